@@ -1,4 +1,4 @@
-// One request and its answer.
+// One request and its response.
 
 package postroad
 
@@ -13,32 +13,33 @@ import (
 	"net/http"
 	"net/url"
 	"strings"
+	"time"
 )
 
 const (
-	maxAnswer = 4 << 20 // Bytes that are read of an answer.
-	maxQuoted = 200     // Characters of a stranger's text that an error repeats.
+	maxResponse = 4 << 20 // Bytes that are read of a response.
+	maxQuoted   = 200     // Characters of a stranger's text that an error repeats.
 )
 
-// attempt sends the request once, and reads a good answer into the given one.
-func (c *Client) attempt(ctx context.Context, call call, into answer) *Error {
-	ctx, cancel := context.WithTimeout(ctx, c.timeout)
+// attempt sends the request once, within a time, and reads a good response into the given result.
+func (c *Client) attempt(ctx context.Context, limit time.Duration, call call, into result) *Error {
+	ctx, cancel := context.WithTimeout(ctx, limit)
 	defer cancel()
 	request, err := c.newRequest(ctx, call)
 	if err != nil {
-		return noAnswer(err)
+		return noResponse(err)
 	}
 	response, err := c.http.Do(request)
 	if err != nil {
-		return noAnswer(err)
+		return noResponse(err)
 	}
 	defer response.Body.Close()
 	if response.StatusCode == http.StatusSwitchingProtocols { // Its body is the bare connection, which heeds no context.
 		return c.read(response, nil, into)
 	}
-	body, err := io.ReadAll(io.LimitReader(response.Body, maxAnswer+1))
+	body, err := io.ReadAll(io.LimitReader(response.Body, maxResponse+1))
 	if err != nil {
-		return noAnswer(err)
+		return noResponse(err)
 	}
 	return c.read(response, body, into)
 }
@@ -62,19 +63,19 @@ func (c *Client) newRequest(ctx context.Context, call call) (*http.Request, erro
 	return request, nil
 }
 
-// noAnswer is the error of a request that got no answer, or only a part of one.
-func noAnswer(err error) *Error {
+// noResponse is the error of a request that got no response, or only a part of one.
+func noResponse(err error) *Error {
 	var wrapper *url.Error
 	if errors.As(err, &wrapper) {
 		err = wrapper.Err // The method and the URL say nothing new.
 	}
-	failure := &Error{Code: codeConnectionFailed, Message: "no complete answer: " + err.Error(), cause: err}
+	failure := &Error{Code: CodeConnectionFailed, Message: "no complete response: " + err.Error(), cause: err}
 	var network net.Error
 	if errors.As(err, &network) && network.Timeout() {
-		failure.Code = codeTimedOut
+		failure.Code = CodeTimedOut
 	}
 	if strings.Contains(err.Error(), "malformed HTTP") { // net/http has no type for it.
-		failure.Code = codeUnexpectedResponse
+		failure.Code = CodeUnexpectedResponse
 		failure.Message = "the server does not speak HTTP: " + err.Error()
 	}
 	var operation *net.OpError
@@ -84,22 +85,22 @@ func noAnswer(err error) *Error {
 	return failure
 }
 
-// read tells a good answer from an error, and an error of Postroad from something else that sits at its address.
-func (c *Client) read(response *http.Response, body []byte, into answer) *Error {
+// read tells a good response from an error, and an error of Postroad from something else that sits at its address.
+func (c *Client) read(response *http.Response, body []byte, into result) *Error {
 	failure := &Error{
 		Status:     response.StatusCode,
-		Code:       codeUnexpectedResponse,
+		Code:       CodeUnexpectedResponse,
 		RequestID:  response.Header.Get("X-Request-ID"),
 		RetryAfter: parseRetryAfter(response.Header.Get("Retry-After"), c.clock.now()),
 	}
 	switch {
-	case len(body) > maxAnswer:
-		failure.Message = "the answer is longer than 4 MiB"
+	case len(body) > maxResponse:
+		failure.Message = "the response is longer than 4 MiB"
 	case failure.Status >= 200 && failure.Status < 300:
 		if json.Unmarshal(body, into) == nil && into.isComplete() {
 			return nil
 		}
-		failure.Message = "the answer is not one of Postroad: " + quote(string(body))
+		failure.Message = "the response is not one of Postroad: " + quote(string(body))
 	case failure.Status >= 300 && failure.Status < 400:
 		failure.Message = "redirects are not followed, and this one leads to: " + quote(response.Header.Get(unfollowed))
 	default:
@@ -118,7 +119,7 @@ func (e *Error) readError(body []byte) {
 	}
 	code, _ := object["code"].(string)
 	if code == "" {
-		e.Message = "the answer is not one of Postroad: " + quote(string(body))
+		e.Message = "the response is not one of Postroad: " + quote(string(body))
 		return
 	}
 	e.Code = code

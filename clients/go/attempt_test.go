@@ -57,10 +57,10 @@ func TestNetHTTPDoesNotRetryByItself(t *testing.T) {
 	} {
 		// The second request comes on the kept connection, which is closed in the place of an answer.
 		baseURL, requests := script(t, []string{unavailable, ""}, []string{unavailable}, []string{unavailable})
-		client := newClient(t, baseURL, WithMaxRetries(1))
+		client := newClient(t, baseURL, WithMaxElapsed(time.Second/2)) // Room for one pause of 0.25 s.
 		withoutSleep(client)
 		var failure *Error
-		if err := call(client); !errors.As(err, &failure) || failure.Code != codeConnectionFailed || len(requests) != 2 {
+		if err := call(client); !errors.As(err, &failure) || failure.Code != CodeConnectionFailed || len(requests) != 2 {
 			t.Errorf("%s: %v after %d requests", name, err, len(requests))
 		}
 	}
@@ -76,9 +76,9 @@ func TestAnswersThatAreCutShort(t *testing.T) {
 		"two lengths":   "HTTP/1.1 202 Accepted\r\nContent-Length: 1\r\nContent-Length: 2\r\n\r\n{}",
 	} {
 		baseURL, _ := script(t, []string{answer})
-		_, err := newClient(t, baseURL, WithMaxRetries(0)).Send(context.Background(), hello)
+		_, err := newClient(t, baseURL, WithMaxElapsed(0)).Send(context.Background(), hello)
 		var failure *Error
-		if !errors.As(err, &failure) || failure.Code != codeConnectionFailed || failure.Status != 0 || errors.Unwrap(err) == nil {
+		if !errors.As(err, &failure) || failure.Code != CodeConnectionFailed || failure.Status != 0 || errors.Unwrap(err) == nil {
 			t.Errorf("%s: %v", name, err)
 		}
 	}
@@ -88,7 +88,7 @@ func TestAServerThatDoesNotSpeakHTTP(t *testing.T) {
 	baseURL, requests := script(t, []string{"220 mail.example.com ESMTP\r\n"})
 	_, err := newClient(t, baseURL).Send(context.Background(), hello)
 	var failure *Error
-	if !errors.As(err, &failure) || failure.Code != codeUnexpectedResponse || failure.Status != 0 || len(requests) != 1 {
+	if !errors.As(err, &failure) || failure.Code != CodeUnexpectedResponse || failure.Status != 0 || len(requests) != 1 {
 		t.Errorf("%v after %d requests", err, len(requests))
 	}
 }
@@ -112,12 +112,12 @@ func TestUnexpectedAnswers(t *testing.T) {
 		"an id of another type": {202, `{"id": 7}`, `7`},
 		"an empty id":           {202, `{"id": ""}`, ``},
 		"a list that is none":   {202, `{"id": "em_1", "to": "ada@example.net"}`, `ada`},
-		"a page":                {502, "<h1>Bad\x1b[31m\n  Gateway</h1>", `<h1>Bad\x1b[31m Gateway</h1>`},
+		"a page":                {501, "<h1>Bad\x1b[31m\n  Gateway</h1>", `<h1>Bad\x1b[31m Gateway</h1>`},
 		"a code that is none":   {400, `{"code": 7, "request_id": 7}`, `7`},
 		"an empty code":         {400, `{"code": ""}`, ``},
 		"deep JSON":             {400, strings.Repeat("[", 100_000), `[[[`},
 		"a gzip that none did":  {202, zipped.String(), ``},
-		"a long answer":         {202, receiptJSON + strings.Repeat(" ", maxAnswer), `4 MiB`},
+		"a long answer":         {202, receiptJSON + strings.Repeat(" ", maxResponse), `4 MiB`},
 	} {
 		baseURL, requests := record(t, func(w http.ResponseWriter, _ *http.Request) {
 			w.Header().Set("X-Request-ID", "req_header")
@@ -125,7 +125,7 @@ func TestUnexpectedAnswers(t *testing.T) {
 		})
 		_, err := newClient(t, baseURL).Send(context.Background(), hello)
 		var failure *Error
-		if !errors.As(err, &failure) || failure.Code != codeUnexpectedResponse || failure.Status != try.status || failure.RequestID != "req_header" {
+		if !errors.As(err, &failure) || failure.Code != CodeUnexpectedResponse || failure.Status != try.status || failure.RequestID != "req_header" {
 			t.Errorf("%s: %v", name, err)
 			continue
 		}
@@ -154,7 +154,7 @@ func TestRedirectsAreNotFollowed(t *testing.T) {
 			for _, options := range [][]Option{nil, {WithHTTPClient(own)}} {
 				_, err := newClient(t, baseURL, options...).Send(context.Background(), hello)
 				var failure *Error
-				if !errors.As(err, &failure) || failure.Status != status || failure.Code != codeUnexpectedResponse || !strings.Contains(failure.Message, location) {
+				if !errors.As(err, &failure) || failure.Status != status || failure.Code != CodeUnexpectedResponse || !strings.Contains(failure.Message, location) {
 					t.Errorf("%d to %s: %v", status, location, err)
 				}
 			}
@@ -176,7 +176,7 @@ func TestAnotherProtocolIsNotWaitedFor(t *testing.T) {
 	})
 	_, err := newClient(t, baseURL).Get(context.Background(), "em_1")
 	var failure *Error
-	if !errors.As(err, &failure) || failure.Status != 101 || failure.Code != codeUnexpectedResponse {
+	if !errors.As(err, &failure) || failure.Status != 101 || failure.Code != CodeUnexpectedResponse {
 		t.Error(err)
 	}
 	if err := <-left; err != io.EOF {
@@ -192,10 +192,10 @@ func TestTimeouts(t *testing.T) {
 		<-r.Context().Done()
 	})
 	for _, path := range []string{"/hang", "/trickle"} {
-		for _, limit := range []Option{WithTimeout(20 * time.Millisecond), WithMaxElapsed(20 * time.Millisecond)} {
-			_, err := newClient(t, baseURL+path, WithMaxRetries(0), limit).Get(context.Background(), "em_1")
+		for _, limit := range [][]Option{{WithTimeout(20 * time.Millisecond), WithMaxElapsed(0)}, {WithMaxElapsed(20 * time.Millisecond)}} {
+			_, err := newClient(t, baseURL+path, limit...).Get(context.Background(), "em_1")
 			var failure *Error
-			if !errors.As(err, &failure) || failure.Code != codeTimedOut || failure.Status != 0 || !failure.IsRetryable() {
+			if !errors.As(err, &failure) || failure.Code != CodeTimedOut || failure.Status != 0 || !failure.IsRetryable() {
 				t.Errorf("%s: %v", path, err)
 			}
 		}
@@ -223,7 +223,7 @@ func TestTLSIsVerifiedAndHTTP2Works(t *testing.T) {
 	if first, second := <-versions, <-versions; first != 2 || second != 2 {
 		t.Errorf("HTTP/%d and HTTP/%d", first, second)
 	}
-	if _, err := newClient(t, server.URL, WithMaxRetries(0)).Get(context.Background(), "em_1"); err == nil || !strings.Contains(err.Error(), "certificate") {
+	if _, err := newClient(t, server.URL, WithMaxElapsed(0)).Get(context.Background(), "em_1"); err == nil || !strings.Contains(err.Error(), "certificate") {
 		t.Errorf("a stranger's certificate: %v", err)
 	}
 }

@@ -24,7 +24,6 @@ type Client struct {
 	authorize  func(http.Header)
 	http       *http.Client
 	timeout    time.Duration
-	maxRetries int
 	maxElapsed time.Duration
 	clock      clock
 }
@@ -34,7 +33,7 @@ func New(baseURL string, options ...Option) (*Client, error) {
 	if err := checkBaseURL(baseURL); err != nil {
 		return nil, err
 	}
-	s := settings{timeout: 30 * time.Second, maxRetries: 4, maxElapsed: 60 * time.Second}
+	s := settings{timeout: 30 * time.Second, maxElapsed: 60 * time.Second}
 	for _, option := range options {
 		option(&s)
 	}
@@ -46,7 +45,6 @@ func New(baseURL string, options ...Option) (*Client, error) {
 		authorize:  s.credentials[0].authorize,
 		http:       newHTTPClient(s.httpClient),
 		timeout:    s.timeout,
-		maxRetries: s.maxRetries,
 		maxElapsed: s.maxElapsed,
 		clock:      systemClock,
 	}, nil
@@ -93,6 +91,48 @@ func (c *Client) Get(ctx context.Context, id string) (*Message, error) {
 		return nil, err
 	}
 	return message, nil
+}
+
+const (
+	firstPoll   = time.Second
+	longestPoll = 10 * time.Second
+)
+
+// Wait reads an email again and again until it is final, for at most this time (5 minutes is usual; 0 reads once). When the time
+// is up the error is ErrTimedOut. With an error, the message is the last that was read, or nil.
+func (c *Client) Wait(ctx context.Context, id string, timeout time.Duration) (*Message, error) {
+	if timeout < 0 {
+		return nil, errors.New("postroad: the time to wait must not be less than 0")
+	}
+	end := c.clock.now().Add(timeout)
+	var last *Message
+	for pause := firstPoll; ; pause = longer(pause) {
+		message, err := c.Get(ctx, id)
+		if err != nil {
+			return last, err
+		}
+		last = message
+		left := end.Sub(c.clock.now())
+		switch {
+		case message.IsFinal():
+			return message, nil
+		case left <= 0:
+			return last, &Error{Code: CodeTimedOut, Message: fmt.Sprintf("%s is not final after %v", id, timeout)}
+		case left < pause:
+			pause = left
+		}
+		if c.clock.sleep(ctx, pause) != nil {
+			return last, interrupted(ctx, &Error{}, "while waiting for "+id)
+		}
+	}
+}
+
+// longer is the pause after this one.
+func longer(pause time.Duration) time.Duration {
+	if pause = pause * 3 / 2; pause < longestPoll {
+		return pause
+	}
+	return longestPoll
 }
 
 // checkBaseURL never quotes the URL: one that is refused may have a password in it.

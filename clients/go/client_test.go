@@ -154,8 +154,7 @@ func TestNewRefuses(t *testing.T) {
 		"a query":                  {"http://localhost/?", []Option{token}},
 		"a fragment":               {"http://localhost/#", []Option{token}},
 		"no time for an attempt":   {"http://localhost", []Option{token, WithTimeout(0)}},
-		"no time for a call":       {"http://localhost", []Option{token, WithMaxElapsed(-1)}},
-		"fewer retries than none":  {"http://localhost", []Option{token, WithMaxRetries(-1)}},
+		"less than no time":        {"http://localhost", []Option{token, WithMaxElapsed(-1)}},
 		"a line break in the host": {"http://local\nhost", []Option{token}},
 	} {
 		client, err := New(try.baseURL, try.options...)
@@ -168,7 +167,7 @@ func TestNewRefuses(t *testing.T) {
 }
 
 func TestCallsRefuse(t *testing.T) {
-	client := newClient(t, "http://127.0.0.1:9", WithMaxRetries(0))
+	client := newClient(t, "http://127.0.0.1:9", WithMaxElapsed(0))
 	ctx := context.Background()
 	var failure *Error
 	for _, key := range []string{"a\nb", "a\r", "a\x00", "für", "a\x7f"} {
@@ -253,5 +252,25 @@ func TestGoroutinesShareAClient(t *testing.T) {
 	}
 	if len(keys) != 20 {
 		t.Errorf("20 sends had %d keys", len(keys))
+	}
+}
+
+func TestTenSendsUseOneConnection(t *testing.T) {
+	var mutex sync.Mutex
+	connections := map[string]bool{}
+	baseURL, requests := record(t, func(w http.ResponseWriter, r *http.Request) {
+		mutex.Lock()
+		connections[r.RemoteAddr] = true
+		mutex.Unlock()
+		answerWith(202, receiptJSON)(w, r)
+	})
+	client := newClient(t, baseURL)
+	for i := 0; i < 10; i++ {
+		if _, err := client.Send(context.Background(), hello); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if len(requests()) != 10 || len(connections) != 1 {
+		t.Errorf("%d requests over %d connections", len(requests()), len(connections))
 	}
 }

@@ -52,7 +52,7 @@ func (a Attachment) MarshalJSON() ([]byte, error) {
 	return json.Marshal(plain(a))
 }
 
-// Receipt is the answer to a send: the email is stored and will be delivered.
+// Receipt is the response to a send: the email is stored and will be delivered.
 type Receipt struct {
 	ID              string            `json:"id"`
 	Status          string            `json:"status,omitempty"`
@@ -108,9 +108,21 @@ type Recipient struct {
 	BouncedAt        *time.Time `json:"bounced_at,omitempty"`   // nil when it did not bounce.
 }
 
-// answer is what a call is answered with when all is well.
-type answer interface {
-	// isComplete tells whether nothing is missing without which it would be no such answer.
+// IsFinal tells whether every recipient has a final status: delivered, bounced or failed.
+func (m *Message) IsFinal() bool {
+	for _, recipient := range m.Recipients {
+		switch recipient.Status {
+		case RecipientDelivered, RecipientBounced, RecipientFailed:
+		default:
+			return false
+		}
+	}
+	return len(m.Recipients) > 0
+}
+
+// result is what a call gives when all is well.
+type result interface {
+	// isComplete tells whether nothing is missing without which it would be no such result.
 	isComplete() bool
 }
 

@@ -32,7 +32,7 @@ func pretendToBePostroad(w http.ResponseWriter, r *http.Request) {
 	body, _ := io.ReadAll(r.Body)
 	switch {
 	case r.Method == http.MethodGet:
-		io.WriteString(w, `{"id": "em_1", "status": "delivered"}`)
+		io.WriteString(w, `{"id": "em_1", "status": "delivered", "recipients": [{"email": "ada@example.net", "status": "delivered"}]}`)
 	case strings.Contains(string(body), "poor@example.net"):
 		w.WriteHeader(http.StatusPaymentRequired)
 		io.WriteString(w, `{"error": "the account has no credits", "code": "insufficient_credits", "request_id": "req_1"}`)
@@ -63,17 +63,11 @@ func sendReceipt(ctx context.Context) error {
 	}
 	fmt.Println(receipt.ID, receipt.Status)
 
-	for tries := 0; tries < 30; tries++ {
-		message, err := client.Get(ctx, receipt.ID)
-		if err != nil {
-			return err
-		}
-		if message.Status != "queued" {
-			fmt.Println(message.Status) // delivered, partial or failed
-			break
-		}
-		time.Sleep(2 * time.Second)
+	message, err := client.Wait(ctx, receipt.ID, 5*time.Minute)
+	if err != nil {
+		return err
 	}
+	fmt.Println(message.Status) // delivered, partial or failed
 	return nil
 }
 
@@ -102,37 +96,51 @@ func Example() {
 	// delivered
 }
 
+func sendAgain(ctx context.Context, client *postroad.Client, email postroad.Email) error {
+	_, err := client.Send(ctx, email, postroad.WithIdempotencyKey("order-1043-receipt"))
+	var failure *postroad.Error
+	switch {
+	case errors.Is(err, postroad.ErrInsufficientCredits):
+		fmt.Println("Add credits, then send again.")
+	case errors.As(err, &failure) && failure.IsRetryable():
+		fmt.Println("Send again later, with the key", failure.IdempotencyKey)
+	case err != nil:
+		return err
+	}
+	return nil
+}
+
 func ExampleError() {
 	client, err := postroad.New(os.Getenv("POSTROAD_URL"), postroad.WithCredential("smtp_1", "secret"))
 	if err != nil {
 		log.Fatal(err)
 	}
 	email := postroad.Email{From: "hello@example.com", To: []string{"poor@example.net"}, Subject: "Hello", Text: "Hi"}
-	_, err = client.Send(context.Background(), email, postroad.WithIdempotencyKey("order-1043-receipt"))
-	var failure *postroad.Error
-	switch {
-	case errors.As(err, &failure) && failure.IsInsufficientCredits():
-		fmt.Println("buy credits, then send again with", failure.IdempotencyKey)
-	case errors.As(err, &failure):
-		fmt.Println(failure.Status, failure.Code, failure.RequestID)
-	}
+	fmt.Println(sendAgain(context.Background(), client, email))
+	_, err = client.Send(context.Background(), email)
 	fmt.Println(err)
 	// Output:
-	// buy credits, then send again with order-1043-receipt
+	// Add credits, then send again.
+	// <nil>
 	// postroad: 402 insufficient_credits: the account has no credits (req_1)
 }
 
 func handleWebhook(w http.ResponseWriter, r *http.Request) {
 	body, err := io.ReadAll(http.MaxBytesReader(w, r.Body, 64<<10)) // The raw bytes: they are what was signed.
-	if err != nil || !postroad.Verify(body, r.Header.Get("Service-Signature"), os.Getenv("POSTROAD_WEBHOOK_SECRET"), 5*time.Minute) {
+	if err != nil {
+		return
+	}
+	secrets := []string{os.Getenv("POSTROAD_WEBHOOK_SECRET")}
+	event, err := postroad.ParseEvent(body, r.Header.Get("Service-Signature"), secrets, 5*time.Minute)
+	if err != nil {
 		http.Error(w, "not from Postroad", http.StatusForbidden)
 		return
 	}
-	fmt.Printf("%s\n", body)
+	fmt.Println(event.Type, event.Data.To) // The same event.ID can come twice.
 }
 
-func ExampleVerify() {
-	body := `{"id": "evt_1", "type": "email.delivered"}`
+func ExampleParseEvent() {
+	body := `{"id": "evt_1", "type": "email.delivered", "created_at": "2026-01-31T12:00:03Z", "data": {"to": "ada@example.net"}}`
 	for _, secret := range []string{"whsec_example", "whsec_another"} {
 		request := httptest.NewRequest(http.MethodPost, "/postroad", strings.NewReader(body))
 		request.Header.Set("Service-Signature", sign(body, secret, time.Now()))
@@ -141,7 +149,7 @@ func ExampleVerify() {
 		fmt.Println(response.Code)
 	}
 	// Output:
-	// {"id": "evt_1", "type": "email.delivered"}
+	// email.delivered ada@example.net
 	// 200
 	// 403
 }

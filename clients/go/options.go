@@ -17,7 +17,6 @@ type settings struct {
 	credentials []credential
 	httpClient  *http.Client
 	timeout     time.Duration
-	maxRetries  int
 	maxElapsed  time.Duration
 }
 
@@ -54,12 +53,7 @@ func WithTimeout(timeout time.Duration) Option {
 	return func(s *settings) { s.timeout = timeout }
 }
 
-// WithMaxRetries limits the attempts after the first. It is 4 otherwise; 0 turns retries off.
-func WithMaxRetries(retries int) Option {
-	return func(s *settings) { s.maxRetries = retries }
-}
-
-// WithMaxElapsed limits a call as a whole, attempts and pauses. It is 60 seconds otherwise.
+// WithMaxElapsed limits a call as a whole, attempts and pauses. It is 60 seconds otherwise; 0 turns retries off.
 func WithMaxElapsed(elapsed time.Duration) Option {
 	return func(s *settings) { s.maxElapsed = elapsed }
 }
@@ -74,8 +68,8 @@ func (s settings) check() error {
 	if len(s.credentials) != 1 {
 		return errors.New("postroad: give either WithToken or WithCredential")
 	}
-	if s.timeout <= 0 || s.maxElapsed <= 0 || s.maxRetries < 0 {
-		return errors.New("postroad: the timeout and the elapsed time must be more than 0, and retries not less than 0")
+	if s.timeout <= 0 || s.maxElapsed < 0 {
+		return errors.New("postroad: the timeout must be more than 0, and the elapsed time not less than 0")
 	}
 	return s.credentials[0].err
 }
@@ -98,10 +92,10 @@ func newHTTPClient(given *http.Client) *http.Client {
 }
 
 // noRedirects sees to it that a credential goes to the host it was given for, and nowhere else. CheckRedirect is not enough:
-// http.Client parses Location before it asks, and one that is no URL would become an error without the answer.
+// http.Client parses Location before it asks, and one that is no URL would become an error without the response.
 type noRedirects struct{ next http.RoundTripper }
 
-// unfollowed is the header under which an answer keeps its Location.
+// unfollowed is the header under which a response keeps its Location.
 const unfollowed = "Unfollowed-Location"
 
 func (n noRedirects) RoundTrip(request *http.Request) (*http.Response, error) {

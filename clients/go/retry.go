@@ -27,14 +27,15 @@ type clock struct {
 
 var systemClock = clock{now: time.Now, sleep: sleep, random: randomFraction}
 
-// do makes attempts until one succeeds, one fails for good, or the number of them or the time is used up.
-func (c *Client) do(ctx context.Context, request call, into answer) error {
-	whole, cancel := context.WithTimeout(ctx, c.maxElapsed)
-	defer cancel()
-	deadline, _ := whole.Deadline() // The caller's, if that is earlier.
-
+// do makes attempts until one succeeds, one fails for good, or the time is used up.
+func (c *Client) do(ctx context.Context, request call, into result) error {
+	end := c.clock.now().Add(c.maxElapsed)
 	for attempt := 1; ; attempt++ {
-		failure := c.attempt(whole, request, into)
+		limit := c.timeout
+		if left := end.Sub(c.clock.now()); c.maxElapsed > 0 && left < limit {
+			limit = left
+		}
+		failure := c.attempt(ctx, limit, request, into)
 		if failure == nil {
 			return nil
 		}
@@ -42,11 +43,12 @@ func (c *Client) do(ctx context.Context, request call, into answer) error {
 		if failure.Status == 0 && ctx.Err() != nil {
 			return interrupted(ctx, failure, "during the request")
 		}
-		if !failure.IsRetryable() || attempt > c.maxRetries {
+		if !failure.IsRetryable() {
 			return failure
 		}
 		wait := failure.RetryAfter + backoff(attempt, c.clock.random())
-		if c.clock.now().Add(wait).After(deadline) {
+		resume := c.clock.now().Add(wait)
+		if callers, ok := ctx.Deadline(); resume.After(end) || ok && resume.After(callers) {
 			return failure
 		}
 		if c.clock.sleep(ctx, wait) != nil {
@@ -57,9 +59,9 @@ func (c *Client) do(ctx context.Context, request call, into answer) error {
 
 // interrupted is the error of a call whose caller did not want to wait any longer.
 func interrupted(ctx context.Context, last *Error, when string) *Error {
-	code := codeConnectionFailed
+	code := CodeConnectionFailed
 	if errors.Is(ctx.Err(), context.DeadlineExceeded) {
-		code = codeTimedOut
+		code = CodeTimedOut
 	}
 	return &Error{
 		Code:           code,

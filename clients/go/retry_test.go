@@ -74,9 +74,14 @@ func TestWhatIsTriedAgain(t *testing.T) {
 		"rate":             {429, `{"code": "rate_limited"}`, true},
 		"in progress":      {409, `{"code": "idempotency_in_progress"}`, true},
 		"a proxy's 503":    {503, `<html>`, true},
-		"a proxy's 502":    {502, `<html>`, false},
+		"a proxy's 502":    {502, `<html>`, true},
+		"a proxy's 504":    {504, `<html>`, true},
+		"a proxy's 500":    {500, `<html>`, true},
+		"a proxy's 408":    {408, `<html>`, true},
+		"a proxy's 404":    {404, `<html>`, false},
+		"a proxy's 501":    {501, `<html>`, false},
 		"another conflict": {409, `{"code": "idempotency_conflict"}`, false},
-		"an error":         {500, `{"code": "internal_error"}`, false},
+		"an error":         {500, `{"code": "internal_error"}`, true},
 		"a bad request":    {400, `{"code": "invalid_request"}`, false},
 		"a 2xx of others":  {200, `[]`, false},
 	} {
@@ -99,9 +104,9 @@ func TestRetriesAreBounded(t *testing.T) {
 		options    []Option
 		requests   int
 	}{
-		"in number":             {"", []Option{WithMaxRetries(2)}, 3},
-		"to none":               {"", []Option{WithMaxRetries(0)}, 1},
-		"in time":               {"20", []Option{WithMaxRetries(100)}, 3},
+		"to a second":           {"", []Option{WithMaxElapsed(time.Second)}, 3}, // Pauses of 0.25 and 0.5 s; 1 s more is too much.
+		"to none":               {"", []Option{WithMaxElapsed(0)}, 1},
+		"in time":               {"20", nil, 3},
 		"by a Retry-After":      {"86400", nil, 1},
 		"by a huge Retry-After": {strings.Repeat("9", 400), nil, 1},
 	} {
@@ -129,7 +134,7 @@ func TestErrorTellsTheAttempts(t *testing.T) {
 	client := newClient(t, "http://"+address)
 	withoutSleep(client)
 	_, err = client.Get(context.Background(), "em_1")
-	want := "postroad: connection_failed: could not connect to " + address + ": connect: connection refused (5 attempts)"
+	want := "postroad: connection_failed: could not connect to " + address + ": connect: connection refused (19 attempts)"
 	if err == nil || err.Error() != want {
 		t.Errorf("got %v", err)
 	}

@@ -1,4 +1,4 @@
-// Verify against the vectors that all clients share.
+// Verify and ParseEvent, against the vectors that all clients share.
 
 package postroad_test
 
@@ -6,6 +6,7 @@ import (
 	"crypto/hmac"
 	"crypto/sha256"
 	"encoding/json"
+	"errors"
 	"fmt"
 	"os"
 	"testing"
@@ -42,6 +43,10 @@ func TestVerifyVectors(t *testing.T) {
 			if got := postroad.VerifyAt(v.Body, v.Header, v.Secret, tolerance, time.Unix(v.Now, 0)); got != v.Valid {
 				t.Errorf("got %v, want %v", got, v.Valid)
 			}
+			_, err := postroad.ParseEventAt(v.Body, v.Header, []string{v.Secret}, tolerance, time.Unix(v.Now, 0))
+			if errors.Is(err, postroad.ErrSignature) == v.Valid {
+				t.Errorf("ParseEvent: %v", err)
+			}
 		})
 	}
 }
@@ -64,6 +69,55 @@ func TestVerifyTakesOneTimeOfAtMost15Digits(t *testing.T) {
 	}
 	if !postroad.VerifyAt(nil, signAt("", "whsec_1", "000000000000001"), "whsec_1", time.Hour, now) {
 		t.Error("15 digits were refused")
+	}
+}
+
+const bounced = `{"id": "evt_06604ca5a09e5ac3bf30764dc163", "type": "email.bounced", "created_at": "2026-01-31T12:00:03.811Z", "new": [1],
+	"data": {"email_id": "em_1", "recipient_id": "rcp_1", "to": "bounce@example.net", "from": "bounces@example.com", "subject": "Hello",
+	"smtp_code": 550, "smtp_response": "5.1.1 user unknown", "new": {}}}`
+
+func TestParseEvent(t *testing.T) {
+	// The second of two secrets is the one that signed it.
+	event, err := postroad.ParseEvent([]byte(bounced), sign(bounced, "whsec_1", time.Now()), []string{"whsec_0", "whsec_1"}, 5*time.Minute)
+	if err != nil {
+		t.Fatal(err)
+	}
+	want := postroad.Event{
+		ID: "evt_06604ca5a09e5ac3bf30764dc163", Type: postroad.EventBounced, CreatedAt: time.Date(2026, 1, 31, 12, 0, 3, 811e6, time.UTC),
+		Data: postroad.EventData{
+			EmailID: "em_1", RecipientID: "rcp_1", To: "bounce@example.net", From: "bounces@example.com", Subject: "Hello",
+			SMTPCode: 550, SMTPResponse: "5.1.1 user unknown",
+		},
+	}
+	if *event != want {
+		t.Errorf("got %+v", event)
+	}
+
+	test := `{"id": "evt_2", "type": "webhook.another", "created_at": "2026-01-31T12:00:03Z", "data": {"test": true}}`
+	event, err = postroad.ParseEvent([]byte(test), sign(test, "whsec_1", time.Now()), []string{"whsec_1"}, 5*time.Minute)
+	if err != nil || event.Type != "webhook.another" || !event.Data.Test {
+		t.Errorf("%+v, %v", event, err)
+	}
+}
+
+func TestParseEventRefuses(t *testing.T) {
+	for name, try := range map[string]struct {
+		body, header string
+		secrets      []string
+		isForged     bool
+	}{
+		"another secret": {bounced, sign(bounced, "whsec_2", time.Now()), []string{"whsec_1"}, true},
+		"no secret":      {bounced, sign(bounced, "", time.Now()), []string{""}, true},
+		"no secrets":     {bounced, sign(bounced, "whsec_1", time.Now()), nil, true},
+		"no header":      {bounced, "", []string{"whsec_1"}, true},
+		"an old one":     {bounced, sign(bounced, "whsec_1", time.Now().Add(-time.Hour)), []string{"whsec_1"}, true},
+		"no JSON":        {"{", sign("{", "whsec_1", time.Now()), []string{"whsec_1"}, false},
+		"no event":       {"{}", sign("{}", "whsec_1", time.Now()), []string{"whsec_1"}, false},
+	} {
+		event, err := postroad.ParseEvent([]byte(try.body), try.header, try.secrets, 5*time.Minute)
+		if event != nil || err == nil || errors.Is(err, postroad.ErrSignature) != try.isForged {
+			t.Errorf("%s: %v, %v", name, event, err)
+		}
 	}
 }
 

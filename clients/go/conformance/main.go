@@ -1,4 +1,4 @@
-// Command conformance is the driver of the conformance suite: it reads calls, one JSON object a line, and answers each with one line.
+// Command conformance is the driver of the conformance suite: it reads calls, one JSON object a line, and writes one line for each.
 package main
 
 import (
@@ -24,6 +24,8 @@ type operation struct {
 	Body           []byte        `json:"body_base64"`
 	Header         string        `json:"header"` // null leaves it empty, as http.Header.Get does for a header that is missing.
 	Secret         string        `json:"secret"`
+	Secrets        []string      `json:"secrets"`
+	Timeout        float64       `json:"timeout"`
 	Tolerance      float64       `json:"tolerance"`
 	Now            int64         `json:"now"`
 }
@@ -65,8 +67,11 @@ func answerAll(in io.Reader, out io.Writer) error {
 }
 
 func perform(op operation) (any, error) {
-	if op.Operation == "verify" {
+	switch op.Operation {
+	case "verify":
 		return postroad.VerifyAt(op.Body, op.Header, op.Secret, seconds(op.Tolerance), time.Unix(op.Now, 0)), nil
+	case "parse_event":
+		return eventLine(postroad.ParseEventAt(op.Body, op.Header, op.Secrets, seconds(op.Tolerance), time.Unix(op.Now, 0)))
 	}
 	client, err := op.Client.open()
 	if err != nil {
@@ -76,11 +81,9 @@ func perform(op operation) (any, error) {
 	case "send":
 		return send(client, op)
 	case "get":
-		message, err := client.Get(context.Background(), op.ID)
-		if err != nil {
-			return nil, err
-		}
-		return messageLine(message), nil
+		return messageLine(client.Get(context.Background(), op.ID))
+	case "wait":
+		return messageLine(client.Wait(context.Background(), op.ID, seconds(op.Timeout)))
 	}
 	panic("no such operation: " + op.Operation)
 }

@@ -4,6 +4,7 @@ package main
 
 import (
 	"encoding/json"
+	"errors"
 	"time"
 
 	postroad "github.com/postroad/postroad/clients/go"
@@ -16,7 +17,6 @@ type clientOptions struct {
 	Password   *string  `json:"password"`
 	Token      *string  `json:"token"`
 	Timeout    *float64 `json:"timeout"`
-	MaxRetries *int     `json:"max_retries"`
 	MaxElapsed *float64 `json:"max_elapsed"`
 }
 
@@ -30,9 +30,6 @@ func (o clientOptions) open() (*postroad.Client, error) {
 	}
 	if o.Timeout != nil {
 		options = append(options, postroad.WithTimeout(seconds(*o.Timeout)))
-	}
-	if o.MaxRetries != nil {
-		options = append(options, postroad.WithMaxRetries(*o.MaxRetries))
 	}
 	if o.MaxElapsed != nil {
 		options = append(options, postroad.WithMaxElapsed(seconds(*o.MaxElapsed)))
@@ -115,20 +112,31 @@ func (a attachment) build() (postroad.Attachment, error) {
 }
 
 // messageLine writes a message; the time of one that has none is null.
-func messageLine(message *postroad.Message) any {
-	var created *time.Time
-	if !message.CreatedAt.IsZero() {
-		created = &message.CreatedAt
+func messageLine(message *postroad.Message, err error) (any, error) {
+	if err != nil {
+		return nil, err
 	}
 	return struct {
 		*postroad.Message
 		CreatedAt *time.Time `json:"created_at"`
-	}{message, created}
+	}{message, unlessZero(message.CreatedAt)}, nil
+}
+
+// eventLine writes an event in the same way.
+func eventLine(event *postroad.Event, err error) (any, error) {
+	if err != nil {
+		return nil, err
+	}
+	return struct {
+		*postroad.Event
+		CreatedAt *time.Time `json:"created_at"`
+	}{event, unlessZero(event.CreatedAt)}, nil
 }
 
 // errorLine is an error of the client; what there is not is null.
 type errorLine struct {
 	Status                *int     `json:"status"`
+	Kind                  string   `json:"kind"`
 	Code                  string   `json:"code"`
 	RequestID             *string  `json:"request_id"`
 	Message               string   `json:"message"`
@@ -142,6 +150,7 @@ type errorLine struct {
 func newErrorLine(failure *postroad.Error) *errorLine {
 	return &errorLine{
 		Status:                unlessZero(failure.Status),
+		Kind:                  kindOf(failure),
 		Code:                  failure.Code,
 		RequestID:             unlessZero(failure.RequestID),
 		Message:               failure.Error(),
@@ -151,6 +160,29 @@ func newErrorLine(failure *postroad.Error) *errorLine {
 		IsInsufficientCredits: failure.IsInsufficientCredits(),
 		IsIdempotencyConflict: failure.IsIdempotencyConflict(),
 	}
+}
+
+// kindOf finds the kind as an application does, with errors.Is.
+func kindOf(err error) string {
+	for name, target := range map[string]error{
+		"invalid_request":      postroad.ErrInvalidRequest,
+		"authentication":       postroad.ErrAuthentication,
+		"insufficient_credits": postroad.ErrInsufficientCredits,
+		"permission_denied":    postroad.ErrPermissionDenied,
+		"not_found":            postroad.ErrNotFound,
+		"idempotency":          postroad.ErrIdempotency,
+		"rate_limited":         postroad.ErrRateLimited,
+		"server":               postroad.ErrServer,
+		"connection_failed":    postroad.ErrConnectionFailed,
+		"timed_out":            postroad.ErrTimedOut,
+		"unexpected_response":  postroad.ErrUnexpectedResponse,
+		"signature":            postroad.ErrSignature,
+	} {
+		if errors.Is(err, target) {
+			return name
+		}
+	}
+	panic("an error of no kind: " + err.Error())
 }
 
 func unlessZero[T comparable](value T) *T {

@@ -1,0 +1,28 @@
+// The words of the interface for statuses and events.
+
+package postroad
+
+// Values of Message.Status. A later version may have more.
+const (
+	MessageQueued    = "queued" // At least one recipient has no final status.
+	MessageDelivered = "delivered"
+	MessagePartial   = "partial"
+	MessageFailed    = "failed"
+)
+
+// Values of Recipient.Status. A later version may have more.
+const (
+	RecipientQueued    = "queued"
+	RecipientDeferred  = "deferred"
+	RecipientDelivered = "delivered"
+	RecipientBounced   = "bounced"
+	RecipientFailed    = "failed"
+)
+
+// Values of Event.Type. A later version may have more.
+const (
+	EventDelivered = "email.delivered"
+	EventBounced   = "email.bounced"
+	EventFailed    = "email.failed"
+	EventTest      = "webhook.test"
+)
