@@ -20,6 +20,20 @@ import java.util.Map;
  * only for its JSON; everything else that it uses is public.
  */
 public final class Driver {
+    private static final Map<Class<? extends PostroadException>, String> KINDS = Map.ofEntries(
+            Map.entry(InvalidRequestException.class, "invalid_request"),
+            Map.entry(AuthenticationException.class, "authentication"),
+            Map.entry(InsufficientCreditsException.class, "insufficient_credits"),
+            Map.entry(PermissionDeniedException.class, "permission_denied"),
+            Map.entry(NotFoundException.class, "not_found"),
+            Map.entry(IdempotencyException.class, "idempotency"),
+            Map.entry(RateLimitException.class, "rate_limited"),
+            Map.entry(ServerException.class, "server"),
+            Map.entry(ConnectionFailedException.class, "connection_failed"),
+            Map.entry(TimedOutException.class, "timed_out"),
+            Map.entry(UnexpectedResponseException.class, "unexpected_response"),
+            Map.entry(SignatureVerificationException.class, "signature"));
+
     private Driver() {
     }
 
@@ -54,6 +68,16 @@ public final class Driver {
                         .send(email(map(call.get("email"))), text(call, "idempotency_key")));
             case "get":
                 return message(client(map(call.get("client"))).get(text(call, "id")));
+            case "wait":
+                return message(client(map(call.get("client")))
+                        .waitFor(text(call, "id"), seconds(call.get("timeout"))));
+            case "parse_event":
+                return event(Webhooks.parseEvent(
+                        Base64.getDecoder().decode(text(call, "body_base64")),
+                        text(call, "header"),
+                        List.of(texts(call, "secrets")),
+                        seconds(call.get("tolerance")),
+                        Instant.EPOCH.plus(seconds(call.get("now")))));
             case "verify":
                 return Webhooks.verify(
                         Base64.getDecoder().decode(text(call, "body_base64")),
@@ -76,9 +100,6 @@ public final class Driver {
         }
         if (options.containsKey("timeout")) {
             builder.timeout(seconds(options.get("timeout")));
-        }
-        if (options.containsKey("max_retries")) {
-            builder.maxRetries(((Number) options.get("max_retries")).intValue());
         }
         if (options.containsKey("max_elapsed")) {
             builder.maxElapsed(seconds(options.get("max_elapsed")));
@@ -180,8 +201,27 @@ public final class Driver {
         return members;
     }
 
+    private static Map<String, Object> event(Event event) {
+        Map<String, Object> data = new LinkedHashMap<>();
+        data.put("email_id", event.data().emailId());
+        data.put("recipient_id", event.data().recipientId());
+        data.put("to", event.data().to());
+        data.put("from", event.data().from());
+        data.put("subject", event.data().subject());
+        data.put("smtp_code", event.data().smtpCode());
+        data.put("smtp_response", event.data().smtpResponse());
+        data.put("test", event.data().test());
+        Map<String, Object> members = new LinkedHashMap<>();
+        members.put("id", event.id());
+        members.put("type", event.type());
+        members.put("created_at", time(event.createdAt()));
+        members.put("data", data);
+        return members;
+    }
+
     private static Map<String, Object> error(PostroadException error) {
         Map<String, Object> members = new LinkedHashMap<>();
+        members.put("kind", KINDS.get(error.getClass()));
         members.put("status", error.status() == 0 ? null : error.status());
         members.put("code", error.code());
         members.put("request_id", error.requestId());

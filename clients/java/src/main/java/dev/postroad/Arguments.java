@@ -82,4 +82,11 @@ final class Arguments {
         }
         return duration;
     }
+
+    static Duration notNegative(String name, Duration duration) {
+        if (given(name, duration).isNegative()) {
+            throw new IllegalArgumentException(name + " must not be negative");
+        }
+        return duration;
+    }
 }

@@ -8,7 +8,7 @@ import java.util.concurrent.CompletableFuture;
 import java.util.concurrent.CompletionStage;
 import java.util.concurrent.Flow;
 
-/** Reads the body of an answer to a limit and no further. One that is longer ends one byte behind it. */
+/** Reads the body of a response to a limit and no further. One that is longer ends one byte behind it. */
 final class BoundedBody implements HttpResponse.BodySubscriber<byte[]> {
     static final int LIMIT = 4 << 20;
 

@@ -8,6 +8,8 @@ final class Failure extends Exception {
     static final String TIMED_OUT = "timed_out";
     static final String UNEXPECTED_RESPONSE = "unexpected_response";
     static final String INTERRUPTED = "interrupted";
+    static final String INVALID_SIGNATURE = "invalid_signature";
+    static final String INSUFFICIENT_CREDITS = "insufficient_credits";
 
     private static final long serialVersionUID = 1L;
 
@@ -24,7 +26,7 @@ final class Failure extends Exception {
         this.retryAfter = retryAfter;
     }
 
-    static Failure noAnswer(String code, String text, Throwable cause) {
+    static Failure noResponse(String code, String text, Throwable cause) {
         return new Failure(0, code, text, null, null, cause);
     }
 }

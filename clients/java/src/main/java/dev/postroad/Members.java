@@ -42,6 +42,17 @@ final class Members {
         return value == null ? null : value.intValue();
     }
 
+    /** False when it is missing. */
+    boolean flag(String name) {
+        return Boolean.TRUE.equals(typed(name, members.get(name), Boolean.class));
+    }
+
+    /** An object without members when it is missing. */
+    Members object(String name) {
+        Map<?, ?> value = typed(name, members.get(name), Map.class);
+        return new Members(value == null ? Map.of() : value);
+    }
+
     Instant time(String name) {
         String value = string(name);
         try {

@@ -2,6 +2,7 @@ package dev.postroad;
 
 import java.time.Instant;
 import java.util.List;
+import java.util.Set;
 
 /**
  * A message as it is now.
@@ -30,6 +31,17 @@ public record Message(
         Instant createdAt,
         List<Recipient> recipients,
         String requestId) {
+    private static final Set<String> FINAL = Set.of("delivered", "bounced", "failed");
+
+    /**
+     * Whether every recipient has a final status.
+     *
+     * @return true if each of them is {@code delivered}, {@code bounced} or {@code failed}
+     */
+    public boolean isFinal() {
+        return !recipients.isEmpty()
+                && recipients.stream().allMatch(recipient -> recipient.status() != null && FINAL.contains(recipient.status()));
+    }
 
     static Message from(Members members) {
         return new Message(

@@ -10,7 +10,7 @@ import java.util.concurrent.atomic.AtomicBoolean;
 /**
  * The body of a request that is sent only once.
  *
- * <p>HttpClient sends a GET again by itself, at once, when the connection is lost before the answer
+ * <p>HttpClient sends a GET again by itself, at once, when the connection is lost before the response
  * begins, and with {@code jdk.httpclient.enableAllMethodRetry} a POST as well; neither can be turned
  * off for one client. Attempts are counted and spaced by {@link Retries}, so the repetition is
  * stopped here: HttpClient asks for the length each time that it writes the head of a request over
@@ -29,7 +29,7 @@ final class OneTimeBody implements HttpRequest.BodyPublisher {
     @Override
     public long contentLength() {
         if (sent.getAndSet(true)) {
-            throw new UncheckedIOException(new IOException("it was lost before an answer"));
+            throw new UncheckedIOException(new IOException("it was lost before a response"));
         }
         return length;
     }

@@ -7,6 +7,7 @@ import java.time.Duration;
 import java.util.Base64;
 import java.util.Objects;
 import java.util.UUID;
+import java.util.concurrent.TimeUnit;
 
 /**
  * The client: sends a message, and reads what became of one.
@@ -21,6 +22,9 @@ import java.util.UUID;
  * }</pre>
  */
 public final class Postroad {
+    private static final long FIRST_POLL = TimeUnit.SECONDS.toNanos(1);
+    private static final long LONGEST_POLL = TimeUnit.SECONDS.toNanos(10);
+
     private final URI emails;
     private final Transport transport;
     private final Retries retries;
@@ -29,7 +33,7 @@ public final class Postroad {
     private Postroad(Builder builder, URI baseUrl, String authorization, Timing timing) {
         this.emails = URI.create(baseUrl + "/emails");
         this.transport = new Transport(builder.httpClient, authorization);
-        this.retries = new Retries(builder.timeout, builder.maxRetries, builder.maxElapsed, timing);
+        this.retries = new Retries(builder.timeout, builder.maxElapsed, timing);
         this.timing = timing;
     }
 
@@ -87,6 +91,43 @@ public final class Postroad {
         return retries.run(null, limit -> transport.get(message, limit).read(Message::from, timing.now()));
     }
 
+    /**
+     * Waits until a message is final, for 5 minutes.
+     *
+     * @param id the {@code id} of its receipt
+     * @return the message, of which every recipient has a final status
+     * @throws TimedOutException if it is not final then
+     * @throws PostroadException if the message could not be read
+     */
+    public Message waitFor(String id) {
+        return waitFor(id, Duration.ofMinutes(5));
+    }
+
+    /**
+     * Waits until a message is final. It is read after 1 second, then in pauses that grow to 10 seconds.
+     *
+     * @param id the {@code id} of its receipt
+     * @param timeout for how long; zero reads it once
+     * @return the message, of which every recipient has a final status
+     * @throws TimedOutException if it is not final then
+     * @throws PostroadException if the message could not be read
+     */
+    public Message waitFor(String id, Duration timeout) {
+        long most = TimeUnit.NANOSECONDS.convert(Arguments.notNegative("timeout", timeout));
+        long start = timing.nanoTime();
+        for (long pause = FIRST_POLL; ; pause = Math.min(LONGEST_POLL, pause / 2 * 3)) {
+            Message message = get(id);
+            if (message.isFinal()) {
+                return message;
+            }
+            long left = most - (timing.nanoTime() - start);
+            if (left <= 0) {
+                throw new TimedOutException(id + " is not final after " + timeout.toMillis() / 1000.0 + " s", message);
+            }
+            retries.pause(Math.min(pause, left));
+        }
+    }
+
     /** Where the client sends to; nothing of its credential. */
     @Override
     public String toString() {
@@ -100,7 +141,6 @@ public final class Postroad {
         private String password;
         private String token;
         private Duration timeout = Duration.ofSeconds(30);
-        private int maxRetries = 4;
         private Duration maxElapsed = Duration.ofSeconds(60);
         private HttpClient httpClient;
 
@@ -144,27 +184,13 @@ public final class Postroad {
         }
 
         /**
-         * Bounds the attempts after the first; 4 by default.
-         *
-         * @param maxRetries 0 turns retries off
-         * @return this builder
-         */
-        public Builder maxRetries(int maxRetries) {
-            if (maxRetries < 0) {
-                throw new IllegalArgumentException("maxRetries must not be negative");
-            }
-            this.maxRetries = maxRetries;
-            return this;
-        }
-
-        /**
          * Bounds a whole call, all attempts and pauses together; 60 seconds by default.
          *
-         * @param maxElapsed more than nothing
+         * @param maxElapsed zero turns retries off
          * @return this builder
          */
         public Builder maxElapsed(Duration maxElapsed) {
-            this.maxElapsed = Arguments.positive("maxElapsed", maxElapsed);
+            this.maxElapsed = Arguments.notNegative("maxElapsed", maxElapsed);
             return this;
         }
 

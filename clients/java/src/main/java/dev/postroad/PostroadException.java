@@ -3,17 +3,23 @@ package dev.postroad;
 import java.time.Duration;
 import java.util.ArrayList;
 import java.util.List;
+import java.util.Set;
 
 /**
- * A request that did not succeed: Postroad refused it, or there was no answer that could be used.
- * {@link #getMessage()} is for people; {@link #code()} and the questions below are for programs.
+ * A request that did not succeed: Postroad refused it, or there was no response that could be used.
+ * {@link #getMessage()} is for people; the subclasses, {@link #code()} and the questions below are
+ * for programs. Only a thread that was interrupted has no subclass.
  */
-public final class PostroadException extends RuntimeException {
+public class PostroadException extends RuntimeException {
     private static final long serialVersionUID = 1L;
 
-    /** The HTTP status; 0 when there was no answer. */
+    private static final Set<Integer> RETRYABLE_STATUSES = Set.of(408, 429, 500, 502, 503, 504);
+    private static final Set<String> RETRYABLE_CODES =
+            Set.of("idempotency_in_progress", Failure.CONNECTION_FAILED, Failure.TIMED_OUT);
+
+    /** The HTTP status; 0 when there was no response. */
     private final int status;
-    /** The code of the answer, or of this client. */
+    /** The code of the response, or of this client. */
     private final String code;
     /** The id of the request at the server, or null. */
     private final String requestId;
@@ -31,19 +37,51 @@ public final class PostroadException extends RuntimeException {
         this.idempotencyKey = idempotencyKey;
     }
 
+    /** The exception of the kind that the failure is of. */
+    static PostroadException of(Failure failure, String idempotencyKey, int attempts) {
+        if (failure.code.equals(Failure.INSUFFICIENT_CREDITS)) {
+            return new InsufficientCreditsException(failure, idempotencyKey, attempts);
+        }
+        return switch (failure.status) {
+            case 0 -> withoutResponse(failure, idempotencyKey, attempts);
+            case 401 -> new AuthenticationException(failure, idempotencyKey, attempts);
+            case 402 -> new InsufficientCreditsException(failure, idempotencyKey, attempts);
+            case 403 -> new PermissionDeniedException(failure, idempotencyKey, attempts);
+            case 404 -> new NotFoundException(failure, idempotencyKey, attempts);
+            case 409 -> new IdempotencyException(failure, idempotencyKey, attempts);
+            case 429 -> new RateLimitException(failure, idempotencyKey, attempts);
+            default -> switch (failure.status / 100) {
+                case 4 -> new InvalidRequestException(failure, idempotencyKey, attempts);
+                case 5 -> new ServerException(failure, idempotencyKey, attempts);
+                default -> new UnexpectedResponseException(failure, idempotencyKey, attempts);
+            };
+        };
+    }
+
+    private static PostroadException withoutResponse(Failure failure, String idempotencyKey, int attempts) {
+        return switch (failure.code) {
+            case Failure.CONNECTION_FAILED -> new ConnectionFailedException(failure, idempotencyKey, attempts);
+            case Failure.TIMED_OUT -> new TimedOutException(failure, idempotencyKey, attempts);
+            case Failure.INVALID_SIGNATURE -> new SignatureVerificationException(failure, idempotencyKey, attempts);
+            case Failure.INTERRUPTED -> new PostroadException(failure, idempotencyKey, attempts);
+            default -> new UnexpectedResponseException(failure, idempotencyKey, attempts);
+        };
+    }
+
     /**
      * The HTTP status.
      *
-     * @return the status, or 0 when there was no answer
+     * @return the status, or 0 when there was no response
      */
     public int status() {
         return status;
     }
 
     /**
-     * What went wrong, in one word: the {@code code} of Postroad's answer, or one of the client's
-     * own, which are {@code connection_failed}, {@code timed_out}, {@code unexpected_response} (an
-     * answer that Postroad does not give, such as a proxy's page) and {@code interrupted}.
+     * What went wrong, in one word: the {@code code} of Postroad's response, or one of the
+     * client's own, which are {@code connection_failed}, {@code timed_out}, {@code unexpected_response}
+     * (a response that Postroad does not give, such as a proxy's page), {@code invalid_signature} (of
+     * a webhook) and {@code interrupted}.
      *
      * @return the code
      */
@@ -72,7 +110,7 @@ public final class PostroadException extends RuntimeException {
     /**
      * The key of the send, with which it can be repeated later.
      *
-     * @return the key, or null for a {@code get}
+     * @return the key, or null when nothing was sent
      */
     public String idempotencyKey() {
         return idempotencyKey;
@@ -81,11 +119,10 @@ public final class PostroadException extends RuntimeException {
     /**
      * Whether the same may succeed later. The client has tried again already, within its bounds.
      *
-     * @return true for 429, 503, a first send that still runs, and a lost connection
+     * @return true for 408, 429, 500, 502, 503 and 504, a first send that still runs, and a lost connection
      */
     public boolean isRetryable() {
-        return status == 429 || status == 503 || code.equals("idempotency_in_progress")
-                || code.equals(Failure.CONNECTION_FAILED) || code.equals(Failure.TIMED_OUT);
+        return RETRYABLE_STATUSES.contains(status) || RETRYABLE_CODES.contains(code);
     }
 
     /**
@@ -94,7 +131,7 @@ public final class PostroadException extends RuntimeException {
      * @return true if so
      */
     public boolean isInsufficientCredits() {
-        return code.equals("insufficient_credits");
+        return code.equals(Failure.INSUFFICIENT_CREDITS);
     }
 
     /**

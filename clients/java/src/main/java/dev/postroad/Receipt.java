@@ -4,7 +4,7 @@ import java.util.List;
 import java.util.Map;
 
 /**
- * The answer to a send: the message is stored, and will be delivered.
+ * The response to a send: the message is stored, and will be delivered.
  *
  * @param id the message's id, for {@link Postroad#get}
  * @param status {@code queued}

@@ -3,13 +3,12 @@ package dev.postroad;
 import java.time.Duration;
 import java.util.concurrent.TimeUnit;
 
-/** Repeats attempts that are worth repeating, bounded in number and in time. */
+/** Repeats attempts that are worth repeating, as long as there is time. */
 final class Retries {
     private static final long FIRST_PAUSE = TimeUnit.MILLISECONDS.toNanos(500);
     private static final int DOUBLINGS = 4; // to 8 seconds
 
     private final long timeout;
-    private final int maxRetries;
     private final long maxElapsed;
     private final Timing timing;
 
@@ -18,10 +17,9 @@ final class Retries {
         T within(long limit) throws Failure, InterruptedException;
     }
 
-    Retries(Duration timeout, int maxRetries, Duration maxElapsed, Timing timing) {
+    Retries(Duration timeout, Duration maxElapsed, Timing timing) {
         // convert() gives the largest long for what does not fit, where toNanos() would throw.
         this.timeout = TimeUnit.NANOSECONDS.convert(timeout);
-        this.maxRetries = maxRetries;
         this.maxElapsed = TimeUnit.NANOSECONDS.convert(maxElapsed);
         this.timing = timing;
     }
@@ -30,25 +28,38 @@ final class Retries {
         try {
             return repeat(idempotencyKey, attempt);
         } catch (InterruptedException e) {
-            Thread.currentThread().interrupt();
-            Failure failure = Failure.noAnswer(Failure.INTERRUPTED, "the thread was interrupted", e);
-            throw new PostroadException(failure, idempotencyKey, 1);
+            throw interrupted(e, idempotencyKey);
         }
+    }
+
+    /** Sleeps, and ends as a call does when the thread is interrupted. */
+    void pause(long nanos) {
+        try {
+            timing.sleep(nanos);
+        } catch (InterruptedException e) {
+            throw interrupted(e, null);
+        }
+    }
+
+    private static PostroadException interrupted(InterruptedException cause, String idempotencyKey) {
+        Thread.currentThread().interrupt();
+        Failure failure = Failure.noResponse(Failure.INTERRUPTED, "the thread was interrupted", cause);
+        return PostroadException.of(failure, idempotencyKey, 1);
     }
 
     private <T> T repeat(String idempotencyKey, Attempt<T> attempt) throws InterruptedException {
         long start = timing.nanoTime();
-        long left = maxElapsed;
+        long left = maxElapsed == 0 ? timeout : maxElapsed; // 0 is one attempt, with all of its time
         for (int attempts = 1; ; attempts++) {
             PostroadException error;
             try {
                 return attempt.within(Math.min(timeout, left));
             } catch (Failure failure) {
-                error = new PostroadException(failure, idempotencyKey, attempts);
+                error = PostroadException.of(failure, idempotencyKey, attempts);
             }
             long pause = pause(attempts, error.retryAfter());
             left = maxElapsed - (timing.nanoTime() - start);
-            if (!error.isRetryable() || attempts > maxRetries || pause >= left) {
+            if (!error.isRetryable() || pause >= left) {
                 throw error;
             }
             timing.sleep(pause);

@@ -15,7 +15,7 @@ import java.util.concurrent.ExecutionException;
 import java.util.concurrent.TimeUnit;
 import java.util.concurrent.TimeoutException;
 
-/** One request and its whole answer, within a deadline. */
+/** One request and its whole response, within a deadline. */
 final class Transport {
     static final String USER_AGENT = "postroad-java/0.1.0";
 
@@ -31,18 +31,18 @@ final class Transport {
         this.authorization = authorization;
     }
 
-    Answer post(URI uri, byte[] json, String idempotencyKey, long limit) throws Failure, InterruptedException {
+    Response post(URI uri, byte[] json, String idempotencyKey, long limit) throws Failure, InterruptedException {
         return exchange(HttpRequest.newBuilder(uri)
                 .header("Content-Type", "application/json")
                 .header("Idempotency-Key", idempotencyKey)
                 .POST(new OneTimeBody(json)), limit);
     }
 
-    Answer get(URI uri, long limit) throws Failure, InterruptedException {
+    Response get(URI uri, long limit) throws Failure, InterruptedException {
         return exchange(HttpRequest.newBuilder(uri).method("GET", new OneTimeBody(new byte[0])), limit);
     }
 
-    private Answer exchange(HttpRequest.Builder builder, long limit) throws Failure, InterruptedException {
+    private Response exchange(HttpRequest.Builder builder, long limit) throws Failure, InterruptedException {
         HttpRequest request = builder
                 .version(HttpClient.Version.HTTP_1_1)
                 .timeout(Duration.ofNanos(limit))
@@ -53,9 +53,9 @@ final class Transport {
         CompletableFuture<HttpResponse<byte[]>> exchange = client.sendAsync(request, head -> new BoundedBody());
         try {
             // The timeout of the request closes what does not get connected, but ends with the head of
-            // the answer; this one has the body in it.
+            // the response; this one has the body in it.
             HttpResponse<byte[]> response = exchange.get(limit, TimeUnit.NANOSECONDS);
-            return new Answer(response.statusCode(), response.headers(), response.body());
+            return new Response(response.statusCode(), response.headers(), response.body());
         } catch (TimeoutException e) {
             throw failure(server, e);
         } catch (ExecutionException e) {
@@ -70,19 +70,19 @@ final class Transport {
             throw error;
         }
         if (cause instanceof TimeoutException || cause instanceof HttpTimeoutException) {
-            return Failure.noAnswer(Failure.TIMED_OUT, "no whole answer from " + server + " in time", cause);
+            return Failure.noResponse(Failure.TIMED_OUT, "no complete response from " + server + " in time", cause);
         }
         if (cause instanceof ConnectException) {
             String text = "could not connect to " + server + ": " + reason(cause);
-            return Failure.noAnswer(Failure.CONNECTION_FAILED, text, cause);
+            return Failure.noResponse(Failure.CONNECTION_FAILED, text, cause);
         }
         if (hasCause(cause, IOException.class) && !hasCause(cause, ProtocolException.class)) {
             String text = "the connection to " + server + " failed: " + reason(cause);
-            return Failure.noAnswer(Failure.CONNECTION_FAILED, text, cause);
+            return Failure.noResponse(Failure.CONNECTION_FAILED, text, cause);
         }
         // HttpClient throws all kinds of exceptions at a head that it cannot read.
-        String text = "the answer of " + server + " is not HTTP: " + reason(cause);
-        return Failure.noAnswer(Failure.UNEXPECTED_RESPONSE, text, cause);
+        String text = "the response of " + server + " is not HTTP: " + reason(cause);
+        return Failure.noResponse(Failure.UNEXPECTED_RESPONSE, text, cause);
     }
 
     /** What the innermost cause says; the ones around it are often silent. */
@@ -95,7 +95,7 @@ final class Transport {
         for (Throwable each = cause; each != null; each = each.getCause()) {
             reason = each.getMessage() != null ? each.getMessage() : reason;
         }
-        return Answer.quote(reason);
+        return Response.quote(reason);
     }
 
     private static boolean hasCause(Throwable cause, Class<? extends Throwable> type) {

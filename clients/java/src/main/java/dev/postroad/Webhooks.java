@@ -8,11 +8,12 @@ import java.time.Instant;
 import java.util.ArrayList;
 import java.util.HexFormat;
 import java.util.List;
+import java.util.Map;
 import java.util.regex.Pattern;
 import javax.crypto.Mac;
 import javax.crypto.spec.SecretKeySpec;
 
-/** Tells requests that Postroad has sent from those of strangers. */
+/** Tells requests that Postroad has sent from those of strangers, and reads them. */
 public final class Webhooks {
     private static final Duration TOLERANCE = Duration.ofSeconds(300);
     private static final Pattern SECONDS = Pattern.compile("[0-9]{1,15}");
@@ -83,6 +84,63 @@ public final class Webhooks {
             genuine |= MessageDigest.isEqual(expected, bytes(signature));
         }
         return genuine;
+    }
+
+    /**
+     * The event of a request that was signed with the secret, at most 300 seconds from now.
+     *
+     * @param rawBody the body's bytes as they came, not JSON that was read and written again
+     * @param header the value of {@code Service-Signature}, or null when the request has none
+     * @param secret the whole secret, {@code whsec_} included
+     * @return the event
+     * @throws SignatureVerificationException if the request is not to be trusted
+     * @throws IllegalArgumentException if it was signed, but is no event
+     */
+    public static Event parseEvent(byte[] rawBody, String header, String secret) {
+        return parseEvent(rawBody, header, secret == null ? List.of() : List.of(secret), TOLERANCE);
+    }
+
+    /**
+     * The event of a request that was signed with one of the secrets, at most {@code tolerance} from now.
+     *
+     * @param rawBody the body's bytes as they came, not JSON that was read and written again
+     * @param header the value of {@code Service-Signature}, or null when the request has none
+     * @param secrets the secrets of which one has to match
+     * @param tolerance how far the time of the signature may be away, in whole seconds
+     * @return the event
+     * @throws SignatureVerificationException if the request is not to be trusted
+     * @throws IllegalArgumentException if it was signed, but is no event
+     */
+    public static Event parseEvent(byte[] rawBody, String header, List<String> secrets, Duration tolerance) {
+        return parseEvent(rawBody, header, secrets, tolerance, Instant.now());
+    }
+
+    /**
+     * The same with another clock, for tests.
+     *
+     * @param rawBody the body's bytes as they came, not JSON that was read and written again
+     * @param header the value of {@code Service-Signature}, or null when the request has none
+     * @param secrets the secrets of which one has to match
+     * @param tolerance how far the time of the signature may be away, in whole seconds
+     * @param now what takes the place of the clock
+     * @return the event
+     * @throws SignatureVerificationException if the request is not to be trusted
+     * @throws IllegalArgumentException if it was signed, but is no event
+     */
+    public static Event parseEvent(
+            byte[] rawBody, String header, List<String> secrets, Duration tolerance, Instant now) {
+        if (secrets.stream().noneMatch(secret -> verify(rawBody, header, secret, tolerance, now))) {
+            String text = "the webhook request was not signed with this secret, or not recently";
+            throw PostroadException.of(Failure.noResponse(Failure.INVALID_SIGNATURE, text, null), null, 1);
+        }
+        try {
+            if (JsonReader.read(rawBody) instanceof Map<?, ?> members) {
+                return Event.from(new Members(members));
+            }
+        } catch (JsonException e) {
+            throw new IllegalArgumentException("the body is signed, but is not an event: " + e.getMessage());
+        }
+        throw new IllegalArgumentException("the body is signed, but is not an event: it is no JSON object");
     }
 
     private static byte[] sign(String time, byte[] rawBody, String secret) {

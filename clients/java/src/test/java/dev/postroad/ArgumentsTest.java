@@ -68,11 +68,13 @@ class ArgumentsTest {
 
     @Test
     void refusesBoundsThatAreNone() {
-        for (Duration duration : new Duration[] {null, Duration.ZERO, Duration.ofSeconds(-1)}) {
+        Postroad postroad = Postroad.builder(URL).token("t").maxElapsed(Duration.ZERO).build();
+        for (Duration duration : new Duration[] {null, Duration.ofSeconds(-1)}) {
             refused(() -> Postroad.builder(URL).timeout(duration));
             refused(() -> Postroad.builder(URL).maxElapsed(duration));
+            refused(() -> postroad.waitFor("em_1", duration));
         }
-        refused(() -> Postroad.builder(URL).maxRetries(-1));
+        refused(() -> Postroad.builder(URL).timeout(Duration.ZERO));
     }
 
     @Test

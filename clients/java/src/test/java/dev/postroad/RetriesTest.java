@@ -20,7 +20,7 @@ class RetriesTest {
 
     @Test
     void pausesLongerEachTimeToALimit() {
-        Retries retries = new Retries(LONG, 7, LONG, timing);
+        Retries retries = new Retries(LONG, Duration.ofMillis(375 + 750 + 1500 + 3000 + 4 * 6000), timing);
         PostroadException error = failing(retries, new Failure(503, "service_unavailable", "later", "req_1", null, null));
         assertEquals(millis(375, 750, 1500, 3000, 6000, 6000, 6000), timing.pauses);
         assertEquals("503 service_unavailable: later (req_1, 8 attempts)", error.getMessage());
@@ -29,25 +29,25 @@ class RetriesTest {
 
     @Test
     void pausesBetweenHalfAndAll() {
-        Failure failure = Failure.noAnswer(Failure.CONNECTION_FAILED, "gone", null);
+        Failure failure = Failure.noResponse(Failure.CONNECTION_FAILED, "gone", null);
         timing.random = 0;
-        failing(new Retries(LONG, 1, LONG, timing), failure);
+        failing(new Retries(LONG, Duration.ofMillis(600), timing), failure);
         timing.random = Math.nextDown(1.0);
-        failing(new Retries(LONG, 1, LONG, timing), failure);
+        failing(new Retries(LONG, Duration.ofMillis(600), timing), failure);
         assertEquals(Duration.ofMillis(250), timing.pauses.get(0));
         assertEquals(500, Math.round(timing.pauses.get(1).toNanos() / 1e6));
     }
 
     @Test
     void waitsAsTheServerAsksAndSomeMore() {
-        Retries retries = new Retries(LONG, 2, LONG, timing);
+        Retries retries = new Retries(LONG, Duration.ofSeconds(60), timing);
         failing(retries, new Failure(429, "rate_limited", "slowly", null, Duration.ofSeconds(20), null));
         assertEquals(millis(20_375, 20_750), timing.pauses);
     }
 
     @Test
     void doesNotBeginAPauseThatEndsTooLate() {
-        Retries retries = new Retries(LONG, 4, Duration.ofSeconds(60), timing);
+        Retries retries = new Retries(LONG, Duration.ofSeconds(60), timing);
         failing(retries, new Failure(429, "warmup_limited", "tomorrow", null, Duration.ofSeconds(999_999_999_999_999L), null));
         failing(retries, new Failure(429, "rate_limited", "slowly", null, Duration.ofSeconds(59).plusMillis(625), null));
         assertEquals(List.of(), timing.pauses);
@@ -57,7 +57,7 @@ class RetriesTest {
 
     @Test
     void doesNotWaitForEverAfterALateAnswer() {
-        Retries retries = new Retries(LONG, 4, Duration.ofSeconds(60), timing);
+        Retries retries = new Retries(LONG, Duration.ofSeconds(60), timing);
         assertThrows(PostroadException.class, () -> retries.run(null, limit -> {
             timing.pass(Duration.ofSeconds(61));
             throw new Failure(503, "service_unavailable", "later", null, Duration.ofSeconds(999_999_999_999_999L), null);
@@ -67,18 +67,18 @@ class RetriesTest {
 
     @Test
     void givesAnAttemptWhatIsLeft() {
-        Retries retries = new Retries(Duration.ofSeconds(30), 4, Duration.ofSeconds(60), timing);
+        Retries retries = new Retries(Duration.ofSeconds(30), Duration.ofSeconds(60), timing);
         assertThrows(PostroadException.class, () -> retries.run(null, limit -> {
             limits.add(Duration.ofNanos(limit));
             timing.pass(Duration.ofNanos(limit));
-            throw Failure.noAnswer(Failure.TIMED_OUT, "late", null);
+            throw Failure.noResponse(Failure.TIMED_OUT, "late", null);
         }));
         assertEquals(millis(30_000, 29_625), limits);
     }
 
     @Test
     void countsWhatWasSleptTooLong() {
-        Retries retries = new Retries(LONG, 4, Duration.ofSeconds(60), timing);
+        Retries retries = new Retries(LONG, Duration.ofSeconds(60), timing);
         Failure failure = new Failure(503, "service_unavailable", "later", null, Duration.ofSeconds(39).plusMillis(625), null);
         timing.oversleep = Duration.ofSeconds(5);
         failing(retries, failure);
@@ -88,21 +88,36 @@ class RetriesTest {
     }
 
     @Test
-    void triesOnceWithoutRetriesAndForWhatIsFinal() {
+    void triesOnceInNoTimeAndForWhatIsFinal() {
         PostroadException error = failing(
-                new Retries(LONG, 0, LONG, timing), new Failure(503, "service_unavailable", "later", null, null, null));
+                new Retries(Duration.ofSeconds(30), Duration.ZERO, timing),
+                new Failure(503, "service_unavailable", "later", null, null, null));
         assertTrue(error.isRetryable());
         assertEquals("503 service_unavailable: later", error.getMessage());
-        error = failing(new Retries(LONG, 4, LONG, timing), new Failure(500, "internal_error", "no", null, null, null));
+        error = failing(new Retries(LONG, LONG, timing), new Failure(501, "internal_error", "no", null, null, null));
         assertFalse(error.isRetryable());
-        assertEquals(2, limits.size());
+        assertEquals(List.of(Duration.ofSeconds(30), Duration.ofNanos(Long.MAX_VALUE)), limits);
+    }
+
+    @Test
+    void repeatsWhatMayPass() {
+        for (int status : new int[] {408, 429, 500, 502, 503, 504}) {
+            assertEquals(2, attempts(new Failure(status, "unexpected_response", "<html>", null, null, null)), "" + status);
+        }
+        assertEquals(2, attempts(new Failure(409, "idempotency_in_progress", "wait", null, null, null)));
+        assertEquals(2, attempts(Failure.noResponse(Failure.CONNECTION_FAILED, "refused", null)));
+        assertEquals(2, attempts(Failure.noResponse(Failure.TIMED_OUT, "late", null)));
+        for (int status : new int[] {200, 302, 400, 401, 402, 403, 404, 409, 413, 422, 501, 505}) {
+            assertEquals(1, attempts(new Failure(status, "unexpected_response", "<html>", null, null, null)), "" + status);
+        }
+        assertEquals(1, attempts(Failure.noResponse(Failure.UNEXPECTED_RESPONSE, "no HTTP", null)));
     }
 
     @Test
     void endsWhenThePauseIsInterrupted() {
         Thread.currentThread().interrupt();
         PostroadException error = failing(
-                new Retries(LONG, 4, LONG, timing), new Failure(503, "service_unavailable", "later", null, null, null));
+                new Retries(LONG, LONG, timing), new Failure(503, "service_unavailable", "later", null, null, null));
         assertTrue(Thread.interrupted(), "the flag is kept");
         assertEquals("interrupted", error.code());
         assertInstanceOf(InterruptedException.class, error.getCause());
@@ -114,6 +129,13 @@ class RetriesTest {
             limits.add(Duration.ofNanos(limit));
             throw failure;
         }));
+    }
+
+    /** How often it is tried when there is time for one pause. */
+    private int attempts(Failure failure) {
+        limits.clear();
+        failing(new Retries(LONG, Duration.ofSeconds(1), timing), failure);
+        return limits.size();
     }
 
     private static List<Duration> millis(long... millis) {

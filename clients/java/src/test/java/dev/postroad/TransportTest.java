@@ -26,7 +26,7 @@ class TransportTest {
         }
         try (ScriptedServer server = new ScriptedServer(ScriptedServer.rawThenClose(""))) {
             PostroadException error = failedGet(server, Duration.ofSeconds(10));
-            assertTrue(error.getMessage().endsWith("failed: it was lost before an answer"), error.getMessage());
+            assertTrue(error.getMessage().endsWith("failed: it was lost before a response"), error.getMessage());
             assertEquals(1, server.requests.size());
         }
     }
@@ -82,7 +82,7 @@ class TransportTest {
             } while (server.requests.isEmpty());
             assertEquals("timed_out", error.code());
             assertEquals(0, error.status());
-            assertTrue(error.getMessage().startsWith("timed_out: no whole answer from 127.0.0.1:"), error.getMessage());
+            assertTrue(error.getMessage().startsWith("timed_out: no complete response from 127.0.0.1:"), error.getMessage());
             assertTrue(server.clientHasGone());
         }
     }
@@ -111,7 +111,7 @@ class TransportTest {
         }
         Postroad postroad = Postroad.builder("http://127.0.0.1:" + port).token("t").build(new FakeTiming());
         PostroadException error = assertThrows(PostroadException.class, () -> postroad.get("em_1"));
-        assertEquals("connection_failed: could not connect to 127.0.0.1:" + port + ": connection refused (5 attempts)",
+        assertEquals("connection_failed: could not connect to 127.0.0.1:" + port + ": connection refused (14 attempts)",
                 error.getMessage());
     }
 
@@ -142,7 +142,7 @@ class TransportTest {
     }
 
     private static PostroadException failedGet(ScriptedServer server, Duration timeout) {
-        Postroad postroad = Postroad.builder(server.url()).token("t").maxRetries(0).timeout(timeout).build();
+        Postroad postroad = Postroad.builder(server.url()).token("t").maxElapsed(Duration.ZERO).timeout(timeout).build();
         return assertThrows(PostroadException.class, () -> postroad.get("em_1"));
     }
 }

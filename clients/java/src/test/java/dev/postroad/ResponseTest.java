@@ -17,7 +17,7 @@ import org.junit.jupiter.api.Test;
 import org.junit.jupiter.params.ParameterizedTest;
 import org.junit.jupiter.params.provider.ValueSource;
 
-class AnswerTest {
+class ResponseTest {
     @Test
     void readsAReceipt() throws Failure {
         Receipt receipt = answer(202, """
@@ -88,7 +88,8 @@ class AnswerTest {
     @ParameterizedTest
     @ValueSource(strings = {"", "<h1>Bad Gateway</h1>", "[]", "{}", "{\"code\":7,\"request_id\":8}"})
     void takesOtherErrorsByTheirStatus(String body) {
-        assertFalse(error(failure(502, body)).isRetryable());
+        assertFalse(error(failure(501, body)).isRetryable());
+        assertTrue(error(failure(502, body)).isRetryable());
         assertTrue(error(failure(503, body)).isRetryable());
         assertEquals("unexpected_response", failure(503, body).code);
         assertNull(failure(503, body).requestId);
@@ -113,14 +114,14 @@ class AnswerTest {
     }
 
     private static PostroadException error(Failure failure) {
-        return new PostroadException(failure, null, 1);
+        return PostroadException.of(failure, null, 1);
     }
 
-    private static Answer answer(int status, String body, String... header) {
+    private static Response answer(int status, String body, String... header) {
         Map<String, List<String>> headers = new TreeMap<>();
         if (header.length > 0) {
             headers.put(header[0], List.of(header[1]));
         }
-        return new Answer(status, HttpHeaders.of(headers, (n, v) -> true), body.getBytes(StandardCharsets.UTF_8));
+        return new Response(status, HttpHeaders.of(headers, (n, v) -> true), body.getBytes(StandardCharsets.UTF_8));
     }
 }

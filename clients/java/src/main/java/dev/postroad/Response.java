@@ -7,11 +7,11 @@ import java.time.Instant;
 import java.util.Map;
 import java.util.function.Function;
 
-/** A whole answer of a server, which may be Postroad or something that stands before it. */
-record Answer(int status, HttpHeaders headers, byte[] body) {
+/** A whole response of a server, which may be Postroad or something that stands before it. */
+record Response(int status, HttpHeaders headers, byte[] body) {
     private static final int LONGEST_QUOTE = 200;
 
-    /** What {@code shape} makes of a success; a failure for every other answer. */
+    /** What {@code shape} makes of a success; a failure for every other response. */
     <T> T read(Function<Members, T> shape, Instant now) throws Failure {
         Members members = null;
         String problem = null;
@@ -52,7 +52,7 @@ record Answer(int status, HttpHeaders headers, byte[] body) {
         if (status >= 300 && status < 400 && location != null) {
             return "a redirect to " + quote(location) + "; redirects are not followed";
         }
-        return "Postroad does not answer like this"
+        return "Postroad does not respond like this"
                 + (problem == null ? "" : ": " + problem)
                 + (body.length == 0 ? "" : ": " + quote(new String(body, StandardCharsets.UTF_8)));
     }
