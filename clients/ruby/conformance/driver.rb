@@ -39,14 +39,34 @@ def result(call)
   case call.fetch("operation")
   when "send" then client(call["client"]).deliver(email(call["email"]), idempotency_key: call["idempotency_key"])
   when "get" then client(call["client"]).get(call["id"])
+  when "wait" then client(call["client"]).wait(call["id"], timeout: call["timeout"])
+  when "parse_event"
+    Postroad::Webhook.parse_event(call["body_base64"].unpack1("m0"), call["header"], call["secrets"],
+                                  tolerance: call["tolerance"], now: call["now"])
   when "verify"
     Postroad::Webhook.verify(call["body_base64"].unpack1("m0"), call["header"], call["secret"],
                              tolerance: call["tolerance"], now: call["now"])
   end
 end
 
+KINDS = {
+  Postroad::InvalidRequestError => "invalid_request",
+  Postroad::AuthenticationError => "authentication",
+  Postroad::InsufficientCreditsError => "insufficient_credits",
+  Postroad::PermissionDeniedError => "permission_denied",
+  Postroad::NotFoundError => "not_found",
+  Postroad::IdempotencyError => "idempotency",
+  Postroad::RateLimitError => "rate_limited",
+  Postroad::ServerError => "server",
+  Postroad::ConnectionFailedError => "connection_failed",
+  Postroad::TimedOutError => "timed_out",
+  Postroad::UnexpectedResponseError => "unexpected_response",
+  Postroad::SignatureVerificationError => "signature"
+}.freeze
+
 def error(failure)
   {
+    kind: KINDS[failure.class],
     status: failure.status,
     code: failure.code,
     request_id: failure.request_id,

@@ -45,7 +45,7 @@ class AnswerTest < PostroadTest
      "<p>Welcome to this hotel</p>", "[" * 10_000].each do |body|
       error = assert_raises(Postroad::Error, body.inspect) { read_receipt(body) }
       assert_equal [202, "unexpected_response", false], [error.status, error.code, error.retryable?]
-      assert_match(/\A202 unexpected_response: the answer is not a receipt: it/, error.message)
+      assert_match(/\A202 unexpected_response: the response is not a receipt: it/, error.message)
       assert_operator error.full_message.size, :<, 5000
     end
   end
@@ -55,7 +55,7 @@ class AnswerTest < PostroadTest
      { id: "a", status: "queued", recipients: {} }].each do |body|
       assert_equal "unexpected_response", assert_raises(Postroad::Error, body.inspect) { read_message(body) }.code
     end
-    assert_equal 204, assert_raises(Postroad::Error) { client(server("HTTP/1.1 204 No Content\r\n\r\n").url).get("em_1") }.status
+    assert_equal 204, error_of { client(server("HTTP/1.1 204 No Content\r\n\r\n").url).get("em_1") }.status
   end
 
   def test_an_error_object
@@ -72,7 +72,8 @@ class AnswerTest < PostroadTest
   end
 
   def test_the_last_of_several_errors
-    error = failure(BUSY, ScriptedServer.answer(429, { error: "slow", code: "rate_limited" }, "Retry-After" => "7", "X-Request-ID" => "req_2"))
+    slow = ScriptedServer.answer(429, { error: "slow", code: "rate_limited" }, "Retry-After" => "7", "X-Request-ID" => "req_2")
+    error = error_of { client(server(BUSY, slow).url, max_elapsed: 5).deliver(EMAIL) }
     assert_equal "429 rate_limited: slow (req_2, 2 attempts)", error.message
     assert_equal ["req_2", 7, true], [error.request_id, error.retry_after, error.retryable?]
   end
@@ -81,8 +82,8 @@ class AnswerTest < PostroadTest
     { "<html>\n<h1>Bad</h1>\e[31m" => "<html> <h1>Bad</h1> [31m", "x" * 5000 => "#{"x" * 199}…", '{"code":7}' => '{"code":7}',
       "gr\xFC\xDFe" => "gr\u{fffd}\u{fffd}e", '["not_found"]' => '["not_found"]' }.each do |page, quoted|
       error = failure(ScriptedServer.answer(502, page, "X-Request-ID" => "req_pröxy"))
-      assert_equal "502 unexpected_response: the answer is not one of Postroad: #{quoted} (req_pröxy)", error.message
-      refute_predicate error, :retryable?
+      assert_equal "502 unexpected_response: the response is not one of Postroad: #{quoted} (req_pröxy)", error.message
+      assert_predicate error, :retryable?
     end
     assert_match(/it is empty\z/, failure(ScriptedServer.answer(500)).message)
     assert_predicate failure(ScriptedServer.answer(503, "<html>")), :retryable?

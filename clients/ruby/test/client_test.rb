@@ -93,8 +93,8 @@ class ClientTest < PostroadTest
   end
 
   def test_refused_options
-    [{ timeout: 0 }, { timeout: nil }, { timeout: -1 }, { timeout: "30" }, { timeout: Float::INFINITY }, { timeout: Float::NAN }, { max_elapsed: 0 }, { max_retries: -1 },
-     { max_retries: 1.5 }, { max_retries: nil }, { ca_file: "/no/such/file.pem" }].each do |options|
+    [{ timeout: 0 }, { timeout: nil }, { timeout: -1 }, { timeout: "30" }, { timeout: Float::INFINITY }, { timeout: Float::NAN }, { max_elapsed: -1 },
+     { max_elapsed: nil }, { max_elapsed: Float::INFINITY }, { ca_file: "/no/such/file.pem" }].each do |options|
       assert_raises(ArgumentError, options.inspect) { client("http://127.0.0.1:9", **options) }
     end
   end
@@ -106,6 +106,7 @@ class ClientTest < PostroadTest
     end
     ["", "..", "../v1", "a/b", "a?b", "a%2f", "em_1\n", "em_٣", "\xff", "em_1".encode("UTF-16LE"), nil, 7].each do |id|
       assert_raises(ArgumentError, id.inspect) { sender.get(id) }
+      assert_raises(ArgumentError, id.inspect) { sender.wait(id) }
     end
     assert_raises(ArgumentError) { sender.deliver({ from: "hello@example.com" }) }
   end
@@ -118,6 +119,13 @@ class ClientTest < PostroadTest
     ids = Array.new(8) { Thread.new { sender.deliver(EMAIL).id } }.map(&:value)
     assert_equal ["em_1"] * 8, ids
     assert_equal 8, scripted.requests.map { |request| request.headers["idempotency-key"] }.uniq.size
+  end
+
+  def test_ten_sends_use_one_connection
+    scripted = server(ACCEPTED)
+    sender = client(scripted.url)
+    10.times { sender.deliver(EMAIL) }
+    assert_equal [10, 1], [scripted.requests.size, scripted.connections]
   end
 
   def test_printing_shows_no_secret

@@ -8,25 +8,31 @@ require "pp"
 require "socket"
 require "postroad"
 
-# Answers each connection with the next of its steps: a String is sent as it is, a Proc gets the socket. The last step
-# is played again for every further connection.
+# Answers each request with the next of its steps: a Proc gets the socket, a String is sent as it is, and both end the
+# connection; what answer makes is sent, and the connection stays open. The last step is played again for every further
+# request.
 class ScriptedServer
   Request = Struct.new(:method, :path, :headers, :body)
+  # A whole response, after which the connection is kept.
+  Whole = Class.new(String)
 
-  attr_reader :requests
+  attr_reader :requests, :connections
 
   def self.answer(status, body = "", headers = {})
     body = JSON.generate(body) unless body.is_a?(String)
     fields = { "Content-Length" => body.bytesize }.merge(headers).map { |name, value| "#{name}: #{value}\r\n" }
-    "HTTP/1.1 #{status} Whatever\r\n#{fields.join}\r\n".b + body.b
+    Whole.new("HTTP/1.1 #{status} Whatever\r\n#{fields.join}\r\n".b + body.b)
   end
 
   def initialize(*steps, host: "127.0.0.1")
     @steps = steps
     @requests = []
+    @connections = 0
     @host = host
+    @mutex = Mutex.new
     @listener = TCPServer.new(host, 0)
-    @thread = Thread.new { loop { serve(@listener.accept) } }
+    @threads = ThreadGroup.new
+    @threads.add(Thread.new { accept })
   end
 
   def port
@@ -38,16 +44,29 @@ class ScriptedServer
   end
 
   def stop
-    @thread.kill.join
+    @threads.list.each { |thread| thread.kill.join }
     @listener.close
   end
 
   private
 
+  def accept
+    loop do
+      socket = @listener.accept
+      @connections += 1
+      Thread.new { serve(socket) } # of the same group
+    end
+  end
+
   def serve(socket)
-    @requests << read(socket)
-    step = @steps.size > 1 ? @steps.shift : @steps.first
-    step.is_a?(Proc) ? step.call(socket) : socket.write(step)
+    while (request = read(socket))
+      step = @mutex.synchronize do
+        @requests << request
+        @steps.size > 1 ? @steps.shift : @steps.first
+      end
+      step.is_a?(Proc) ? step.call(socket) : socket.write(step)
+      break unless step.is_a?(Whole)
+    end
   rescue SystemCallError
     nil # the client has gone
   ensure
@@ -55,7 +74,10 @@ class ScriptedServer
   end
 
   def read(socket)
-    method, path, = socket.gets.split
+    first = socket.gets
+    return if first.nil?
+
+    method, path, = first.split
     headers = {}
     while (line = socket.gets.chomp) != ""
       name, value = line.split(": ", 2)
@@ -111,9 +133,18 @@ class PostroadTest < Minitest::Test
     Postroad::Client.new(url, **{ token: TOKEN, clock: FakeClock.new }.merge(options))
   end
 
-  # The error of a send to a server that plays these steps, with as many attempts as there are steps.
-  def failure(*steps, **options)
-    scripted = server(*steps)
-    assert_raises(Postroad::Error) { client(scripted.url, max_retries: steps.size - 1, **options).deliver(EMAIL) }
+  # The error of a single attempt to send to a server that plays this step.
+  def failure(step, **options)
+    scripted = server(step)
+    error_of { client(scripted.url, max_elapsed: 0, **options).deliver(EMAIL) }
+  end
+
+  # The Postroad::Error of the block, of whatever kind.
+  def error_of
+    yield
+  rescue Postroad::Error => e
+    e
+  else
+    flunk "there was no error"
   end
 end

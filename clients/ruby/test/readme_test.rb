@@ -7,14 +7,12 @@ require "tmpdir"
 # Runs the code of the README, block by block, against a little server.
 class ReadmeTest < PostroadTest
   README = File.read(File.expand_path("../README.md", __dir__))
-  SEND, POLL, ERRORS, WEBHOOK = README.scan(/^```ruby\n(.*?)^```$/m).flatten
+  SEND, WAIT, ERRORS, WEBHOOK = README.scan(/^```ruby\n(.*?)^```$/m).flatten
   SECRET = "whsec_readme"
 
-  # Where the code runs: its sleep does not wait, and its run keeps the Rack application.
+  # Where the code runs: its run keeps the Rack application.
   class Script
     attr_reader :application
-
-    def sleep(_seconds); end
 
     def run(application)
       @application = application
@@ -46,11 +44,11 @@ class ReadmeTest < PostroadTest
     ScriptedServer.answer(200, { id: "em_1", status: word, recipients: [{ email: "ada@example.net", status: word }] })
   end
 
-  def test_send_poll_and_errors
+  def test_send_wait_and_errors
     poor = ScriptedServer.answer(402, { error: "no credits", code: "insufficient_credits" })
     tomorrow = ScriptedServer.answer(429, { error: "enough for today", code: "warmup_limited" }, "Retry-After" => "40000")
     wrong = ScriptedServer.answer(409, { error: "another email", code: "idempotency_conflict" })
-    scripted = server(ACCEPTED, status("queued"), status("queued"), status("delivered"), poor, tomorrow, wrong)
+    scripted = server(ACCEPTED, status("delivered"), poor, tomorrow, wrong)
     Dir.mktmpdir do |folder|
       File.write(File.join(folder, "receipt.pdf"), "%PDF")
       Dir.chdir(folder) { assert_equal "em_1\n", printed(SEND, scripted.url) }
@@ -58,22 +56,16 @@ class ReadmeTest < PostroadTest
     sent = JSON.parse(scripted.requests.fetch(0).body)
     assert_equal [{ "filename" => "receipt.pdf", "content" => "JVBERg==" }], sent["attachments"]
 
-    assert_equal "ada@example.net: delivered\n", printed(POLL)
+    assert_equal "ada@example.net: delivered\n", printed(WAIT)
     assert_equal "Add credits, then send again.\n", printed(ERRORS)
     assert_equal "Send again later, with the key order-1042-receipt.\n", printed(ERRORS)
-    assert_predicate assert_raises(Postroad::Error) { printed(ERRORS) }, :idempotency_conflict?
-    assert_equal 7, scripted.requests.size
-  end
-
-  def test_polling_has_an_end
-    @scope.local_variable_set(:client, client(server(status("queued")).url))
-    @scope.local_variable_set(:receipt, Postroad::Receipt.new(id: "em_1"))
-    assert_equal "ada@example.net: queued\n", printed(POLL)
+    assert_predicate error_of { printed(ERRORS) }, :idempotency_conflict?
+    assert_equal 5, scripted.requests.size
   end
 
   def test_webhook
     printed(WEBHOOK)
-    body = '{"type":"email.delivered","data":{"to":"ada@example.net"}}'
+    body = '{"id":"evt_1","type":"email.delivered","data":{"to":"ada@example.net"}}'
     now = Time.now.to_i
     header = "t=#{now},v1=#{OpenSSL::HMAC.hexdigest("SHA256", SECRET, "#{now}.#{body}")}"
     assert_equal ["email.delivered: ada@example.net\n", 204], receive(body, header)

@@ -10,35 +10,39 @@ class RetriesTest < PostroadTest
   # Runs a request that always fails, and gives the clock and the seconds of each attempt.
   def run_in_vain(code: "connection_failed", retry_after: nil, clock: FakeClock.new, took: 0, **options)
     seconds = []
-    retries = Retries.new(timeout: 30, max_retries: 4, max_elapsed: 60, clock: clock, **options)
-    error = assert_raises(Postroad::Error) do
+    retries = Retries.new(**{ timeout: 30, max_elapsed: 60, clock: clock }.merge(options))
+    error = error_of do
       retries.run do |attempt, left|
         seconds << left
         clock.advance(took)
-        raise Postroad::Error.new("no", code: code, retry_after: retry_after, attempts: attempt)
+        raise Postroad::Error.of("no", code: code, retry_after: retry_after, attempts: attempt)
       end
     end
     [clock, seconds, error]
   end
 
   def test_pauses_double_up_to_8_seconds
-    clock, = run_in_vain(max_retries: 6, clock: FakeClock.new(random: 1.0))
+    clock, = run_in_vain(max_elapsed: 24, clock: FakeClock.new(random: 1.0))
     assert_equal [0.5, 1.0, 2.0, 4.0, 8.0, 8.0], clock.pauses
-    clock, = run_in_vain(max_retries: 6, clock: FakeClock.new(random: 0.0))
+    clock, = run_in_vain(max_elapsed: 12, clock: FakeClock.new(random: 0.0))
     assert_equal [0.25, 0.5, 1.0, 2.0, 4.0, 4.0], clock.pauses
   end
 
   def test_retry_after_comes_on_top
-    clock, = run_in_vain(retry_after: 3, max_retries: 2)
+    clock, = run_in_vain(retry_after: 3, max_elapsed: 10)
     assert_equal [3.5, 4.0], clock.pauses
   end
 
   def test_number_of_attempts
     _, seconds, error = run_in_vain
-    assert_equal 5, seconds.size
-    assert_includes error.message, "(5 attempts)"
-    assert_equal 1, run_in_vain(max_retries: 0)[1].size
-    assert_equal 1, run_in_vain(code: "internal_error")[1].size
+    assert_equal 11, seconds.size
+    assert_includes error.message, "(11 attempts)"
+    assert_equal 1, run_in_vain(code: "invalid_request")[1].size
+  end
+
+  def test_no_time_is_one_attempt
+    clock, seconds, = run_in_vain(max_elapsed: 0)
+    assert_equal [[], [30]], [clock.pauses, seconds]
   end
 
   def test_a_wait_beyond_max_elapsed_is_not_begun
@@ -62,16 +66,18 @@ class RetriesTest < PostroadTest
   end
 
   def test_what_is_repeated
-    retried = [[429, "rate_limited"], [503, "temporary_failure"], [409, "idempotency_in_progress"]]
-    final = [[400, "invalid_request"], [402, "insufficient_credits"], [409, "idempotency_conflict"], [500, "internal_error"]]
+    retried = [[408, nil], [429, "rate_limited"], [500, "internal_error"], [500, nil], [502, nil], [503, "temporary_failure"],
+               [504, nil], [409, "idempotency_in_progress"]]
+    final = [[400, "invalid_request"], [402, "insufficient_credits"], [404, nil], [409, "idempotency_conflict"],
+             [501, "internal_error"], [505, nil], [200, nil]]
     (retried + final).each do |status, code|
-      scripted = server(ScriptedServer.answer(status, { error: "no", code: code }), ACCEPTED)
+      scripted = server(ScriptedServer.answer(status, code ? { error: "no", code: code } : "<html>"), ACCEPTED)
       begin
         client(scripted.url).deliver(EMAIL)
       rescue Postroad::Error => e
         refute_predicate e, :retryable?
       end
-      assert_equal retried.include?([status, code]) ? 2 : 1, scripted.requests.size, code
+      assert_equal retried.include?([status, code]) ? 2 : 1, scripted.requests.size, "#{status} #{code}"
     end
   end
 

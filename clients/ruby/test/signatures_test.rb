@@ -11,13 +11,13 @@ class SignaturesTest < Minitest::Test
   end
 
   def test_members_of_values
-    %i[Email Attachment Receipt AttachmentInfo Message Recipient].each do |type|
+    %i[Email Attachment Receipt AttachmentInfo Message Recipient Event EventData].each do |type|
       assert_equal Postroad.const_get(type).members, signature(type).scan(/attr_reader (\w+):/).flatten.map(&:to_sym), type
     end
   end
 
   def test_methods_of_the_others
-    { Client: %i[deliver get], Error: %i[code idempotency_key request_id retry_after status retryable? insufficient_credits?
+    { Client: %i[deliver get wait], TimedOutError: %i[last_message], Error: %i[code idempotency_key request_id retry_after status retryable? insufficient_credits?
                                          idempotency_conflict?] }.each do |type, methods|
       signed = signature(type).scan(/(?:def|attr_reader) ([\w?]+):/).flatten.map(&:to_sym) - [:initialize]
       assert_equal methods.sort, signed.sort, type

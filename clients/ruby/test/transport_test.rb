@@ -19,9 +19,9 @@ class TransportTest < PostroadTest
     listener = TCPServer.new("127.0.0.1", 0)
     port = listener.addr[1]
     listener.close
-    error = assert_raises(Postroad::Error) { client("http://127.0.0.1:#{port}").deliver(EMAIL) }
+    error = error_of { client("http://127.0.0.1:#{port}").deliver(EMAIL) }
     assert_failed "connection_failed", error
-    assert_equal "connection_failed: could not connect to 127.0.0.1:#{port}: connection refused (5 attempts)", error.message
+    assert_equal "connection_failed: could not connect to 127.0.0.1:#{port}: connection refused (11 attempts)", error.message
     assert_kind_of Errno::ECONNREFUSED, error.cause
   end
 
@@ -65,7 +65,7 @@ class TransportTest < PostroadTest
   def test_a_timeout_of_the_caller_is_not_taken_for_ours
     scripted = server(->(socket) { socket.read })
     [nil, Timeout::Error].each do |own|
-      assert_raises(Timeout::Error) { Timeout.timeout(0.05, own) { client(scripted.url, timeout: 2, max_retries: 0).deliver(EMAIL) } }
+      assert_raises(Timeout::Error) { Timeout.timeout(0.05, own) { client(scripted.url, timeout: 2, max_elapsed: 0).deliver(EMAIL) } }
     end
   end
 
@@ -73,7 +73,7 @@ class TransportTest < PostroadTest
     GC.disable # it would close what was forgotten
     listener = TCPServer.new("127.0.0.1", 0)
     gone = Thread.new { listener.accept.read }
-    error = assert_raises(Postroad::Error) { client("https://127.0.0.1:#{listener.addr[1]}", timeout: 0.05, max_retries: 0).deliver(EMAIL) }
+    error = error_of { client("https://127.0.0.1:#{listener.addr[1]}", timeout: 0.05, max_elapsed: 0).deliver(EMAIL) }
     assert_failed "timed_out", error
     assert gone.join(10), "the connection is still open"
   ensure
@@ -85,7 +85,7 @@ class TransportTest < PostroadTest
     raise "secret"
   rescue RuntimeError
     error = failure("")
-    assert_match(/\Aconnection_failed: no complete answer from 127.0.0.1:\d+: the connection was closed\z/, error.message)
+    assert_match(/\Aconnection_failed: no complete response from 127.0.0.1:\d+: the connection was closed\z/, error.message)
   end
 
   def test_a_body_without_end
@@ -113,6 +113,69 @@ class TransportTest < PostroadTest
     assert_predicate error.message, :valid_encoding?
   end
 
+  def test_a_connection_that_the_server_has_closed_is_not_used
+    { "closed in silence" => String.new(ACCEPTED),
+      "announced" => ScriptedServer.answer(202, RECEIPT, "Connection" => "close"),
+      "HTTP/1.0" => "HTTP/1.0 202 Accepted\r\n\r\n#{JSON.generate(RECEIPT)}",
+      "a late word" => "#{ACCEPTED}HTTP/1.1 408 Request Timeout\r\nContent-Length: 0\r\n\r\n" }.each do |name, step|
+      scripted = server(step)
+      sender = client(scripted.url, max_elapsed: 0) # an attempt that failed would show
+      sender.deliver(EMAIL)
+      sleep 0.05 # until the end of the connection is here
+      assert_equal "em_1", sender.deliver(EMAIL).id, name
+      assert_equal [2, 2], [scripted.requests.size, scripted.connections], name
+    end
+  end
+
+  def test_a_connection_that_breaks_during_a_request_is_repeated_with_the_same_key
+    scripted = server(ACCEPTED, :close.to_proc, ACCEPTED)
+    sender = client(scripted.url)
+    2.times { sender.deliver(EMAIL) }
+    assert_equal 2, scripted.connections
+    assert_equal(2, scripted.requests.map { |request| request.headers["idempotency-key"] }.uniq.size)
+    assert_equal scripted.requests[1].headers, scripted.requests[2].headers
+  end
+
+  def test_a_connection_in_the_middle_of_a_response_is_not_used_again
+    large = ScriptedServer.answer(202, " " * (5 << 20))
+    slow = ->(socket) { socket.write(ACCEPTED[0..-2]) && sleep(0.3) && socket.write(ACCEPTED[-1]) }
+    scripted = server(large, slow, ScriptedServer.answer(202, { id: "em_2" }))
+    sender = client(scripted.url, timeout: 0.1, max_elapsed: 0)
+    assert_equal "unexpected_response", error_of { sender.deliver(EMAIL) }.code
+    assert_equal "timed_out", error_of { sender.deliver(EMAIL) }.code
+    assert_equal "em_2", sender.deliver(EMAIL).id
+    assert_equal 3, scripted.connections
+  end
+
+  def test_an_idle_connection_is_given_up_after_30_seconds
+    clock = FakeClock.new
+    scripted = server(ACCEPTED)
+    sender = client(scripted.url, clock: clock)
+    [29, 30, 0].each do |seconds|
+      sender.deliver(EMAIL)
+      clock.advance(seconds)
+    end
+    assert_equal [3, 2], [scripted.requests.size, scripted.connections]
+  end
+
+  def test_a_forked_process_has_connections_of_its_own
+    scripted = server(ACCEPTED)
+    sender = client(scripted.url)
+    sender.deliver(EMAIL)
+    child = fork { exit!(sender.deliver(EMAIL).id == "em_1") }
+    assert_predicate Process.wait2(child).last, :success?
+    sender.deliver(EMAIL)
+    assert_equal [3, 2], [scripted.requests.size, scripted.connections]
+  end
+
+  def test_at_most_16_connections_are_kept
+    scripted = server(->(socket) { sleep(0.2) && socket.write(ACCEPTED) && socket.read })
+    sender = client(scripted.url)
+    Array.new(20) { Thread.new { sender.deliver(EMAIL) } }.each(&:join)
+    idle = sender.instance_variable_get(:@transport).instance_variable_get(:@pool).instance_variable_get(:@idle)
+    assert_equal 16, idle.size
+  end
+
   def test_the_proxy_of_the_environment_is_not_asked
     before = ENV.to_h.slice("http_proxy", "no_proxy")
     ENV.update("http_proxy" => "http://127.0.0.1:9", "no_proxy" => nil)
@@ -137,7 +200,7 @@ class TransportTest < PostroadTest
     thread = Thread.new { loop { serve.call(listener.accept) } }
     url = "https://127.0.0.1:#{listener.addr[1]}"
 
-    error = assert_raises(Postroad::Error) { client(url, max_retries: 0).deliver(EMAIL) }
+    error = error_of { client(url, max_elapsed: 0).deliver(EMAIL) }
     assert_failed "connection_failed", error
     assert_match(/could not connect to .*certificate verify failed/, error.message)
     Tempfile.create("ca") do |file|
@@ -145,7 +208,7 @@ class TransportTest < PostroadTest
       file.close
       assert_equal "em_1", client(url, ca_file: file.path).deliver(EMAIL).id
       wrong_name = url.sub("127.0.0.1", "localhost")
-      assert_equal "connection_failed", assert_raises(Postroad::Error) { client(wrong_name, ca_file: file.path).deliver(EMAIL) }.code
+      assert_equal "connection_failed", error_of { client(wrong_name, ca_file: file.path).deliver(EMAIL) }.code
     end
   ensure
     thread&.kill&.join

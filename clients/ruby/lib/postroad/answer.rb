@@ -1,7 +1,5 @@
 # frozen_string_literal: true
 
-require "json"
-
 module Postroad
   # Makes of an HTTP response what the caller gets: a value, or an Error.
   class Answer
@@ -15,12 +13,12 @@ module Postroad
     # A Receipt or a Message.
     def value(type)
       raise failure unless @response.status.between?(200, 299)
-      raise unexpected("the answer is larger than 4 MiB") if @response.too_large?
+      raise unexpected("the response is larger than 4 MiB") if @response.too_large?
 
       begin
         type.read(Members.new(object))
       rescue Members::WrongType => e
-        raise unexpected("the answer is not a #{type.name.split("::").last.downcase}: #{e.message}#{quotation}"), cause: nil
+        raise unexpected("the response is not a #{type.name.split("::").last.downcase}: #{e.message}#{quotation}"), cause: nil
       end
     end
 
@@ -29,7 +27,7 @@ module Postroad
     def failure
       status = @response.status
       return unexpected(redirect) if status.between?(300, 399)
-      return unexpected("the answer is not one of Postroad#{quotation}") unless status >= 400 && refusal?
+      return unexpected("the response is not one of Postroad#{quotation}") unless status >= 400 && refusal?
 
       reason = object["error"]
       error(reason.is_a?(String) ? reason : "the server gives no reason", object["code"])
@@ -55,8 +53,8 @@ module Postroad
 
     def error(text, code)
       headers = @response.headers
-      Error.new(text, code: code, status: @response.status, request_id: request_id,
-                      retry_after: RetryAfter.seconds(headers["retry-after"], @now), **@context)
+      Error.of(text, code: code, status: @response.status, request_id: request_id,
+                     retry_after: RetryAfter.seconds(headers["retry-after"], @now), **@context)
     end
 
     def request_id
@@ -68,10 +66,7 @@ module Postroad
     def object
       return @object if defined?(@object)
 
-      text = @response.body.dup.force_encoding(Encoding::UTF_8)
-      @object = text.valid_encoding? && !@response.too_large? ? JSON.parse(text, freeze: true) : nil
-    rescue JSON::ParserError
-      @object = nil
+      @object = @response.too_large? ? nil : Text.json(@response.body)
     end
   end
 end

@@ -10,21 +10,22 @@ module Postroad
   #   client.get(receipt.id).status
   class Client
     ID = /\A[A-Za-z0-9_-]+\z/
-    private_constant :ID
+    FIRST_POLL = 1.0
+    LONGEST_POLL = 10.0
+    private_constant :ID, :FIRST_POLL, :LONGEST_POLL
 
     # The credential is a token (an API key or a JWT), or the username and password of an SMTP credential.
     #
     # timeout:: seconds for one attempt, from connecting to the last byte
-    # max_retries:: attempts after the first; 0 turns retries off
-    # max_elapsed:: seconds for everything, attempts and pauses
+    # max_elapsed:: seconds for everything, attempts and pauses; 0 turns retries off
     # ca_file:: certificates to trust in the place of the system's, as a PEM file
     #
     # The clock is for the tests of this library.
-    def initialize(base_url, username: nil, password: nil, token: nil, timeout: 30, max_retries: 4, max_elapsed: 60,
-                   ca_file: nil, clock: Clock)
-      @transport = Transport.new(base_url, ca_file: ca_file)
+    def initialize(base_url, username: nil, password: nil, token: nil, timeout: 30, max_elapsed: 60, ca_file: nil,
+                   clock: Clock)
+      @transport = Transport.new(base_url, ca_file: ca_file, clock: clock)
       @authorization = Credential.authorization(username, password, token)
-      @retries = Retries.new(timeout: timeout, max_retries: max_retries, max_elapsed: max_elapsed, clock: clock)
+      @retries = Retries.new(timeout: timeout, max_elapsed: max_elapsed, clock: clock)
       @clock = clock
       freeze
     end
@@ -46,6 +47,26 @@ module Postroad
       exchange(Message, Net::HTTP::Get, "/emails/#{id}", {}, nil)
     end
 
+    # Gives the Message with this id as soon as it is final: every recipient is delivered, bounced or failed. It is read
+    # after 1 second, then in pauses that grow to 10. Raises a TimedOutError when it is not final after timeout seconds,
+    # of which 0 reads it once.
+    def wait(id, timeout: 300)
+      deadline = @clock.monotonic + Arguments.seconds("timeout", timeout)
+      pause = FIRST_POLL
+      loop do
+        message = get(id)
+        return message if message.final?
+
+        left = deadline - @clock.monotonic
+        unless left.positive?
+          raise TimedOutError.new("#{id} is not final after #{timeout} s", code: "timed_out", last_message: message)
+        end
+
+        @clock.sleep([pause, left].min)
+        pause = [pause * 1.5, LONGEST_POLL].min
+      end
+    end
+
     # Without the credential.
     def inspect
       "#<Postroad::Client #{@transport.base_url}>"
@@ -59,7 +80,7 @@ module Postroad
         response = @transport.call(method, path, headers, body, seconds)
         Answer.new(response, now: @clock.time, attempts: attempt, **context).value(type)
       rescue Transport::Failure => e
-        raise Error.new(e.message, code: e.code, attempts: attempt, **context), cause: e.cause
+        raise Error.of(e.message, code: e.code, attempts: attempt, **context), cause: e.cause
       end
     end
 
@@ -68,7 +89,6 @@ module Postroad
         "Authorization" => @authorization,
         "Accept" => "application/json",
         "Accept-Encoding" => "identity",
-        "Connection" => "close",
         "User-Agent" => "postroad-ruby/#{VERSION}"
       }
     end

@@ -32,6 +32,12 @@ module Postroad
       value.nil? || value.is_a?(Integer) ? value : wrong(name, "not a whole number")
     end
 
+    # false when it is missing.
+    def flag(name)
+      value = @object[name] || false
+      [true, false].include?(value) ? value : wrong(name, "not true or false")
+    end
+
     # Without a zone it is none: Ruby would take it for one of this machine's.
     def time(name)
       value = string(name)
@@ -50,6 +56,12 @@ module Postroad
     def string_map(name)
       value = @object[name] || {}
       value.is_a?(Hash) && value.each_value.all?(String) ? value.freeze : wrong(name, "not an object of strings")
+    end
+
+    # The members of an object inside this one.
+    def object(name)
+      value = @object[name] || {}
+      value.is_a?(Hash) ? Members.new(value) : wrong(name, "not an object")
     end
 
     # What the block makes of the members of each object in a list.

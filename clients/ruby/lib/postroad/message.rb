@@ -17,6 +17,11 @@ module Postroad
         bounced_at: members.time("bounced_at")
       ).freeze
     end
+
+    # Whether the status is one that does not change any more.
+    def final?
+      %w[delivered bounced failed].include?(status)
+    end
   end
 
   # An email as the server knows it. It is "queued" until every recipient has a result, then "delivered", "partial" or
@@ -37,6 +42,11 @@ module Postroad
         recipients: members.objects("recipients") { |each| Recipient.read(each) },
         request_id: members.string("request_id")
       ).freeze
+    end
+
+    # Whether every recipient has a final status.
+    def final?
+      recipients.any? && recipients.all?(&:final?)
     end
   end
 end

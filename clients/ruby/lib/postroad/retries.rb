@@ -1,19 +1,14 @@
 # frozen_string_literal: true
 
 module Postroad
-  # Repeats a request that may succeed later, within bounds of number and time.
+  # Repeats a request that may succeed later, as long as there is time.
   class Retries
     FIRST_PAUSE = 0.5
     LONGEST_PAUSE = 8.0
 
-    def initialize(timeout:, max_retries:, max_elapsed:, clock:)
-      @timeout = positive("timeout", timeout)
-      @max_elapsed = positive("max_elapsed", max_elapsed)
-      unless max_retries.is_a?(Integer) && !max_retries.negative?
-        raise ArgumentError, "max_retries must be a whole number, 0 or more"
-      end
-
-      @max_retries = max_retries
+    def initialize(timeout:, max_elapsed:, clock:)
+      @timeout = Arguments.seconds("timeout", timeout, positive: true)
+      @max_elapsed = Arguments.seconds("max_elapsed", max_elapsed)
       @clock = clock
       freeze
     end
@@ -22,14 +17,12 @@ module Postroad
     def run
       deadline = @clock.monotonic + @max_elapsed
       attempt = 1
-      left = @max_elapsed
+      left = @max_elapsed.zero? ? @timeout : @max_elapsed # 0 is one attempt, with all of its time
       begin
         yield attempt, [@timeout, left].min
       rescue Error => e
-        raise unless e.retryable? && attempt <= @max_retries
-
         pause = pause_after(e, attempt)
-        raise if @clock.monotonic + pause >= deadline
+        raise if !e.retryable? || @clock.monotonic + pause >= deadline
 
         @clock.sleep(pause)
         left = deadline - @clock.monotonic
@@ -46,12 +39,6 @@ module Postroad
     def pause_after(error, attempt)
       longest = [LONGEST_PAUSE, FIRST_PAUSE * (2**(attempt - 1))].min
       (error.retry_after || 0) + (longest * (0.5 + (@clock.random / 2)))
-    end
-
-    def positive(name, value)
-      return value if value.is_a?(Numeric) && value.real? && value.finite? && value.positive?
-
-      raise ArgumentError, "#{name} must be a number of seconds above 0"
     end
   end
 end

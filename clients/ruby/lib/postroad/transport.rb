@@ -6,9 +6,9 @@ require "timeout"
 require "uri"
 
 module Postroad
-  # One HTTP request and its whole response, over a connection of its own.
+  # One HTTP request and its whole response, over a connection that is kept for the next one.
   class Transport
-    # No answer of Postroad comes near it.
+    # No response of Postroad comes near it.
     BODY_LIMIT = 4 * 1024 * 1024
 
     Response = Struct.new(:status, :headers, :body) do
@@ -35,11 +35,12 @@ module Postroad
     # What Net::HTTP says when something else than a web server listens there. A status line that is cut is broken.
     NO_HTTP = %r{\Awrong status line: "(?!HTTP/)}
 
-    def initialize(base_url, ca_file:)
+    def initialize(base_url, ca_file:, clock:)
       @uri = parse(base_url)
       raise ArgumentError, "ca_file cannot be read: #{ca_file}" if ca_file && !File.readable?(ca_file)
 
       @ca_file = ca_file
+      @pool = ConnectionPool.new(clock)
       freeze
     end
 
@@ -47,8 +48,16 @@ module Postroad
     def call(method, path, headers, body, seconds)
       request = method.new(@uri.path + path, headers)
       request.body = body
-      http = connection
-      within(seconds, http) { exchange(http, request) }
+      connection = @pool.take || Connection.to(@uri, @ca_file)
+      response = within(seconds, connection) { exchange(connection, request) }
+      if connection.open? && !response.too_large?
+        @pool.give(connection)
+        connection = nil
+      end
+      response
+    ensure
+      # What did not end well is never used again: something of its response may still come.
+      connection&.close
     end
 
     def base_url
@@ -72,42 +81,40 @@ module Postroad
       raise ArgumentError, "base_url is not a URL", cause: nil
     end
 
-    def connection
-      http = Net::HTTP.new(@uri.hostname, @uri.port, nil) # nil: no proxy from the environment
-      http.use_ssl = @uri.is_a?(URI::HTTPS)
-      http.ca_file = @ca_file
-      http.max_retries = 0 # it would repeat a GET by itself
-      http.open_timeout = http.read_timeout = http.write_timeout = nil # these begin anew with each byte; see within
-      http
-    end
-
     # One clock for the whole attempt. Timeout may interrupt at any point; here that does no harm. Nobody else uses
     # the connection, no code of the caller runs inside, and the connection is closed outside of its reach. What is not
     # yet a connection is closed by Net::HTTP, which rescues Expired; without a class Timeout would throw past it.
-    def within(seconds, http)
+    def within(seconds, connection)
       Timeout.timeout(seconds, Expired) do
-        http.start
+        connection.start unless connection.started?
         yield
       end
     rescue Expired
-      raise Failure.new("timed_out", "#{stage(http)}: it took longer than #{seconds.round(3)} s")
+      raise Failure.new("timed_out", "#{stage(connection)}: it took longer than #{seconds.round(3)} s")
     rescue *BROKEN => e
-      raise Failure.new(e.message.match?(NO_HTTP) ? "unexpected_response" : "connection_failed", "#{stage(http)}: #{reason(e)}")
-    ensure
-      http.finish if http.started?
+      code = e.message.match?(NO_HTTP) ? "unexpected_response" : "connection_failed"
+      raise Failure.new(code, "#{stage(connection)}: #{reason(e)}")
     end
 
-    def exchange(http, request)
-      http.request(request) do |response|
-        body = String.new(encoding: Encoding::BINARY)
-        response.read_body do |piece|
-          body << piece
-          return result(response, body) if body.bytesize > BODY_LIMIT
-        end
+    def exchange(connection, request)
+      whole = nil
+      connection.request(request) do |response|
+        body = read(response)
+        whole = result(response, body)
+        return whole if whole.too_large? # leaves Net::HTTP in the middle of the body
         raise EOFError if cut_short?(response, body)
-
-        return result(response, body)
       end
+      whole
+    end
+
+    # The body, to one piece beyond the limit.
+    def read(response)
+      body = String.new(encoding: Encoding::BINARY)
+      response.read_body do |piece|
+        body << piece
+        return body if body.bytesize > BODY_LIMIT
+      end
+      body
     end
 
     # Net::HTTP takes a body that is shorter than its Content-Length, and a head without an end, for whole. Nothing
@@ -122,8 +129,8 @@ module Postroad
       Response.new(response.code.to_i, response.each_header.to_h.transform_values { |value| Text.utf8(value) }, body)
     end
 
-    def stage(http)
-      "#{http.started? ? "no complete answer from" : "could not connect to"} #{@uri.host}:#{@uri.port}"
+    def stage(connection)
+      "#{connection.started? ? "no complete response from" : "could not connect to"} #{@uri.host}:#{@uri.port}"
     end
 
     # The words of the system, without what Ruby and Net::HTTP put around them.
