@@ -11,10 +11,26 @@ require __DIR__ . '/../src/autoload.php';
 use Postroad\Attachment;
 use Postroad\Client;
 use Postroad\Email;
+use Postroad\Event;
 use Postroad\Message;
 use Postroad\PostroadException;
 use Postroad\Receipt;
 use Postroad\Webhook;
+
+const KINDS = [
+    Postroad\InvalidRequestException::class => 'invalid_request',
+    Postroad\AuthenticationException::class => 'authentication',
+    Postroad\InsufficientCreditsException::class => 'insufficient_credits',
+    Postroad\PermissionDeniedException::class => 'permission_denied',
+    Postroad\NotFoundException::class => 'not_found',
+    Postroad\IdempotencyException::class => 'idempotency',
+    Postroad\RateLimitException::class => 'rate_limited',
+    Postroad\ServerException::class => 'server',
+    Postroad\ConnectionFailedException::class => 'connection_failed',
+    Postroad\TimedOutException::class => 'timed_out',
+    Postroad\UnexpectedResponseException::class => 'unexpected_response',
+    Postroad\SignatureVerificationException::class => 'signature',
+];
 
 /** `reply_to` becomes `replyTo`, so that members can be passed as named arguments. */
 function arguments(array $members): array
@@ -71,8 +87,17 @@ function written(mixed $value): mixed
     return $members;
 }
 
-function perform(array $line): Receipt|Message|bool
+function perform(array $line): Receipt|Message|Event|bool
 {
+    if ($line['operation'] === 'parse_event') {
+        return Webhook::parseEvent(
+            base64_decode($line['body_base64']),
+            $line['header'],
+            $line['secrets'],
+            $line['tolerance'],
+            $line['now'],
+        );
+    }
     if ($line['operation'] === 'verify') {
         return Webhook::verify(
             base64_decode($line['body_base64']),
@@ -84,9 +109,11 @@ function perform(array $line): Receipt|Message|bool
     }
     $client = new Client(...arguments($line['client']));
 
-    return $line['operation'] === 'send'
-        ? $client->send(email($line['email']), $line['idempotency_key'] ?? null)
-        : $client->get($line['id']);
+    return match ($line['operation']) {
+        'send' => $client->send(email($line['email']), $line['idempotency_key'] ?? null),
+        'get' => $client->get($line['id']),
+        'wait' => $client->wait($line['id'], $line['timeout']),
+    };
 }
 
 function answer(array $line): array
@@ -97,6 +124,7 @@ function answer(array $line): array
         return ['refused' => $exception->getMessage()];
     } catch (PostroadException $exception) {
         return ['error' => [
+            'kind' => KINDS[$exception::class],
             'status' => $exception->status,
             'code' => $exception->errorCode,
             'request_id' => $exception->requestId,

@@ -1,7 +1,7 @@
 <?php
 
 /**
- * The client: sends messages and reads what became of them.
+ * The client: sends messages and reads their delivery status.
  */
 
 declare(strict_types=1);
@@ -9,26 +9,31 @@ declare(strict_types=1);
 namespace Postroad;
 
 use InvalidArgumentException;
+use Postroad\Http\Request;
+use Postroad\Http\SocketTransport;
+use Postroad\Http\Transport;
 use Postroad\Internal\BaseUrl;
 use Postroad\Internal\Caller;
 use Postroad\Internal\Credential;
-use Postroad\Internal\Request;
-use Postroad\Internal\SocketTransport;
+use Postroad\Internal\Poller;
 use SensitiveParameter;
+use SensitiveParameterValue;
 
-final readonly class Client
+final readonly class Client implements ClientInterface
 {
     public const VERSION = '0.1.0';
 
+    private string $baseUrl;
+    private SensitiveParameterValue $authorization;
     private Caller $caller;
 
     /**
      * Takes either a token (an API key or a JWT), or the username and password of an SMTP credential.
      *
      * @param float $timeout seconds for one attempt, from connecting to the last byte
-     * @param int $maxRetries attempts after the first
-     * @param float $maxElapsed seconds for everything: attempts and the pauses between them
+     * @param float $maxElapsed seconds for everything: attempts and the pauses between them; 0 turns retries off
      * @param ?string $caFile certificates (PEM) to trust in the place of the system's
+     * @param ?Transport $transport carries the requests in the place of a SocketTransport
      *
      * @throws InvalidArgumentException when an argument cannot work
      */
@@ -41,49 +46,41 @@ final readonly class Client
         #[SensitiveParameter]
         ?string $password = null,
         float $timeout = 30.0,
-        int $maxRetries = 4,
         float $maxElapsed = 60.0,
         ?string $caFile = null,
+        ?Transport $transport = null,
     ) {
-        if ($caFile !== null && !is_readable($caFile)) {
-            throw new InvalidArgumentException("caFile cannot be read: $caFile");
+        if ($caFile !== null && $transport !== null) {
+            throw new InvalidArgumentException('caFile is for the SocketTransport; another transport has its own');
         }
-        $authorization = Credential::authorization($token, $username, $password);
-        $transport = new SocketTransport(BaseUrl::parse($baseUrl), $authorization, $caFile);
-        $this->caller = new Caller($transport, $timeout, $maxRetries, $maxElapsed);
+        $this->authorization = Credential::authorization($token, $username, $password);
+        $this->baseUrl = (string) BaseUrl::parse($baseUrl);
+        $this->caller = new Caller($transport ?? new SocketTransport($caFile), $timeout, $maxElapsed);
     }
 
-    /**
-     * Hands a message to Postroad. The receipt means that it is stored, not that it has reached an inbox.
-     *
-     * The key makes repeating safe: within 24 hours, the same key and email are sent once. Without one, a random key
-     * covers the retries of this call.
-     *
-     * @throws PostroadException when the message was not accepted, or nobody knows whether it was
-     * @throws InvalidArgumentException when the key or the email cannot be sent at all
-     */
     public function send(Email $email, ?string $idempotencyKey = null): Receipt
     {
         $idempotencyKey ??= self::uuid();
         Credential::checkHeader('the idempotency key', $idempotencyKey);
-        $request = new Request('POST', '/emails', $idempotencyKey, $email->toJson());
+        $url = "$this->baseUrl/emails";
+        $request = new Request('POST', $url, $this->authorization, $idempotencyKey, $email->toJson());
 
         return $this->caller->call($request, Receipt::fromMembers(...));
     }
 
-    /**
-     * Reads a message and the results of its recipients.
-     *
-     * @throws PostroadException when it could not be read
-     * @throws InvalidArgumentException when this cannot be an id
-     */
     public function get(string $id): Message
     {
         if (preg_match('/\A[A-Za-z0-9_-]+\z/', $id) !== 1) {
             throw new InvalidArgumentException('a message id is letters, digits, "_" and "-"');
         }
+        $request = new Request('GET', "$this->baseUrl/emails/$id", $this->authorization);
 
-        return $this->caller->call(new Request('GET', "/emails/$id"), Message::fromMembers(...));
+        return $this->caller->call($request, Message::fromMembers(...));
+    }
+
+    public function wait(string $id, float $timeout = 300.0): Message
+    {
+        return (new Poller())->wait(fn (): Message => $this->get($id), $timeout);
     }
 
     /** A random UUID (version 4). */

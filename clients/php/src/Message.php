@@ -32,6 +32,18 @@ final readonly class Message
     ) {
     }
 
+    /** Whether every recipient has a final status: `delivered`, `bounced` or `failed`. */
+    public function isFinal(): bool
+    {
+        foreach ($this->recipients as $recipient) {
+            if (!in_array($recipient->status, ['delivered', 'bounced', 'failed'], true)) {
+                return false;
+            }
+        }
+
+        return $this->recipients !== [];
+    }
+
     /** @internal */
     public static function fromMembers(Members $members): self
     {

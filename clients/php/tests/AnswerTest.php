@@ -11,7 +11,7 @@ namespace Postroad\Tests;
 use PHPUnit\Framework\TestCase;
 use Postroad\Internal\Answer;
 use Postroad\Internal\Failure;
-use Postroad\Internal\Response;
+use Postroad\Http\Response;
 use Postroad\Message;
 use Postroad\PostroadException;
 use Postroad\Receipt;

@@ -12,10 +12,16 @@ use Closure;
 use InvalidArgumentException;
 use PHPUnit\Framework\TestCase;
 use Postroad\Client;
+use Postroad\ClientInterface;
 use Postroad\Email;
+use Postroad\Http\Response;
 use Postroad\PostroadException;
+use Postroad\Receipt;
+use Postroad\Tests\Support\FakeClock;
+use Postroad\Tests\Support\FakeTransport;
 use Postroad\Tests\Support\Json;
 use Postroad\Tests\Support\Server;
+use Postroad\TimedOutException;
 
 final class ClientTest extends TestCase
 {
@@ -33,7 +39,6 @@ final class ClientTest extends TestCase
                 'Authorization' => 'Bearer pr_live_1',
                 'User-Agent' => 'postroad-php/0.1.0',
                 'Accept' => 'application/json',
-                'Connection' => 'close',
                 'Idempotency-Key' => 'order-1',
                 'Content-Type' => 'application/json',
                 'Content-Length' => (string) strlen($email->toJson()),
@@ -70,6 +75,51 @@ final class ClientTest extends TestCase
         self::assertMatchesRegularExpression($uuid, $keys[0]);
     }
 
+    public function testTenSendsUseOneConnection(): void
+    {
+        $server = new Server(array_fill(0, 10, Server::json(202, Json::RECEIPT)));
+        $client = new Client($server->url(), token: 'pr_live_1', maxElapsed: 0.0);
+        $keys = [];
+        for ($i = 0; $i < 10; $i++) {
+            $client->send(new Email('a@example.com', 'b@example.com'));
+            $keys[] = $server->request()['headers']['Idempotency-Key'];
+        }
+
+        self::assertSame(1, $server->connection);
+        self::assertCount(10, array_unique($keys));
+    }
+
+    public function testAnApplicationCanMockTheInterface(): void
+    {
+        $client = $this->createMock(ClientInterface::class);
+        $client->expects(self::once())->method('send')->willReturn(new Receipt('em_1'));
+        $client->method('wait')->willThrowException(new TimedOutException('not yet'));
+
+        self::assertSame('em_1', $client->send(new Email('a@example.com', 'b@example.com'))->id);
+        $this->expectException(TimedOutException::class);
+        $client->wait('em_1');
+    }
+
+    public function testATransportOfTheApplication(): void
+    {
+        $response = new Response(202, ['X-Request-ID' => 'req_1'], Json::RECEIPT);
+        $transport = new FakeTransport(new FakeClock(), $response);
+        $client = new Client('http://127.0.0.1:80/mail/', token: 'pr_live_1', timeout: 5.0, transport: $transport);
+        $client->send(new Email('a@example.com', 'b@example.com'), 'order-1');
+
+        $request = $transport->requests[0];
+        self::assertSame(['POST', 'http://127.0.0.1/mail/emails'], [$request->method, $request->url]);
+        self::assertSame([
+            'Authorization' => 'Bearer pr_live_1',
+            'User-Agent' => 'postroad-php/0.1.0',
+            'Accept' => 'application/json',
+            'Idempotency-Key' => 'order-1',
+            'Content-Type' => 'application/json',
+        ], $request->headers());
+        self::assertSame([5.0], $transport->timeouts);
+        self::assertStringNotContainsString('pr_live_1', print_r($request, true));
+    }
+
     /** @return array<string, array{array<string, mixed>}> */
     public function badArguments(): array
     {
@@ -87,6 +137,9 @@ final class ClientTest extends TestCase
             'a NUL in a token' => [[$url, 'token' => "t\0"]],
             'a token beyond ASCII' => [[$url, 'token' => 'tä']],
             'a CA file that is not there' => [[$url, 'token' => 't', 'caFile' => '/nowhere/ca.pem']],
+            'a CA file for another transport' => [
+                [$url, 'token' => 't', 'caFile' => __FILE__, 'transport' => new FakeTransport(new FakeClock())],
+            ],
             'no timeout' => [[$url, 'token' => 't', 'timeout' => 0.0]],
             'no URL' => [['', 'token' => 't']],
             'another scheme' => [['ftp://127.0.0.1', 'token' => 't']],
@@ -120,11 +173,12 @@ final class ClientTest extends TestCase
 
     public function testBadIdsAndKeysAreRefusedBeforeARequest(): void
     {
-        $client = new Client('http://127.0.0.1:9', token: 't', maxRetries: 0);
+        $client = new Client('http://127.0.0.1:9', token: 't', maxElapsed: 0.0);
         $email = new Email('a@example.com', 'b@example.com');
         $calls = [];
         foreach (['', '..', '../v1', 'a/b', 'a?b', 'a%2e', "a\n", "a\0", 'ä'] as $id) {
             $calls[$id] = static fn () => $client->get($id);
+            $calls["wait for $id"] = static fn () => $client->wait($id);
         }
         foreach (["k\r\nX-Evil: 1", "k\n", "k\0", 'kä'] as $key) {
             $calls[$key] = static fn () => $client->send($email, idempotencyKey: $key);
@@ -147,7 +201,7 @@ final class ClientTest extends TestCase
         $password = ['username' => 'smtp_1', 'password' => 'hush-hush'];
         $printed = '';
         foreach ([$token, $password] as $credential) {
-            $client = new Client('http://127.0.0.1:9', ...$credential, maxRetries: 0);
+            $client = new Client('http://127.0.0.1:9', ...$credential, maxElapsed: 0.0);
             $printed .= self::printed($client);
             $printed .= self::printedError(static fn () => $client->send($email));
             $printed .= self::printedError(static fn () => new Client('nonsense', ...$credential));

@@ -9,7 +9,7 @@ declare(strict_types=1);
 namespace Postroad\Tests;
 
 use PHPUnit\Framework\TestCase;
-use Postroad\Internal\Failure;
+use Postroad\Http\TransportException;
 use Postroad\Internal\ResponseParser;
 
 final class ResponseParserTest extends TestCase
@@ -133,7 +133,7 @@ final class ResponseParserTest extends TestCase
     /** @dataProvider nonsense */
     public function testRefusesWhatIsNoHttp(string $bytes): void
     {
-        $this->expectException(Failure::class);
+        $this->expectException(TransportException::class);
         $this->expectExceptionMessage('not HTTP');
         (new ResponseParser())->feed($bytes);
     }

@@ -12,6 +12,7 @@ use PHPUnit\Framework\TestCase;
 use Postroad\Attachment;
 use Postroad\Client;
 use Postroad\Email;
+use Postroad\Http\SocketTransport;
 use Postroad\PostroadException;
 use Postroad\Tests\Support\Json;
 use Postroad\Tests\Support\Server;
@@ -38,7 +39,7 @@ final class SocketTransportTest extends TestCase
                 'connection_failed',
                 'it was reset',
             ],
-            'no answer' => [Server::step('', 'hang'), 'timed_out', 'no whole answer from 127.0.0.1:'],
+            'no answer' => [Server::step('', 'hang'), 'timed_out', 'no complete response from 127.0.0.1:'],
             'half an answer' => [Server::step(self::HEAD . '{', 'hang'), 'timed_out', 'within 0.1 s'],
             'a head that trickles' => [Server::step("HTTP/1.1 200 OK\r\nX: ", 'trickle'), 'timed_out', 'within 0.1 s'],
             'a body that trickles' => [Server::step("HTTP/1.1 200 OK\r\n\r\n", 'trickle'), 'timed_out', 'within 0.1 s'],
@@ -55,7 +56,7 @@ final class SocketTransportTest extends TestCase
     {
         $server = new Server([$step]);
         $timeout = $code === 'timed_out' ? 0.1 : 30.0;
-        $error = self::failingGet(new Client($server->url(), token: 't', timeout: $timeout, maxRetries: 0));
+        $error = self::failingGet(new Client($server->url(), token: 't', timeout: $timeout, maxElapsed: 0.0));
 
         self::assertSame($code, $error->errorCode);
         self::assertNull($error->status);
@@ -66,7 +67,7 @@ final class SocketTransportTest extends TestCase
     {
         $server = new Server([]);
         $server->stop();
-        $error = self::failingGet(new Client($server->url(), token: 't', maxRetries: 0));
+        $error = self::failingGet(new Client($server->url(), token: 't', maxElapsed: 0.0));
 
         self::assertSame(
             "connection_failed: could not connect to $server->address: Connection refused",
@@ -77,10 +78,10 @@ final class SocketTransportTest extends TestCase
     public function testAnAnswerIsWholeBeforeTheConnectionCloses(): void
     {
         $server = new Server([
-            Server::step(self::HEAD . Json::MESSAGE, 'hang'),
+            Server::step(self::HEAD . Json::MESSAGE, 'keep'),
             Server::step("HTTP/1.1 200 OK\r\n\r\n" . Json::MESSAGE),
         ]);
-        $client = new Client($server->url(), token: 't', maxRetries: 0);
+        $client = new Client($server->url(), token: 't', maxElapsed: 0.0);
 
         self::assertSame('delivered', $client->get('em_1')->status);
         self::assertSame('delivered', $client->get('em_1')->status);
@@ -90,7 +91,7 @@ final class SocketTransportTest extends TestCase
     {
         $server = new Server([Server::json(202, Json::RECEIPT)]);
         $email = new Email('a', 'b', attachments: [new Attachment('a', random_bytes(7_000_000))]);
-        (new Client($server->url(), token: 't', maxRetries: 0))->send($email);
+        (new Client($server->url(), token: 't', maxElapsed: 0.0))->send($email);
 
         self::assertTrue($server->request()['body'] === $email->toJson());
     }
@@ -102,7 +103,7 @@ final class SocketTransportTest extends TestCase
         $server = new Server([Server::step($answer, 'hang', isRequestRead: false)]);
         $email = new Email('a', 'b', attachments: [new Attachment('a', str_repeat('x', 30_000_000))]);
         try {
-            (new Client($server->url(), token: 't', maxRetries: 0))->send($email);
+            (new Client($server->url(), token: 't', maxElapsed: 0.0))->send($email);
             self::fail('it was refused');
         } catch (PostroadException $error) {
             self::assertSame('payload_too_large', $error->errorCode);
@@ -114,7 +115,7 @@ final class SocketTransportTest extends TestCase
         $server = new Server([Server::step('', 'sleep', isRequestRead: false)]);
         $email = new Email('a', 'b', attachments: [new Attachment('a', str_repeat('x', 30_000_000))]);
         try {
-            (new Client($server->url(), token: 't', timeout: 0.2, maxRetries: 0))->send($email);
+            (new Client($server->url(), token: 't', timeout: 0.2, maxElapsed: 0.0))->send($email);
             self::fail('nobody has read it');
         } catch (PostroadException $error) {
             self::assertSame('timed_out', $error->errorCode);
@@ -134,10 +135,102 @@ final class SocketTransportTest extends TestCase
             self::markTestSkipped('this machine has no IPv6');
         }
         $server = new Server([Server::json(200, Json::MESSAGE)], host: '[::1]');
-        (new Client($server->url(), token: 't', maxRetries: 0))->get('em_1');
+        (new Client($server->url(), token: 't', maxElapsed: 0.0))->get('em_1');
 
         self::assertStringStartsWith('[::1]:', $server->address);
         self::assertSame($server->address, $server->request()['headers']['Host']);
+    }
+
+    /** @return array<string, array{array<string, mixed>}> */
+    public function lastResponses(): array
+    {
+        $json = Json::MESSAGE;
+        $length = strlen($json);
+
+        return [
+            'closed in silence' => [Server::json(200, $json, end: 'close')],
+            'announced' => [Server::json(200, $json, "Connection: Close\r\n")],
+            'among others' => [Server::json(200, $json, "Connection: x-y, close\r\n")],
+            'HTTP/1.0' => [Server::step("HTTP/1.0 200 OK\r\nContent-Length: $length\r\n\r\n$json", 'keep')],
+            'until it ends' => [Server::step("HTTP/1.1 200 OK\r\n\r\n$json")],
+            'and a late word' => [
+                Server::step("HTTP/1.1 200 OK\r\nContent-Length: $length\r\n\r\n{$json}HTTP/1.1 408 Late\r\n\r\n", 'keep'),
+            ],
+        ];
+    }
+
+    /**
+     * @dataProvider lastResponses
+     *
+     * @param array<string, mixed> $step
+     */
+    public function testAConnectionThatTheServerHasClosedIsNotUsed(array $step): void
+    {
+        $server = new Server([$step, Server::json(200, Json::MESSAGE)]);
+        // An attempt that fails would be seen.
+        $client = new Client($server->url(), token: 't', maxElapsed: 0.0);
+        $client->get('em_1');
+        $server->request();
+        usleep(20_000); // Until the end of the connection is here.
+
+        self::assertSame('delivered', $client->get('em_1')->status);
+        $server->request();
+        self::assertSame(2, $server->connection);
+    }
+
+    public function testAChunkedResponseKeepsTheConnection(): void
+    {
+        $json = Json::MESSAGE;
+        $chunks = sprintf("HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n%x\r\n%s\r\n0\r\n\r\n", strlen($json), $json);
+        $server = new Server([Server::step($chunks, 'keep'), Server::step("HTTP/1.1 204 No\r\n\r\n", 'keep'), Server::json(200, $json)]);
+        $client = new Client($server->url(), token: 't', maxElapsed: 0.0);
+        $client->get('em_1');
+        self::failingGet($client);
+        $client->get('em_1');
+        array_map(static fn () => $server->request(), [1, 2, 3]);
+
+        self::assertSame(1, $server->connection);
+    }
+
+    public function testAConnectionThatBreaksIsRepeatedWithTheSameKey(): void
+    {
+        $server = new Server([Server::json(202, Json::RECEIPT), Server::step(''), Server::json(202, Json::RECEIPT)]);
+        $client = new Client($server->url(), token: 't');
+        $client->send(new Email('a', 'b'));
+        $client->send(new Email('a', 'b'));
+        $requests = array_map(static fn () => $server->request(), [1, 2, 3]);
+
+        self::assertSame(2, $server->connection);
+        self::assertNotSame($requests[0], $requests[1]);
+        self::assertSame($requests[1], $requests[2]);
+    }
+
+    public function testAConnectionInTheMiddleOfAResponseIsNotUsedAgain(): void
+    {
+        $large = str_repeat(' ', 5_000_000);
+        $server = new Server([
+            Server::json(200, $large, end: 'close'),
+            Server::step(self::HEAD . '{', 'hang'),
+            Server::json(200, Json::MESSAGE),
+        ]);
+        $client = new Client($server->url(), token: 't', timeout: 0.5, maxElapsed: 0.0);
+
+        self::assertSame('unexpected_response', self::failingGet($client)->errorCode);
+        self::assertSame('timed_out', self::failingGet($client)->errorCode);
+        self::assertSame('delivered', $client->get('em_1')->status);
+        array_map(static fn () => $server->request(), [1, 2, 3]);
+        self::assertSame(3, $server->connection);
+    }
+
+    public function testOneTransportServesSeveralHosts(): void
+    {
+        $servers = [new Server([Server::json(200, Json::MESSAGE)]), new Server([Server::json(200, Json::MESSAGE)])];
+        $transport = new SocketTransport();
+        foreach ($servers as $server) {
+            $client = new Client($server->url(), token: 't', maxElapsed: 0.0, transport: $transport);
+            self::assertSame('delivered', $client->get('em_1')->status);
+            self::assertSame($server->address, $server->request()['headers']['Host']);
+        }
     }
 
     public function testTheErrorHandlerOfTheApplicationHearsNothing(): void
@@ -149,10 +242,10 @@ final class SocketTransportTest extends TestCase
             return true;
         });
         $server = new Server([Server::step('', 'reset', isRequestRead: false)]);
-        self::failingGet(new Client($server->url(), token: 't', maxRetries: 0));
+        self::failingGet(new Client($server->url(), token: 't', maxElapsed: 0.0));
         // Too long for a name: nobody is asked for it.
-        self::failingGet(new Client('http://' . str_repeat('a', 64) . '.invalid', token: 't', maxRetries: 0));
-        self::failingGet(new Client('http://127.0.0.1:9', token: 't', maxRetries: 0));
+        self::failingGet(new Client('http://' . str_repeat('a', 64) . '.invalid', token: 't', maxElapsed: 0.0));
+        self::failingGet(new Client('http://127.0.0.1:9', token: 't', maxElapsed: 0.0));
         restore_error_handler();
 
         self::assertSame([], $heard);

@@ -43,7 +43,7 @@ final class TlsTest extends TestCase
         $email = new Email('a', 'b', attachments: [new Attachment('a', random_bytes(3_000_000))]);
         $url = $server->url(scheme: 'https');
         foreach ([$url, str_replace('127.0.0.1', 'localhost', $url)] as $baseUrl) {
-            $client = new Client($baseUrl, token: 't', maxRetries: 0, caFile: self::file('good'));
+            $client = new Client($baseUrl, token: 't', maxElapsed: 0.0, caFile: self::file('good'));
             self::assertSame('em_1', $client->send($email)->id);
             self::assertTrue($server->request()['body'] === $email->toJson());
         }
@@ -56,7 +56,7 @@ final class TlsTest extends TestCase
             Server::json(200, '{"id":"em_1","status":"queued","subject":"' . $text . '"}'),
             Server::step("HTTP/1.1 200 OK\r\nContent-Length: 34\r\n\r\n{"),
         ], certificate: self::file('good'));
-        $client = new Client($server->url(scheme: 'https'), token: 't', maxRetries: 0, caFile: self::file('good'));
+        $client = new Client($server->url(scheme: 'https'), token: 't', maxElapsed: 0.0, caFile: self::file('good'));
 
         self::assertTrue($client->get('em_1')->subject === $text);
         self::assertSame('connection_failed', self::failingGet($client)->errorCode);
@@ -65,7 +65,7 @@ final class TlsTest extends TestCase
     public function testACertificateThatNobodyTrusts(): void
     {
         $server = new Server([Server::json(200, Json::MESSAGE)], certificate: self::file('good'));
-        $error = self::failingGet(new Client($server->url(scheme: 'https'), token: 't', maxRetries: 0));
+        $error = self::failingGet(new Client($server->url(scheme: 'https'), token: 't', maxElapsed: 0.0));
 
         self::assertSame('connection_failed', $error->errorCode);
         self::assertStringContainsString('certificate verify failed', $error->getMessage());
@@ -74,7 +74,7 @@ final class TlsTest extends TestCase
     public function testACertificateForAnotherName(): void
     {
         $server = new Server([Server::json(200, Json::MESSAGE)], certificate: self::file('other'));
-        $client = new Client($server->url(scheme: 'https'), token: 't', maxRetries: 0, caFile: self::file('other'));
+        $client = new Client($server->url(scheme: 'https'), token: 't', maxElapsed: 0.0, caFile: self::file('other'));
         $error = self::failingGet($client);
 
         self::assertSame('connection_failed', $error->errorCode);
@@ -86,7 +86,7 @@ final class TlsTest extends TestCase
         $silent = new Server([Server::step('', 'hang')]);
         $plain = new Server([Server::step("HTTP/1.1 400 Bad Request\r\n\r\n", isRequestRead: false)]);
         $client = static fn (Server $server, float $timeout): Client =>
-            new Client($server->url(scheme: 'https'), token: 't', timeout: $timeout, maxRetries: 0);
+            new Client($server->url(scheme: 'https'), token: 't', timeout: $timeout, maxElapsed: 0.0);
 
         self::assertSame('timed_out', self::failingGet($client($silent, 0.1))->errorCode);
         self::assertSame('connection_failed', self::failingGet($client($plain, 30.0))->errorCode);

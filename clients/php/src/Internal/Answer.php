@@ -9,6 +9,7 @@ declare(strict_types=1);
 namespace Postroad\Internal;
 
 use Closure;
+use Postroad\Http\Response;
 use UnexpectedValueException;
 
 /** @internal */
@@ -36,14 +37,14 @@ final class Answer
         }
         if ($response->status >= 200 && $response->status < 300) {
             try {
-                return $make(Members::of($json, 'the answer'));
+                return $make(Members::of($json, 'the response'));
             } catch (UnexpectedValueException $exception) {
                 $reason = $exception->getMessage() . ': ' . self::quoteBody($response);
             }
         } elseif ($response->status < 400 && isset($response->headers['location'])) {
             $reason = 'redirects are not followed; this one leads to ' . self::quote($response->headers['location']);
         } else {
-            $reason = 'this is not an answer of Postroad: ' . self::quoteBody($response);
+            $reason = 'this is not a response of Postroad: ' . self::quoteBody($response);
         }
         throw self::failure($response, $json, $time, 'unexpected_response', $reason);
     }

@@ -43,6 +43,12 @@ final readonly class BaseUrl
         return new self($isSecure, $parts[2], $port, rtrim($parts[4] ?? '', '/'));
     }
 
+    /** The URL without a slash at its end. */
+    public function __toString(): string
+    {
+        return ($this->isSecure ? 'https' : 'http') . "://{$this->authority()}$this->path";
+    }
+
     /** For people, and for connecting. */
     public function hostAndPort(): string
     {

@@ -1,7 +1,7 @@
 <?php
 
 /**
- * Makes a call of one attempt or more: what may be retried is retried, within the bounds.
+ * Makes a call of one attempt or more: what may be retried is retried, as long as there is time.
  */
 
 declare(strict_types=1);
@@ -10,6 +10,9 @@ namespace Postroad\Internal;
 
 use Closure;
 use InvalidArgumentException;
+use Postroad\Http\Request;
+use Postroad\Http\Transport;
+use Postroad\Http\TransportException;
 use Postroad\PostroadException;
 
 /** @internal */
@@ -21,24 +24,21 @@ final readonly class Caller
     public function __construct(
         private Transport $transport,
         private float $timeout,
-        private int $maxRetries,
         private float $maxElapsed,
         private Clock $clock = new SystemClock(),
     ) {
-        foreach (['timeout' => $timeout, 'maxElapsed' => $maxElapsed] as $name => $seconds) {
-            if (!is_finite($seconds) || $seconds <= 0) {
-                throw new InvalidArgumentException("$name is a number of seconds, and more than 0");
-            }
+        if (!is_finite($timeout) || $timeout <= 0) {
+            throw new InvalidArgumentException('timeout is a number of seconds, and more than 0');
         }
-        if ($maxRetries < 0) {
-            throw new InvalidArgumentException('maxRetries is 0 or more');
+        if (!is_finite($maxElapsed) || $maxElapsed < 0) {
+            throw new InvalidArgumentException('maxElapsed is a number of seconds, 0 or more');
         }
     }
 
     /**
      * @template T of object
      *
-     * @param Closure(Members): T $make reads the answer
+     * @param Closure(Members): T $make reads the response
      *
      * @return T
      *
@@ -48,15 +48,19 @@ final readonly class Caller
     {
         $end = $this->clock->now() + $this->maxElapsed;
         for ($attempt = 1;; $attempt++) {
+            // No time at all is one attempt, with all of its time.
+            $left = $this->maxElapsed > 0 ? $end - $this->clock->now() : $this->timeout;
             try {
-                $response = $this->transport->exchange($request, min($this->timeout, $end - $this->clock->now()));
+                $response = $this->transport->exchange($request, min($this->timeout, $left));
 
                 return Answer::read($response, $make, $this->clock->time());
+            } catch (TransportException $exception) {
+                $failure = new Failure($exception->errorCode, $exception->getMessage(), previous: $exception);
             } catch (Failure $failure) {
-                $error = self::error($failure, $attempt, $request->idempotencyKey);
             }
+            $error = self::error($failure, $attempt, $request->idempotencyKey);
             $pause = ($error->retryAfter ?? 0.0) + $this->backOff($attempt);
-            if (!$error->isRetryable() || $attempt > $this->maxRetries || $this->clock->now() + $pause >= $end) {
+            if (!$error->isRetryable() || $this->clock->now() + $pause >= $end) {
                 throw $error;
             }
             $this->clock->sleep($pause);
@@ -75,7 +79,7 @@ final readonly class Caller
     {
         $notes = array_filter([$failure->requestId, $attempts > 1 ? "$attempts attempts" : null]);
 
-        return new PostroadException(
+        return new (ErrorKinds::classOf($failure->status, $failure->errorCode))(
             ltrim("$failure->status $failure->errorCode: ") . $failure->getMessage()
                 . ($notes === [] ? '' : ' (' . implode(', ', $notes) . ')'),
             $failure->errorCode,
@@ -83,6 +87,7 @@ final readonly class Caller
             $failure->requestId,
             $failure->retryAfter,
             $idempotencyKey,
+            $failure->getPrevious()?->getPrevious(),
         );
     }
 }

@@ -1,7 +1,7 @@
 <?php
 
 /**
- * A connection to the service, with TLS or without. Nothing in here blocks beyond the deadline, except that PHP cannot
+ * A connection to the service, with TLS or without, for several requests one after the other. Nothing in here blocks beyond the deadline, except that PHP cannot
  * bound the time in which the system looks up a name.
  */
 
@@ -9,10 +9,11 @@ declare(strict_types=1);
 
 namespace Postroad\Internal;
 
+use Postroad\Http\TransportException;
 use SensitiveParameter;
 
 /** @internal */
-final readonly class Connection
+final class Connection
 {
     private const CHUNK = 64 * 1024;
     private const LONGEST_WAIT = 60.0;
@@ -20,15 +21,25 @@ final readonly class Connection
     private const TIMED_OUT = [110, 60, 10060];
     private const INTERRUPTED = '[4]';
 
-    /** @param resource $socket */
+    // As long as a usual server keeps an idle connection.
+    private const IDLE_SECONDS = 30.0;
+
+    private float $restingSince = 0.0;
+    private readonly int|false $process;
+
+    /**
+     * @param resource $socket
+     * @param string $peer host and port
+     */
     private function __construct(
-        private mixed $socket,
-        private string $peer,
-        private Deadline $deadline,
+        private readonly mixed $socket,
+        public readonly string $peer,
+        private readonly bool $isSecure,
     ) {
+        $this->process = getmypid();
     }
 
-    /** @throws Failure */
+    /** @throws TransportException */
     public static function open(BaseUrl $url, ?string $caFile, Deadline $deadline): self
     {
         $peer = $url->hostAndPort();
@@ -46,12 +57,12 @@ final readonly class Connection
         if ($socket === false) {
             throw in_array($errno, self::TIMED_OUT, true)
                 ? $deadline->failure($aim)
-                : new Failure('connection_failed', "$aim: " . str_replace('php_network_getaddresses: ', '', $reason));
+                : TransportException::connectionFailed("$aim: " . str_replace('php_network_getaddresses: ', '', $reason));
         }
         stream_set_blocking($socket, false);
-        $connection = new self($socket, $peer, $deadline);
+        $connection = new self($socket, $peer, $url->isSecure);
         if ($url->isSecure) {
-            $connection->startTls();
+            $connection->startTls($deadline);
         }
 
         return $connection;
@@ -77,14 +88,14 @@ final readonly class Connection
      *
      * @return ?string perhaps empty; null when the other end has closed the connection
      *
-     * @throws Failure when the connection broke
+     * @throws TransportException when the connection broke
      */
     public function read(): ?string
     {
         [$bytes, $warning] = Warnings::of(fn (): string|false => fread($this->socket, self::CHUNK));
         if ($bytes === false || ($bytes === '' && $warning !== '')) {
             $reason = $warning === '' ? 'it was reset' : $warning;
-            throw new Failure('connection_failed', "the connection to $this->peer broke: $reason");
+            throw TransportException::connectionFailed("the connection to $this->peer broke: $reason");
         }
 
         return $bytes === '' && feof($this->socket) ? null : $bytes;
@@ -93,11 +104,11 @@ final readonly class Connection
     /**
      * Waits until there is something to read, or room to write; perhaps not so long.
      *
-     * @throws Failure at the deadline
+     * @throws TransportException at the deadline
      */
-    public function wait(bool $toWrite, string $aim): void
+    public function wait(bool $toWrite, Deadline $deadline, string $aim): void
     {
-        $microseconds = (int) ceil(min(self::LONGEST_WAIT, $this->deadline->left($aim)) * 1e6);
+        $microseconds = (int) ceil(min(self::LONGEST_WAIT, $deadline->left($aim)) * 1e6);
         $readable = [$this->socket];
         $writable = $toWrite ? [$this->socket] : [];
         $none = [];
@@ -106,8 +117,36 @@ final readonly class Connection
         });
         // A signal is no reason to give up. More open files than select() can watch is one.
         if ($warning !== '' && !str_contains($warning, self::INTERRUPTED)) {
-            throw new Failure('connection_failed', "cannot wait for $this->peer: $warning");
+            throw TransportException::connectionFailed("cannot wait for $this->peer: $warning");
         }
+    }
+
+    /** The response is complete; the connection may be used again for a while. */
+    public function rest(): self
+    {
+        $this->restingSince = hrtime(true) / 1e9;
+
+        return $this;
+    }
+
+    /**
+     * Whether a request may go over a resting connection. It has nothing to read: what can be read is its end, or
+     * something that is not the response to the next request. A forked process does not use those of its parent.
+     */
+    public function isUsableFor(BaseUrl $url): bool
+    {
+        $age = hrtime(true) / 1e9 - $this->restingSince;
+        if ($this->peer !== $url->hostAndPort() || $this->isSecure !== $url->isSecure
+            || $age >= self::IDLE_SECONDS || $this->process !== getmypid()) {
+            return false;
+        }
+        $readable = [$this->socket];
+        $none = [];
+        [$count] = Warnings::of(static function () use (&$readable, &$none): int|false {
+            return stream_select($readable, $none, $none, 0);
+        });
+
+        return $count === 0;
     }
 
     public function close(): void
@@ -115,7 +154,7 @@ final readonly class Connection
         Warnings::of(fn (): bool => fclose($this->socket));
     }
 
-    private function startTls(): void
+    private function startTls(Deadline $deadline): void
     {
         $aim = "could not set up TLS with $this->peer";
         $method = STREAM_CRYPTO_METHOD_TLSv1_2_CLIENT | STREAM_CRYPTO_METHOD_TLSv1_3_CLIENT;
@@ -125,10 +164,10 @@ final readonly class Connection
             );
             if ($result === false) {
                 $reason = $warning === '' ? 'the connection broke' : $warning;
-                throw new Failure('connection_failed', "$aim: $reason");
+                throw TransportException::connectionFailed("$aim: $reason");
             }
             if ($result === 0) {
-                $this->wait(false, $aim);
+                $this->wait(false, $deadline, $aim);
             }
         } while ($result === 0);
     }

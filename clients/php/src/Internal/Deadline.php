@@ -8,6 +8,8 @@ declare(strict_types=1);
 
 namespace Postroad\Internal;
 
+use Postroad\Http\TransportException;
+
 /** @internal */
 final readonly class Deadline
 {
@@ -23,7 +25,7 @@ final readonly class Deadline
      *
      * @param string $aim what did not come about if there are none
      *
-     * @throws Failure
+     * @throws TransportException
      */
     public function left(string $aim): float
     {
@@ -32,8 +34,8 @@ final readonly class Deadline
         return $left > 0 ? $left : throw $this->failure($aim);
     }
 
-    public function failure(string $aim): Failure
+    public function failure(string $aim): TransportException
     {
-        return new Failure('timed_out', "$aim within " . max(0.0, round($this->seconds, 3)) . ' s');
+        return TransportException::timedOut("$aim within " . max(0.0, round($this->seconds, 3)) . ' s');
     }
 }

@@ -9,6 +9,7 @@ declare(strict_types=1);
 namespace Postroad\Internal;
 
 use Exception;
+use Throwable;
 
 /** @internal */
 final class Failure extends Exception
@@ -19,7 +20,8 @@ final class Failure extends Exception
         public readonly ?int $status = null,
         public readonly ?string $requestId = null,
         public readonly ?float $retryAfter = null,
+        ?Throwable $previous = null,
     ) {
-        parent::__construct($message);
+        parent::__construct($message, 0, $previous);
     }
 }

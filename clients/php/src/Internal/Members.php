@@ -49,6 +49,20 @@ final readonly class Members
         return $value === null || is_int($value) ? $value : throw self::wrong($name, 'an integer');
     }
 
+    /** False when it is missing. */
+    public function flag(string $name): bool
+    {
+        $value = $this->object->$name ?? false;
+
+        return is_bool($value) ? $value : throw self::wrong($name, 'true or false');
+    }
+
+    /** An object without members when it is missing. */
+    public function object(string $name): self
+    {
+        return self::of($this->object->$name ?? new stdClass(), $name);
+    }
+
     public function time(string $name): ?DateTimeImmutable
     {
         $value = $this->string($name);
@@ -70,9 +84,7 @@ final readonly class Members
     /** @return array<string, string> */
     public function stringMap(string $name): array
     {
-        $value = $this->object->$name ?? new stdClass();
-
-        return self::allStrings($name, get_object_vars(self::of($value, $name)->object));
+        return self::allStrings($name, get_object_vars($this->object($name)->object));
     }
 
     /**

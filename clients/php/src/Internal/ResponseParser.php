@@ -8,6 +8,9 @@ declare(strict_types=1);
 
 namespace Postroad\Internal;
 
+use Postroad\Http\Response;
+use Postroad\Http\TransportException;
+
 /** @internal */
 final class ResponseParser
 {
@@ -23,8 +26,10 @@ final class ResponseParser
     private string $body = '';
     /** How much is missing of a body or chunk whose length is known. */
     private int $missing = 0;
+    /** The response says how long it is, and that the connection stays open. */
+    private bool $isKeptAlive = false;
 
-    /** @throws Failure when this is no HTTP */
+    /** @throws TransportException when this is no HTTP */
     public function feed(string $bytes): void
     {
         $this->buffer .= $bytes;
@@ -65,6 +70,13 @@ final class ResponseParser
         return new Response($this->status, $this->headers, substr($this->body, 0, self::MAX_BODY), $isCutOff);
     }
 
+    /** Whether the next response on this connection can only be that of the next request. */
+    public function isConnectionReusable(): bool
+    {
+        return $this->isKeptAlive && $this->expected === ResponsePart::Nothing && $this->missing === 0
+            && $this->buffer === '' && strlen($this->body) <= self::MAX_BODY;
+    }
+
     private function readHead(): bool
     {
         // What is no HTTP may never have an end: so its beginning is looked at as soon as it is here.
@@ -76,12 +88,15 @@ final class ResponseParser
             return strlen($this->buffer) <= self::MAX_HEAD ? false : throw $this->noHttp();
         }
         $lines = explode("\r\n", substr($this->take($length + 4), 0, -4));
-        if (preg_match('~\AHTTP/1\.[0-9] ([1-5][0-9]{2})( |\z)~', $lines[0], $match) !== 1) {
+        if (preg_match('~\AHTTP/1\.([0-9]) ([1-5][0-9]{2})( |\z)~', $lines[0], $match) !== 1) {
             throw $this->noHttp();
         }
-        $this->status = (int) $match[1];
+        $this->status = (int) $match[2];
         $this->headers = self::headers(array_slice($lines, 1));
         $this->expected = $this->partAfterHead();
+        $options = preg_split('/[\s,]+/', strtolower($this->headers['connection'] ?? '')) ?: [];
+        $this->isKeptAlive = $match[1] !== '0' && !in_array('close', $options, true)
+            && $this->expected !== ResponsePart::BodyUntilClose;
 
         return true;
     }
@@ -200,8 +215,8 @@ final class ResponseParser
         return $headers;
     }
 
-    private function noHttp(): Failure
+    private function noHttp(): TransportException
     {
-        return new Failure('unexpected_response', 'what came back is not HTTP');
+        return TransportException::unexpectedResponse('what came back is not HTTP');
     }
 }

@@ -8,10 +8,10 @@ declare(strict_types=1);
 
 namespace Postroad\Tests\Support;
 
-use Postroad\Internal\Failure;
-use Postroad\Internal\Request;
-use Postroad\Internal\Response;
-use Postroad\Internal\Transport;
+use Postroad\Http\Request;
+use Postroad\Http\Response;
+use Postroad\Http\Transport;
+use Postroad\Http\TransportException;
 
 final class FakeTransport implements Transport
 {
@@ -19,10 +19,10 @@ final class FakeTransport implements Transport
     public array $requests = [];
     /** @var list<float> */
     public array $timeouts = [];
-    /** @var list<Response|Failure> */
+    /** @var list<Response|TransportException> */
     private array $outcomes;
 
-    public function __construct(private readonly FakeClock $clock, Response|Failure ...$outcomes)
+    public function __construct(private readonly FakeClock $clock, Response|TransportException ...$outcomes)
     {
         $this->outcomes = $outcomes;
     }

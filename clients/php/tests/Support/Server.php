@@ -1,7 +1,7 @@
 <?php
 
 /**
- * A little server in a process of its own. It plays one step for each connection, and keeps the requests.
+ * A little server in a process of its own. It plays one step for each request, and keeps the requests.
  */
 
 declare(strict_types=1);
@@ -13,6 +13,8 @@ use RuntimeException;
 final class Server
 {
     public readonly string $address;
+    /** The number of the connection over which the last request came, from 1. */
+    public int $connection = 0;
 
     /** @var resource|null */
     private mixed $process;
@@ -39,7 +41,7 @@ final class Server
 
     /**
      * @param string $answer the bytes of the answer
-     * @param string $end `close`, `reset`, `hang` (reads until the client has gone), `sleep` (reads nothing until the
+     * @param string $end `keep` (for the next request), `close`, `reset`, `hang` (reads until the client has gone), `sleep` (reads nothing until the
      *     server is stopped), or `trickle` (bytes without end)
      *
      * @return array<string, mixed>
@@ -50,11 +52,11 @@ final class Server
     }
 
     /** @return array<string, mixed> */
-    public static function json(int $status, string $json, string $headers = ''): array
+    public static function json(int $status, string $json, string $headers = '', string $end = 'keep'): array
     {
         $length = strlen($json);
 
-        return self::step("HTTP/1.1 $status Whatever\r\nContent-Length: $length\r\n$headers\r\n$json");
+        return self::step("HTTP/1.1 $status Whatever\r\nContent-Length: $length\r\n$headers\r\n$json", $end);
     }
 
     public function url(string $path = '', string $scheme = 'http'): string
@@ -69,7 +71,9 @@ final class Server
      */
     public function request(): array
     {
-        [$head, $body] = explode("\r\n\r\n", base64_decode((string) fgets($this->pipes[1])), 2) + [1 => ''];
+        [$connection, $bytes] = explode(' ', (string) fgets($this->pipes[1]), 2);
+        $this->connection = (int) $connection;
+        [$head, $body] = explode("\r\n\r\n", base64_decode($bytes), 2) + [1 => ''];
         $lines = explode("\r\n", $head);
         $headers = [];
         foreach (array_slice($lines, 1) as $line) {
