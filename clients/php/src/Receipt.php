@@ -1,7 +1,7 @@
 <?php
 
 /**
- * The answer to a send: the message is stored and waits for delivery.
+ * The response to a send: the message is stored and waits for delivery.
  */
 
 declare(strict_types=1);

@@ -79,7 +79,7 @@ final class ReadmeTest extends TestCase
 
     public function testTheReadmeFitsOnAPage(): void
     {
-        self::assertLessThanOrEqual(100, count(file(__DIR__ . '/../README.md') ?: []));
+        self::assertLessThanOrEqual(90, count(file(__DIR__ . '/../README.md') ?: []));
     }
 
     /** @return list<string> */

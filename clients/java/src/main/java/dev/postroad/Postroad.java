@@ -7,6 +7,7 @@ import java.time.Duration;
 import java.util.Base64;
 import java.util.Objects;
 import java.util.UUID;
+import java.util.concurrent.CompletableFuture;
 import java.util.concurrent.TimeUnit;
 
 /**
@@ -69,13 +70,22 @@ public final class Postroad {
      * @throws IllegalArgumentException if the key holds anything but printable ASCII
      */
     public Receipt send(Email email, String idempotencyKey) {
-        Objects.requireNonNull(email, "email");
-        String key = idempotencyKey == null
-                ? UUID.randomUUID().toString()
-                : Arguments.headerValue("idempotencyKey", idempotencyKey);
-        byte[] body = JsonWriter.write(email.members()).getBytes(StandardCharsets.UTF_8);
-        return retries.run(key, limit ->
-                transport.post(emails, body, key, limit).read(Receipt::from, timing.now()));
+        String key = key(idempotencyKey);
+        return retries.run(key, post(email, key), this::receipt);
+    }
+
+    /**
+     * Sends a message as {@link #send(Email, String)} does, without a thread that waits for it. Cancelling
+     * the future ends the call; the message may have been sent all the same.
+     *
+     * @param email the message
+     * @param idempotencyKey what names this message, such as {@code order-1042-receipt}; null makes one
+     * @return the receipt, or a {@link PostroadException}
+     * @throws IllegalArgumentException if the key holds anything but printable ASCII
+     */
+    public CompletableFuture<Receipt> sendAsync(Email email, String idempotencyKey) {
+        String key = key(idempotencyKey);
+        return retries.start(key, post(email, key), this::receipt);
     }
 
     /**
@@ -87,8 +97,41 @@ public final class Postroad {
      * @throws IllegalArgumentException if the id holds anything but letters, digits, '_' and '-'
      */
     public Message get(String id) {
+        return retries.run(null, read(id), this::message);
+    }
+
+    /**
+     * Reads a message as {@link #get} does, without a thread that waits for it.
+     *
+     * @param id the {@code id} of its receipt
+     * @return the message as it is now, or a {@link PostroadException}
+     * @throws IllegalArgumentException if the id holds anything but letters, digits, '_' and '-'
+     */
+    public CompletableFuture<Message> getAsync(String id) {
+        return retries.start(null, read(id), this::message);
+    }
+
+    private static String key(String given) {
+        return given == null ? UUID.randomUUID().toString() : Arguments.headerValue("idempotencyKey", given);
+    }
+
+    private Retries.Attempt post(Email email, String key) {
+        Objects.requireNonNull(email, "email");
+        byte[] body = JsonWriter.write(email.members()).getBytes(StandardCharsets.UTF_8);
+        return limit -> transport.post(emails, body, key, limit);
+    }
+
+    private Retries.Attempt read(String id) {
         URI message = URI.create(emails + "/" + Arguments.id(id));
-        return retries.run(null, limit -> transport.get(message, limit).read(Message::from, timing.now()));
+        return limit -> transport.get(message, limit);
+    }
+
+    private Receipt receipt(Response response) throws Failure {
+        return response.read(Receipt::from, timing.now());
+    }
+
+    private Message message(Response response) throws Failure {
+        return response.read(Message::from, timing.now());
     }
 
     /**

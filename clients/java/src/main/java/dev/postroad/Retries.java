@@ -1,9 +1,12 @@
 package dev.postroad;
 
 import java.time.Duration;
+import java.util.concurrent.CompletableFuture;
+import java.util.concurrent.CompletionException;
+import java.util.concurrent.ExecutionException;
 import java.util.concurrent.TimeUnit;
 
-/** Repeats attempts that are worth repeating, as long as there is time. */
+/** Repeats attempts that are worth repeating, as long as there is time. No thread waits for them. */
 final class Retries {
     private static final long FIRST_PAUSE = TimeUnit.MILLISECONDS.toNanos(500);
     private static final int DOUBLINGS = 4; // to 8 seconds
@@ -12,9 +15,14 @@ final class Retries {
     private final long maxElapsed;
     private final Timing timing;
 
-    /** One attempt, which may take {@code limit} nanoseconds. */
-    interface Attempt<T> {
-        T within(long limit) throws Failure, InterruptedException;
+    /** One attempt, which may take {@code limit} nanoseconds, and fails with a {@link Failure}. */
+    interface Attempt {
+        CompletableFuture<Response> within(long limit);
+    }
+
+    /** What to make of a response. */
+    interface Reader<T> {
+        T read(Response response) throws Failure;
     }
 
     Retries(Duration timeout, Duration maxElapsed, Timing timing) {
@@ -24,54 +32,117 @@ final class Retries {
         this.timing = timing;
     }
 
-    <T> T run(String idempotencyKey, Attempt<T> attempt) {
-        try {
-            return repeat(idempotencyKey, attempt);
-        } catch (InterruptedException e) {
-            throw interrupted(e, idempotencyKey);
-        }
+    /** Makes a call. The future fails with a {@link PostroadException}; whoever cancels it ends the call. */
+    <T> CompletableFuture<T> start(String idempotencyKey, Attempt attempt, Reader<T> reader) {
+        Call<T> call = new Call<>(idempotencyKey, attempt, reader);
+        call.attempt(1, maxElapsed == 0 ? timeout : maxElapsed); // 0 is one attempt, with all of its time
+        return call.result;
     }
 
-    /** Sleeps, and ends as a call does when the thread is interrupted. */
+    /** Makes a call, and waits for it. */
+    <T> T run(String idempotencyKey, Attempt attempt, Reader<T> reader) {
+        return await(start(idempotencyKey, attempt, reader), idempotencyKey);
+    }
+
     void pause(long nanos) {
+        await(timing.after(nanos), null);
+    }
+
+    private static <T> T await(CompletableFuture<T> future, String idempotencyKey) {
         try {
-            timing.sleep(nanos);
+            return future.get();
         } catch (InterruptedException e) {
-            throw interrupted(e, null);
-        }
-    }
-
-    private static PostroadException interrupted(InterruptedException cause, String idempotencyKey) {
-        Thread.currentThread().interrupt();
-        Failure failure = Failure.noResponse(Failure.INTERRUPTED, "the thread was interrupted", cause);
-        return PostroadException.of(failure, idempotencyKey, 1);
-    }
-
-    private <T> T repeat(String idempotencyKey, Attempt<T> attempt) throws InterruptedException {
-        long start = timing.nanoTime();
-        long left = maxElapsed == 0 ? timeout : maxElapsed; // 0 is one attempt, with all of its time
-        for (int attempts = 1; ; attempts++) {
-            PostroadException error;
-            try {
-                return attempt.within(Math.min(timeout, left));
-            } catch (Failure failure) {
-                error = PostroadException.of(failure, idempotencyKey, attempts);
-            }
-            long pause = pause(attempts, error.retryAfter());
-            left = maxElapsed - (timing.nanoTime() - start);
-            if (!error.isRetryable() || pause >= left) {
+            future.cancel(true);
+            Thread.currentThread().interrupt();
+            Failure failure = Failure.noResponse(Failure.INTERRUPTED, "the thread was interrupted", e);
+            throw PostroadException.of(failure, idempotencyKey, 1);
+        } catch (ExecutionException e) {
+            if (e.getCause() instanceof PostroadException error) {
+                error.fillInStackTrace(); // where the application has called, not where the response was read
                 throw error;
             }
-            timing.sleep(pause);
-            left = maxElapsed - (timing.nanoTime() - start);
-            if (left <= 0) {
-                throw error; // the sleep was longer than asked for
+            if (e.getCause() instanceof Error error) {
+                throw error;
+            }
+            throw new IllegalStateException(e.getCause());
+        }
+    }
+
+    /** The attempts of one call, and the pauses between them. */
+    private final class Call<T> {
+        private final CompletableFuture<T> result = new CompletableFuture<>();
+        private final String idempotencyKey;
+        private final Attempt attempt;
+        private final Reader<T> reader;
+        private final long start = timing.nanoTime();
+
+        Call(String idempotencyKey, Attempt attempt, Reader<T> reader) {
+            this.idempotencyKey = idempotencyKey;
+            this.attempt = attempt;
+            this.reader = reader;
+        }
+
+        void attempt(int number, long left) {
+            CompletableFuture<Response> exchange = attempt.within(Math.min(timeout, left));
+            endWithResult(exchange);
+            exchange.whenComplete((response, error) -> settle(() -> {
+                try {
+                    if (error != null) {
+                        throw failure(error);
+                    }
+                    result.complete(reader.read(response));
+                } catch (Failure failure) {
+                    repeat(number, PostroadException.of(failure, idempotencyKey, number));
+                }
+            }));
+        }
+
+        private void repeat(int number, PostroadException error) {
+            long pause = pauseAfter(number, error.retryAfter());
+            if (!error.isRetryable() || pause >= left()) {
+                result.completeExceptionally(error);
+                return;
+            }
+            CompletableFuture<Void> wait = timing.after(pause);
+            endWithResult(wait);
+            wait.thenRun(() -> settle(() -> {
+                if (left() > 0) {
+                    attempt(number + 1, left());
+                } else {
+                    result.completeExceptionally(error); // the pause was longer than asked for
+                }
+            }));
+        }
+
+        private long left() {
+            return maxElapsed - (timing.nanoTime() - start);
+        }
+
+        /** Who cancels the result does not want to wait for anything else. */
+        private void endWithResult(CompletableFuture<?> step) {
+            result.whenComplete((value, error) -> step.cancel(true));
+        }
+
+        /** A future swallows what its callbacks throw, and the result would never come. */
+        private void settle(Runnable step) {
+            try {
+                step.run();
+            } catch (RuntimeException | Error e) {
+                result.completeExceptionally(e);
             }
         }
+    }
+
+    private static Failure failure(Throwable error) {
+        Throwable cause = error instanceof CompletionException ? error.getCause() : error;
+        if (cause instanceof Failure failure) {
+            return failure;
+        }
+        throw new CompletionException(cause);
     }
 
     /** What the server asked for, and on top of it a random time, so that clients do not come back together. */
-    private long pause(int retry, Duration retryAfter) {
+    private long pauseAfter(int retry, Duration retryAfter) {
         long most = FIRST_PAUSE << Math.min(retry - 1, DOUBLINGS);
         long random = most / 2 + (long) (timing.random() * (most / 2));
         return TimeUnit.NANOSECONDS.convert(retryAfter == null

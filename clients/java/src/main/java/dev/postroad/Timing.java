@@ -1,6 +1,8 @@
 package dev.postroad;
 
 import java.time.Instant;
+import java.util.concurrent.CompletableFuture;
+import java.util.concurrent.Executor;
 import java.util.concurrent.ThreadLocalRandom;
 import java.util.concurrent.TimeUnit;
 
@@ -23,8 +25,9 @@ interface Timing {
         }
 
         @Override
-        public void sleep(long nanos) throws InterruptedException {
-            TimeUnit.NANOSECONDS.sleep(nanos);
+        public CompletableFuture<Void> after(long nanos) {
+            Executor later = CompletableFuture.delayedExecutor(nanos, TimeUnit.NANOSECONDS);
+            return CompletableFuture.runAsync(() -> { }, later);
         }
     };
 
@@ -35,5 +38,6 @@ interface Timing {
     /** At least 0, less than 1. */
     double random();
 
-    void sleep(long nanos) throws InterruptedException;
+    /** A future that is complete after so long. */
+    CompletableFuture<Void> after(long nanos);
 }

@@ -11,7 +11,7 @@ import java.net.http.HttpTimeoutException;
 import java.nio.channels.UnresolvedAddressException;
 import java.time.Duration;
 import java.util.concurrent.CompletableFuture;
-import java.util.concurrent.ExecutionException;
+import java.util.concurrent.CompletionException;
 import java.util.concurrent.TimeUnit;
 import java.util.concurrent.TimeoutException;
 
@@ -31,18 +31,20 @@ final class Transport {
         this.authorization = authorization;
     }
 
-    Response post(URI uri, byte[] json, String idempotencyKey, long limit) throws Failure, InterruptedException {
+    /** The future fails with a {@link Failure}; whoever cancels it closes the connection. */
+    CompletableFuture<Response> post(URI uri, byte[] json, String idempotencyKey, long limit) {
         return exchange(HttpRequest.newBuilder(uri)
                 .header("Content-Type", "application/json")
                 .header("Idempotency-Key", idempotencyKey)
                 .POST(new OneTimeBody(json)), limit);
     }
 
-    Response get(URI uri, long limit) throws Failure, InterruptedException {
+    /** The same for a GET. */
+    CompletableFuture<Response> get(URI uri, long limit) {
         return exchange(HttpRequest.newBuilder(uri).method("GET", new OneTimeBody(new byte[0])), limit);
     }
 
-    private Response exchange(HttpRequest.Builder builder, long limit) throws Failure, InterruptedException {
+    private CompletableFuture<Response> exchange(HttpRequest.Builder builder, long limit) {
         HttpRequest request = builder
                 .version(HttpClient.Version.HTTP_1_1)
                 .timeout(Duration.ofNanos(limit))
@@ -51,18 +53,25 @@ final class Transport {
                 .build();
         String server = request.uri().getRawAuthority();
         CompletableFuture<HttpResponse<byte[]>> exchange = client.sendAsync(request, head -> new BoundedBody());
-        try {
-            // The timeout of the request closes what does not get connected, but ends with the head of
-            // the response; this one has the body in it.
-            HttpResponse<byte[]> response = exchange.get(limit, TimeUnit.NANOSECONDS);
+        // The timeout of the request closes what does not get connected, but ends with the head of the
+        // response; this one has the body in it.
+        CompletableFuture<HttpResponse<byte[]>> bounded = new CompletableFuture<>();
+        bounded.orTimeout(limit, TimeUnit.NANOSECONDS);
+        exchange.whenComplete((response, error) -> {
+            if (error == null) {
+                bounded.complete(response);
+            } else {
+                bounded.completeExceptionally(error);
+            }
+        });
+        CompletableFuture<Response> result = bounded.handle((response, error) -> {
+            if (error != null) {
+                throw new CompletionException(failure(server, error instanceof CompletionException ? error.getCause() : error));
+            }
             return new Response(response.statusCode(), response.headers(), response.body());
-        } catch (TimeoutException e) {
-            throw failure(server, e);
-        } catch (ExecutionException e) {
-            throw failure(server, e.getCause());
-        } finally {
-            exchange.cancel(true); // closes the connection, unless all is done
-        }
+        });
+        result.whenComplete((response, error) -> exchange.cancel(true)); // closes the connection, unless all is done
+        return result;
     }
 
     private static Failure failure(String server, Throwable cause) {

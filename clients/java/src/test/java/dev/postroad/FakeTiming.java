@@ -4,6 +4,7 @@ import java.time.Duration;
 import java.time.Instant;
 import java.util.ArrayList;
 import java.util.List;
+import java.util.concurrent.CompletableFuture;
 
 /** A clock that stands still until somebody sleeps, and chance that is half. */
 final class FakeTiming implements Timing {
@@ -12,6 +13,10 @@ final class FakeTiming implements Timing {
     final List<Duration> pauses = new ArrayList<>();
     double random = 0.5;
     Duration oversleep = Duration.ZERO;
+    /** Pauses do not end. */
+    boolean stuck;
+    /** What happens when a pause begins. */
+    Runnable atPause = () -> { };
     private long nanos = 42;
 
     void pass(Duration time) {
@@ -34,11 +39,10 @@ final class FakeTiming implements Timing {
     }
 
     @Override
-    public void sleep(long nanos) throws InterruptedException {
-        if (Thread.interrupted()) {
-            throw new InterruptedException();
-        }
+    public CompletableFuture<Void> after(long nanos) {
         pauses.add(Duration.ofNanos(nanos));
+        atPause.run();
         this.nanos += nanos + oversleep.toNanos();
+        return stuck ? new CompletableFuture<>() : CompletableFuture.completedFuture(null);
     }
 }

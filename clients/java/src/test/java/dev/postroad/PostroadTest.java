@@ -9,6 +9,9 @@ import java.net.http.HttpClient;
 import java.util.HashSet;
 import java.util.List;
 import java.util.UUID;
+import java.util.concurrent.CompletableFuture;
+import java.util.concurrent.ExecutionException;
+import java.util.concurrent.TimeUnit;
 import java.util.stream.IntStream;
 import org.junit.jupiter.api.Test;
 
@@ -63,6 +66,40 @@ class PostroadTest {
             postroad.send(EMAIL);
             postroad.send(EMAIL);
             assertNotEquals(key(server.requests.get(0)), key(server.requests.get(1)));
+        }
+    }
+
+    @Test
+    void sendsWithoutWaiting() throws Exception {
+        try (ScriptedServer server = new ScriptedServer(
+                ScriptedServer.answer(503, UNAVAILABLE),
+                ScriptedServer.reset(),
+                ScriptedServer.answer(202, ScriptedServer.RECEIPT),
+                ScriptedServer.answer(200, ScriptedServer.MESSAGE),
+                ScriptedServer.answer(404, "{\"code\":\"not_found\"}"))) {
+            Postroad postroad = server.client();
+            assertEquals("em_1", postroad.sendAsync(EMAIL, "order-1042").get(10, TimeUnit.SECONDS).id());
+            assertEquals(1, new HashSet<>(server.requests).size());
+            assertEquals("delivered", postroad.getAsync("em_1").get(10, TimeUnit.SECONDS).status());
+            ExecutionException error = assertThrows(
+                    ExecutionException.class, () -> postroad.getAsync("em_1").get(10, TimeUnit.SECONDS));
+            assertEquals(NotFoundException.class, error.getCause().getClass());
+            assertThrows(IllegalArgumentException.class, () -> postroad.getAsync("../v1"));
+            assertThrows(IllegalArgumentException.class, () -> postroad.sendAsync(EMAIL, "a\r\nb"));
+        }
+    }
+
+    @Test
+    void hangsUpWhenASendIsCancelled() throws Exception {
+        try (ScriptedServer server = new ScriptedServer()) {
+            server.then(server.hang(""));
+            CompletableFuture<Receipt> send = server.client().sendAsync(EMAIL, null);
+            while (server.requests.isEmpty()) {
+                Thread.sleep(1);
+            }
+            assertTrue(send.cancel(true));
+            assertTrue(server.clientHasGone());
+            assertEquals(1, server.requests.size());
         }
     }
 

@@ -10,6 +10,9 @@ import java.time.Duration;
 import java.util.ArrayList;
 import java.util.Arrays;
 import java.util.List;
+import java.util.concurrent.CompletableFuture;
+import java.util.concurrent.CompletionException;
+import java.util.concurrent.atomic.AtomicInteger;
 import org.junit.jupiter.api.Test;
 
 class RetriesTest {
@@ -58,10 +61,11 @@ class RetriesTest {
     @Test
     void doesNotWaitForEverAfterALateAnswer() {
         Retries retries = new Retries(LONG, Duration.ofSeconds(60), timing);
+        Failure failure = new Failure(503, "service_unavailable", "later", null, Duration.ofSeconds(999_999_999_999_999L), null);
         assertThrows(PostroadException.class, () -> retries.run(null, limit -> {
             timing.pass(Duration.ofSeconds(61));
-            throw new Failure(503, "service_unavailable", "later", null, Duration.ofSeconds(999_999_999_999_999L), null);
-        }));
+            return CompletableFuture.failedFuture(failure);
+        }, response -> null));
         assertEquals(List.of(), timing.pauses);
     }
 
@@ -71,8 +75,8 @@ class RetriesTest {
         assertThrows(PostroadException.class, () -> retries.run(null, limit -> {
             limits.add(Duration.ofNanos(limit));
             timing.pass(Duration.ofNanos(limit));
-            throw Failure.noResponse(Failure.TIMED_OUT, "late", null);
-        }));
+            return CompletableFuture.failedFuture(Failure.noResponse(Failure.TIMED_OUT, "late", null));
+        }, response -> null));
         assertEquals(millis(30_000, 29_625), limits);
     }
 
@@ -115,6 +119,7 @@ class RetriesTest {
 
     @Test
     void endsWhenThePauseIsInterrupted() {
+        timing.stuck = true;
         Thread.currentThread().interrupt();
         PostroadException error = failing(
                 new Retries(LONG, LONG, timing), new Failure(503, "service_unavailable", "later", null, null, null));
@@ -124,11 +129,48 @@ class RetriesTest {
         assertFalse(error.isRetryable());
     }
 
+    @Test
+    void endsWhenTheFutureIsCancelled() {
+        Retries retries = new Retries(LONG, LONG, timing);
+        CompletableFuture<Response> exchange = new CompletableFuture<>();
+        assertTrue(retries.start(null, limit -> exchange, response -> null).cancel(true));
+        assertTrue(exchange.isCancelled());
+
+        timing.stuck = true;
+        AtomicInteger attempts = new AtomicInteger();
+        CompletableFuture<Object> waiting = retries.start(null, limit -> {
+            attempts.incrementAndGet();
+            return CompletableFuture.failedFuture(new Failure(503, "service_unavailable", "later", null, null, null));
+        }, response -> null);
+        assertFalse(waiting.isDone());
+        waiting.cancel(true);
+        assertEquals(1, attempts.get());
+    }
+
+    @Test
+    void doesNotHideAFaultOfItsOwn() {
+        Retries retries = new Retries(LONG, LONG, timing);
+        CompletableFuture<Object> call = retries.start(null, limit -> CompletableFuture.completedFuture(null), response -> {
+            throw new IllegalStateException("a fault");
+        });
+        assertInstanceOf(IllegalStateException.class, assertThrows(CompletionException.class, call::join).getCause());
+    }
+
+    @Test
+    void showsWhereTheApplicationCalled() {
+        Retries retries = new Retries(LONG, Duration.ZERO, timing);
+        CompletableFuture<Response> late = CompletableFuture.supplyAsync(() -> {
+            throw new CompletionException(Failure.noResponse(Failure.TIMED_OUT, "late", null));
+        });
+        PostroadException error = assertThrows(PostroadException.class, () -> retries.run(null, limit -> late, response -> null));
+        assertTrue(Arrays.stream(error.getStackTrace()).anyMatch(frame -> frame.getClassName().equals(getClass().getName())));
+    }
+
     private PostroadException failing(Retries retries, Failure failure) {
         return assertThrows(PostroadException.class, () -> retries.run("key-1", limit -> {
             limits.add(Duration.ofNanos(limit));
-            throw failure;
-        }));
+            return CompletableFuture.failedFuture(failure);
+        }, response -> null));
     }
 
     /** How often it is tried when there is time for one pause. */

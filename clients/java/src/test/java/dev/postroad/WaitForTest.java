@@ -59,6 +59,12 @@ class WaitForTest {
             assertEquals("interrupted", assertThrows(PostroadException.class, () -> client(server).waitFor("em_1")).code());
             assertTrue(Thread.interrupted(), "the flag is kept");
         }
+        timing.stuck = true;
+        try (ScriptedServer server = new ScriptedServer(ScriptedServer.answer(200, message("queued")))) {
+            timing.atPause = Thread.currentThread()::interrupt;
+            assertEquals("interrupted", assertThrows(PostroadException.class, () -> client(server).waitFor("em_1")).code());
+            assertTrue(Thread.interrupted(), "the flag is kept");
+        }
     }
 
     @Test
