@@ -49,6 +49,18 @@ final class TlsTest extends TestCase
         }
     }
 
+    public function testTheConnectionIsKept(): void
+    {
+        $server = new Server(array_fill(0, 5, Server::json(202, Json::RECEIPT)), certificate: self::file('good'));
+        $client = new Client($server->url(scheme: 'https'), token: 't', maxElapsed: 0.0, caFile: self::file('good'));
+        for ($i = 0; $i < 5; $i++) {
+            $client->send(new Email('a', 'b'));
+            $server->request();
+        }
+
+        self::assertSame(1, $server->connection);
+    }
+
     public function testALargeAnswerAndOneThatIsCutShort(): void
     {
         $text = str_repeat('x', 1_000_000);
