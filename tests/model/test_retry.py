@@ -14,14 +14,14 @@ schedules = st.lists(st.integers(1, 100_000), min_size=1, max_size=20)
 chances = st.floats(0, 1)
 
 
-@pytest.mark.parametrize("chance, share", [(0.0, 0.9), (0.5, 1.0), (1.0, 1.1)])
-def test_each_delay_is_the_one_of_the_schedule_give_or_take_a_tenth(chance: float, share: float) -> None:
+@pytest.mark.parametrize("chance, share", [(0.0, 1.0), (0.5, 1.05), (1.0, 1.1)])
+def test_each_delay_is_the_one_of_the_schedule_and_up_to_a_tenth_more(chance: float, share: float) -> None:
     delays = [retry.delay(DEFAULT, attempts, random_fraction=chance, retry_after=None) for attempts in range(1, 10)]
     assert delays == [round(seconds * share * SECOND) for seconds in DEFAULT]
 
 
 def test_the_schedule_is_over_after_one_attempt_more_than_it_has_delays() -> None:
-    assert retry.delay(DEFAULT, 9, random_fraction=0.5, retry_after=None) == 28_800 * SECOND
+    assert retry.delay(DEFAULT, 9, random_fraction=0.0, retry_after=None) == 28_800 * SECOND
     assert retry.delay(DEFAULT, 10, random_fraction=0.5, retry_after=None) is None
     assert retry.delay(DEFAULT, 10, random_fraction=0.5, retry_after=60) is None
     assert retry.delay((), 1, random_fraction=0.5, retry_after=None) is None
@@ -33,12 +33,12 @@ def test_a_destination_is_not_asked_before_the_time_that_it_named() -> None:
 
 
 def test_a_destination_cannot_make_a_delay_shorter() -> None:
-    assert retry.delay(DEFAULT, 4, random_fraction=0.5, retry_after=10) == 1800 * SECOND
+    assert retry.delay(DEFAULT, 4, random_fraction=0.0, retry_after=10) == 1800 * SECOND
 
 
 def test_a_destination_cannot_hold_mail_for_longer_than_four_hours() -> None:
     assert retry.delay(DEFAULT, 1, random_fraction=1.0, retry_after=7 * 24 * HOUR) == 4 * HOUR * SECOND
-    assert retry.delay(DEFAULT, 9, random_fraction=0.5, retry_after=7 * 24 * HOUR) == 8 * HOUR * SECOND
+    assert retry.delay(DEFAULT, 9, random_fraction=0.0, retry_after=7 * 24 * HOUR) == 8 * HOUR * SECOND
 
 
 def test_a_delay_before_the_first_attempt_is_a_mistake() -> None:
@@ -59,7 +59,7 @@ def test_a_delay_keeps_to_its_bounds(schedule: list[int], attempts: int, chance:
         return
     assert delay is not None
     scheduled = schedule[attempts - 1] * SECOND
-    assert delay >= round(scheduled * 0.9)
+    assert delay >= scheduled
     assert delay >= min(after or 0, 4 * HOUR) * SECOND
     assert delay <= max(round(scheduled * 1.1), 0 if after is None else 4 * HOUR * SECOND)
 

@@ -11,8 +11,8 @@ from typing import Final
 
 from postroad.model import times
 
-# Messages that failed together are not all retried together.
-JITTER: Final = 0.1
+# Attempts that failed together are not all retried together. Jitter only adds: nothing is retried before its time.
+MAX_JITTER: Final = 0.1
 # The longest delay that a server can ask for. Greylisting asks for minutes, hourly limits for an hour.
 MAX_RETRY_AFTER_SECONDS: Final = 4 * 60 * 60
 
@@ -20,18 +20,23 @@ MAX_RETRY_AFTER_SECONDS: Final = 4 * 60 * 60
 def delay(schedule: Sequence[int], attempts: int, *, random_fraction: float, retry_after: int | None) -> int | None:
     """How long to wait after the last of `attempts` attempts; None when the schedule is over.
 
-    `random_fraction` (0 to 1) moves the scheduled delay by up to a tenth, either way. The `retry_after` seconds that
-    the server asks for are only moved upwards.
+    `random_fraction` (0 to 1) adds up to a tenth to the scheduled delay, or to the `retry_after` seconds that the
+    server asks for.
     """
     if attempts < 1:
         raise ValueError("a delay follows an attempt, and none was made")
     if attempts > len(schedule):
         return None
-    scheduled = schedule[attempts - 1] * (1 - JITTER + 2 * JITTER * random_fraction)
+    scheduled = jittered(schedule[attempts - 1], random_fraction)
     if retry_after is None:
         return round(scheduled * times.SECOND)
-    requested = min(retry_after * (1 + JITTER * random_fraction), MAX_RETRY_AFTER_SECONDS)
+    requested = min(jittered(retry_after, random_fraction), MAX_RETRY_AFTER_SECONDS)
     return round(max(scheduled, requested) * times.SECOND)
+
+
+def jittered(delay: float, random_fraction: float) -> float:
+    """A delay and up to a tenth of it more."""
+    return delay * (1 + MAX_JITTER * random_fraction)
 
 
 def lifetime(schedule: Sequence[int]) -> int:
@@ -39,4 +44,4 @@ def lifetime(schedule: Sequence[int]) -> int:
 
     It is the longest time that the schedule can take without `retry_after`.
     """
-    return round(sum(schedule) * (1 + JITTER) * times.SECOND)
+    return round(jittered(sum(schedule), 1) * times.SECOND)

@@ -7,11 +7,9 @@ delays. Retry-After of an endpoint is ignored: the schedule is documented. Resul
 from collections.abc import Sequence
 from typing import Final
 
-from postroad.model import times
+from postroad.model import retry, times
 
-# Deliveries that failed together are not all retried together.
-JITTER: Final = 0.1
-# Shorter delays are exact: so little jitter would not spread the load.
+# Shorter delays are exact: somebody may be watching, and so little jitter spreads nothing.
 EXACT_BELOW_SECONDS: Final = 60
 
 
@@ -23,7 +21,7 @@ def attempts(schedule: Sequence[int]) -> int:
 def delay(schedule: Sequence[int], made: int, *, random_fraction: float) -> int | None:
     """How long to wait after the last of `made` attempts; None when the schedule is over.
 
-    `random_fraction` (0 to 1) moves a delay by up to a tenth, either way.
+    `random_fraction` (0 to 1) adds up to a tenth to a delay.
     """
     if made < 1:
         raise ValueError("a delay follows an attempt, and none was made")
@@ -32,4 +30,4 @@ def delay(schedule: Sequence[int], made: int, *, random_fraction: float) -> int 
     seconds = schedule[made - 1]
     if seconds < EXACT_BELOW_SECONDS:
         return seconds * times.SECOND
-    return round(seconds * (1 - JITTER + 2 * JITTER * random_fraction) * times.SECOND)
+    return round(retry.jittered(seconds, random_fraction) * times.SECOND)
