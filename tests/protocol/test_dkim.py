@@ -161,7 +161,8 @@ def test_the_field_says_what_was_agreed_and_nothing_else() -> None:
         "d": "example.com",
         "s": "pr1",
         "bh": base64.b64encode(hashlib.sha256(dkim.relaxed_body(MESSAGE.partition(b"\r\n\r\n")[2])).digest()).decode(),
-        "h": "from:from:to:to:cc:subject:subject:date:date:message-id:message-id:reply-to:mime-version:content-type",
+        "h": "from:from:to:to:cc:subject:subject:date:date:message-id:message-id:reply-to:"
+        "mime-version:mime-version:content-type:content-type:list-unsubscribe:list-unsubscribe-post:list-id",
         "b": "",
     }
 
@@ -175,8 +176,16 @@ def test_lines_of_the_field_are_short_and_folded_only_where_that_is_allowed(key:
     assert all(line.startswith(b" ") and line.strip() for line in lines[1:])
 
 
-@pytest.mark.parametrize("name", ["From", "To", "Cc", "Subject", "Date", "Message-ID", "Reply-To"])
-def test_no_field_that_a_reader_sees_can_be_added(key: rsa.RSAPrivateKey, records: dict[str, str], name: str) -> None:
+@pytest.mark.parametrize(
+    "name",
+    [
+        *("From", "To", "Cc", "Subject", "Date", "Message-ID", "Reply-To", "MIME-Version", "Content-Type"),
+        *("List-Unsubscribe", "List-Unsubscribe-Post", "List-Id"),
+    ],
+)
+def test_no_field_that_a_reader_sees_or_a_mailbox_provider_acts_on_can_be_added(
+    key: rsa.RSAPrivateKey, records: dict[str, str], name: str
+) -> None:
     message = signed(key, MESSAGE)
     head, _, body = message.partition(b"\r\n\r\n")
     added = f"{name}: mallory@example.org".encode()
@@ -223,7 +232,10 @@ def test_what_hosts_on_the_way_may_change_does_no_harm(
 
 
 def test_a_message_without_header_or_without_body_does_not_break_it() -> None:
-    sealed = "from:to:cc:subject:date:message-id:reply-to"
+    sealed = (
+        "from:to:cc:subject:date:message-id:reply-to:mime-version:content-type:list-unsubscribe:"
+        "list-unsubscribe-post:list-id"
+    )
     assert tags(prepare(b"\r\nFrom: in the body\r\n").field)["h"] == sealed
     assert tags(prepare(b"").field)["h"] == sealed
     assert tags(prepare(b"From: a@example.com").field)["h"] == f"from:{sealed}"

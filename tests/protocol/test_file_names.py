@@ -29,6 +29,7 @@ def test_a_name_comes_back(filename: str) -> None:
     attachment = builder.Attachment(filename=filename, content=b"x", content_type="image/png")
     (part,) = stdlib_parser.build(attachments=[attachment]).iter_parts()
     assert part["Content-Disposition"].params["filename"] == filename
+    assert part["Content-Disposition"].defects == ()
     assert part.get_content_disposition() == "attachment"
 
 
@@ -46,19 +47,19 @@ def test_lines_are_short_unless_the_name_is_one_long_word(filename: str) -> None
     [
         ("a b.pdf", 'attachment; filename="a b.pdf"'),
         ('a"b.pdf', 'attachment; filename="a\\"b.pdf"'),
-        ("Résumé.pdf", "attachment; filename*=utf-8''R%C3%A9sum%C3%A9.pdf;\r\n filename=\"Resume.pdf\""),
-        ("請求書.pdf", "attachment;\r\n filename*=utf-8''%E8%AB%8B%E6%B1%82%E6%9B%B8.pdf; filename=\"___.pdf\""),
-        ("a=?b", "attachment; filename*=utf-8''a%3D%3Fb; filename=\"a__b\""),
-        (" a", "attachment; filename*=utf-8''%20a; filename=\"_a\""),
+        ("Résumé.pdf", "attachment; filename*=utf-8''R%C3%A9sum%C3%A9.pdf"),
+        ("請求書.pdf", "attachment;\r\n filename*=utf-8''%E8%AB%8B%E6%B1%82%E6%9B%B8.pdf"),
+        ("a=?b", "attachment; filename*=utf-8''a%3D%3Fb"),
+        (" a", "attachment; filename*=utf-8''%20a"),
     ],
 )
 def test_a_name_is_written_in_the_simplest_form_that_every_reader_takes(filename: str, field: str) -> None:
     assert file_names.content_disposition("attachment", filename) == f"Content-Disposition: {field}\r\n"
 
 
-def test_a_long_name_is_cut_between_octets_and_numbered() -> None:
+def test_a_long_name_is_cut_between_characters_and_numbered() -> None:
     field = file_names.content_disposition("attachment", "漢字" * 127)
-    sections = re.findall(r" filename\*(\d+)\*=(?:utf-8'')?((?:%[0-9A-F]{2})+);\r\n", field)
+    sections = re.findall(r" filename\*(\d+)\*=(?:utf-8'')?((?:%[0-9A-F]{2})+);?\r\n", field)
     assert [int(number) for number, _ in sections] == list(range(len(sections)))
     assert bytes.fromhex("".join(text for _, text in sections).replace("%", "")).decode() == "漢字" * 127
 

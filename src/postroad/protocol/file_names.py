@@ -1,8 +1,8 @@
 """The name of an attached file in its `Content-Disposition` (RFC 2183).
 
 An ordinary ASCII name is a quoted string. Every other name is percent-encoded UTF-8 (RFC 2231, RFC 5987), in numbered
-pieces when it is long, and followed by an ASCII fallback for old readers. The extended form comes first, because
-readers that know both use the first.
+pieces when it is long. No ASCII fallback stands beside it: strict parsers report the second parameter as a defect, and
+every current reader knows the extended form.
 """
 
 import re
@@ -39,20 +39,23 @@ def content_disposition(kind: str, filename: str) -> str:
     if _ORDINARY.fullmatch(filename) is not None and "=?" not in filename:
         parameters = [f"filename={header_fields.quote(filename)}"]
     else:
-        parameters = [*_extended(filename), f"filename={header_fields.quote(ascii_fallback(filename))}"]
+        parameters = _extended(filename)
     words = [f"{word};" for word in (kind, *parameters[:-1])] + parameters[-1:]
     return header_fields.fold("Content-Disposition", [header_fields.Piece(" ", word) for word in words])
 
 
 def _extended(filename: str) -> list[str]:
-    """The name by RFC 2231, in sections (section 3) when it is longer than a line."""
-    encoded = urllib.parse.quote(filename, safe=_NOT_ENCODED)
-    if len(encoded) <= _SECTION_CHARACTERS:
-        return [f"filename*=utf-8''{encoded}"]
-    sections = re.findall(rf".{{1,{_SECTION_CHARACTERS - 2}}}(?:(?<=%)..|(?<=%.).)?", encoded)
-    return [
-        f"filename*{number}*={'' if number else 'utf-8' + 2 * chr(39)}{text}" for number, text in enumerate(sections)
-    ]
+    """The name by RFC 2231, in sections (section 3) when it is longer than a line. No character is cut in two."""
+    sections = [""]
+    for character in filename:
+        encoded = urllib.parse.quote(character, safe=_NOT_ENCODED)
+        if len(sections[-1]) + len(encoded) > _SECTION_CHARACTERS:
+            sections.append("")
+        sections[-1] += encoded
+    first, *others = sections
+    if not others:
+        return [f"filename*=utf-8''{first}"]
+    return [f"filename*0*=utf-8''{first}"] + [f"filename*{number}*={text}" for number, text in enumerate(others, 1)]
 
 
 def ascii_fallback(filename: str) -> str:

@@ -183,6 +183,37 @@ def test_the_parameters_of_a_type_are_kept_and_folded() -> None:
     }
 
 
+@pytest.mark.parametrize(
+    "kind, data, written",
+    [
+        ("text/plain", b"a\n", "text/plain; charset=us-ascii"),
+        ("text/csv", "é;ü".encode(), "text/csv; charset=utf-8"),
+        ("text/csv; header=present", "é".encode(), "text/csv; header=present; charset=utf-8"),
+        ("text/csv; charset=iso-8859-1", "é".encode("latin-1"), "text/csv; charset=iso-8859-1"),
+        ("text/csv; CHARSET=UTF-8", b"a", "text/csv; CHARSET=UTF-8"),
+        ("text/csv", "é".encode("utf-16"), "text/csv; charset=utf-16"),
+        ("text/csv", "é".encode("latin-1"), "text/csv"),
+        ("application/json", b"{}", "application/json"),
+    ],
+)
+def test_a_text_file_has_the_charset_that_it_shows(kind: str, data: bytes, written: str) -> None:
+    attachment = builder.Attachment(filename="a", content=data, content_type=kind)
+    built = builder.build(stdlib_parser.message(attachments=[attachment]))
+    assert f"\r\nContent-Type: {written}\r\n".encode() in built
+    (part,) = stdlib_parser.parse(built).iter_parts()
+    assert content(part) == data
+
+
+def test_a_text_file_cannot_end_the_part_that_it_is_in() -> None:
+    boundary = stdlib_parser.build(text="x", html="y").get_boundary()
+    assert boundary is not None
+    first = boundary.removesuffix("-2")
+    data = f"a\r\n--{first}-3--\r\nb".encode()
+    attachment = builder.Attachment(filename="a.txt", content=data, content_type="text/plain")
+    _, part = stdlib_parser.build(text="t", attachments=[attachment]).iter_parts()
+    assert content(part) == data
+
+
 def test_a_boundary_follows_from_the_message_id_and_never_stands_in_a_body() -> None:
     first = stdlib_parser.build(text="t", html="h").get_boundary()
     assert stdlib_parser.build(text="x", html="y").get_boundary() == first

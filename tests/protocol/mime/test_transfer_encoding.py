@@ -31,6 +31,9 @@ def with_crlf(text: str) -> str:
 
 
 @hypothesis.given(TEXT | LINES)
+@hypothesis.example("é\n" + "x" * 74 + " \n")
+@hypothesis.example("é\n" + "x" * 74 + "\t\n")
+@hypothesis.example("é\n" + "x" * 71 + "é \n")
 def test_any_text_comes_back_with_every_line_end_made_crlf(text: str) -> None:
     encoding, body = transfer_encoding.encode(text)
     assert decode(encoding, body) == with_crlf(text)
@@ -52,7 +55,7 @@ def test_any_text_comes_back_with_every_line_end_made_crlf(text: str) -> None:
         ("x" * 999, "quoted-printable"),
         ("a\n" + "x" * 999 + "\nb", "quoted-printable"),
         ("a\n" * 600 + "x" * 999, "quoted-printable"),
-        ("=" * 999, "base64"),
+        ("=" * 999, "quoted-printable"),
         ("Viele Grüße aus dem schönen Bonn, bis bald", "quoted-printable"),
         ("日本語", "base64"),
     ],
@@ -68,6 +71,39 @@ def test_what_is_not_ascii_takes_the_smaller_encoding(text: str) -> None:
     encoding, body = transfer_encoding.encode(text)
     assert len(body) == min(len(quoted), base64_lines.encoded_length(len(octets)))
     assert encoding in {"quoted-printable", "base64"}
+
+
+@hypothesis.given(
+    st.text("ab =.\t\r\n\0", max_size=400) | st.binary(max_size=400).map(lambda data: data.decode("latin-1"))
+)
+@hypothesis.example("x" * 74 + " ")
+@hypothesis.example("x" * 998 + "\r\n")
+def test_a_text_file_comes_back_byte_for_byte(text: str) -> None:
+    octets = text.encode("latin-1")
+    encoding, body = transfer_encoding.encode_text_file(octets)
+    decoded = {"7bit": bytes, "quoted-printable": quopri.decodestring, "base64": base64.b64decode}[encoding](body)
+    assert decoded == octets
+    assert (encoding == "base64") == (not octets.isascii())
+    lines = body.split(b"\r\n")
+    assert not any(b"\r" in line or b"\n" in line or b"\0" in line for line in lines)
+    assert max(map(len, lines)) <= (998 if encoding == "7bit" else 76)
+
+
+@pytest.mark.parametrize(
+    "octets, encoding",
+    [
+        (b"", "7bit"),
+        (b"a,b\r\n1,2\r\n", "7bit"),
+        (b"x" * 998, "7bit"),
+        (b"x" * 999, "quoted-printable"),
+        (b"a,b\n1,2\n", "quoted-printable"),
+        (b"a\rb", "quoted-printable"),
+        (b"a\0b", "quoted-printable"),
+        ("é".encode(), "base64"),
+    ],
+)
+def test_the_encoding_of_a_text_file_follows_from_its_bytes(octets: bytes, encoding: str) -> None:
+    assert transfer_encoding.encode_text_file(octets)[0] == encoding
 
 
 @pytest.mark.parametrize("text", ["\0", "a\0b", "é\0", "\ud800", "a\udfffb"])

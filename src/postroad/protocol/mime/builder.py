@@ -16,7 +16,7 @@ from typing import Final
 import msgspec
 
 from postroad.protocol import address, file_names
-from postroad.protocol.mime import base64_lines, content_types, header_fields, header_text, transfer_encoding
+from postroad.protocol.mime import content_types, header_fields, header_text, transfer_encoding
 
 MICROSECONDS: Final = 1_000_000
 DAYS: Final = ("Mon", "Tue", "Wed", "Thu", "Fri", "Sat", "Sun")
@@ -166,12 +166,12 @@ def _content(message: Message) -> _Entity:
     readable = [entity for entity in (text, html) if entity is not None]
     if not message.attachments and len(readable) == 1:
         return readable[0]
-    boundary = _boundary(message.message_id, [entity.body[0] for entity in readable])
     related: list[_Entity] = []
     mixed: list[_Entity] = []
     for index, attachment in enumerate(message.attachments):
         beside_html = html is not None and attachment.content_id is not None
         (related if beside_html else mixed).append(_file_entity(attachment, index=index))
+    boundary = _boundary(message.message_id, [*readable, *related, *mixed])
     if related:
         readable[-1] = _multipart("related", f"{boundary}-1", [readable[-1], *related])
     if len(readable) > 1:
@@ -196,6 +196,9 @@ def _file_entity(attachment: Attachment, *, index: int) -> _Entity:
     where = "content_type"
     try:
         words = content_types.check(attachment.content_type)
+        is_text = words[0].lower().startswith("text/")
+        if is_text:
+            words = content_types.with_charset(words, attachment.content)
         pieces = [header_fields.Piece(" ", f"{word};") for word in words[:-1]] + [header_fields.Piece(" ", words[-1])]
         fields = header_fields.fold("Content-Type", pieces)
         where = "filename"
@@ -207,7 +210,9 @@ def _file_entity(attachment: Attachment, *, index: int) -> _Entity:
             fields += header_fields.fold("Content-ID", [header_fields.Piece(" ", f"<{attachment.content_id}>")])
     except (header_text.HeaderError, content_types.ContentTypeError) as error:
         raise MimeError(f"attachments[{index}].{where}: {error}") from None
-    return _Entity(f"{fields}Content-Transfer-Encoding: base64\r\n", [base64_lines.encode(attachment.content)])
+    encode = transfer_encoding.encode_text_file if is_text else transfer_encoding.encode_file
+    encoding, body = encode(attachment.content)
+    return _Entity(f"{fields}Content-Transfer-Encoding: {encoding}\r\n", [body])
 
 
 def _multipart(subtype: str, boundary: str, entities: list[_Entity]) -> _Entity:
@@ -221,11 +226,12 @@ def _multipart(subtype: str, boundary: str, entities: list[_Entity]) -> _Entity:
     return _Entity(f'Content-Type: multipart/{subtype};\r\n boundary="{boundary}"\r\n', chunks)
 
 
-def _boundary(message_id: str, bodies: list[bytes]) -> str:
+def _boundary(message_id: str, entities: list[_Entity]) -> str:
     """A boundary derived from the message id that occurs in no body.
 
-    Neither base64 nor quoted-printable can contain `=_`; a body that goes as it is can, and is searched.
+    Base64 cannot contain `=_`; files of many megabytes need not be searched. A body that is sent as it is can.
     """
+    bodies = [entity.body[0] for entity in entities if not entity.fields.endswith(" base64\r\n")]
     for attempt in range(_BOUNDARY_TRIES):
         boundary = "=_" + hashlib.sha256(f"{attempt}{message_id}".encode()).hexdigest()[:32]
         needle = boundary.encode("ascii")

@@ -5,6 +5,7 @@ refused: a file is sent as base64, which RFC 2046 forbids for `multipart` and `m
 parts in it. A derived type comes from the table below, never from files of the host, so that all hosts agree.
 """
 
+import codecs
 import re
 from typing import Final
 
@@ -116,6 +117,24 @@ def check(text: str) -> list[str]:
     if text.lower().startswith(("multipart/", "message/")):
         raise ContentTypeError(f"a file cannot be sent as multipart or message; use '{DEFAULT}'")
     return _TYPE_OR_PARAMETER.findall(text)
+
+
+def with_charset(words: list[str], content: bytes) -> list[str]:
+    """The words of a text type with a charset: the given one, or the one that the content shows.
+
+    Nothing is guessed: content that is neither ASCII nor UTF-8 and has no byte order mark stays without.
+    """
+    if any(word.lower().startswith("charset=") for word in words[1:]):
+        return words
+    if content.isascii():
+        return [*words, "charset=us-ascii"]
+    if content.startswith((codecs.BOM_UTF16_LE, codecs.BOM_UTF16_BE)):
+        return [*words, "charset=utf-16"]
+    try:
+        content.decode()
+    except UnicodeDecodeError:
+        return words
+    return [*words, "charset=utf-8"]
 
 
 def guess(filename: str) -> str:

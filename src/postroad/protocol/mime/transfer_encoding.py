@@ -1,11 +1,14 @@
 """Text bodies as octets that every mail host can transport (RFC 2045 section 6).
 
-Every line end becomes CRLF. ASCII with lines of at most 998 characters is sent as it is (`7bit`); everything else as
-quoted-printable or base64, whichever is smaller. `8bit` is never used, because a host on the way may not offer it and
-would have to change the signed message. NUL is refused (RFC 5322 section 4.1).
+ASCII with lines of at most 998 characters is sent as it is (`7bit`), other ASCII as quoted-printable, because filters
+take base64 around plain text for a disguise. Everything else is quoted-printable or base64, whichever is smaller.
+`8bit` is never used: a host on the way may not offer it and would have to change the signed message.
+
+In the text of a message every line end becomes CRLF, and NUL is refused (RFC 5322 section 4.1). A file keeps its bytes.
 """
 
 import binascii
+import re
 from typing import Final
 
 from postroad.protocol.mime import base64_lines
@@ -14,6 +17,11 @@ MAX_LINE_CHARACTERS: Final = 998  # RFC 5322 section 2.1.1
 _ASCII: Final = bytes(range(128))
 _BASE64: Final = b"ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789+/"
 _NOT_BASE64: Final = bytes(octet for octet in range(256) if octet not in _BASE64)
+# Line ends that are not CRLF, and NUL: `7bit` has no place for them (RFC 2045 section 2.7).
+_NOT_7BIT: Final = re.compile(rb"\0|\r(?!\n)|(?<!\r)\n")
+# The library writes lines of 77 characters when a blank or a bare line end meets the limit. They are cut once more, not
+# within an escaped octet.
+_TOO_LONG: Final = re.compile(rb"^(?=[^\r\n]{77})(.{1,75})(?<!=)(?<!=.)", re.MULTILINE)
 
 
 class BodyError(ValueError):
@@ -52,6 +60,20 @@ def decode(octets: bytes, encoding: str, *, repair: bool) -> bytes:
         return binascii.a2b_base64(kept[: len(kept) - (len(kept) % 4 == 1)] + b"==")
 
 
+def encode_file(octets: bytes) -> tuple[str, bytes]:
+    """The same for a file."""
+    return "base64", base64_lines.encode(octets)
+
+
+def encode_text_file(octets: bytes) -> tuple[str, bytes]:
+    """The same for a file of text."""
+    if not octets.isascii():
+        return encode_file(octets)
+    if _NOT_7BIT.search(octets) is None and not _has_long_line(octets):
+        return "7bit", octets
+    return "quoted-printable", _quoted_printable(octets, is_text=False)
+
+
 def _has_long_line(octets: bytes) -> bool:
     """Whether a line has over 998 characters, by hopping from line end to line end and not by looking at each line."""
     start = 0
@@ -64,16 +86,21 @@ def _has_long_line(octets: bytes) -> bool:
 
 
 def _encode_smaller(octets: bytes, *, other_octets: int) -> tuple[str, bytes]:
+    if not other_octets:
+        return "quoted-printable", _quoted_printable(octets, is_text=True)
     base64_length = base64_lines.encoded_length(len(octets))
     # Quoted-printable spends three octets on each that is not ASCII: often that alone makes it the larger one.
     if len(octets) + 2 * other_octets < base64_length:
-        quoted = _quoted_printable(octets)
+        quoted = _quoted_printable(octets, is_text=True)
         if len(quoted) < base64_length:
             return "quoted-printable", quoted
     return "base64", base64_lines.encode(octets)
 
 
-def _quoted_printable(octets: bytes) -> bytes:
-    quoted = binascii.b2a_qp(octets, istext=True)
+def _quoted_printable(octets: bytes, *, is_text: bool) -> bytes:
+    """In lines of at most 76 characters. Line ends of a text stay, and are escaped in what is none."""
+    quoted = binascii.b2a_qp(octets, istext=is_text)
     # The library takes its soft line breaks from the first line end that it sees, and writes LF when there is none.
-    return quoted if b"\r\n" in octets else quoted.replace(b"\n", b"\r\n")
+    if not (is_text and b"\r\n" in octets):
+        quoted = quoted.replace(b"\r\n", b"\n").replace(b"\n", b"\r\n")
+    return _TOO_LONG.sub(rb"\1=\r\n", quoted)
