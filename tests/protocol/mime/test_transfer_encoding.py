@@ -81,8 +81,7 @@ def test_what_is_not_ascii_takes_the_smaller_encoding(text: str) -> None:
 def test_a_text_file_comes_back_byte_for_byte(text: str) -> None:
     octets = text.encode("latin-1")
     encoding, body = transfer_encoding.encode_text_file(octets)
-    decoded = {"7bit": bytes, "quoted-printable": quopri.decodestring, "base64": base64.b64decode}[encoding](body)
-    assert decoded == octets
+    assert transfer_encoding.decode(body, encoding, repair=False) == octets
     assert (encoding == "base64") == (not octets.isascii())
     lines = body.split(b"\r\n")
     assert not any(b"\r" in line or b"\n" in line or b"\0" in line for line in lines)
