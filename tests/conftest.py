@@ -14,7 +14,7 @@ from pathlib import Path
 import hypothesis
 import pytest
 
-from tests import open_resources
+from tests import collection, open_resources
 from tests.browser.skip_report import pytest_terminal_summary
 from tests.clean_databases import CleanDatabases, CleanFile
 from tests.postgres_server import PostgresServer
@@ -26,10 +26,6 @@ __all__ = ["_shortcuts", "pytest_terminal_summary", "real_disk", "real_files", "
 # Settings of whoever runs the tests must not reach the service under test.
 FOREIGN_PREFIXES = ("POSTROAD_", "PG")
 FOREIGN_NAMES = frozenset({"http_proxy", "https_proxy", "all_proxy", "no_proxy"})
-
-# Folders whose tests call services that are tested on both engines themselves. Here `make test` takes one test of each
-# file to PostgreSQL as well, and `make test-all` all of them.
-MOSTLY_ONE_ENGINE = ("tests/api/",)
 
 # The time of an example is no promise of ours on a shared machine, so hypothesis does not check it. `make test` tries
 # the same few examples every time, and `make test-all` many, others each time.
@@ -49,24 +45,7 @@ def pytest_configure(config: pytest.Config) -> None:
     _keep_bytecode()
     open_resources.install()
     config.pluginmanager.register(open_resources)
-
-
-def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
-    if profile.IS_LONG:
-        return
-    chosen: dict[Path, str] = {}
-    left_out = [
-        item
-        for item in items
-        if isinstance(item, pytest.Function)
-        and item.nodeid.startswith(MOSTLY_ONE_ENGINE)
-        and hasattr(item, "callspec")
-        and item.callspec.params.get("database_url") == "postgres"
-        and chosen.setdefault(item.path, item.originalname) != item.originalname
-    ]
-    config.hook.pytest_deselected(items=left_out)
-    without = set(left_out)
-    items[:] = [item for item in items if item not in without]
+    config.pluginmanager.register(collection)
 
 
 def _keep_bytecode() -> None:

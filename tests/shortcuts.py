@@ -2,8 +2,9 @@
 
 Hashes are Argon2id in tests too, but of the least cost that there is. The keys of domains are as large as ours are, and
 each worker makes only a few, which its tests use in turn. Commits of SQLite reach the system, but not the disk, as with
-the PostgreSQL of tests; and files of ours that every start reads are read once. A test of the cost, of how keys are
-made, of the disk or of how files are read asks for `real_passwords`, `real_keys`, `real_disk` or `real_files`.
+the PostgreSQL of tests; files of ours that every start reads are read once, and the types of the routes, which never
+change, are inspected once. A test of the cost, of how keys are made, of the disk or of how files are read asks for
+`real_passwords`, `real_keys`, `real_disk` or `real_files`.
 Processes that a test starts take no shortcut.
 """
 
@@ -15,6 +16,7 @@ from collections.abc import Callable, Iterator
 from typing import Final, TypeVar
 
 import apsw
+import msgspec.inspect
 import pytest
 
 from postroad import config
@@ -58,6 +60,7 @@ def _shortcuts() -> Iterator[None]:
         patch.setattr(sqlite_connection, "_configure", _without_waiting)
         for module, name in READERS:
             patch.setattr(module, name, _read_once(getattr(module, name)))
+        patch.setattr(msgspec.inspect, "type_info", functools.cache(msgspec.inspect.type_info))
         yield
 
 

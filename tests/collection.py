@@ -1,0 +1,106 @@
+"""Which tests run, in which order, and what collecting them costs. Registered as a plugin by `tests/conftest.py`.
+
+Workers collect the same tests in the same order, and `--dist worksteal` gives each of them an equal part of the list,
+from its beginning on. So the tests that wait longest are at the beginning of each part: at the end of a run they would
+keep one worker busy while the others have nothing left to do.
+"""
+
+import contextlib
+import gc
+import importlib
+import os
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Final
+
+import pytest
+
+from tests.reliability import profile
+
+# Where tests call services that are tested on both engines themselves, or are about requests that no store hears of.
+# Here `make test` takes one test of each file to PostgreSQL as well, and `make test-all` all of them.
+MOSTLY_ONE_ENGINE: Final = (
+    "tests/api/",
+    "tests/cli/",
+    "tests/conformance/test_attachments.py",
+    "tests/conformance/test_authentication.py",
+    "tests/conformance/test_bad_input.py",
+    "tests/conformance/test_send_request.py",
+    "tests/dashboard/",
+    "tests/inbound/",
+    "tests/submission/",
+)
+# Each group has servers or programs that its tests share, so it stays together.
+LONGEST: Final = (
+    ("tests/openapi/test_schemathesis.py", "tests/clients/test_conformance.py"),
+    ("tests/browser/", "tests/security/test_previews.py"),
+    ("tests/reliability/test_s", "tests/reliability/test_w", "tests/chaos/", "tests/cli/test_dev.py"),
+    ("tests/reliability/", "tests/delivery/test_fair_", "tests/dashboard/test_library_snippets.py"),
+)
+
+
+def pytest_sessionstart(session: pytest.Session) -> None:
+    """Let each worker begin to import at another file.
+
+    To rewrite the assertions of a file takes many times as long as to read them from a file that was written before.
+    Workers that import in the same order would all do the same work on a new machine; so they do a part each.
+    """
+    worker = os.environ.get("PYTEST_XDIST_WORKER", "").removeprefix("gw")
+    if not worker or session.config.args != session.config.getini("testpaths"):
+        return
+    files = sorted(session.config.rootpath.glob("tests/**/test_*.py"))
+    first = len(files) * int(worker) // _worker_count()
+    for file in (*files[first:], *files[:first]):
+        # What goes wrong here is told when the file is collected.
+        with contextlib.suppress(Exception, pytest.skip.Exception):
+            importlib.import_module(".".join(file.relative_to(session.config.rootpath).with_suffix("").parts))
+
+
+@pytest.hookimpl(trylast=True)
+def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
+    if not profile.IS_LONG:
+        left_out = _left_out(items)
+        config.hook.pytest_deselected(items=left_out)
+        without = set(left_out)
+        items[:] = [item for item in items if item not in without]
+    if "PYTEST_XDIST_WORKER" in os.environ:
+        items[:] = dealt(items, workers=_worker_count())
+
+
+def pytest_collection_finish() -> None:
+    """Half a million objects stay until the end, so the garbage collector need not look at them again and again."""
+    gc.collect()
+    gc.freeze()
+
+
+def dealt(items: Sequence[pytest.Item], *, workers: int) -> list[pytest.Item]:
+    """The same tests, with the groups of the longest at the beginning of what each worker gets."""
+    groups: list[list[pytest.Item]] = [[] for _ in range(workers)]
+    others: list[pytest.Item] = []
+    for item in items:
+        found = next((number for number, names in enumerate(LONGEST) if item.nodeid.startswith(names)), None)
+        (others if found is None else groups[found % workers]).append(item)
+    share = len(items) // workers
+    ordered: list[pytest.Item] = []
+    for group in groups[:-1]:
+        count = max(0, share - len(group))
+        ordered += group + others[:count]
+        del others[:count]
+    return ordered + groups[-1] + others
+
+
+def _left_out(items: Sequence[pytest.Item]) -> list[pytest.Item]:
+    chosen: dict[Path, str] = {}
+    return [
+        item
+        for item in items
+        if isinstance(item, pytest.Function)
+        and item.nodeid.startswith(MOSTLY_ONE_ENGINE)
+        and hasattr(item, "callspec")
+        and "postgres" in item.callspec.params.values()
+        and chosen.setdefault(item.path, item.originalname) != item.originalname
+    ]
+
+
+def _worker_count() -> int:
+    return int(os.environ["PYTEST_XDIST_WORKER_COUNT"])
