@@ -28,8 +28,17 @@ def fork(target: Any, *arguments: object, **options: object) -> ForkServerProces
 class Command:
     """A running command, with those methods of `subprocess.Popen` that tests use."""
 
-    def __init__(self, words: Sequence[str], *, printed: Path, logged: Path, environment: Mapping[str, str]) -> None:
-        self._process = fork(_run, list(words), printed=printed, logged=logged, environment=dict(environment))
+    def __init__(
+        self,
+        words: Sequence[str],
+        *,
+        printed: Path,
+        logged: Path,
+        environment: Mapping[str, str],
+        folder: Path | None = None,
+    ) -> None:
+        options = {"printed": printed, "logged": logged, "environment": dict(environment), "folder": folder}
+        self._process = fork(_run, list(words), **options)
         self._process.start()
         self.pid = self._process.pid or 0
 
@@ -58,9 +67,11 @@ class Command:
         self.send_signal(signal.SIGKILL)
 
 
-def _run(words: list[str], *, printed: Path, logged: Path, environment: dict[str, str]) -> None:
+def _run(words: list[str], *, printed: Path, logged: Path, environment: dict[str, str], folder: Path | None) -> None:
     from postroad import cli  # noqa: PLC0415 - the process that asks for this one need not import the command
 
+    if folder is not None:
+        os.chdir(folder)
     os.environ.clear()
     os.environ.update(environment)
     for path, number in ((printed, 1), (logged, 2)):

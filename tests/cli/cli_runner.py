@@ -17,6 +17,7 @@ import click.testing
 from postroad import cli, config
 from postroad.roles import composition
 from postroad.services import context
+from tests import warm_processes
 
 T = TypeVar("T")
 SECRET_KEY = "of the tests: 7Yq0wT4nZs9Lr2Xd5Kf8Hb1Vc6Jm3Pg"
@@ -114,25 +115,27 @@ def _own_environment() -> dict[str, str]:
 class Service:
     """A service in a process of its own. As a context manager it is ended, at the latest, with the block."""
 
-    def __init__(self, *words: str, folder: Path, environment: dict[str, str] | None = None) -> None:
+    def __init__(
+        self, *words: str, folder: Path, environment: dict[str, str] | None = None, pipe: Path | None = None
+    ) -> None:
         self.errors = folder / "stderr"
-        with self.errors.open("w") as errors:
-            self.process = subprocess.Popen(
-                [sys.executable, "-m", "postroad", *words],
-                cwd=folder,
-                env={**_own_environment(), **(environment or {})},
-                stdin=subprocess.DEVNULL,
-                stdout=subprocess.PIPE,
-                stderr=errors,
-                text=True,
-            )
+        self.printed = folder / "stdout"
+        for file in (self.errors, self.printed):
+            file.write_bytes(b"")
+        self.process = warm_processes.Command(
+            words,
+            printed=pipe or self.printed,
+            logged=self.errors,
+            environment={**_own_environment(), **(environment or {})},
+            folder=folder,
+        )
 
     def __enter__(self) -> Self:
         return self
 
     def __exit__(self, *_: object) -> None:
         self.process.kill()
-        self.process.communicate()
+        self.process.wait(TIMEOUT_SECONDS)
 
     def wait_for(self, ready: Callable[[], T | None], *, what: str) -> T:
         """Ask until there is an answer; a service that ends or takes too long fails the test with its own words."""
@@ -158,5 +161,4 @@ class Service:
     def stop(self, number: signal.Signals = signal.SIGTERM) -> tuple[int, str]:
         """Send a signal and wait for the end; the exit code, and what was printed on stdout."""
         self.process.send_signal(number)
-        stdout, _ = self.process.communicate(timeout=TIMEOUT_SECONDS)
-        return self.process.returncode, stdout
+        return self.process.wait(TIMEOUT_SECONDS), self.printed.read_text()

@@ -85,9 +85,11 @@ def running(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Running]:
     folder = tmp_path_factory.mktemp("dev")
     with start(folder) as service:
         dev_info = handover(service, folder)
-        assert service.process.stdout is not None
-        printed = "".join(iter(service.process.stdout.readline, "Saved in .postroad/dev.json.\n"))
-        yield Running(folder, dev_info, printed, service)
+        last = "Saved in .postroad/dev.json.\n"
+        printed = service.wait_for(
+            lambda: text if last in (text := service.printed.read_text()) else None, what="the last line"
+        )
+        yield Running(folder, dev_info, printed.removesuffix(last), service)
         assert service.stop()[0] == 0
 
 

@@ -10,8 +10,6 @@ import email
 import email.policy
 import json
 import os
-import subprocess
-import sys
 import time
 import uuid
 from collections.abc import Iterator, Mapping, Sequence
@@ -30,7 +28,7 @@ from postroad.services.accounts import registry as accounts
 from postroad.services.auth import api_keys, authentication, credentials, users
 from postroad.services.dkim import domain_keys
 from postroad.services.domains import registry as domains
-from tests import open_resources
+from tests import open_resources, warm_processes
 from tests.cli import cli_runner
 
 JSON = "application/json"
@@ -254,24 +252,28 @@ def running(
 def _process(installation: cli_runner.Installation, log: Path, roles: Sequence[str]) -> Iterator[str]:
     """`postroad serve` in a process of its own, which has to end well when it is asked to."""
     chosen = [word for role in roles for word in ("--role", role)]
-    command = [sys.executable, "-m", "postroad", "serve", *chosen, "--config", str(installation.file)]
-    with log.open("wb") as stderr, subprocess.Popen(command, stdin=subprocess.DEVNULL, stderr=stderr) as process:
+    process = warm_processes.Command(
+        ["serve", *chosen, "--config", str(installation.file)],
+        printed=Path(os.devnull),
+        logged=log,
+        environment=os.environ,
+    )
+    try:
+        yield f"http://{_listening(process, log)}"
+    finally:
+        process.terminate()
         try:
-            yield f"http://{_listening(process, log)}"
+            process.wait(TIMEOUT_SECONDS)
         finally:
-            process.terminate()
-            try:
-                process.wait(TIMEOUT_SECONDS)
-            finally:
-                process.kill()
+            process.kill()
     assert process.returncode == 0, log.read_text()[-2000:]
 
 
-def _listening(process: subprocess.Popen[bytes], log: Path) -> str:
+def _listening(process: warm_processes.Command, log: Path) -> str:
     """Where the service says that it listens."""
     deadline = time.monotonic() + TIMEOUT_SECONDS
     while time.monotonic() < deadline and process.poll() is None:
-        for line in log.read_text().splitlines(keepends=True):
+        for line in log.read_text().splitlines(keepends=True) if log.exists() else ():
             if line.endswith("\n") and json.loads(line)["event"] == "started":
                 return str(json.loads(line)["http"])
         time.sleep(POLL_SECONDS)
