@@ -28,6 +28,9 @@ MOSTLY_ONE_ENGINE: Final = (
     "tests/conformance/test_send_request.py",
     "tests/dashboard/",
     "tests/inbound/",
+    "tests/reliability/test_dns_dead.py",
+    "tests/reliability/test_frontends.py",
+    "tests/reliability/test_store_slow.py",
     "tests/submission/",
 )
 # Each group has servers or programs that its tests share, so it stays together.

@@ -9,6 +9,7 @@ import pytest
 
 from tests import smtp_peers
 from tests.delivery import engine_harness
+from tests.reliability import profile
 from tests.smtp_peers import CLOSE, RESET
 
 BYE = ("421 4.3.0 bye", CLOSE)
@@ -59,7 +60,7 @@ def message_of(text: str) -> str:
 
 
 @pytest.mark.parametrize("extensions", [smtp_peers.ALL_EXTENSIONS, ()], ids=["pipelining", "one_by_one"])
-@pytest.mark.parametrize("seed", range(2))
+@pytest.mark.parametrize("seed", range(profile.SCALE))
 async def test_what_is_recorded_is_what_the_destination_took(seed: int, extensions: tuple[str, ...], url: str) -> None:
     confirmed: set[str] = set()
     schedule = [1] * (MAX_ATTEMPTS - 1)

@@ -61,10 +61,10 @@ async def test_another_client_sends_many_messages_over_one_connection() -> None:
     async with running() as server:
         host, port = server.address
         async with aiosmtplib.SMTP(hostname=host, port=port, start_tls=False) as client:
-            for _ in range(10):
+            for _ in range(3):
                 errors, text = await client.send_message(message)
                 assert (errors, text) == ({}, "2.0.0 taken")
-    assert len(server.kept.messages) == 10
+    assert len(server.kept.messages) == 3
     assert all(sent.needs_smtputf8 and sent.size > 600_000 for sent in server.kept.messages)
 
 
