@@ -14,6 +14,11 @@ from pathlib import Path
 import hypothesis
 import pytest
 
+# A failed assertion in a module that tests share shows its values too. It has to be said before the first import.
+SHARED = {path.stem for path in Path(__file__).parent.iterdir()} - {"conftest", "__pycache__"}
+pytest.register_assert_rewrite(*(f"tests.{name}" for name in SHARED))
+
+# ruff: noqa: E402
 from tests import collection, open_resources
 from tests.browser.skip_report import pytest_terminal_summary
 from tests.clean_databases import CleanDatabases, CleanFile

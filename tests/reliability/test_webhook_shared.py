@@ -57,7 +57,6 @@ async def test_three_processes_send_each_event_once(url: str, tmp_path: Path) ->
         assert [await service.stop() for service in services] == [0, 0, 0]
         assert [service.errors() for service in services] == [[], [], []]
         await desk.prove(written, receiver)
-        assert webhook_processes.copies(receiver) == {1: COUNT}
         delivered = [len(webhook_processes.logged_events(service, "webhook_delivered")) for service in services]
         assert sum(delivered) == COUNT
         assert all(delivered)

@@ -119,9 +119,9 @@ class WholeService:
             assert dict(await service_process.stored_messages(ctx, self.account_id)) == self.accepted
             addresses = [address(key) for key in self.accepted]
             await delivery_harness.DeliveryHarness(ctx, self.account_id).prove(addresses, self.sink, doubts=doubts)
+            await webhook_processes.prove_log(ctx, self.account_id, self.receiver)
         reported = [json.loads(got[0])["data"] for got in webhook_processes.bodies(self.receiver).values()]
         assert Counter(one["email_id"] for one in reported) == Counter(self.accepted.values())
-        assert webhook_processes.copies(self.receiver) == {1: len(self.accepted)}
 
 
 def address(key: str) -> str:
