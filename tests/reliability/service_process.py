@@ -278,21 +278,21 @@ class Callers:
         """What is sent with a key. The subject is the key, so that a message tells which key made it."""
         return {"from": f"shop@{DOMAIN}", "to": RECIPIENTS, "subject": key, "text": "Hello"}
 
-    async def send(self, key: str) -> Receipt:
+    async def send(self, key: str, **changes: Any) -> Receipt:
         """Repeat a request until it is accepted."""
         async with asyncio.timeout(TIMEOUT_SECONDS):
             while True:
-                receipt = await self._try(key)
+                receipt = await self._try(key, **changes)
                 if receipt is not None:
                     self._remember(key, receipt)
                     return receipt
                 await asyncio.sleep(POLL_SECONDS)
 
-    async def _try(self, key: str) -> Receipt | None:
+    async def _try(self, key: str, **changes: Any) -> Receipt | None:
         if not self.service.base_url:
             return None
         try:
-            response = await self.post(key)
+            response = await self.post(key, **changes)
         except httpx.TransportError:
             return None
         if response.status_code == 202:
