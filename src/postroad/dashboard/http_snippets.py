@@ -105,7 +105,7 @@ echo $receipt->id, "\\n";
 """,
         install="""\
 composer config repositories.postroad path ../postroad/clients/php
-composer require postroad/postroad-client:0.1.0
+composer require postroad/postroad-client:@dev
 """,
     ),
     literals.Source(
