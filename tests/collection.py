@@ -33,6 +33,11 @@ MOSTLY_ONE_ENGINE: Final = (
     "tests/reliability/test_store_slow.py",
     "tests/submission/",
 )
+# What `make test-clients` runs, and what shows on PostgreSQL only what the same requests show on SQLite.
+LONG_ONLY: Final = (
+    "tests/clients/test_conformance.py::test_a_client_passes_its_own_tests",
+    "tests/openapi/test_schemathesis.py::test_the_other_engine_makes_no_difference",
+)
 # Each group has servers or programs that its tests share, so it stays together.
 LONGEST: Final = (
     ("tests/openapi/test_schemathesis.py", "tests/clients/test_conformance.py"),
@@ -97,12 +102,18 @@ def _left_out(items: Sequence[pytest.Item]) -> list[pytest.Item]:
     return [
         item
         for item in items
-        if isinstance(item, pytest.Function)
-        and item.nodeid.startswith(MOSTLY_ONE_ENGINE)
+        if isinstance(item, pytest.Function) and (item.nodeid.startswith(LONG_ONLY) or _is_second_of_file(item, chosen))
+    ]
+
+
+def _is_second_of_file(item: pytest.Function, chosen: dict[Path, str]) -> bool:
+    """Whether it goes to PostgreSQL in a file of which another test does so already."""
+    return (
+        item.nodeid.startswith(MOSTLY_ONE_ENGINE)
         and hasattr(item, "callspec")
         and "postgres" in item.callspec.params.values()
         and chosen.setdefault(item.path, item.originalname) != item.originalname
-    ]
+    )
 
 
 def _worker_count() -> int:

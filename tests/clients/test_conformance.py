@@ -1,7 +1,7 @@
 """The conformance suite for every language: its own tests, the scripted scenarios, and a real service.
 
-`make test-clients` runs the same and prints a table. Python's own tests are not run from here: pytest finds them by
-itself.
+`make test-clients` runs the same and prints a table. Python's own tests are not run from here, because pytest finds
+them by itself; those of the other languages take long, and `make test` leaves them to `make test-clients`.
 """
 
 from typing import NoReturn
