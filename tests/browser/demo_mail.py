@@ -109,8 +109,8 @@ KINDS: Final = (
     Kind(
         sender="Corner Shop <hello@example.com>",
         subject="Welcome, {name}",
-        text="Hello {name},\n\ngood to have you with us.\n",
-        html="<p>Hello <b>{name}</b>,</p><p>good to have you with us.</p>",
+        text="Hello {name},\n\nThanks for joining us.\n",
+        html="<p>Hello <b>{name}</b>,</p><p>Thanks for joining us.</p>",
         tags=("account", "welcome"),
         source=mail.Source.API,
         weight=2,

@@ -139,7 +139,7 @@ def _receive(dev_info: dict[str, Any]) -> str:
             message = email.message.EmailMessage()
             message["From"], message["To"], message["Subject"] = "Corner Shop <hello@example.com>", name, subject
             message["Date"] = email.utils.format_datetime(dt.datetime(2026, 1, 31, 9, place, tzinfo=dt.UTC))
-            message.set_content("Hello,\n\ngood to have you with us.\n")
+            message.set_content("Hello,\n\nThanks for joining us.\n")
             message.add_alternative("<h1>Hello</h1><p>Good to have <b>you</b> with us.</p>", subtype="html")
             client.send_message(message)
     credential = (dev_info["smtp"]["username"], dev_info["smtp"]["password"])

@@ -22,7 +22,7 @@ async def test_a_new_owner_sees_a_delivered_mail_after_one_click(
     await expect(page.locator("#test-head")).to_contain_text("delivered")
     await axe.check(page)
     await page.get_by_role("link", name="Overview").click()
-    await expect(page.locator("#tiles")).to_contain_text("100 %")
+    await expect(page.locator("#tiles")).to_contain_text("100%")
 
 
 async def test_the_same_click_shows_the_webhook_of_the_mail(open_page: Opener, dev: dev_service.DevService) -> None:

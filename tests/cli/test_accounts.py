@@ -57,7 +57,7 @@ def test_a_suspended_account_shows_the_reason_until_it_is_resumed(installation: 
 def test_an_account_is_shown_with_how_much_of_its_mail_bounces(installation: Installation) -> None:
     shown = installation.json("account", "show", "Shop")["account"]
     assert (shown["sending"]["state"], shown["sending"]["recipients"], shown["suspended_by"]) == ("ok", 0, None)
-    counts = "sending: 0 recipients in 7 days, 0 invalid addresses (0.00 %), 0 complaints (0.00 %): ok\n"
+    counts = "sending: 0 recipients in 7 days, 0 invalid addresses (0.00%), 0 complaints (0.00%): ok\n"
     assert counts in installation.text("account", "show", "Shop")
     assert installation.json("account", "suspend", "Shop", "--reason", "x")["account"]["suspended_by"] == "operator"
 

@@ -88,8 +88,8 @@ def test_an_account_in_order_has_no_notices() -> None:
 def test_a_warned_account_sees_its_rates_and_the_limit() -> None:
     (alert,) = attention.alerts(facts(guard=guard("warned")))
     assert alert.kind == "warn"
-    assert "1,268 recipients in 7 days, 4.89 % did not exist" in alert.text
-    assert "At 8 % or 0.3 % the account is suspended" in alert.text
+    assert "1,268 recipients in 7 days, 4.89% did not exist" in alert.text
+    assert "At 8% or 0.3% the account is suspended" in alert.text
 
 
 def test_an_account_that_the_guard_has_suspended_sees_when_it_may_send_again() -> None:

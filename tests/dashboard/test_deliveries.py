@@ -71,7 +71,7 @@ async def test_every_reason_has_its_plain_words(ctx: context.Context, browser: B
     attempt = await webhook_rows.put_attempt(ctx, delivery, 2, status_code=None, error="strange: a sentence")
     assert deliveries.explain(attempt) == "a sentence"
     assert set(deliveries.ERROR_EXPLANATIONS) == set(webhook_client.FailureCode)
-    for status, words in {204: "Accepted", 404: "Check the URL", 418: "200 to 299", 503: "server error"}.items():
+    for status, words in {204: "Accepted", 404: "Check the URL", 418: "2xx", 503: "server error"}.items():
         attempt = await webhook_rows.put_attempt(ctx, delivery, 1000 + status, status_code=status)
         assert words in deliveries.explain(attempt)
 

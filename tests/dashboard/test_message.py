@@ -59,6 +59,7 @@ async def test_an_attempt_is_shown_in_plain_words_with_host_reply_and_fault(
     for part in ("mx.example.net", "192.0.2.1", "TLSv1.3", "451", queue_steps.RESPONSE, "250 ms", "rate limit"):
         assert part in text
     assert disposition.explain("greylisted").replace("'", "&#39;") in text
+    assert '<td class="reply" data-label="Result"><span class="status status-deferred">deferred</span>' in text
     assert "Next attempt: ada@example.net" in text
     assert "in 4 minutes" in text
     assert 'id="timeline" data-live' in text

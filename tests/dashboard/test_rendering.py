@@ -44,7 +44,7 @@ def test_numbers_can_be_read() -> None:
         "1.5 KiB",
         "5.0 MiB",
     ]
-    assert [rendering.percent(*pair) for pair in ((0, 0), (0, 3), (1, 3), (3, 3))] == ["none", "0 %", "33.3 %", "100 %"]
+    assert [rendering.percent(*pair) for pair in ((0, 0), (0, 3), (1, 3), (3, 3))] == ["none", "0%", "33.3%", "100%"]
     assert [rendering.milliseconds(value) for value in (1_500, 250_000, 1_500_000)] == ["2 ms", "250 ms", "1.5 s"]
     assert rendering.humanize("read_only") == "read only"
 

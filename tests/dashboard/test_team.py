@@ -45,7 +45,7 @@ async def test_every_user_sees_the_team_and_what_the_roles_mean(
     assert ">invited<" in row_of(text, "late@mine.example")
     assert ">disabled<" in row_of(text, "gone@mine.example")
     assert "Roles" in text
-    assert "Only owners can invite people" in text
+    assert "Only owners can invite users" in text
 
 
 async def test_only_owners_are_shown_what_only_owners_may_do(

@@ -197,7 +197,7 @@ async def test_the_webhook_of_the_latest_test_is_shown_with_its_answer(
     clock.pass_seconds(1)
     await endpoints.save(ctx, browser.account_id, url=webhook_rows.URL)
     page = (await browser.get("/welcome")).text
-    assert "No test was sent since the webhook was created." in page
+    assert "No test has been sent since the webhook was created." in page
     assert "Send a test for the webhook" in page
     clock.pass_seconds(1)
     await browser.post("/welcome/test", TEST)

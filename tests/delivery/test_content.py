@@ -160,7 +160,7 @@ async def test_an_internationalised_address_needs_smtputf8(extensions: tuple[str
         seen = await harness.settle(await harness.send("jörg@example.net"))
         assert (seen.recipient.status, seen.recipient.attempt_count) == (status, 1)
         if status == "bounced":
-            expected = "the message has an internationalised address, and the destination does not offer SMTPUTF8"
+            expected = "the message has an internationalized address, and the destination does not offer SMTPUTF8"
             assert seen.recipient.last_smtp_response == expected
             assert (seen.attempt.stage, seen.attempt.reason) == ("mail", "extension_missing")
             assert (seen.message.status, await harness.credits()) == ("failed", (0, 0))

@@ -99,13 +99,13 @@ def test_the_times_are_those_of_the_settings_and_the_links() -> None:
     assert (kept.audit_log_days, "It is kept for a year (`dashboard.audit_log_days`)" in PAGE) == (365, True)
     assert f"works once, for {password_links.INVITATION_HOURS} hours" in PAGE
     assert f"A link for a new password works for {password_links.RESET_HOURS} hours" in PAGE
-    assert (SETTINGS.security.token_seconds, "it lives for an hour" in PAGE) == (3600, True)
+    assert (SETTINGS.security.token_seconds, "it is valid for an hour" in PAGE) == (3600, True)
 
 
 def test_the_limits_are_those_of_the_code() -> None:
     streams, mebibyte = live.STREAMS, 1024 * 1024
     assert f"A search looks at {messages.MAX_EXAMINED:,} entries at a time" in PAGE
-    assert limit_of("people of an account") == str(users.MAX_USERS)
+    assert limit_of("users of an account") == str(users.MAX_USERS)
     assert f"{streams.per_account} of an account, {streams.per_process} of a process" in PAGE
     assert limit_of("a search") == f"{search_query.MAX_CHARACTERS} characters, {search_query.MAX_WORDS} words"
     assert f"kept for {cleanup.HOURLY_COUNTS_HOURS // 24} days" in limit_of("the charts")
@@ -114,7 +114,7 @@ def test_the_limits_are_those_of_the_code() -> None:
         f"{previews.SOURCE_OCTETS // 1024} KiB of the source, images of {previews.IMAGE_OCTETS // mebibyte} MiB each"
     )
     assert limit_of("a list of suppressions in the form").startswith(f"{suppressions.FILE_BYTES // mebibyte} MiB")
-    assert (live.STREAM_SECONDS, "must let an answer last five minutes" in PAGE) == (300, True)
+    assert (live.STREAM_SECONDS, "must allow responses that last five minutes" in PAGE) == (300, True)
     assert f"client_max_body_size {routing.MAX_SEND_BODY_BYTES // mebibyte}m;" in PAGE
 
 

@@ -24,12 +24,12 @@ def rows(title: str) -> list[list[str]]:
 
 
 def percent(cell: str) -> float:
-    return float(cell.split(" %", maxsplit=1)[0])
+    return float(cell.split("%", maxsplit=1)[0])
 
 
 def test_the_thresholds_are_the_defaults() -> None:
     guard = SETTINGS.bounce_guard
-    bounces, complained = rows("share of the recipients")
+    bounces, complained = rows("percentage of recipients")
     assert [percent(cell) for cell in bounces[1:]] == [guard.warn_percent, guard.suspend_percent]
     assert [percent(cell) for cell in complained[1:]] == [guard.complaint_warn_percent, guard.complaint_suspend_percent]
     assert f"over the last {guard.days} UTC days" in PAGE

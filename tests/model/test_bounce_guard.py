@@ -97,7 +97,7 @@ def test_what_was_before_is_what_is_left(one: Counts, other: Counts) -> None:
 @pytest.mark.parametrize("trigger", Trigger)
 def test_the_reason_has_numbers_and_what_to_do_and_fits_into_a_refusal(trigger: Trigger) -> None:
     reason = bounce_guard.reason(trigger, Counts(240, 22, 5))
-    assert ("22 of the last 240 recipients (9.17 %)" if trigger is Trigger.BOUNCES else "5 complaints") in reason
+    assert ("22 of the last 240 recipients (9.17%)" if trigger is Trigger.BOUNCES else "5 complaints") in reason
     assert "contact the operator" in reason
     assert len(bounce_guard.reason(trigger, Counts(10**12, 10**12, 10**12))) <= accounts.REASON_CHARACTERS
 

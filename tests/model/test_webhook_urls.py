@@ -83,7 +83,7 @@ REFUSED = {
         "https://example.com/" + "ü" * 3000,
     ],
     "fragment": ["https://example.com/#", "https://example.com/#top", "https://example.com#@10.0.0.1/"],
-    "user name or password": [
+    "username or password": [
         "https://user@example.com/",
         "https://user:word@example.com/",
         "https://@example.com/",

@@ -96,7 +96,7 @@ HOOK = "127.0.0.2"
 WORK: dict[Work, list[tuple[str, str, str]]] = {
     use_domains: [
         ("domain.added", "shop.example", ""),
-        ("domain.added", "vouched.example", "by the operator"),
+        ("domain.added", "vouched.example", "verified by the operator"),
         ("domain.not_warm", "shop.example", ""),
         ("domain.removed", "shop.example", ""),
         ("domain.verified", "shop.example", "by its DKIM record in DNS"),
@@ -246,7 +246,7 @@ async def test_an_action_of_a_newer_version_is_still_shown(
         ("suppression.imported", "1200 addresses", "", "imported 1,200 addresses into the suppression list"),
         ("message.retried", "em_0654", "", "retried em_0654"),
         ("user.invited", "a_b@example.net", "as read_only", "invited a_b@example.net (as read-only)"),
-        ("api_key.created", "1234", "send read", "created the API key 1234 (may send and read)"),
+        ("api_key.created", "1234", "send read", "created the API key 1234 (can send and read)"),
         ("webhook.saved", "a.example", "email.failed ping", "saved the webhook at a.example (email.failed, ping)"),
     ],
 )

@@ -76,7 +76,7 @@ async def _check_store(ctx: context.Context) -> None:
             async with ctx.store.reading() as tx:
                 await access_version.version(tx)
             # A database that can be read may refuse writes, for example when the disk is full. This probe runs only
-            # after a failed write, and is the smallest write there is; otherwise it costs each process one look-up.
+            # after a failed write, and is the smallest write there is; otherwise it costs each process one lookup.
             await ctx.accept_commits.recover(access_version.bump)
     except (errors.TemporaryFailure, TimeoutError):
         raise errors.ServiceUnavailable("the database did not respond in time", retry_after=5) from None

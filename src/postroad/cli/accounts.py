@@ -61,7 +61,7 @@ def _sending(sending: services_accounts.Sending) -> str:
         return "not monitored (bounce_guard.enabled is false)"
     return (
         f"{sending.recipients} recipients in {sending.days} days, {sending.bounces} invalid addresses "
-        f"({sending.bounce_percent:.2f} %), {sending.complaints} complaints ({sending.complaint_percent:.2f} %): "
+        f"({sending.bounce_percent:.2f}%), {sending.complaints} complaints ({sending.complaint_percent:.2f}%): "
         f"{sending.state}"
     )
 

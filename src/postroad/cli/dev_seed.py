@@ -73,8 +73,8 @@ async def _store_template(ctx: context.Context, account_id: str) -> None:
             account_id,
             TEMPLATE,
             subject="Welcome, {{name}}",
-            text="Hello {{name}},\n\ngood to have you with us.\n",
-            html="<p>Hello <b>{{name}}</b>,</p>\n<p>good to have you with us.</p>\n",
+            text="Hello {{name}},\n\nThanks for joining us.\n",
+            html="<p>Hello <b>{{name}}</b>,</p>\n<p>Thanks for joining us.</p>\n",
         )
 
 

@@ -26,7 +26,7 @@ async def migrate(settings: config.Settings) -> output.Report:
 
 @click.command("verify", cls=command.StoreCommand)
 async def verify(context: services_context.Context) -> output.Report:
-    """Check that ledger, counts and statuses are consistent. The exit code is 1 if there are findings."""
+    """Check that the ledger, counts and statuses are consistent. The exit code is 1 if there are findings."""
     report = await services_consistency.run(context)
     counts = dataclasses.asdict(report.counts)
     findings = [dataclasses.asdict(finding) for finding in report.findings]

@@ -67,8 +67,8 @@ async def remove(context: services_context.Context, email: str, account: account
 async def import_file(context: services_context.Context, file: BinaryIO, account: accounts.Account) -> output.Report:
     """Add the addresses of a CSV file to the suppression list of an account.
 
-    The first line of FILE names the columns, email and optionally reason; or FILE is a plain list of addresses, one a
-    line. If FILE has an error, nothing is imported. Use - for standard input.
+    The first line of FILE names the columns, email and optionally reason; or FILE is a plain list of addresses, one
+    per line. If FILE has an error, nothing is imported. Use - for standard input.
     """
     bounds = suppression_csv.OPERATOR_LIMITS
     content = file.read(bounds.max_bytes + 1)

@@ -55,7 +55,7 @@ async def show_list(context: services_context.Context, account: accounts.Account
     "--role", type=click.Choice(ROLES), default=caller.Role.MEMBER.value, show_default=True, help="Role of the user."
 )
 async def invite(context: services_context.Context, email: str, account: accounts.Account, role: str) -> output.Report:
-    """Create a user and show a link with which they set their password."""
+    """Create a user and show a link for setting the password."""
     invited = await account_users.invite(context, account.id, email=email, role=caller.Role(role))
     text = f"{invited.user.email} can join {account.name!r} as {invited.user.role} with this link:"
     return _link_report(context, invited.user, text, token=invited.link_token, expires_at=invited.expires_at)
@@ -64,7 +64,7 @@ async def invite(context: services_context.Context, email: str, account: account
 @click.command("link", cls=command.StoreCommand)
 @click.argument("email")
 async def link(context: services_context.Context, email: str) -> output.Report:
-    """Show a link with which a user sets a new password. The previous link stops working."""
+    """Show a link for setting a new password. The previous link stops working."""
     user = await _find(context, email)
     made = await account_users.create_password_link(context, user.account_id, user.id)
     text = f"{user.email} can set a new password with this link:"

@@ -1,7 +1,7 @@
 """`postroad webhook listen`: a webhook endpoint on this machine, for development.
 
 It verifies with the secret of any endpoint. With the data folder of `postroad dev`, it points the demo account's
-webhook to itself and restores it at exit. Events go to stdout, one a line; status messages go to stderr.
+webhook to itself and restores it at exit. Events go to stdout, one per line; status messages go to stderr.
 """
 
 import asyncio

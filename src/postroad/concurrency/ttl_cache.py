@@ -1,4 +1,4 @@
-"""A bounded LRU cache of values that expire. Concurrent look-ups of one name share one fetch."""
+"""A bounded LRU cache of values that expire. Concurrent lookups of one name share one fetch."""
 
 import functools
 from collections.abc import Awaitable, Callable
@@ -24,7 +24,7 @@ class TtlCache(Generic[Value]):
     def __init__(self, *, max_entries: int, clock: Callable[[], float]) -> None:
         self._clock = clock
         self._values: lru.LruCache[str, Value] = lru.LruCache(max_entries)
-        self._flights = single_flight.SingleFlight(max_entries, what="look-ups")
+        self._flights = single_flight.SingleFlight(max_entries, what="lookups")
 
     def get(self, name: str) -> Value | None:
         """The value if it is cached and valid."""

@@ -51,9 +51,9 @@ def _guard(facts: AlertFacts) -> Iterator[Alert]:
         yield Alert("bad", "The bounce guard suspended this account.", _resume_hint(facts), "/messages", "See messages")
     elif guard.state == "warned":
         text = (
-            f"Of {guard.recipients:,} recipients in {_days(guard.days)}, {guard.bounce_percent:g} % did not exist and "
-            f"{guard.complaint_percent:g} % complained. At {guard.suspend_percent:g} % or "
-            f"{guard.complaint_suspend_percent:g} % the account is suspended. Send only to people who opted in."
+            f"Of {guard.recipients:,} recipients in {_days(guard.days)}, {guard.bounce_percent:g}% did not exist and "
+            f"{guard.complaint_percent:g}% complained. At {guard.suspend_percent:g}% or "
+            f"{guard.complaint_suspend_percent:g}% the account is suspended. Send only to people who opted in."
         )
         yield Alert("warn", "Bounce guard warning.", text, "/suppressions", "See suppressions")
 

@@ -77,7 +77,7 @@ def explain(attempt: webhook_attempts.Attempt) -> str:
         return "Accepted by your endpoint."
     if status in _SERVER_ERROR:
         return "Your endpoint returned a server error. Check its log."
-    return _STATUS_EXPLANATIONS.get(status, "Only a response from 200 to 299 counts as accepted.")
+    return _STATUS_EXPLANATIONS.get(status, "Only a 2xx response counts as accepted.")
 
 
 async def show(request: requests.PageRequest) -> routing.Response:

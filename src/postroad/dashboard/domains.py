@@ -36,7 +36,7 @@ RECORD_GUIDES: Final = {
     ),
     domain_records.RecordPurpose.RETURN_PATH: RecordGuide(
         "Return path",
-        "Returns asynchronous bounces to this service.",
+        "Routes asynchronous bounces to this service.",
         "Mail is delivered, but asynchronous bounces are lost.",
     ),
     domain_records.RecordPurpose.DMARC: RecordGuide(

@@ -153,7 +153,7 @@ def _growth(now: int, before: int) -> tuple[str, str]:
     """The change in percent, without a tone: more mail is neither good nor bad."""
     if not before or now == before:
         return "", ""
-    return f"{100 * (now - before) / before:+,.0f} %".replace("-", "\N{MINUS SIGN}"), ""
+    return f"{100 * (now - before) / before:+,.0f}%".replace("-", "\N{MINUS SIGN}"), ""
 
 
 def _rate(label: str, name: str, now: statistics.Totals, before: statistics.Totals) -> Tile:
@@ -162,7 +162,7 @@ def _rate(label: str, name: str, now: statistics.Totals, before: statistics.Tota
     detail = f"{count:,} of {_final_count(now):,}"
     if share is None:
         return Tile(label, "\N{EN DASH}", "no results yet")
-    figure = f"{share:.1f} %" if 0 < count < _final_count(now) else f"{share:.0f} %"
+    figure = f"{share:.1f}%" if 0 < count < _final_count(now) else f"{share:.0f}%"
     points = 0.0 if share_before is None else round(share - share_before, 1)
     if not points:
         return Tile(label, figure, detail)

@@ -42,7 +42,7 @@ async def change_password(request: requests.PageRequest) -> routing.Response:
         raise errors.InvalidRequest(problem.message) from None
     cookie = requests.session_cookie(request.ctx, request.site, sessions.begin(request.ctx, changed.user))
     return request.redirect(
-        "/profile", notice="Password changed. You are signed out everywhere else.", headers=(cookie,)
+        "/profile", notice="Password changed. You are logged out everywhere else.", headers=(cookie,)
     )
 
 

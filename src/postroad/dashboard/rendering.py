@@ -112,7 +112,7 @@ def percent(part: int, whole: int) -> str:
     """A percentage; "none" of a total of zero."""
     if whole == 0:
         return "none"
-    return f"{100 * part / whole:.1f} %" if 0 < part < whole else f"{100 * part // whole} %"
+    return f"{100 * part / whole:.1f}%" if 0 < part < whole else f"{100 * part // whole}%"
 
 
 def milliseconds(microseconds: int) -> str:

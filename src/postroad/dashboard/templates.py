@@ -35,11 +35,11 @@ SENDER: Final = "hello@example.com"
 RECIPIENT: Final = "ada@example.net"
 # The content of a new template.
 SUBJECT: Final = "Welcome, {{name}}"
-TEXT: Final = "Hello {{name}},\n\ngood to have you with us.\n"
+TEXT: Final = "Hello {{name}},\n\nThanks for joining us.\n"
 HTML: Final = """\
 <div style="max-width: 560px; margin: 0 auto; padding: 0 16px; font-family: sans-serif; line-height: 1.5">
   <h1>Hello {{name}},</h1>
-  <p>good to have you with us.</p>
+  <p>Thanks for joining us.</p>
 </div>
 """
 

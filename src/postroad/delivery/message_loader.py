@@ -178,7 +178,7 @@ class MessageLoader:
 
 
 def _mailbox(claim: queue.Claimed) -> str:
-    """The envelope address, with an internationalised domain as A-labels (RFC 5891), which every server accepts."""
+    """The envelope address, with an internationalized domain as A-labels (RFC 5891), which every server accepts."""
     if claim.email.isascii():
         return claim.email
     return f"{claim.email.rpartition('@')[0]}@{queue.domain_of(claim.queue_key)}"

@@ -2,7 +2,7 @@
 
 It looks at the share of recipients that do not exist and of complaints. It counts final recipients that were attempted,
 per UTC day, and assesses the last days, today included, from a minimum number of recipients on. Thresholds are
-fractions, so they are exact: 8 of 200 are 4 %, and 7 are not.
+fractions, so they are exact: 8 of 200 are 4%, and 7 are not.
 """
 
 from enum import StrEnum
@@ -115,7 +115,7 @@ def percent(count: int, recipients: int) -> float:
 def reason(trigger: Trigger, counts: Counts) -> str:
     """Why an account is suspended: what was counted, and what to do."""
     count, recipients = counts.of(trigger), counts.recipients
-    share = f"{100 * count / recipients:.2f} %"
+    share = f"{100 * count / recipients:.2f}%"
     if trigger is Trigger.BOUNCES:
         return (
             f"bounce guard: {count} of the last {recipients} recipients ({share}) do not exist; "

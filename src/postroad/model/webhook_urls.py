@@ -141,7 +141,7 @@ def _parts(url: str) -> tuple[str, str, str]:
     if fragment is not None:
         raise _refusal("must not have a fragment; remove '#' and everything after it")
     if "@" in authority:
-        raise _refusal("must not contain a user name or password; remove everything before '@'")
+        raise _refusal("must not contain a username or password; remove everything before '@'")
     if not _TARGET.fullmatch(rest):
         raise _refusal("the path or query contains an invalid character; percent-encode it, for example %C3%A9")
     return scheme.lower(), authority, rest

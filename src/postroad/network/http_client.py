@@ -52,7 +52,7 @@ class Client:
                     connection = await self._connect(peer)
             except TimeoutError:
                 where = f"{peer.host} at {peer.address}"
-                raise ConnectError("connection_failed", f"{where}: no connection in time") from None
+                raise ConnectError("connection_failed", f"{where}: connection timed out") from None
         response = await connection.exchange(request, max_body=max_body)
         if connection.is_reusable and not self._is_closed:
             self._keep(connection)

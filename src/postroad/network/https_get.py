@@ -61,7 +61,7 @@ class Client:
                             return Failure(f"{host}: {problem}")
                         detail = str(problem)
                     except TimeoutError:
-                        detail = f"{host} at {address}: no connection in time"
+                        detail = f"{host} at {address}: connection timed out"
         except TimeoutError:
             return Failure(f"{host}: no complete response within {self._seconds:g} seconds")
         return Failure(detail)

@@ -1,7 +1,7 @@
 """The one strict parser for email addresses, for every listener.
 
 Accepted: `user@example.com`, `Name <user@example.com>` and `"Name, quoted" <user@example.com>` (RFC 5322 section
-3.4), with names in any script, internationalised domains (written as A-labels, RFC 5891) and non-ASCII local parts
+3.4), with names in any script, internationalized domains (written as A-labels, RFC 5891) and non-ASCII local parts
 (RFC 6531, in Unicode normal form C). One address per string. Refused, because no honest sender needs them and each has
 misled mail programs before: comments, groups, routes, quoted local parts, domain literals, encoded words, control
 characters, line breaks, and bidirectional control characters.
@@ -223,7 +223,7 @@ def _to_a_labels(text: str) -> str:
     except idna.IDNAError as error:
         reason = str(error)
         shown = reason if len(reason) <= _REASON_CHARACTERS else reason[:_REASON_CHARACTERS] + "…"
-        raise AddressError(f"the domain is not a valid internationalised domain ({shown})") from None
+        raise AddressError(f"the domain is not a valid internationalized domain ({shown})") from None
 
 
 def _what_is_wrong_with_domain(domain: str) -> str:

@@ -19,7 +19,7 @@ class AuthorizationError(ValueError):
 
 @dataclass(frozen=True, slots=True)
 class Basic:
-    """A user name and a password."""
+    """A username and a password."""
 
     username: str
     password: str = field(repr=False)

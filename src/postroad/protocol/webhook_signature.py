@@ -1,7 +1,7 @@
 """The signature of a webhook: `t=<unix seconds>,v1=<hex>`, an HMAC-SHA256 (RFC 2104) over `<t>.<body>`.
 
 The key is the whole secret as UTF-8, with its `whsec_`. While an old secret is valid there are several `v1`, and an
-endpoint accepts any of them. The body is the bytes of the request: re-serialised JSON has another signature. The header
+endpoint accepts any of them. The body is the bytes of the request: re-serialized JSON has another signature. The header
 is parsed strictly: no spaces, no upper case, one `t`; unknown parts are ignored. The vectors in `clients/conformance`
 specify the same for other languages.
 """

@@ -29,7 +29,7 @@ ACTIONS: Final[Mapping[str, str]] = {
     "domain.verified": "verified the domain {subject}",
     "domain.unverified": "revoked the verification of the domain {subject}",
     "domain.warm": "ended the warm-up of the domain {subject}",
-    "domain.not_warm": "restarted the warm-up of the domain {subject}",
+    "domain.not_warm": "resumed the warm-up of the domain {subject}",
     "message.cancelled": "cancelled {subject}",
     "message.retried": "retried {subject}",
     "user.created": "created the user {subject}",
@@ -119,7 +119,7 @@ def _detail(entry: audit_log.Entry) -> str:
     if entry.action in _ROLES:
         return entry.detail.replace("_", "-")
     if entry.action == "api_key.created":
-        return f"may {' and '.join(entry.detail.split())}" if entry.detail else ""
+        return f"can {' and '.join(entry.detail.split())}" if entry.detail else ""
     return entry.detail.replace(" ", ", ") if entry.action == "webhook.saved" else entry.detail
 
 

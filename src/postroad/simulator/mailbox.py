@@ -1,6 +1,6 @@
 """The policy of a simulator session: each recipient gets its simulated outcome, accepted messages go to the inbox.
 
-A deferred recipient is recognised at the next attempt by envelope sender and recipient; Postroad uses another envelope
+A deferred recipient is recognized at the next attempt by envelope sender and recipient; Postroad uses another envelope
 sender for each message. Accepting a message clears its deferrals, so a client that always uses the same sender is
 deferred for each message.
 """

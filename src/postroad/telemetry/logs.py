@@ -139,5 +139,5 @@ def _describe_exception(event: Event) -> None:
     if given:
         problem = sys.exc_info()[1] if given is True else given[1] if isinstance(given, tuple) else given
         text = "".join(traceback.format_exception(problem)) if problem else ""
-        # Redact before the final cut: half a credential would not be recognised.
+        # Redact before the final cut: half a credential would not be recognized.
         event["exception"] = redact(text[-2 * TRACEBACK_CHARACTERS :])[-TRACEBACK_CHARACTERS:]

@@ -1,7 +1,7 @@
-"""Routes as data: input, responses and permission of each path, and the look-up from path to route.
+"""Routes as data: input, responses and permission of each path, and the lookup from path to route.
 
 A route table is a literal with three readers: the application, which dispatches by it, the OpenAPI document, which is
-generated from it, and people. Look-up follows RFC 3986: segments are split before percent-decoding, so an encoded slash
+generated from it, and people. Lookup follows RFC 3986: segments are split before percent-decoding, so an encoded slash
 never starts a new segment. A literal segment takes precedence over a parameter.
 """
 
@@ -21,7 +21,7 @@ TargetT = TypeVar("TargetT")
 # Management requests are small; only a send has attachments, up to 10 MiB in base64 with escapes.
 MAX_BODY_BYTES: Final = 1024 * 1024
 MAX_SEND_BODY_BYTES: Final = 32 * 1024 * 1024
-# The deepest documented path has five segments; a longer one is unknown without a look-up.
+# The deepest documented path has five segments; a longer one is unknown without a lookup.
 MAX_SEGMENTS: Final = 12
 JSON: Final = "application/json"
 FORM: Final = "application/x-www-form-urlencoded"

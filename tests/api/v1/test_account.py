@@ -72,7 +72,7 @@ async def test_what_the_bounce_guard_has_counted_is_shown_and_its_suspension_is_
     assert (account["status"], account["suspended_by"]) == ("suspended", "bounce_guard")
     assert account["sending"]["state"] == "suspended"
     assert account["sending"]["complaint_percent"] == 0.5
-    assert "16 of the last 200 recipients (8.00 %) do not exist" in account["suspended_reason"]
+    assert "16 of the last 200 recipients (8.00%) do not exist" in account["suspended_reason"]
     with pytest.raises(errors.AccountSuspended, match="16 of the last 200"):
         await accepted_mail.accept(ctx, mine.account_id)
 

@@ -217,7 +217,7 @@ async def test_complaints_warn_and_then_suspend(
     assert (suspended.level, suspended.counts) == (Level.SUSPENDED, Counts(500, 0, 2))
     found = await accounts.find(ctx, account.id)
     assert found.suspended_by == stored_accounts.BOUNCE_GUARD
-    assert "2 complaints for the last 500 recipients (0.40 %)" in (found.suspended_reason or "")
+    assert "2 complaints for the last 500 recipients (0.40%)" in (found.suspended_reason or "")
 
 
 @pytest.mark.parametrize(

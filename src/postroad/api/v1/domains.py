@@ -49,7 +49,7 @@ class Domain(msgspec.Struct, frozen=True):
     failing_since: Annotated[
         times.WireTime | None,
         msgspec.Meta(
-            description="Since when the DNS record is missing. After three days the domain is no longer verified."
+            description="Start of a failure of the DNS record. After 72 hours the domain is no longer verified."
         ),
     ]
     warm: Annotated[bool, msgspec.Meta(description="The operator exempted the domain from warm-up.")]
@@ -112,7 +112,7 @@ class NewDomain(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     name: Annotated[
         str,
         msgspec.Meta(
-            description="A full domain name, such as `example.com`; internationalised names are supported.",
+            description="A full domain name, such as `example.com`; internationalized names are supported.",
             extra_json_schema={
                 "pattern": address_syntax.DOMAIN_SCHEMA_PATTERN,
                 "maxLength": address_syntax.MAX_CHARACTERS,

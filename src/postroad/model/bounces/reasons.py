@@ -202,4 +202,4 @@ REASONS: Final = {
 def explain(reason: str) -> str:
     """What happened and what to do. Stored attempts may hold names that a later version has dropped."""
     known = REASONS.get(reason)
-    return known.explanation if known else "This version does not know this reason. Read the receiving server's reply."
+    return known.explanation if known else "Unrecognized reason. Read the receiving server's reply."

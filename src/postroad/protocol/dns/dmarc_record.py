@@ -33,7 +33,7 @@ def names(domain: str) -> Iterator[str]:
     """Where a record that holds for a domain may stand: its own, then those above it, down to two labels."""
     labels = domain.split(".")
     places = [".".join(labels[at:]) for at in range(max(1, len(labels) - 1))]
-    # The domain itself, and the highest of the others: an organisation's domain is near the top.
+    # The domain itself, and the highest of the others: an organization's domain is near the top.
     for place in [places[0], *places[1:][-(MAX_NAMES - 1) :]]:
         yield name(place)
 

@@ -67,7 +67,7 @@ def _mismatch(
         detail = f"the destination takes messages of at most {limit} octets, and this one has {size}"
         return values.RecipientResult(values.Stage.MAIL, cause=values.Cause.MESSAGE_TOO_LARGE, detail=detail)
     if transaction.needs_smtputf8 and "SMTPUTF8" not in extensions:
-        detail = "the message has an internationalised address, and the destination does not offer SMTPUTF8"
+        detail = "the message has an internationalized address, and the destination does not offer SMTPUTF8"
         return values.RecipientResult(values.Stage.MAIL, cause=values.Cause.EXTENSION_MISSING, detail=detail)
     return None
 

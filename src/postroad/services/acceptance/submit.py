@@ -2,7 +2,7 @@
 
 Checks run in a fixed order: fields, idempotency key, account state, rate, sender domain, warm-up, credits. A key that
 was used before gets its stored response, whatever the later checks would say now. Therefore an error first looks for a
-replay, while a success needs no look-up before its transaction.
+replay, while a success needs no lookup before its transaction.
 """
 
 import asyncio

@@ -1,7 +1,7 @@
 """Statistics of an account: series for charts, results by provider, the queue, and the latest failures.
 
 Nothing here scans mail. Charts use hourly counts recorded with the mail itself (storage/hourly_counts.py); the rest are
-index look-ups: the cost does not grow with the number of messages. All times are UTC; the last bucket is the current
+index lookups: the cost does not grow with the number of messages. All times are UTC; the last bucket is the current
 one.
 """
 

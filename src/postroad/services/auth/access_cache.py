@@ -2,7 +2,7 @@
 
 The database counts changes to everything that decides access. The counter is read at most twice a second, by one
 request for all; when it has changed, the whole cache is dropped. A revocation therefore takes effect within a second in
-every process, and the hot path does not query the database. A look-up that began before the drop writes into the
+every process, and the hot path does not query the database. A lookup that began before the drop writes into the
 dropped dictionary, where nobody reads it.
 """
 
@@ -18,7 +18,7 @@ from postroad.services.auth import last_used, login_failures
 from postroad.storage import access_version, store
 
 FRESH_MICROSECONDS: Final = 500_000
-# About 30 MB of callers. When full, everything is dropped: each entry returns with one look-up.
+# About 30 MB of callers. When full, everything is dropped: each entry returns with one lookup.
 MAX_ENTRIES: Final = 50_000
 KEY_BYTES: Final = 32
 # A version check in progress is joined, except after a change, which starts another.

@@ -1,6 +1,6 @@
 """Authentication and permissions of callers; login, logout and password changes of users.
 
-An authenticated caller is cached under a digest of its credential, so the hot path costs a dictionary look-up. The
+An authenticated caller is cached under a digest of its credential, so the hot path costs a dictionary lookup. The
 cache is invalidated within half a second of any change, so a revocation reaches every process within one.
 """
 

@@ -34,7 +34,7 @@ class NewInvitation:
 
 
 def email_key(email: str) -> str | None:
-    """The look-up key of an email: the same for every spelling, None when it is not an address."""
+    """The lookup key of an email: the same for every spelling, None when it is not an address."""
     try:
         return address.parse(email).key
     except address.AddressError:

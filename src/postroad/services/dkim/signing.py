@@ -67,7 +67,7 @@ class DkimSigner:
                 facts[fact] = key
             return key
 
-        # Shared only by those who trust the same cache: a look-up from before a change must not be used after it.
+        # Shared only by those who trust the same cache: a lookup from before a change must not be used after it.
         return await self._flights.join((id(facts), *fact), look_up)
 
     async def _sign(self, name: tuple[str, str], key: domain_keys.SigningKey, domain: str, content: bytes) -> bytes:

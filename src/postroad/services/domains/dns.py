@@ -1,7 +1,7 @@
 """Queries for the DNS records of sender domains, and the values that this installation expects.
 
 Each record is queried on its own: a slow or broken one does not affect the others. Time, the number of queries and the
-size of answers are bounded, because the zones are untrusted. A look-up's time begins when it gets its slot: waiting for
+size of answers are bounded, because the zones are untrusted. A lookup's time begins when it gets its slot: waiting for
 others is not the zone's fault.
 """
 
@@ -19,8 +19,8 @@ from postroad.services.domains import spf
 CHECK_SECONDS: Final = 7.0
 QUERY_SECONDS: Final = 4.0
 TRY_SECONDS: Final = 1.5
-# Over all checks of a process: name servers rate-limit clients. The monitor has at most 40 look-ups in progress, and
-# callers 80: a look-up waits for at most one other.
+# Over all checks of a process: name servers rate-limit clients. The monitor has at most 40 lookups in progress, and
+# callers 80: a lookup waits for at most one other.
 MAX_CONCURRENT_CHECKS: Final = 60
 # A host has addresses of two kinds; everything else is queried one by one.
 MAX_CONCURRENT_QUERIES: Final = 2 * MAX_CONCURRENT_CHECKS

@@ -14,7 +14,7 @@ from postroad.services.domains import checks as domain_checks
 from postroad.storage import domains
 from postroad.telemetry import logs
 
-# Each has four look-ups and waits for name servers, not for this host. Callers have look-ups of their own: see
+# Each has four lookups and waits for name servers, not for this host. Callers have lookups of their own: see
 # `dns.py`.
 BATCH_SIZE: Final = 10
 # For one round; the rest is due in the next one. A batch that has begun takes seconds.

@@ -36,7 +36,7 @@ async def add(ctx: context.Context, account_id: str, name: str, *, verified: boo
         if not await domains.insert(tx, domain):
             raise errors.Conflict(f"name: {normal} is already registered by this account")
         await audit_log.write(
-            ctx, tx, account_id, "domain.added", normal, VERIFIED_BY[domains.OPERATOR] if verified else ""
+            ctx, tx, account_id, "domain.added", normal, "verified by the operator" if verified else ""
         )
     ctx.access_cache.invalidate()
     return domain

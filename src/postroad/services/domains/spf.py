@@ -1,6 +1,6 @@
 """Evaluates whether an SPF record permits the expected senders, as receivers do: term by term, with includes.
 
-A host that the record names is permitted by its addresses, whatever its name. Receivers make at most ten DNS look-ups
+A host that the record names is permitted by its addresses, whatever its name. Receivers make at most ten DNS lookups
 per message and then reject the whole record (RFC 7208 section 4.6.4). The same bound ends loops here. A record that
 includes an invalid one is invalid itself (section 5.2).
 """
@@ -131,7 +131,7 @@ class Search:
         self._lookups += 1
         if self._lookups > spf_record.MAX_LOOKUPS:
             raise PermError(
-                f"the record needs more than {spf_record.MAX_LOOKUPS} DNS look-ups (RFC 7208) before it reaches "
+                f"the record needs more than {spf_record.MAX_LOOKUPS} DNS lookups (RFC 7208) before it reaches "
                 "this service; remove some include:, a or mx terms"
             )
 

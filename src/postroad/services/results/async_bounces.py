@@ -86,7 +86,7 @@ async def _record(
     message_id: str,
 ) -> ProcessedReport:
     now = ctx.clock()
-    # Reports about one message serialise here, and so do those that count.
+    # Reports about one message serialize here, and so do those that count.
     locked = await accounts.lock(tx, [account_id])
     addressees = await async_bounces.addressees(tx, account_id, message_id)
     known = await async_bounces.of_message(tx, account_id, message_id)

@@ -69,7 +69,7 @@ def _key(email: str) -> str:
 
 
 def _known_key(email: str) -> str:
-    """The look-up key; what is not an address is on no list."""
+    """The lookup key; what is not an address is on no list."""
     try:
         return address.parse(email).key
     except address.AddressError:

@@ -106,7 +106,7 @@ class WebhookClient:
         self._tls = _Lazy(lambda: asyncio.to_thread(http_client.client_context, webhooks.ca_file))
 
     async def check(self, url: str, *, is_enabled: bool = True) -> str:
-        """The normalised URL to save. Raises InvalidRequest; a host that does not resolve yet is accepted.
+        """The normalized URL to save. Raises InvalidRequest; a host that does not resolve yet is accepted.
 
         The host of a disabled webhook is not resolved: disabling must always be possible.
         """

@@ -85,7 +85,7 @@ async def _batch(
     if again:
         await webhook_deliveries.insert(tx, again)
     if again and audit_detail:
-        await audit_log.write(ctx, tx, account_id, "webhook.replayed", "what had failed", audit_detail)
+        await audit_log.write(ctx, tx, account_id, "webhook.replayed", "failed events", audit_detail)
     return _Step(len(again), found[-1].delivery.id if len(found) == BATCH else None)
 
 
