@@ -16,9 +16,6 @@ from postroad.services import context
 from postroad.submission import session
 from postroad.telemetry import logs
 
-# The limit of 10 MiB applies to the stored message. Fields removed before storing (Bcc, idempotency key, template,
-# variables) may come on top; 32 variables and 50 recipients need far less than this.
-MAX_MESSAGE_BYTES: Final = limits.MIME_BYTES + 64 * 1024
 # More in one session are guesses.
 MAX_FAILED_LOGINS: Final = 5
 # Enough for TLS and AUTH over the slowest network.
@@ -74,7 +71,7 @@ def _listener(
         make_policy,
         features=server_events.Features(
             name=name,
-            message_octets=MAX_MESSAGE_BYTES,
+            message_octets=limits.MIME_BYTES,
             recipients=limits.UNIQUE_RECIPIENTS,
             bad_logins=MAX_FAILED_LOGINS,
             starttls=certificate is not None and not implicit_tls,

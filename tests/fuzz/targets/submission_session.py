@@ -29,7 +29,7 @@ async def check(service: services.WholeService, data: bytes) -> None:
     session = server_events.Session("192.0.2.1")
     features = server_events.Features(
         name="mail.example.com",
-        message_octets=listeners.MAX_MESSAGE_BYTES,
+        message_octets=limits.MIME_BYTES,
         recipients=limits.UNIQUE_RECIPIENTS,
         bad_logins=listeners.MAX_FAILED_LOGINS,
         auth=True,

@@ -11,7 +11,7 @@ import pytest
 import pytest_asyncio
 
 from postroad import errors
-from postroad.model import caller, limits, mail, send_request
+from postroad.model import caller, mail, send_request
 from postroad.services import context, templates
 from postroad.services.acceptance import mime_compose, mime_validation, submit, submit_mime, transaction
 from postroad.services.accounts import credits
@@ -216,12 +216,6 @@ async def test_without_credits_a_message_is_refused(shop: Shop) -> None:
     await spend_credits(shop)
     refused = await shop.refusal(plain())
     assert (refused.code, refused.smtp_reply) == ("insufficient_credits", "550 5.7.1")
-
-
-async def test_a_message_too_large_after_rewriting_is_refused(shop: Shop) -> None:
-    body = ("x" * 62 + "\r\n") * (limits.MIME_BYTES // 64)
-    refused = await shop.refusal(plain(body=body))
-    assert (refused.code, refused.smtp_reply) == ("payload_too_large", "552 5.3.4")
 
 
 @pytest.mark.parametrize(

@@ -35,18 +35,19 @@ class MessageIdentity(msgspec.Struct, frozen=True, kw_only=True):
 
 def compose(checked: validation.CheckedSend, identity: MessageIdentity) -> transaction.Submission:
     """Everything that the accepting transaction stores. Raises PayloadTooLarge or InvalidRequest."""
-    return build_submission(checked, identity, body=_build(checked, identity))
-
-
-def build_submission(
-    checked: validation.CheckedMessage, identity: MessageIdentity, *, body: bytes
-) -> transaction.Submission:
-    """The rows and the receipt of a message whose bytes are complete. Raises PayloadTooLarge."""
+    body = _build(checked, identity)
     if len(body) > limits.MIME_BYTES:
         raise errors.PayloadTooLarge(
             f"the message has {len(body)} bytes including headers and encoding; at most {limits.MIME_BYTES} (10 "
             "MiB) are allowed"
         )
+    return build_submission(checked, identity, body=body)
+
+
+def build_submission(
+    checked: validation.CheckedMessage, identity: MessageIdentity, *, body: bytes
+) -> transaction.Submission:
+    """The rows and the receipt of a message whose bytes are complete."""
     return transaction.Submission(
         message=messages.NewMessage(
             id=identity.message_id,

@@ -21,7 +21,7 @@ DROPPED: Final = frozenset(
 
 
 def compose_mime(checked: mime_validation.CheckedMime, identity: compose.MessageIdentity) -> transaction.Submission:
-    """Everything that the accepting transaction stores. Raises InvalidRequest and PayloadTooLarge."""
+    """Everything that the accepting transaction stores. Raises InvalidRequest."""
     return compose.build_submission(checked, identity, body=_body(checked, identity))
 
 
