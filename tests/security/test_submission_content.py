@@ -27,18 +27,19 @@ SMUGGLED = EVE + b"From: eve@example.com\r\nSubject: smuggled\r\n\r\nBelieve me.
 
 # Each would be the end of the message for a host that is not strict.
 FALSE_ENDS = {
-    "F1": [b"\n.\n", b"\r\n.\n", b"\n.\r\n", b"\r.\r", b"\r\n.\r"],
+    "F1": [b"\r.\r", b"\r\n.\r"],
     "N": [
         b"\r.\r\n",
         b"\r.\n",
         b"\n.\r",
         b"\r\n.\r\r\n",
-        b"\n\n.\n\n",
         b"\r\n.\x00\r\n",
         b"\r\n\x00.\r\n",
         b"\r\n.\r\x00\n",
     ],
 }
+# The same with bare LFs only, which are normalised.
+FALSE_LF_ENDS = [b"\n.\n", b"\r\n.\n", b"\n.\r\n", b"\n\n.\n\n"]
 # No line ends for SMTP, though some programs take them for such: content like any other.
 NO_ENDS = [
     b"\x0b.\x0b",
@@ -70,7 +71,7 @@ async def hand_in_raw(service: WholeService, content: bytes, *, way: str, verb: 
 async def test_f1_a_false_end_is_refused_and_smuggles_nothing(
     service: WholeService, case: str, way: str, verb: str
 ) -> None:
-    """F1: DATA with bare line ends around a dot, then MAIL FROM: 5xx, and never two messages. BDAT alike."""
+    """F1: DATA with a bare CR before or behind a dot, then MAIL FROM: 5xx, and never two messages. BDAT alike."""
     for end in FALSE_ENDS[case]:
         reply = await hand_in_raw(service, MESSAGE.removesuffix(b"\r\n") + end + SMUGGLED, way=way, verb=verb)
         assert reply.startswith(b"550 5.6.0 invalid_request: "), (end, reply)
@@ -82,9 +83,26 @@ async def test_f1_a_false_end_is_refused_and_smuggles_nothing(
 
 @pytest.mark.parametrize("verb", ["DATA", "BDAT"])
 @pytest.mark.parametrize("way", WAYS)
-async def test_f1_a_false_end_is_refused_however_the_octets_are_cut(service: WholeService, way: str, verb: str) -> None:
+async def test_f1_a_false_end_of_bare_lfs_is_content_of_one_message(service: WholeService, way: str, verb: str) -> None:
+    """F1: DATA with bare LFs around a dot, then MAIL FROM: one message that holds it all, in lines that end in CRLF."""
+    for number, end in enumerate(FALSE_LF_ENDS, start=1):
+        reply = await hand_in_raw(service, MESSAGE.removesuffix(b"\r\n") + end + SMUGGLED, way=way, verb=verb)
+        assert reply.startswith(b"250 2.0.0 OK: queued as em_"), (end, reply)
+        assert len(await service.stored()) == number, end
+    for arrived in await service.settled():
+        assert (arrived.recipients, arrived.taken.recipients) == ([ADA], ["RCPT TO:<ada@example.net>"])
+        assert_lines(arrived.taken.wire)
+        end, _, smuggled = arrived.taken.content.partition(b"It is on its way.")[2].partition(EVE)
+        assert smuggled
+        # By DATA the lone dot is one that was doubled; in a chunk it is text.
+        assert set(end.split(b"\r\n")) == ({b""} if verb == "DATA" else {b"", b"."})
+
+
+@pytest.mark.parametrize("verb", ["DATA", "BDAT"])
+@pytest.mark.parametrize("way", WAYS)
+async def test_f1_a_false_end_is_no_end_however_the_octets_are_cut(service: WholeService, way: str, verb: str) -> None:
     """F1: the same when each octet around the dot comes in a packet of its own, or in a chunk of its own."""
-    for end in FALSE_ENDS["F1"]:
+    for end in FALSE_ENDS["F1"] + FALSE_LF_ENDS:
         async with service.connect(way) as connection:
             await connection.ask(BEGIN, replies=2)
             if verb == "DATA":
@@ -99,8 +117,8 @@ async def test_f1_a_false_end_is_refused_however_the_octets_are_cut(service: Who
                     assert heard.startswith(b"250 ")
                 (reply,) = await connection.ask(b"BDAT 0 LAST\r\n")
             assert await connection.ask(b"NOOP\r\n") == [b"250 2.0.0 OK"]
-        assert reply.startswith(b"550 5.6.0 "), (end, reply)
-    assert await service.settled() == []
+        assert reply.startswith(b"250 " if end in FALSE_LF_ENDS else b"550 5.6.0 "), (end, reply)
+    assert [arrived.recipients for arrived in await service.settled()] == [[ADA]] * len(FALSE_LF_ENDS)
 
 
 @pytest.mark.parametrize("way", WAYS)
@@ -158,7 +176,7 @@ async def test_f2_only_crlf_and_doubled_dots_leave_for_a_body_by_http(service: W
 
 @pytest.mark.parametrize("verb", ["DATA", "BDAT"])
 async def test_f2_lines_of_dots_leave_as_they_came_by_smtp(service: WholeService, verb: str) -> None:
-    """F2: over SMTP bare line ends are refused; dots arrive as they were, and are doubled on the wire."""
+    """F2: over SMTP a bare CR is refused; dots arrive as they were, and are doubled on the wire."""
     body = b".\r\n..two\r\n.\r\nRCPT TO:<eve@example.net>\r\n...\r\n\r\n.\r\n.end\r\n"
     assert (await service.hand_in(HEADER + b"\r\n" + body, verb=verb)).startswith("250 ")
     (arrived,) = await service.settled()

@@ -141,8 +141,8 @@ async def test_the_size_is_that_of_what_the_client_sent_whatever_is_added_or_lef
     assert (await refusal(server, bcc + padded(10_485_761 - len(bcc)))).startswith("552 5.3.4 payload_too_large: ")
 
 
-@pytest.mark.parametrize("end", [b"\n.\n", b"\r\n.\n", b"\n.\r\n", b"\r.\r", b"\r\n.\r"])
-async def test_a_bare_line_end_is_refused_and_makes_no_second_message(server: SubmissionServer, end: bytes) -> None:
+@pytest.mark.parametrize("end", [b"\r.\r", b"\r\n.\r"])
+async def test_a_bare_cr_is_refused_and_makes_no_second_message(server: SubmissionServer, end: bytes) -> None:
     begin = b"MAIL FROM:<shop@example.com>\r\nRCPT TO:<ada@example.net>\r\nDATA\r\n"
     async with server.raw() as connection:
         await connection.say(begin, replies=3)

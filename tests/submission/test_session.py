@@ -1,6 +1,9 @@
 """The submission listener, over real SMTP: 250 means that the message is on disk, and the log knows every request."""
 
+import asyncio
+import email.message
 import re
+import smtplib
 
 import aiosmtplib
 import pytest
@@ -68,6 +71,23 @@ async def test_the_envelope_decides_who_gets_it_and_nobody_sees_bcc(server: Subm
     (stored,) = await server.stored()
     assert stored.recipients == [ADA, "bob@example.net"]
     assert b"eve@example.net" not in stored.body
+
+
+async def test_a_message_with_unix_line_ends_is_normalised(server: SubmissionServer) -> None:
+    """As `smtplib.sendmail` sends the bytes of a message: it doubles the dots of lines, and adds CRLF at the end."""
+    message = email.message.EmailMessage()
+    message["From"], message["To"], message["Subject"] = SENDER, ADA, "Lines"
+    message.set_content("one\n.\n..two\n.MAIL FROM:<eve@example.com>\n\n.\n")
+
+    def hand_in() -> None:
+        with smtplib.SMTP(*server.addresses["listen"], local_hostname=CLIENT) as client:
+            client.login(*server.login)
+            client.sendmail(SENDER, [ADA], message.as_bytes())
+
+    await asyncio.to_thread(hand_in)
+    (stored,) = await server.stored()
+    assert stored.body.endswith(b"\r\n\r\none\r\n.\r\n..two\r\n.MAIL FROM:<eve@example.com>\r\n\r\n.\r\n\r\n")
+    assert b"\n" not in stored.body.replace(b"\r\n", b"")
 
 
 async def test_several_messages_go_through_one_session(server: SubmissionServer) -> None:

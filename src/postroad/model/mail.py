@@ -50,8 +50,8 @@ class RawMessage(msgspec.Struct, frozen=True):
     """A complete message with its envelope, as received over SMTP. Nothing is validated yet.
 
     An empty `sender` is the null reverse-path; `trace` is the value of the Received field that the listener adds;
-    `is_utf8` means that the client asked for SMTPUTF8 (RFC 6531). `has_only_crlf` means that the listener has checked
-    the content for bare CR and LF and found none.
+    `is_utf8` means that the client asked for SMTPUTF8 (RFC 6531). `has_only_crlf` means that the listener has made
+    sure that the content has no bare CR or LF.
     """
 
     sender: str

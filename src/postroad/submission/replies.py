@@ -12,9 +12,9 @@ from postroad.protocol.smtp import values
 
 # The metrics label for a login that was not refused.
 ACCEPTED: Final = "accepted"
-# Content refused by the protocol layer: too large, or with bare line ends. Its other refusals are about addresses.
+# Content refused by the protocol layer: too large, or with a bare CR. Its other refusals are about addresses.
 _TOO_LARGE: Final = 552
-_BARE_LINE_ENDS: Final = 550
+_BARE_CR: Final = 550
 # RFC 3848 section 3 and RFC 6531 section 4.3; all senders are authenticated.
 _PROTOCOLS: Final[Mapping[tuple[bool, bool], str]] = {
     (False, False): "ESMTPA",
@@ -45,7 +45,7 @@ def error_of(reply: values.Reply) -> errors.PostroadError:
 
 def is_about_content(reply: values.Reply) -> bool:
     """Whether a refusal by the protocol layer is about the content, not an address."""
-    return reply.code in (_TOO_LARGE, _BARE_LINE_ENDS)
+    return reply.code in (_TOO_LARGE, _BARE_CR)
 
 
 def protocol_of(*, is_secure: bool, is_utf8: bool) -> str:

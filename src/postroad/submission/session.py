@@ -121,7 +121,7 @@ class SubmissionSession(smtp_session.SessionPolicy):
             content=b"".join(transaction.content),
             trace=self._trace(request, is_utf8=transaction.needs_smtputf8),
             is_utf8=transaction.needs_smtputf8,
-            # The protocol layer refuses any other content.
+            # The protocol layer normalises or refuses any other content.
             has_only_crlf=True,
         )
         accepted = await submit_mime.submit_mime(self._ctx, who, raw, request_id=request.id)

@@ -50,7 +50,7 @@ SCENARIOS = [
         FEATURES,
         b"EHLO x\r\nMAIL FROM:<> BODY=7BIT BODY=7BIT\r\n" + MAIL + b"DATA\r\n" + RCPT + RCPT + b"DATA\r\nx\r\n.\r\n",
     ),
-    (FEATURES, b"EHLO x\r\n" + MAIL + RCPT + b"DATA\r\na\nb\r\n.\r\n" + MAIL + RCPT + b"BDAT 1\r\nxBDAT 0 LAST\r\n"),
+    (FEATURES, b"EHLO x\r\n" + MAIL + RCPT + b"DATA\r\na\rb\r\n.\r\n" + MAIL + RCPT + b"BDAT 1\r\nxBDAT 0 LAST\r\n"),
     (FEATURES, b"EHLO x\r\n" + MAIL + RCPT + b"BDAT x\r\n"),
     (FEATURES, b"GET / HTTP/1.1\r\n"),
     (FEATURES, b"NOOP\r\n" * 101),

@@ -31,19 +31,35 @@ def test_dots_that_were_put_before_lines_are_taken_off(wire: bytes, content: byt
 
 
 @pytest.mark.parametrize(
-    "end",
-    [b"\n.\n", b"\n.\r\n", b"\r\n.\n", b"\r.\r", b"\r.\r\n", b"\r\n.\r", b"\n\r.\r\n", b"\r\n\0.\r\n", b"\n..\r\n"],
+    "end, kept",
+    [
+        (b"\n.\n", b"\r\n\r\n"),
+        (b"\n.\r\n", b"\r\n\r\n"),
+        (b"\r\n.\n", b"\r\n\r\n"),
+        (b"\n..\r\n", b"\r\n.\r\n"),
+        (b"\n\n.\n\n", b"\r\n\r\n\r\n\r\n"),
+        (b"\r\n\0.\r\n", b"\r\n\0.\r\n"),
+        (b"\r.\r", None),
+        (b"\r.\r\n", None),
+        (b"\r\n.\r", None),
+        (b"\n\r.\r\n", None),
+        (b"\r\n.\r\r\n", None),
+    ],
 )
-def test_no_other_end_than_the_real_one_ends_a_message(end: bytes) -> None:
-    """What follows a false end is content, and stays so: it is refused together with it, or is a part of it."""
+def test_no_other_end_than_the_real_one_ends_a_message(end: bytes, kept: bytes | None) -> None:
+    """What follows a false end is content, and stays so: with a bare LF it is a line, with a bare CR it is refused.
+
+    A dot before other text of a line, or before a bare LF, was put there for transparency and is taken off.
+    """
     driver = ready()
     smuggled = b"MAIL FROM:<evil@example.org>\r\nRCPT TO:<b@example.net>\r\nDATA\r\nx"
     (reply,) = codes(driver.send(b"DATA\r\nSubject: x\r\n\r\nHello" + end + smuggled))
     assert reply == "354"
     (reply,) = codes(driver.send(b"\r\n.\r\n"))
-    assert reply == ("250 2.0.0" if end == b"\r\n\0.\r\n" else "550 5.6.0")
+    assert reply == ("550 5.6.0" if kept is None else "250 2.0.0")
     assert sum(isinstance(event, server_events.Mail) for event in driver.events) == 1
-    assert all(smuggled in sent.content[0] for sent in driver.messages)
+    whole = [] if kept is None else [(b"Subject: x\r\n\r\nHello" + kept + smuggled + b"\r\n",)]
+    assert [sent.content for sent in driver.messages] == whole
     assert driver.codes("MAIL FROM:<>") == ["250 2.1.0"]
 
 
@@ -121,15 +137,52 @@ def test_chunks_that_are_too_large_together_are_refused() -> None:
     assert driver.messages == []
 
 
-@pytest.mark.parametrize("content", [b"a\nb\n", b"a\r", b"\n.\n", b"\r\n.\n", b"\n.\r\n", b"\r.\r", b"a\rb\r\n"])
-def test_bare_line_ends_in_chunks_are_refused(content: bytes) -> None:
+@pytest.mark.parametrize(
+    "wire, content",
+    [
+        (b"a\nb\n", b"a\r\nb\r\n"),
+        (b"\n\n", b"\r\n\r\n"),
+        (b"\n.\n", b"\r\n.\r\n"),
+        (b"\r\n.\n", b"\r\n.\r\n"),
+        (b"\n.\r\n", b"\r\n.\r\n"),
+    ],
+)
+def test_a_bare_lf_in_chunks_becomes_a_line_end(wire: bytes, content: bytes) -> None:
+    """Wherever the chunks are cut; dots are as they were, for no end is looked for."""
+    for cut in range(len(wire) + 1):
+        driver = ready()
+        first, rest = wire[:cut], wire[cut:]
+        driver.send(b"BDAT %d\r\n%bBDAT %d LAST\r\n%b" % (len(first), first, len(rest), rest))
+        assert [sent.content for sent in driver.messages] == [(content,)]
+
+
+def test_the_size_is_that_of_what_came_and_not_of_its_normal_form() -> None:
+    driver = ready()
+    assert codes(driver.send(b"DATA\r\n" + b"\n" * 998 + b"\r\n.\r\n")) == ["354", "250 2.0.0"]
+    assert driver.messages[0].content == (b"\r\n" * 999,)
+    assert codes(ready(driver).send(b"DATA\r\n" + b"\n" * 999 + b"\r\n.\r\n")) == ["354", "552 5.3.4"]
+    assert codes(ready(driver).send(b"BDAT 1000 LAST\r\n" + b"\n" * 1000)) == ["250 2.0.0"]
+    assert codes(ready(driver).send(b"BDAT 1001 LAST\r\n" + b"\n" * 1001)) == ["552 5.3.4"]
+
+
+def test_as_many_doubled_dots_as_fit_are_taken_behind_bare_lfs() -> None:
+    driver = ready()
+    driver.send(b"DATA\r\n")
+    for _ in range(499):
+        assert driver.send(b"..\n") == []
+    assert codes(driver.send(b"\r\n.\r\n")) == ["250 2.0.0"]
+    assert driver.messages[0].content == (b".\r\n" * 499 + b"\r\n",)
+
+
+@pytest.mark.parametrize("content", [b"a\r", b"\r.\r", b"a\rb\r\n", b"a\nb\rc\n", b"\r\r\n"])
+def test_a_bare_cr_in_chunks_is_refused(content: bytes) -> None:
     """Wherever the chunks are cut; and what would have been smuggled is never read as a command."""
     smuggled = content + b"MAIL FROM:<evil@example.org>\r\n"
     for cut in range(len(smuggled) + 1):
         driver = ready()
         first, rest = smuggled[:cut], smuggled[cut:]
         driver.send(b"BDAT %d\r\n%bBDAT %d LAST\r\n%b" % (len(first), first, len(rest), rest))
-        assert driver.events[-1] == server_events.Rejected("BDAT", server_replies.BARE_LINE_END)
+        assert driver.events[-1] == server_events.Rejected("BDAT", server_replies.BARE_CR)
         assert driver.messages == []
         assert driver.codes("NOOP") == ["250 2.0.0"]
 
@@ -152,22 +205,22 @@ def test_the_policy_is_asked_for_its_words_when_a_content_cannot_be_taken() -> N
     assert driver.say("DATA", "x" * 1000, ".")[1] == "552 5.3.4 other words"
     assert driver.say("MAIL FROM:<> SIZE=1001") == ["552 5.3.4 other words"]
     assert driver.codes("RCPT TO:<b@example.net>") == ["503 5.5.1"]
-    assert ready(driver).send(b"BDAT 3 LAST\r\na\nb") == ["550 5.6.0 other words"]
+    assert ready(driver).send(b"BDAT 3 LAST\r\na\rb") == ["550 5.6.0 other words"]
     assert ready(driver).send(b"BDAT 1001 LAST\r\n" + b"x" * 1001) == ["552 5.3.4 other words"]
     assert driver.messages == []
 
 
-def test_messages_with_bare_line_ends_are_errors_and_there_is_an_end_to_them() -> None:
+def test_messages_with_a_bare_cr_are_errors_and_there_is_an_end_to_them() -> None:
     driver = Driver(server_events.Features("mx.example.test", 1000, bad_commands=2))
     for _ in range(2):
-        assert codes(ready(driver).send(b"DATA\r\na\nb\r\n.\r\n")) == ["354", "550 5.6.0"]
-    assert codes(ready(driver).send(b"DATA\r\na\nb\r\n.\r\nNOOP\r\n")) == ["354", "421 4.7.0"]
+        assert codes(ready(driver).send(b"DATA\r\na\rb\r\n.\r\n")) == ["354", "550 5.6.0"]
+    assert codes(ready(driver).send(b"DATA\r\na\rb\r\n.\r\nNOOP\r\n")) == ["354", "421 4.7.0"]
     assert driver.machine.is_closed
 
 
 SESSION = (
     b"EHLO x\r\nFROB\r\nMAIL FROM:<a@example.org> BODY=8BITMIME\r\nRCPT TO:<b@example.net>\r\nDATA\r\n"
-    b"Subject: x\r\n\r\n..dot\r\n.\n\r\n.x\r\n.\r\n"
+    b"Subject: x\r\n\r\n..dot\r\n.\n..\n.x\r\n.\r\n"
     b"MAIL FROM:<a@example.org>\r\nRCPT TO:<b@example.net>\r\nDATA\r\nSubject: y\r\n\r\n..\r\nend\r\n.\r\n"
     b"MAIL FROM:<>\r\nRCPT TO:<c@example.net>\r\nBDAT 5\r\n.\r\n\r\nBDAT 3 LAST\r\nx\r\n"
     b"MAIL FROM:<>\r\nRCPT TO:<c@example.net>\r\nDATA\r\n" + b"x" * 2000 + b"\r\n.\r\n"
@@ -184,7 +237,11 @@ def test_wherever_the_bytes_are_cut_the_replies_and_the_messages_are_the_same(cu
     said = [line for begin, end in itertools.pairwise(places) for line in pieces.send(SESSION[begin:end])]
     assert said == expected
     assert pieces.events == whole.events
-    assert [sent.content for sent in whole.messages] == [(b"Subject: y\r\n\r\n.\r\nend\r\n",), (b".\r\n\r\nx\r\n",)]
+    assert [sent.content for sent in whole.messages] == [
+        (b"Subject: x\r\n\r\n.dot\r\n\r\n.\r\nx\r\n",),
+        (b"Subject: y\r\n\r\n.\r\nend\r\n",),
+        (b".\r\n\r\nx\r\n",),
+    ]
 
 
 EVERYTHING = server_events.Features("mx.example.test", 1000, starttls=True, auth=True, auth_without_tls=True)
@@ -229,14 +286,14 @@ def test_no_bytes_break_a_session_and_every_reply_is_well_formed(data: list[byte
 
 
 @hypothesis.given(content=strategies.binary(max_size=300))
-def test_content_arrives_as_it_was_or_is_refused(content: bytes) -> None:
-    """A client that stuffs dots as RFC 5321 section 4.5.2 says, and ends with CRLF."""
-    content = content.replace(b"\r", b"\r\n") + b"\r\n"
-    stuffed = (b"\r\n" + content).replace(b"\r\n.", b"\r\n..")[2:]
+def test_content_arrives_line_by_line_or_is_refused(content: bytes) -> None:
+    """A client that doubles the dots of all lines, as smtplib does, and ends with CRLF."""
+    content += b"\r\n"
+    stuffed = re.sub(rb"(?m)^\.", b"..", content)
     driver = ready()
     replies = codes(driver.send(b"DATA\r\n" + stuffed + b".\r\n"))
-    if replies == ["354", "250 2.0.0"]:
-        assert driver.messages[0].content == (content,)
-    else:
+    if b"\r" in content.replace(b"\r\n", b""):
         assert replies == ["354", "550 5.6.0"]
-        assert content.replace(b"\r\n", b"").count(b"\n") + content.replace(b"\r\n", b"").count(b"\r") > 0
+    else:
+        assert replies == ["354", "250 2.0.0"]
+        assert driver.messages[0].content == (content.replace(b"\r\n", b"\n").replace(b"\n", b"\r\n"),)

@@ -75,7 +75,26 @@ def test_a_cr_or_lf_alone_is_noticed(content: bytes) -> None:
     assert not server_input.has_bare_line_ends(b"a\r\n\r\nb")
 
 
+@pytest.mark.parametrize(
+    "content, normal",
+    [
+        (b"", b""),
+        (b"a", b"a"),
+        (b"a\r\n\r\nb", b"a\r\n\r\nb"),
+        (b"a\n", b"a\r\n"),
+        (b"\n\na\r\n\n", b"\r\n\r\na\r\n\r\n"),
+        (b"\r", None),
+        (b"a\r\r\n", None),
+        (b"a\rb\n", None),
+        (b"\n\r", None),
+    ],
+)
+def test_a_bare_lf_becomes_a_line_end_and_a_bare_cr_has_no_normal_form(content: bytes, normal: bytes | None) -> None:
+    assert server_input.normalise(content) == normal
+
+
 @hypothesis.given(st.lists(st.sampled_from([b"\r", b"\n", b"\r\n", b".", b"\x85", b"\x0b"]), max_size=12).map(b"".join))
 def test_nothing_but_cr_lf_ends_a_line(content: bytes) -> None:
     without = content.replace(b"\r\n", b"")
     assert server_input.has_bare_line_ends(content) == (b"\r" in without or b"\n" in without)
+    assert (server_input.normalise(content) is None) == (b"\r" in without)

@@ -193,13 +193,14 @@ class Server:
         transaction = self._transaction
         self._reset_transaction()
         self._state = READY
+        content = reader.content()
         if reader.is_too_large:
             self._defer_refusal(server_replies.too_large(self._features.message_octets))
-        elif not reader.has_bare_line_ends:
+        elif content is not None:
             self._limits.message()
-            self._pending = server_events.Message(transaction.build(reader.content()))
+            self._pending = server_events.Message(transaction.build(content))
         elif self._count_error():
-            self._defer_refusal(server_replies.BARE_LINE_END)
+            self._defer_refusal(server_replies.BARE_CR)
 
     # Verbs.
 

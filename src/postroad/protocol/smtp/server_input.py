@@ -1,8 +1,10 @@
 """Readers of command lines and message content, bounded in size.
 
-The end of DATA is CRLF dot CRLF and nothing else. A message with a bare CR or LF is refused as a whole: servers that
-interpret such line ends differently can be made to see one message as two ("SMTP smuggling"; RFC 5321 section 2.3.8).
-Input over its limit is discarded while it arrives, so it never needs more memory than the limit.
+The end of DATA is CRLF dot CRLF and nothing else: servers that interpret other line ends differently can be made to see
+one message as two ("SMTP smuggling"; RFC 5321 section 2.3.8). A bare LF in the content becomes CRLF, as with Postfix's
+`smtpd_forbid_bare_newline = normalize`, because programs send the text files of their system. A bare CR ends a line
+nowhere, and a message with one is refused. Sizes are those of what was sent, without the dots for transparency. Input
+over its limit is discarded while it arrives, so it never needs more memory than the limit.
 """
 
 import io
@@ -12,6 +14,9 @@ _LINE_END: Final = b"\r\n"
 _END: Final = b"\r\n.\r\n"
 # Kept of discarded content, because its end may be split over two reads.
 _KEPT: Final = len(_END) - 1
+# As IncrementalNewlineDecoder names the line ends that it has seen.
+_CRLF_ONLY: Final = (None, "\r\n")
+_WITHOUT_BARE_CR: Final = ("\n", ("\n", "\r\n"))
 
 
 class DotStuffed:
@@ -20,16 +25,15 @@ class DotStuffed:
     The buffer starts with the CRLF of the command, so the first line needs no special case.
     """
 
-    __slots__ = ("_content", "_limit", "_max_buffered", "_scanned", "has_bare_line_ends", "is_too_large")
+    __slots__ = ("_content", "_limit", "_max_buffered", "_scanned", "is_too_large")
 
     def __init__(self, limit: int) -> None:
         self._limit = limit
-        # At most every third octet is a leading dot, which is sent twice.
-        self._max_buffered = limit + limit // 3 + 2 * len(_END)
+        # At most every second octet is a leading dot, which is sent twice.
+        self._max_buffered = limit + limit // 2 + 2 * len(_END)
         self._scanned = 0
         self._content = b""
         self.is_too_large = False
-        self.has_bare_line_ends = False
 
     @property
     def is_complete(self) -> bool:
@@ -51,13 +55,13 @@ class DotStuffed:
         del buffer[: end + len(_END)]
         return True
 
-    def content(self) -> bytes:
-        """The content without dot-stuffing; empty when too large."""
-        return self._content
+    def content(self) -> bytes | None:
+        """The content without dot-stuffing, normalised; None with a bare CR, empty when too large."""
+        return normalise(self._content)
 
     def _keep(self, lines: bytes) -> None:
-        self.has_bare_line_ends = has_bare_line_ends(lines)
-        content = lines.replace(b"\r\n.", _LINE_END)[len(_LINE_END) :]
+        # Clients that send a bare LF take it for a line end, so they double the dots behind it too.
+        content = lines.replace(b"\n.", b"\n")[len(_LINE_END) :]
         self.is_too_large = len(content) > self._limit
         if not self.is_too_large:
             self._content = content
@@ -97,14 +101,9 @@ class Chunks:
         """Whether this was the last chunk, or the content is too large."""
         return self._is_last or self.is_too_large
 
-    @property
-    def has_bare_line_ends(self) -> bool:
-        """Whether the content has a bare CR or LF, within or across chunks."""
-        return has_bare_line_ends(self._collected)
-
-    def content(self) -> bytes:
-        """All chunks joined; empty when too large."""
-        return bytes(self._collected)
+    def content(self) -> bytes | None:
+        """All chunks joined, normalised; None with a bare CR, empty when too large."""
+        return normalise(bytes(self._collected))
 
 
 Reader = DotStuffed | Chunks
@@ -122,9 +121,21 @@ def take_line(buffer: bytearray, limit: int) -> bytes | None:
     return line
 
 
-def has_bare_line_ends(content: bytes | bytearray) -> bool:
+def normalise(content: bytes) -> bytes | None:
+    """The content with CRLF for each bare LF; None if it has a bare CR."""
+    seen = _line_ends(content)
+    if seen in _CRLF_ONLY:
+        return content
+    return content.replace(b"\r\n", b"\n").replace(b"\n", b"\r\n") if seen in _WITHOUT_BARE_CR else None
+
+
+def has_bare_line_ends(content: bytes) -> bool:
     """Whether there is a bare CR or LF."""
+    return _line_ends(content) not in _CRLF_ONLY
+
+
+def _line_ends(content: bytes) -> str | tuple[str, ...] | None:
     # It records the line ends it has seen in one pass, twice as fast as two regular expressions.
     seen = io.IncrementalNewlineDecoder(None, translate=False)
     seen.decode(content.decode("latin-1"), final=True)
-    return seen.newlines not in (None, "\r\n")
+    return seen.newlines
