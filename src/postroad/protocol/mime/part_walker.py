@@ -67,7 +67,8 @@ class Entity:
 class Walker:
     """The state of the one pass. `root` is the message itself; `leaves` may be called once.
 
-    `truncated`: something exceeded a bound so far.
+    `entities` are those found so far, multiparts too, in the order of their headers. `truncated`: something exceeded a
+    bound so far.
     """
 
     def __init__(self, content: bytes, bounds: Bounds) -> None:
@@ -75,6 +76,7 @@ class Walker:
         self._bounds = bounds
         self._delimiter_lines = 0
         self._open: list[Entity] = []
+        self.entities: list[Entity] = []
         self.truncated = False
         self.root = self._enter(0)
 
@@ -118,14 +120,15 @@ class Walker:
             else:
                 self.truncated = True
         self._open.append(entity)
+        self.entities.append(entity)
         return entity
 
     def _leave(self, level: int, end: int) -> Iterator[Entity]:
         """Close everything above a level; `end` is where its last line ended or the message did."""
         while len(self._open) > level:
             entity = self._open.pop()
+            entity.end = end
             if not entity.children:
-                entity.end = end
                 entity.body = end if entity.is_cut else min(entity.body, end)
                 yield entity
 

@@ -60,6 +60,15 @@ def decode(octets: bytes, encoding: str, *, repair: bool) -> bytes:
         return binascii.a2b_base64(kept[: len(kept) - (len(kept) % 4 == 1)] + b"==")
 
 
+def encode_octets(octets: bytes) -> tuple[str, bytes]:
+    """The same for text that is not ASCII, in any character set, whose lines end in CRLF."""
+    encoding, body = _encode_smaller(octets, other_octets=len(octets.translate(None, _ASCII)))
+    # Cutting a line must not make another that could be the delimiter of a multipart.
+    if body.count(b"\n--") > octets.count(b"\n--"):
+        return encode_file(octets)
+    return encoding, body
+
+
 def encode_file(octets: bytes) -> tuple[str, bytes]:
     """The same for a file."""
     return "base64", base64_lines.encode(octets)
