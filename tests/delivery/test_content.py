@@ -134,9 +134,10 @@ async def test_plain_mail_needs_no_extension(extensions: tuple[str, ...], url: s
 
 
 @pytest.mark.parametrize("extensions", [smtp_peers.ALL_EXTENSIONS, ("PIPELINING",)], ids=["with", "without"])
-async def test_8_bit_content_arrives_as_it_is_and_is_announced_where_8bitmime_is_offered(
+async def test_stored_8_bit_content_arrives_as_it_is_and_is_announced_where_8bitmime_is_offered(
     extensions: tuple[str, ...], url: str
 ) -> None:
+    """What must not be changed, or was accepted by a version that did not encode it."""
     async with (
         smtp_peers.serving(extensions=extensions) as peer,
         engine_harness.running_engine(url, port=peer.port) as harness,
@@ -214,7 +215,7 @@ async def send_raw(harness: engine_harness.EngineHarness, content: str, *to: str
 async def test_a_finished_message_arrives_with_doubled_dots_and_nothing_else_changed(
     extensions: tuple[str, ...], url: str
 ) -> None:
-    body = ".\r\n..two\r\nsüß \r\n.RCPT TO:<eve@example.net>\r\n\r\n.\r\n.end\r\n"
+    body = ".\r\n..two\r\nline \r\n.RCPT TO:<eve@example.net>\r\n\r\n.\r\n.end\r\n"
     head = "From: Büro <shop@example.com>\r\nBcc: eve@example.net\r\nX-Kept:  as\t it\r\n  is\r\n"
     async with (
         smtp_peers.serving(extensions=extensions) as peer,
@@ -230,7 +231,7 @@ async def test_a_finished_message_arrives_with_doubled_dots_and_nothing_else_cha
     assert taken.wire.endswith(body.replace("\r\n.", "\r\n..").encode().join([b"\r\n\r\n.", b""]))
     assert b"eve" not in stored.partition(b"\r\n\r\n")[0]
     assert stored.partition(b"\r\n\r\n")[0].isascii()
-    assert ("BODY=8BITMIME" in taken.mail) is bool(extensions)
+    assert "BODY=" not in taken.mail
     assert "SMTPUTF8" not in taken.mail
 
 

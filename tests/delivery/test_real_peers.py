@@ -9,7 +9,9 @@ from typing import Any
 import pytest
 import trustme
 
+from postroad.model import mail
 from postroad.services import context
+from postroad.services.acceptance import submit_mime
 from postroad.services.dkim import domain_keys
 from postroad.services.messages import lookup as messages
 from postroad.storage import domains
@@ -112,6 +114,50 @@ async def test_what_arrives_parses_back_and_its_signature_is_good(url: str) -> N
     body = parsed.get_body(("plain",))
     assert body is not None
     assert body.get_content().splitlines() == TEXT.splitlines()
+
+
+EIGHT_BIT = {
+    "bare": (b"", "Grüße!\r\n.\r\nüber alles \r\n\r\n".encode()),
+    "latin": (b"", "Grüße!\r\n.\r\nüber alles \r\n\r\n".encode("latin-1")),
+    "cyrillic": (
+        b"MIME-Version: 1.0\r\nContent-Type: text/plain; charset=utf-8\r\nContent-Transfer-Encoding: 8bit\r\n",
+        "Привет, мир!\r\n".encode() * 50,
+    ),
+    "multipart": (
+        b"MIME-Version: 1.0\r\nContent-Type: multipart/mixed; boundary=b\r\nContent-Transfer-Encoding: 8bit\r\n",
+        (
+            b"--b\r\nContent-Type: text/html; charset=utf-8\r\n\r\n<p>Gr\xc3\xbc\xc3\x9fe</p> \r\n\r\n--b\r\n"
+            b'Content-Type: application/octet-stream; name="\xc3\x9c.bin"\r\n\r\n\xff\xfe\r\n--b\r\n'
+            b"Content-Type: message/rfc822\r\nContent-Transfer-Encoding: 8bit\r\n\r\n"
+            b"Subject: x\r\n\r\nf\xc3\xbcr\r\n--b--\r\n"
+        ),
+    ),
+}
+
+
+@pytest.mark.parametrize("extensions", [smtp_peers.ALL_EXTENSIONS, ("PIPELINING",), ()], ids=["all", "7bit", "none"])
+async def test_8_bit_mail_arrives_in_7_bits_with_a_good_signature(extensions: tuple[str, ...], url: str) -> None:
+    """Over SMTP, to hosts with and without 8BITMIME: the same octets."""
+    async with (
+        smtp_peers.serving(extensions=extensions) as peer,
+        engine_harness.running_engine(url, port=peer.port, clock=present(), **SIGNED) as harness,
+    ):
+        records = await _signed(harness)
+        who = accepted_mail.caller_of(harness.account_id)
+        for fields, body in EIGHT_BIT.values():
+            content = b"From: shop@example.com\r\nSubject: x\r\nMessage-ID: <1@web1>\r\n" + fields + b"\r\n" + body
+            raw = mail.RawMessage("shop@example.com", ("ada@example.net",), content, "by mx.example.com; now")
+            accepted = await submit_mime.submit_mime(harness.ctx, who, raw, request_id="req_1")
+            seen = await harness.settle(accepted.message_id)
+            assert seen.standing == ("delivered", 1, 250)
+    _, *taken = peer.transactions
+    assert len(taken) == len(EIGHT_BIT)
+    for one in taken:
+        assert one.content.isascii()
+        assert "BODY=" not in one.mail
+        assert dkim_verifiers.dkimpy_accepts(one.content, records)
+        parsed = email.message_from_bytes(one.content, policy=email.policy.default)
+        assert (parsed["X-Original-Message-ID"], parsed["MIME-Version"]) == ("<1@web1>", "1.0")
 
 
 @dkim_verifiers.needs_opendkim

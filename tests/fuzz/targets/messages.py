@@ -43,6 +43,7 @@ def _check_result(written: bytes, checked: mime_validation.CheckedMime) -> None:
     again = message_parser.read(written)
     assert not target.has_bare_line_ends(written)
     assert not {field.key for field in again.fields} & mime_compose.DROPPED
+    assert again.body.isascii() or again.body == checked.message.body
     for name in ("from", "received", "message-id", "date"):
         assert again.all(name), f"{name} is missing"
     parsed = mime_messages.parsed(written)

@@ -60,12 +60,52 @@ def test_an_empty_message_id_or_date_is_a_missing_one(fields: tuple[str, ...]) -
     assert message.get_all("Date") == [DATE]
 
 
-@pytest.mark.parametrize("field", ["Date: yesterday", "Message-ID: none"])
-def test_a_malformed_date_or_message_id_is_left_alone(field: str) -> None:
+@pytest.mark.parametrize(
+    "field",
+    [
+        "Date: yesterday",
+        "Message-ID: <1@client.example>",
+        "message-id:\r\n <1$x=y/z..@mail.client.example>",
+        "Message-ID: <1@[192.0.2.1]>",
+    ],
+)
+def test_a_malformed_date_and_a_global_message_id_are_left_alone(field: str) -> None:
     name = field.partition(":")[0]
     body = sent(plain(field))
     assert f"\r\n{field}\r\n".encode() in body
     assert body.lower().count(f"\r\n{name}:".lower().encode()) == 1
+    assert b"X-Original-Message-ID" not in body
+
+
+@pytest.mark.parametrize(
+    "value",
+    [
+        " <1@localhost>",
+        " <1@LOCALHOST>",
+        " <1@web1>",
+        " <1@web1.>",
+        " <@client.example>",
+        " <1@a@client.example>",
+        " <1 2@client.example>",
+        " 1@client.example",
+        " none",
+        "\r\n <1@web1> (folded)",
+        " =?utf-8?q?=3C1=40x=2Ey=3E?=",
+    ],
+)
+def test_a_message_id_that_is_local_or_malformed_is_replaced_and_kept(value: str) -> None:
+    body = sent(plain(f"Message-Id:{value}"))
+    assert body.count(b"\r\nMessage-ID: <em_1@example.com>\r\n") == 1
+    assert body.count(f"\r\nX-Original-Message-ID:{value}\r\n".encode()) == 1
+    assert body.lower().count(b"message-id:") == 2
+
+
+def test_a_message_id_that_leaves_no_room_for_another_name_is_not_kept() -> None:
+    for octets, is_kept in ((850, True), (900, False)):
+        body = sent(plain(f"Message-ID: <{'x' * octets}@web1>"))
+        assert (b"X-Original-Message-ID: " in body) is is_kept
+        assert max(map(len, body.split(b"\r\n"))) <= 998
+        assert body.count(b"\r\nMessage-ID: <em_1@example.com>\r\n") == 1
 
 
 def test_what_names_blind_copies_or_is_for_us_alone_is_taken_out() -> None:
@@ -92,6 +132,21 @@ def test_what_names_blind_copies_or_is_for_us_alone_is_taken_out() -> None:
         assert secret not in body
 
 
+def test_an_8_bit_body_is_encoded_and_described() -> None:
+    body = sent(plain(body="Grüße, plain and simple\r\n"))
+    assert body.endswith(
+        b"\r\nMIME-Version: 1.0\r\nContent-Type: text/plain; charset=utf-8\r\n"
+        b"Content-Transfer-Encoding: quoted-printable\r\n\r\nGr=C3=BC=C3=9Fe, plain and simple\r\n"
+    )
+    typed = ("MIME-Version: 1.0", "Content-Type: text/plain; charset=utf-8", "Content-Transfer-Encoding: 8bit")
+    assert parsed(sent(plain(*typed, body="Привет\r\n"))).get_content() == "Привет\r\n"
+
+
+def test_an_8_bit_message_that_is_signed_by_its_sender_is_left_alone() -> None:
+    message = plain("Content-Type: multipart/signed; boundary=b", body="--b\r\n\r\nGrüße\r\n--b\r\n\r\nx\r\n--b--\r\n")
+    assert sent(message).endswith(message.content.partition(b"\r\n\r\n")[2])
+
+
 def test_tags_stay_in_the_message() -> None:
     submission = composed(plain("X-Service-Tag: welcome", "X-Service-Tag: büro", "X-Service-Tag: welcome"))
     assert submission.message.tags == ("welcome", "büro")
@@ -100,9 +155,7 @@ def test_tags_stay_in_the_message() -> None:
 
 def test_a_header_in_other_scripts_is_written_in_ascii() -> None:
     body = sent(raw("From: Büro <shop@example.com>", "To: Jürgen <ada@example.org>", "Subject: Grüße", body="süß\r\n"))
-    head, _, rest = body.partition(b"\r\n\r\n")
-    assert head.isascii()
-    assert rest == "süß\r\n".encode()
+    assert body.isascii()
     assert parsed(body)["Subject"] == "Grüße"
     assert parsed(body)["From"] == "Büro <shop@example.com>"
 

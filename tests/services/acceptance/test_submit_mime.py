@@ -97,10 +97,10 @@ async def test_a_finished_message_is_stored_like_any_other(shop: Shop) -> None:
 
 
 async def test_the_bytes_that_are_stored_have_their_trace_and_id_and_no_blind_copies(shop: Shop) -> None:
-    accepted = await shop.send(plain("Bcc: eve@example.org", body=".\r\nsüß\r\n", to=("eve@example.org",)))
+    accepted = await shop.send(plain("Bcc: eve@example.org", body=".\r\nline \r\n", to=("eve@example.org",)))
     content = await shop.mime(accepted)
     assert b"eve" not in content
-    assert content.endswith("\r\n\r\n.\r\nsüß\r\n".encode())
+    assert content.endswith(b"\r\n\r\n.\r\nline \r\n")
     assert parsed(content)["Message-ID"] == f"<{accepted.message_id}@example.com>"
     assert content.startswith(b"Received: by mx.example.com")
 

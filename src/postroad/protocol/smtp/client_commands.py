@@ -3,9 +3,9 @@
 A message that a server has announced it cannot accept is refused here (RFC 1870 SIZE, RFC 6531 SMTPUTF8), and so is an
 address that could end its command and inject another.
 
-8-bit content is sent unchanged to a server without 8BITMIME, which RFC 6152 section 3 does not allow. But the servers
-without the extension accept such content, and most mailers have sent it to them for decades; bouncing it would lose
-mail that arrives, and re-encoding it would break existing signatures.
+Messages are 7-bit when they are accepted, except those that must not be changed (protocol/mime/seven_bit.py). Such
+8-bit content is sent unchanged to a server without 8BITMIME too, which RFC 6152 section 3 does not allow: bouncing it
+would lose mail that such servers accept, and encoding it here would break its signatures.
 """
 
 import re

@@ -2,14 +2,18 @@
 
 Pure: ids and time are arguments. The message is sent unchanged except for a few fields: a trace field is prepended (RFC
 5321 section 4.4), a missing Message-ID or Date is added (RFC 6409 sections 8.2 and 8.3), and fields that are only for
-Postroad, that name blind copy recipients, or that only receiving hosts may write are removed.
+Postroad, that name blind copy recipients, or that only receiving hosts may write are removed. A Message-ID that is not
+unique beyond the client's host is replaced and kept under another name. A body that is not 7-bit is encoded.
 """
 
+import re
 from typing import Final
+
+import msgspec
 
 from postroad import errors
 from postroad.model import times
-from postroad.protocol.mime import builder, message_parser
+from postroad.protocol.mime import builder, message_parser, seven_bit
 from postroad.services.acceptance import compose, mime_validation, transaction
 
 # The second line is written by receiving hosts. The third would show a sender that was not validated.
@@ -18,6 +22,10 @@ DROPPED: Final = frozenset(
     "return-path authentication-results delivered-to errors-to "
     "resent-from resent-sender resent-reply-to resent-to resent-cc resent-bcc resent-date resent-message-id".split()
 )
+ORIGINAL_MESSAGE_ID: Final = "X-Original-Message-ID"
+# RFC 5322 section 3.6.4, with more characters, which are in use. The domain has a dot, or is an address.
+_MESSAGE_ID: Final = re.compile(r"<[^\s<>@]+@(?:[^\s<>@.\[\]]+(?:\.[^\s<>@.\[\]]+)+|\[[^\s<>@\[\]]+\])>")
+MAX_KEPT_MESSAGE_ID_OCTETS: Final = 900
 
 
 def compose_mime(checked: mime_validation.CheckedMime, identity: compose.MessageIdentity) -> transaction.Submission:
@@ -26,17 +34,27 @@ def compose_mime(checked: mime_validation.CheckedMime, identity: compose.Message
 
 
 def _body(checked: mime_validation.CheckedMime, identity: compose.MessageIdentity) -> bytes:
-    added, drop = [("Received", checked.trace)], DROPPED
-    if _is_missing(checked, "message-id"):
+    message, added, drop = checked.message, [("Received", checked.trace)], DROPPED
+    if not any(_MESSAGE_ID.fullmatch(field.value) for field in checked.fields.get("message-id", ())):
         added.append(("Message-ID", f"<{identity.message_id}@{checked.sender.domain}>"))
+        message = msgspec.structs.replace(message, fields=tuple(map(_renamed, message.fields)))
         drop |= {"message-id"}
     if _is_missing(checked, "date"):
         added.append(("Date", builder.format_date(identity.now // times.SECOND)))
         drop |= {"date"}
     try:
-        return message_parser.rewrite(checked.message, drop=drop, add=added, allow_utf8=checked.is_utf8)
+        body = message_parser.rewrite(message, drop=drop, add=added, allow_utf8=checked.is_utf8)
     except message_parser.MessageError as problem:
         raise errors.InvalidRequest(str(problem)) from None
+    return body if message.body.isascii() else seven_bit.encode(body)
+
+
+def _renamed(field: message_parser.Field) -> message_parser.Field:
+    """A Message-ID under another name, if it has a value and leaves room for the name on its line."""
+    if field.key != "message-id" or not field.value or len(field.raw) > MAX_KEPT_MESSAGE_ID_OCTETS:
+        return field
+    raw = ORIGINAL_MESSAGE_ID.encode() + field.raw[len(field.name) :]
+    return message_parser.Field(ORIGINAL_MESSAGE_ID, ORIGINAL_MESSAGE_ID.lower(), raw)
 
 
 def _is_missing(checked: mime_validation.CheckedMime, name: str) -> bool:
