@@ -15,7 +15,7 @@ from multiprocessing.context import ForkServerProcess
 from pathlib import Path
 from typing import Any, Final
 
-PRELOADED: Final = ["tests.chaos.crashing_process", "postroad.cli"]
+PRELOADED: Final = ["tests.chaos.crashing_process", "postroad.cli.dev", "postroad.cli.serve"]
 
 
 def fork(target: Any, *arguments: object, **options: object) -> ForkServerProcess:  # noqa: ANN401 - any function of a module

@@ -8,6 +8,7 @@ import click
 import pytest
 
 from postroad import cli, roles
+from postroad.cli import lazy_commands
 from tests.cli import cli_runner
 
 DOCUMENTATION = Path(__file__).parent.parent.parent / "docs" / "commands.md"
@@ -23,7 +24,8 @@ def walk(command: click.Command, path: str) -> Iterator[tuple[str, click.Command
         yield path, command
 
 
-COMMANDS = dict(walk(cli.main, "postroad"))
+LISTED = dict(walk(cli.main, "postroad"))
+COMMANDS = {path: one.load() for path, one in LISTED.items() if isinstance(one, lazy_commands.LazyCommand)}
 
 
 def parameters(command: click.Command) -> list[click.Parameter]:

@@ -26,6 +26,7 @@ from clients.conformance import languages
 from postroad import cli, config, roles
 from postroad.api import documentation, email_schemas, health, openapi
 from postroad.api.v1 import inbox as v1_inbox
+from postroad.cli import lazy_commands
 from postroad.model import limits, send_request
 from postroad.services.messages import dev_inbox
 from tests import test_errors
@@ -322,5 +323,6 @@ def test_every_command_that_a_page_names_exists(path: Path) -> None:
             if isinstance(found, click.Group):
                 assert word in found.commands, written
                 found = found.commands[word]
+                found = found.load() if isinstance(found, lazy_commands.LazyCommand) else found
             elif word.startswith("-"):
                 assert word in {option for one in found.get_params(click.Context(found)) for option in one.opts}

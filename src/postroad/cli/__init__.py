@@ -1,49 +1,96 @@
-"""The command line. `main` is the command `postroad`; each module has the commands of one subject."""
+"""The command line. `main` is the command `postroad`; each module has the commands of one subject.
+
+The tables have what help prints, so that it needs no import. The line of a command is the first sentence of its
+docstring; a test compares them.
+"""
+
+from collections.abc import Mapping
+from typing import Final
 
 import click
 
 import postroad
-from postroad.cli import (
-    accounts,
-    api_keys,
-    audit_log,
-    credentials,
-    dev,
-    domains,
-    maintenance,
-    queue,
-    send,
-    serve,
-    suppressions,
-    templates,
-    users,
-    webhooks,
-)
-from postroad.cli import credits as credits_commands
+from postroad.cli import lazy_commands
 
-main = click.Group(
+GROUPS: Final[Mapping[str, str]] = {
+    "account": "Manage accounts.",
+    "user": "Manage users.",
+    "credits": "Manage credits.",
+    "domain": "Manage sender domains.",
+    "credential": "Manage SMTP credentials.",
+    "apikey": "Manage API keys.",
+    "template": "Manage templates.",
+    "queue": "Inspect and manage the queue.",
+    "suppression": "Manage the suppression list.",
+    "webhook": "Receive webhooks on this machine.",
+}
+COMMANDS: Final[Mapping[str, tuple[str, str]]] = {
+    "dev": ("dev:dev", "Run the whole service for development, with a demo account and without configuration."),
+    "serve": ("serve:serve", "Run the service until SIGTERM or Ctrl-C."),
+    "account create": ("accounts:create", "Create an account."),
+    "account list": ("accounts:show_list", "List accounts, oldest first."),
+    "account show": ("accounts:show", "Show an account, by id or unique name."),
+    "account suspend": ("accounts:suspend", "Suspend an account."),
+    "account resume": ("accounts:resume", "Resume a suspended account."),
+    "user create": ("users:create", "Create a user."),
+    "user invite": ("users:invite", "Create a user and show a link with which they set their password."),
+    "user list": ("users:show_list", "List the users of an account."),
+    "user password": ("users:set_password", "Set a new password for a user and end all their sessions."),
+    "user link": ("users:link", "Show a link with which a user sets a new password."),
+    "user role": ("users:set_role", "Change the role of a user: owner, member or read_only."),
+    "user disable": ("users:disable", "Disable a user."),
+    "user enable": ("users:enable", "Enable a disabled user."),
+    "user remove": ("users:remove", "Remove a user and end all their sessions."),
+    "token": ("users:token", "Issue a login token (JWT) for a user; default: the first owner of the account."),
+    "credits add": ("credits:add", "Add credits to an account."),
+    "domain add": ("domains:add", "Add a sender domain to an account."),
+    "domain list": ("domains:show_list", "List an account's domains."),
+    "domain show": ("domains:show", "Show a domain with its DNS records and warm-up."),
+    "domain verify": ("domains:verify", "Mark a domain as verified without a DNS check."),
+    "domain check": ("domains:check", "Check the DNS records of a domain."),
+    "domain warm": ("domains:warm", "Exempt a domain with an established reputation from warm-up."),
+    "domain remove": ("domains:remove", "Remove a domain and its DKIM key from an account."),
+    "credential create": ("credentials:create", "Create an SMTP credential and show its password once."),
+    "credential list": ("credentials:show_list", "List an account's SMTP credentials."),
+    "credential revoke": ("credentials:revoke", "Revoke an SMTP credential and its API keys."),
+    "apikey create": ("api_keys:create", "Create an API key and show it once."),
+    "apikey list": ("api_keys:show_list", "List an account's API keys."),
+    "apikey revoke": ("api_keys:revoke", "Revoke an API key."),
+    "template put": ("templates:put", "Create a template, or replace the one with this alias."),
+    "template list": ("templates:show_list", "List an account's templates by alias."),
+    "queue list": ("queue:show_list", "List queued recipients, oldest first, with a summary."),
+    "queue show": ("queue:show", "Show a message or one recipient: its state, the reason, and every attempt."),
+    "queue retry": ("queue:retry", "Schedule the next attempt of waiting recipients now."),
+    "queue cancel": ("queue:cancel", "Cancel recipients: they fail without further attempts."),
+    "suppression list": ("suppressions:show_list", "List the suppressed addresses of an account."),
+    "suppression add": ("suppressions:add", "Add an address to the suppression list of an account."),
+    "suppression remove": ("suppressions:remove", "Remove an address from the suppression list of an account."),
+    "suppression import": (
+        "suppressions:import_file",
+        "Add the addresses of a CSV file to the suppression list of an account.",
+    ),
+    "suppression export": (
+        "suppressions:export_file",
+        "Export the suppression list of an account as CSV, to FILE or standard output.",
+    ),
+    "send": ("send:send", "Send a test message."),
+    "webhook listen": (
+        "webhooks:listen",
+        "Receive and verify webhooks on this machine, and print one line for each, until Ctrl-C.",
+    ),
+    "audit-log": ("audit_log:audit_log", "Show who changed what in an account, newest first."),
+    "migrate": ("maintenance:migrate", "Migrate the database schema to this version."),
+    "verify": ("maintenance:verify", "Check that ledger, counts and statuses are consistent."),
+    "check-config": (
+        "maintenance:check_config",
+        "Validate the settings and print the effective values, with secrets masked.",
+    ),
+}
+
+main = lazy_commands.LazyGroup(
     "postroad",
     help="Postroad: a self-hosted transactional email service.",
-    commands=[
-        dev.dev,
-        serve.serve,
-        accounts.GROUP,
-        users.GROUP,
-        users.token,
-        credits_commands.GROUP,
-        domains.GROUP,
-        credentials.GROUP,
-        api_keys.GROUP,
-        templates.GROUP,
-        queue.GROUP,
-        suppressions.GROUP,
-        send.send,
-        webhooks.GROUP,
-        audit_log.audit_log,
-        maintenance.migrate,
-        maintenance.verify,
-        maintenance.check_config,
-    ],
+    commands=lazy_commands.listed(GROUPS, COMMANDS),
     context_settings={"help_option_names": ["-h", "--help"], "max_content_width": 100},
 )
 click.version_option(postroad.__version__, prog_name="postroad")(main)

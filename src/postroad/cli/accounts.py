@@ -87,6 +87,3 @@ async def resume(context: services_context.Context, named: str) -> output.Report
 
 def _report(account: accounts.Account, text: str) -> output.Report:
     return output.Report(data={"account": views.account(account)}, text=text)
-
-
-GROUP = click.Group("account", commands=[create, show_list, show, suspend, resume], help="Manage accounts.")

@@ -47,6 +47,3 @@ async def _ensure_credential(context: services_context.Context, account_id: str)
     listed = await credentials.of_account(context, account_id)
     if not any(one.revoked_at is None for one in listed):
         await credentials.create(context, account_id, "default")
-
-
-GROUP = click.Group("apikey", commands=[create, show_list, revoke], help="Manage API keys.")

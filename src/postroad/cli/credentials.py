@@ -35,6 +35,3 @@ async def revoke(context: services_context.Context, credential_id: str, account:
     """Revoke an SMTP credential and its API keys. Takes effect within a second."""
     await credentials.revoke(context, account.id, credential_id)
     return output.Report(data={"revoked": credential_id}, text=f"{credential_id} and its API keys are revoked.")
-
-
-GROUP = click.Group("credential", commands=[create, show_list, revoke], help="Manage SMTP credentials.")

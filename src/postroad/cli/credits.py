@@ -18,6 +18,3 @@ async def add(
     changed = await services_credits.add(context, account.id, amount, note)
     text = f"{amount} credits added to {changed.name!r} ({changed.id}); {changed.available} available."
     return output.Report(data={"account": views.account(changed)}, text=text)
-
-
-GROUP = click.Group("credits", commands=[add], help="Manage credits.")

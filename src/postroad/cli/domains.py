@@ -127,8 +127,3 @@ async def _report(
     return output.Report(
         data={"domain": views.domain(domain, key) | shown}, text=text, exit_code=1 if is_check and is_open else 0
     )
-
-
-GROUP = click.Group(
-    "domain", commands=[add, show_list, show, verify, check, warm, remove], help="Manage sender domains."
-)

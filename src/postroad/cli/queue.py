@@ -99,6 +99,3 @@ async def _filter(
     return queue_views.Filter(
         account_id=account_id, message_id=message, domain=None if domain is None else inspection.domain(domain)
     )
-
-
-GROUP = click.Group("queue", commands=[show_list, show, retry, cancel], help="Inspect and manage the queue.")

@@ -104,10 +104,3 @@ def _written(file: Path | None) -> Iterator[BinaryIO]:
         raise click.FileError(str(file), hint=problem.strerror) from problem
     finally:
         part.unlink(missing_ok=True)
-
-
-GROUP = click.Group(
-    "suppression",
-    commands=[show_list, add, remove, import_file, export_file],
-    help="Manage the suppression list.",
-)

@@ -61,6 +61,3 @@ def _content(given: str | None, file: TextIO | None, *, name: str) -> str | None
         return file.read() if file else given
     except UnicodeDecodeError:
         raise errors.InvalidRequest(f"{file.name if file else name} is not UTF-8 text") from None
-
-
-GROUP = click.Group("template", commands=[put, show_list], help="Manage templates.")

@@ -166,10 +166,3 @@ def _link_report(
     url, until = password_links.url(context.settings, token), times.to_wire(expires_at)
     text = f"{text}\n{url}\nIt works once, until {until}. {output.SHOWN_ONCE}"
     return output.Report(data={"user": views.user(user), "link": url, "expires_at": until}, text=text)
-
-
-GROUP = click.Group(
-    "user",
-    commands=[create, invite, show_list, set_password, link, set_role, disable, enable, remove],
-    help="Manage users.",
-)

@@ -197,6 +197,3 @@ async def _restore_webhook(
 
 def _print_status(text: str) -> None:
     click.echo(text, err=True)
-
-
-GROUP = click.Group("webhook", commands=[listen], help="Receive webhooks on this machine.")

@@ -1,0 +1,49 @@
+"""Commands that are imported when they are used.
+
+Most of the time of a short command goes into imports, and `--help`, `--version` and a mistyped name need none of them.
+A group therefore knows its commands by name and help line, and imports the module of the one that is invoked.
+"""
+
+import importlib
+from collections.abc import Mapping
+
+import click
+
+
+class LazyCommand(click.Command):
+    """The place of a command in its group. `where` is `module:attribute`, below `postroad.cli`."""
+
+    def __init__(self, name: str, where: str, line: str) -> None:
+        super().__init__(name, help=line)
+        self.where = where
+
+    def load(self) -> click.Command:
+        """Import the command."""
+        module, _, attribute = self.where.partition(":")
+        command: click.Command = getattr(importlib.import_module(f"postroad.cli.{module}"), attribute)
+        return command
+
+
+class LazyGroup(click.Group):
+    """A group of groups and lazy commands."""
+
+    def resolve_command(
+        self, ctx: click.Context, args: list[str]
+    ) -> tuple[str | None, click.Command | None, list[str]]:
+        """The command that the arguments name, imported, and its arguments."""
+        name, found, rest = super().resolve_command(ctx, args)
+        return name, found.load() if isinstance(found, LazyCommand) else found, rest
+
+
+def listed(groups: Mapping[str, str], commands: Mapping[str, tuple[str, str]]) -> list[click.Command]:
+    """The commands of these tables. The key of a command in a group is both names: `account list`."""
+    by_group = {name: LazyGroup(name, help=line) for name, line in groups.items()}
+    top: list[click.Command] = [*by_group.values()]
+    for path, (where, line) in commands.items():
+        group, _, name = path.rpartition(" ")
+        command = LazyCommand(name, where, line)
+        if group:
+            by_group[group].add_command(command)
+        else:
+            top.append(command)
+    return top
