@@ -80,7 +80,7 @@ OF_FILE: typing.Mapping[str, str] = {
 }
 _PACKAGE = "/postroad/"
 # Under everything that runs on the event loop, and no phase of a message.
-_START = ("cli/", "roles/__init__.py")
+_START = ("cli/", "roles/service.py")
 
 
 class Costliest(typing.NamedTuple):

@@ -14,9 +14,9 @@ import httpx
 import pytest_asyncio
 import structlog
 
-from postroad import roles
 from postroad.api import authentication, health
 from postroad.model import caller, identifiers
+from postroad.roles import listeners
 from postroad.services import context
 from postroad.services.accounts import registry as accounts
 from postroad.services.auth import authentication as caller_authentication
@@ -89,7 +89,7 @@ async def served(ctx: context.Context, switch: Switch) -> application.Applicatio
     """The whole API."""
     return application.Application(
         ctx,
-        (*roles.ROUTES, *health.routes(switch)),
+        (*listeners.ROUTES, *health.routes(switch)),
         authenticate=authentication.authenticate,
         require=caller_authentication.require,
         bind_actor=context.acting_as,

@@ -7,8 +7,9 @@ from pathlib import Path
 import click
 import pytest
 
-from postroad import cli, roles
+from postroad import cli
 from postroad.cli import lazy_commands
+from postroad.roles import service
 from tests.cli import cli_runner
 
 DOCUMENTATION = Path(__file__).parent.parent.parent / "docs" / "commands.md"
@@ -83,7 +84,7 @@ def test_every_command_and_option_is_explained_by_help(path: str) -> None:
 
 
 def test_every_role_is_documented() -> None:
-    assert set(re.findall(r"^\| `([a-z]+)` \|", sections()["postroad serve"], re.MULTILINE)) == roles.ROLES.keys()
+    assert set(re.findall(r"^\| `([a-z]+)` \|", sections()["postroad serve"], re.MULTILINE)) == service.ROLES.keys()
 
 
 def test_the_command_alone_lists_every_command() -> None:

@@ -2,11 +2,12 @@
 
 import subprocess
 import sys
+from pathlib import Path
 
 import pytest
 
 from postroad import cli
-from tests.cli import test_commands
+from tests.cli import cli_runner, test_commands
 
 # Packages that cost a short command more than everything else it does, and those of ours that bring them.
 HEAVY = {
@@ -35,6 +36,18 @@ try:
 finally:
     print(*sys.modules)
 """
+# What only a running service, another database or a query needs.
+UNUSED = {
+    "asyncpg",
+    "dns",
+    "jinja2",
+    "postroad.api",
+    "postroad.dashboard",
+    "postroad.delivery",
+    "postroad.roles.service",
+    "structlog",
+    "uvloop",
+}
 
 
 def test_every_command_is_imported_when_it_is_used() -> None:
@@ -49,8 +62,19 @@ def test_a_command_is_listed_with_its_own_name_and_the_first_sentence_of_its_hel
 
 @pytest.mark.parametrize("words", ["--version", "--help", "", *(f"{group} --help" for group in cli.GROUPS), "acount"])
 def test_help_and_version_import_neither_the_service_nor_its_packages(words: str) -> None:
-    command = [sys.executable, "-c", IMPORTED, *words.split()]
-    printed = subprocess.run(command, capture_output=True, text=True, check=False).stdout
-    imported = set(printed.splitlines()[-1].split())
+    imported = imported_by(*words.split())
     assert "postroad.cli" in imported
     assert imported & HEAVY == set()
+
+
+def test_a_short_command_imports_no_more_than_its_own_part_of_the_service(tmp_path: Path) -> None:
+    installation = cli_runner.Installation.at(tmp_path, url=f"sqlite:///{tmp_path}/postroad.db")
+    imported = imported_by("account", "list", "--config", str(installation.file))
+    assert "postroad.storage.sqlite" in imported
+    assert imported & UNUSED == set()
+
+
+def imported_by(*words: str) -> set[str]:
+    command = [sys.executable, "-c", IMPORTED, *words]
+    printed = subprocess.run(command, capture_output=True, text=True, check=False).stdout
+    return set(printed.splitlines()[-1].split())

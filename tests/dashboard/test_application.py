@@ -8,11 +8,12 @@ import httpx
 import pytest
 import pytest_asyncio
 
-from postroad import config, roles
+from postroad import config
 from postroad.api import authentication
 from postroad.dashboard import error_pages
 from postroad.dashboard import site as sites
 from postroad.model import caller
+from postroad.roles import listeners
 from postroad.services import context
 from postroad.services.auth import api_keys, credentials
 from postroad.services.auth import authentication as caller_authentication
@@ -157,7 +158,7 @@ async def test_a_session_is_refused_by_the_api(ctx: context.Context, browser: Br
     assert browser.session is not None
     api = application.Application(
         ctx,
-        roles.ROUTES,
+        listeners.ROUTES,
         authenticate=authentication.authenticate,
         require=caller_authentication.require,
         clock=ctx.clock,

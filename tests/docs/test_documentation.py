@@ -23,11 +23,12 @@ import pytest
 
 import postroad
 from clients.conformance import languages
-from postroad import cli, config, roles
+from postroad import cli, config
 from postroad.api import documentation, email_schemas, health, openapi
 from postroad.api.v1 import inbox as v1_inbox
 from postroad.cli import lazy_commands
 from postroad.model import limits, send_request
+from postroad.roles import listeners
 from postroad.services.messages import dev_inbox
 from tests import test_errors
 from tests.cli import cli_runner
@@ -252,7 +253,7 @@ def test_every_link_into_a_page_leads_to_a_title() -> None:
 
 def test_every_endpoint_is_mentioned_with_its_method_and_no_other() -> None:
     mail = dev_inbox.Inbox(clock=lambda: 0, entropy=bytes)
-    routes = (*roles.ROUTES, *v1_inbox.routes(mail), *health.routes(lambda: False))
+    routes = (*listeners.ROUTES, *v1_inbox.routes(mail), *health.routes(lambda: False))
     described = openapi.document(routes, version=postroad.__version__)["paths"]
     endpoints = {f"{method.upper()} {path}" for path, item in described.items() for method in item}
     mentioned = {code for code in CODE.findall(API) if re.fullmatch(r"[A-Z]+ /\S+", code)}
@@ -260,7 +261,7 @@ def test_every_endpoint_is_mentioned_with_its_method_and_no_other() -> None:
 
 
 def test_every_page_that_is_mentioned_is_served() -> None:
-    served = {route.path for route in documentation.routes(roles.ROUTES, version=postroad.__version__)}
+    served = {route.path for route in documentation.routes(listeners.ROUTES, version=postroad.__version__)}
     assert set(re.findall(r"`(/docs|/openapi\.json)`", API + README)) <= served
 
 
@@ -302,7 +303,7 @@ def test_the_example_of_a_refusal_is_a_real_one(dev: Running, page: str) -> None
 def test_the_page_of_errors_names_every_status_of_sending_and_reading(method: str, path: str) -> None:
     page = (ROOT / "docs" / "errors.md").read_text()
     row = table(page, "| Endpoint | Statuses |\n|---|---|")[f"{method.upper()} {path}"]
-    described = openapi.document(roles.ROUTES, version=postroad.__version__)["paths"][path][method]["responses"]
+    described = openapi.document(listeners.ROUTES, version=postroad.__version__)["paths"][path][method]["responses"]
     assert re.findall(r"\d{3}", row) == list(described)
 
 

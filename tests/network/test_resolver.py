@@ -198,7 +198,7 @@ async def test_who_stops_waiting_leaves_nothing_behind() -> None:
     ],
 )
 async def test_a_server_is_an_address_with_or_without_a_port(text: str, server: str) -> None:
-    (asked,) = resolver.Resolver([text])._resolver.nameservers
+    (asked,) = resolver.Resolver([text])._queries._resolver.nameservers
     assert str(asked) == server
 
 
@@ -213,5 +213,5 @@ async def test_without_a_configuration_of_the_system_this_host_is_asked(monkeypa
         raise dns.resolver.NoResolverConfiguration
 
     monkeypatch.setattr(dns.resolver.BaseResolver, "read_resolv_conf", missing)
-    (asked,) = resolver.Resolver()._resolver.nameservers
+    (asked,) = resolver.Resolver()._queries._resolver.nameservers
     assert str(asked) == "Do53:127.0.0.1@53"

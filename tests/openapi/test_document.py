@@ -11,14 +11,15 @@ import pytest
 import schemathesis
 
 import postroad
-from postroad import errors, roles
+from postroad import errors
 from postroad.api import health, openapi
+from postroad.roles import listeners
 from postroad.services import context
 from postroad.web import routing
 from tests import test_errors
 from tests.conformance import live_service
 
-ROUTES = (*roles.ROUTES, *health.routes(lambda: False))
+ROUTES = (*listeners.ROUTES, *health.routes(lambda: False))
 DOCUMENT: dict[str, Any] = msgspec.json.decode(
     msgspec.json.encode(openapi.document(ROUTES, version=postroad.__version__))
 )

@@ -14,7 +14,7 @@ import msgspec
 import pytest
 
 from postroad import config, roles
-from postroad.roles import frontend, maintenance, supervisor
+from postroad.roles import frontend, listeners, maintenance, service, supervisor
 from postroad.services import context
 from postroad.services.accounts import registry as accounts
 from postroad.services.domains import monitor
@@ -52,8 +52,8 @@ def with_role(monkeypatch: pytest.MonkeyPatch, work: Callable[[roles.RoleContext
     async def start(role_context: roles.RoleContext) -> roles.Started:
         return roles.Started(lambda: work(role_context))
 
-    monkeypatch.setattr(roles, "ROLES", {**roles.ROLES, "test": start})
-    return list(roles.ROLES)
+    monkeypatch.setattr(service, "ROLES", {**service.ROLES, "test": start})
+    return list(service.ROLES)
 
 
 async def run(
@@ -65,7 +65,7 @@ async def run(
     announce: Callable[[roles.Addresses], None] | None = None,
 ) -> None:
     async with asyncio.timeout(TIMEOUT_SECONDS):
-        await roles.run(settings, names, log=lines.logger(), prepare=prepare, announce=announce)
+        await service.run(settings, names, log=lines.logger(), prepare=prepare, announce=announce)
 
 
 def events(lines: app_server.CapturedLog) -> list[str]:
@@ -267,9 +267,9 @@ async def test_a_sweep_that_fails_is_logged_and_tried_again(
 
 
 def test_no_path_is_offered_twice_and_every_part_of_the_api_is_there() -> None:
-    offered = [(route.method, route.path) for route in roles.ROUTES]
+    offered = [(route.method, route.path) for route in listeners.ROUTES]
     assert len(offered) == len(set(offered))
-    assert {route.tag for route in roles.ROUTES} >= {"Emails", "Account", "Domains", "Templates"}
+    assert {route.tag for route in listeners.ROUTES} >= {"Emails", "Account", "Domains", "Templates"}
 
 
 async def test_maintenance_asks_dns_about_domains_and_a_stop_does_not_wait_for_the_answer(

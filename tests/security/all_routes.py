@@ -13,9 +13,9 @@ from typing import Any, Final
 import httpx
 import msgspec
 
-from postroad import roles
 from postroad.dashboard import application
 from postroad.dashboard import site as sites
+from postroad.roles import listeners
 from postroad.services import context
 from postroad.web import routing
 from tests.api.v1 import test_tenancy as api
@@ -89,7 +89,7 @@ def route_calls(service: WholeService, tenant: Tenant) -> list[RouteCall]:
     things = tenant.things
     shown = [route for route in application.routes(site) if pages.is_page(route) and route.path not in ENDLESS]
     return [
-        *(RouteCall(route, is_page=False, path=_path(route, things)) for route in roles.ROUTES),
+        *(RouteCall(route, is_page=False, path=_path(route, things)) for route in listeners.ROUTES),
         *(RouteCall(route, is_page=True, path=pages.address(route, things)) for route in shown),
     ]
 

@@ -21,7 +21,7 @@ import httpx
 import trustme
 
 from postroad import config, roles
-from postroad.roles import composition
+from postroad.roles import composition, service
 from postroad.services import context
 from postroad.services.accounts import registry as accounts
 from postroad.services.auth import credentials
@@ -241,7 +241,7 @@ async def _working(ctx: context.Context, lines: app_server.CapturedLog) -> Async
     """The roles at work; their addresses."""
     render_metrics = functools.partial(gauges.Gauges().text, ctx)
     role_context = roles.RoleContext(ctx, lines.logger(), asyncio.Event(), render_metrics)
-    started = [await roles.ROLES[name](role_context) for name in ROLES]
+    started = [await service.ROLES[name](role_context) for name in ROLES]
     async with asyncio.TaskGroup() as group:
         for role in started:
             group.create_task(_work(role))

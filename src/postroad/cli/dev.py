@@ -15,6 +15,7 @@ import uvloop
 
 from postroad import config, roles
 from postroad.cli import command, data_folder, dev_seed
+from postroad.roles import service
 from postroad.services import context as services_context
 from postroad.services.messages import dev_inbox
 from postroad.simulator import server
@@ -136,7 +137,7 @@ async def _run(
             click.echo(_welcome(folder, info))
 
         routed = _with_smarthost(bound, settings)
-        await roles.run(routed, list(roles.ROLES), log=log, mail=mail, prepare=prepare, announce=announce)
+        await service.run(routed, list(service.ROLES), log=log, mail=mail, prepare=prepare, announce=announce)
 
 
 @contextlib.asynccontextmanager

@@ -7,9 +7,10 @@ from pathlib import Path
 import click
 import uvloop
 
-from postroad import config, roles
+from postroad import config
 from postroad.cli import command, gc_tuning
 from postroad.roles import frontends as roles_frontends
+from postroad.roles import service
 from postroad.telemetry import logs
 
 
@@ -18,7 +19,7 @@ from postroad.telemetry import logs
 @click.option(
     "--role",
     "names",
-    type=click.Choice(list(roles.ROLES)),
+    type=click.Choice(list(service.ROLES)),
     multiple=True,
     help="Role of this process; repeatable. Default: all roles.",
 )
@@ -30,6 +31,6 @@ def serve(file: Path | None, names: tuple[str, ...]) -> None:
         log = logs.configure(form=settings.logs.format, level=settings.logs.level, stream=sys.stderr)
         gc_tuning.tune_gc()
         with command.name_store_on_error(settings), command.name_listen_option():
-            chosen = list(dict.fromkeys(names)) or list(roles.ROLES)
+            chosen = list(dict.fromkeys(names)) or list(service.ROLES)
             frontends = roles_frontends.start(settings, chosen, run=uvloop.run, log=log)
-            uvloop.run(roles.run(settings, chosen, frontends=frontends, log=log))
+            uvloop.run(service.run(settings, chosen, frontends=frontends, log=log))

@@ -1,4 +1,4 @@
-"""DNS queries over UDP, and TCP for long answers: dnspython asks, and the answers are small, typed and bounded.
+"""DNS look-ups with answers that are small, typed and bounded; `dns_queries.py` makes the queries.
 
 An answer is a value, and so is a failure: nothing that a name server does raises here. A name that does not exist
 (NXDOMAIN) and a name without records of the type are different answers, because mail treats them differently. Names are
@@ -7,24 +7,18 @@ trustworthy as the name servers and the path to them.
 """
 
 import asyncio
+import functools
 import ipaddress
 import itertools
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from typing import Any, Final, Generic, TypeVar
-
-import dns.asyncbackend
-import dns.asyncresolver
-import dns.exception
-import dns.flags
-import dns.message
-import dns.name
-import dns.nameserver
-import dns.rdatatype
-import dns.resolver
+from typing import TYPE_CHECKING, Any, Final, Generic, TypeVar
 
 from postroad import config
 from postroad.model import tls_policy
+
+if TYPE_CHECKING:
+    from postroad.network import dns_queries
 
 DNS_PORT: Final = 53
 # What a server that is alive needs at the most, and time for three tries.
@@ -78,17 +72,16 @@ class Resolver:
         query_seconds: float = QUERY_SECONDS,
         max_concurrent: int = MAX_CONCURRENT_QUERIES,
     ) -> None:
-        self._resolver = _configured(servers) if servers else _system_resolver()
-        self._resolver.timeout = try_seconds
-        self._resolver.lifetime = query_seconds
-        self._resolver.use_edns(0, 0, UDP_BYTES)
-        self._resolver.set_flags(dns.flags.RD | dns.flags.AD)
-        self._backend = dns.asyncbackend.get_backend("asyncio")
-        self._free = asyncio.Semaphore(max_concurrent)
+        self._servers = [_server(text) for text in servers]
+        self._try_seconds = try_seconds
+        self._query_seconds = query_seconds
+        self._max_concurrent = max_concurrent
 
     async def mx(self, name: str) -> Answer[Mx] | Failure:
         """The mail hosts of a domain, in no order."""
-        return await self._query(name, "MX", lambda record: Mx(record.preference, _text(record.exchange)))
+        return await self._query(
+            name, "MX", lambda record: Mx(record.preference, record.exchange.to_text().lower().removesuffix("."))
+        )
 
     async def txt(self, name: str) -> Answer[str] | Failure:
         """Texts, each with its strings joined (RFC 7208 section 3.3)."""
@@ -125,73 +118,27 @@ class Resolver:
         )
 
     async def _query(self, name: str, kind: str, read: Callable[[Any], Record]) -> Answer[Record] | Failure:
-        """One question. A name that cannot be written into a packet does not exist."""
-        try:
-            question = dns.name.from_text(name.encode("ascii").decode(), dns.name.root)
-        except (dns.exception.DNSException, UnicodeError):
-            return Answer((), ttl=MAX_NEGATIVE_TTL_SECONDS, exists=False)
-        async with self._free:
-            try:
-                answer = await self._resolver.resolve(
-                    question, kind, raise_on_no_answer=False, search=False, backend=self._backend
-                )
-            except dns.resolver.NXDOMAIN as missing:
-                return _empty(missing.kwargs["responses"][question], exists=False)
-            except dns.exception.DNSException as problem:
-                return Failure(_reason(problem))
-        if answer.rrset is None:
-            return _empty(answer.response, exists=True)
-        records = tuple(read(record) for record in itertools.islice(answer.rrset, MAX_RECORDS))
-        return Answer(records, ttl=answer.chaining_result.minimum_ttl, is_authentic=_is_authentic(answer.response))
+        return await self._queries.query(name, kind, read)
+
+    @functools.cached_property
+    def _queries(self) -> "dns_queries.DnsQueries":
+        from postroad.network import dns_queries  # noqa: PLC0415 - a command without a query need not wait for dnspython
+
+        return dns_queries.DnsQueries(
+            self._servers,
+            try_seconds=self._try_seconds,
+            query_seconds=self._query_seconds,
+            max_concurrent=self._max_concurrent,
+        )
 
 
-def _system_resolver() -> dns.asyncresolver.Resolver:
+def _server(text: str) -> config.Endpoint:
     try:
-        return dns.asyncresolver.Resolver()
-    except dns.resolver.NoResolverConfiguration:
-        # The same default as the C library: a name server on this host.
-        return _configured(("127.0.0.1",))
-
-
-def _configured(servers: Sequence[str]) -> dns.asyncresolver.Resolver:
-    resolver = dns.asyncresolver.Resolver(configure=False)
-    resolver.nameservers = [_server(text) for text in servers]
-    return resolver
-
-
-def _server(text: str) -> dns.nameserver.Nameserver:
-    try:
-        return dns.nameserver.Do53Nameserver(str(ipaddress.ip_address(text)), DNS_PORT)
+        return config.Endpoint(str(ipaddress.ip_address(text)), DNS_PORT)
     except ValueError:
         host, port = config.endpoint(text, name="delivery.resolvers")
     try:
-        return dns.nameserver.Do53Nameserver(str(ipaddress.ip_address(host)), port)
+        return config.Endpoint(str(ipaddress.ip_address(host)), port)
     except ValueError:
         msg = f"delivery.resolvers: {text!r} is a name; give the address of the DNS server, as address or address:port"
         raise config.ConfigError(msg) from None
-
-
-def _text(name: dns.name.Name) -> str:
-    return name.to_text(omit_final_dot=True).lower() if name != dns.name.root else ""
-
-
-def _empty(response: dns.message.QueryMessage, *, exists: bool) -> Answer[Any]:
-    ttl = min(response.resolve_chaining().minimum_ttl, MAX_NEGATIVE_TTL_SECONDS)
-    return Answer((), ttl=ttl, exists=exists, is_authentic=_is_authentic(response))
-
-
-def _is_authentic(response: dns.message.Message) -> bool:
-    return bool(response.flags & dns.flags.AD)
-
-
-def _reason(problem: dns.exception.DNSException) -> str:
-    """The last server's words when it had any, such as SERVFAIL."""
-    errors = problem.kwargs.get("errors") or ()
-    for _, _, _, error, _ in reversed(errors):
-        if isinstance(error, str):
-            return error
-    if isinstance(problem, dns.exception.Timeout):
-        return "no answer in time"
-    for _, _, _, error, _ in reversed(errors):
-        return f"no usable answer ({type(error).__name__})"
-    return type(problem).__name__

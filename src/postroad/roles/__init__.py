@@ -1,21 +1,8 @@
-"""The table of roles, and the function that runs them with one Context and one TaskGroup.
+"""What a process of the service runs. `service.py` has the table of roles; `role.py` says what a role is.
 
-A role starts, reports its listen addresses and works until `stopping` is set. The first SIGTERM or SIGINT sets it:
-listeners close, requests in progress finish within their grace period, and the process exits with 0. A second signal
-kills the process; acknowledged mail is durable by then. A role that fails stops the others the same way, and the
-process exits with 1.
+An operator command needs `composition.py` alone, so nothing here imports a listener or an engine.
 """
 
-import asyncio
-import functools
-from collections.abc import Awaitable, Callable, Mapping, Sequence
-from typing import Final
-
-from postroad import config
-from postroad.model import actors
-from postroad.roles import composition, engines, listeners, maintenance, supervisor, writer
-from postroad.roles import frontends as roles_frontends
-from postroad.roles.listeners import ROUTES as ROUTES
 from postroad.roles.role import Addresses as Addresses
 from postroad.roles.role import CannotListen as CannotListen
 from postroad.roles.role import RoleContext as RoleContext
@@ -23,53 +10,3 @@ from postroad.roles.role import Started as Started
 from postroad.roles.role import StartError as StartError
 from postroad.roles.role import cannot_listen as cannot_listen
 from postroad.roles.supervisor import RoleFailed as RoleFailed
-from postroad.services import context as services_context
-from postroad.services.maintenance import gauges
-from postroad.services.messages import dev_inbox
-from postroad.telemetry import logs
-
-ROLES: Final[Mapping[str, supervisor.Start]] = {
-    "api": listeners.start_api,
-    "delivery": engines.start_delivery,
-    "inbound": listeners.start_inbound,
-    "maintenance": maintenance.start_maintenance,
-    "submission": listeners.start_submission,
-    "webhooks": engines.start_webhooks,
-}
-
-
-async def run(
-    settings: config.Settings,
-    names: Sequence[str],
-    *,
-    log: logs.Logger,
-    frontends: roles_frontends.Frontends | None = None,
-    mail: dev_inbox.Inbox | None = None,
-    prepare: Callable[[services_context.Context], Awaitable[None]] | None = None,
-    announce: Callable[[Addresses], None] | None = None,
-) -> None:
-    """Run these roles until a signal. The roles of `frontends` run in their own processes.
-
-    `prepare` is called before any role starts, `announce` when all have started.
-    """
-
-    def announce_started(addresses: Addresses) -> None:
-        log.info("started", roles=list(names), **{what: str(where) for what, where in addresses.items()})
-        if announce:
-            announce(addresses)
-
-    starts = {name: ROLES[name] for name in names if not frontends or name not in frontends.roles}
-    if frontends and frontends.children:
-        starts["frontends"] = functools.partial(writer.start, frontends=frontends)
-    if settings.metrics.listen:
-        starts["metrics"] = listeners.start_metrics
-    async with composition.open_context(settings, actor=actors.SERVICE) as context:
-        store_gauges = gauges.Gauges()
-        role_context = RoleContext(
-            context, log, asyncio.Event(), functools.partial(store_gauges.text, context), mail=mail
-        )
-        if prepare:
-            await prepare(context)
-        with supervisor.stopped_by_signals(role_context):
-            await supervisor.run_all(role_context, starts, announce=announce_started)
-    log.info("stopped")

@@ -3,7 +3,7 @@
 from pathlib import Path
 from urllib.parse import urlsplit
 
-from postroad.storage import migrations, postgres, sqlite, store
+from postroad.storage import migrations, sqlite, store
 
 POSTGRES_SCHEMES = ("postgresql", "postgres")
 
@@ -12,6 +12,8 @@ async def open_store(url: str, *, connections: int = 10) -> store.Store:
     """Open the store behind a URL without touching its schema."""
     scheme = urlsplit(url).scheme
     if scheme in POSTGRES_SCHEMES:
+        from postroad.storage import postgres  # noqa: PLC0415 - a command on SQLite need not wait for asyncpg
+
         return await postgres.connect(url, connections=connections)
     if scheme == "sqlite":
         return sqlite.SqliteStore(sqlite_path(url))

@@ -12,16 +12,14 @@ import sys
 import time
 import traceback
 from collections.abc import MutableMapping
-from typing import Any, Final, Literal, TextIO
+from typing import Any, Final, Literal, Protocol, Self, TextIO
 
 import msgspec
-import structlog
 
 from postroad import errors
 
 Level = Literal["debug", "info", "warning", "error"]
 Format = Literal["json", "console"]
-Logger = structlog.typing.FilteringBoundLogger
 Event = MutableMapping[str, Any]
 
 # The end of a traceback has the line that failed; the text of an exception may have any length.
@@ -43,8 +41,22 @@ _SECRETS: Final = re.compile(
 _encoder = msgspec.json.Encoder(enc_hook=repr)
 
 
+class Logger(Protocol):
+    """What is used of structlog's loggers: an event with its fields, at a level."""
+
+    def bind(self, **fields: Any) -> Self: ...
+    def debug(self, event: str, **fields: Any) -> object: ...
+    def info(self, event: str, **fields: Any) -> object: ...
+    def warning(self, event: str, **fields: Any) -> object: ...
+    def error(self, event: str, **fields: Any) -> object: ...
+    def exception(self, event: str, **fields: Any) -> object: ...
+    def log(self, level: int, event: str, **fields: Any) -> object: ...
+
+
 def configure(*, form: Format, level: Level, stream: TextIO | None = None) -> Logger:
     """Configure structlog and the standard library's logging for this process; returns the logger to pass on."""
+    import structlog  # noqa: PLC0415 - an operator command logs nothing, and need not wait for it
+
     stream = stream or sys.stderr
     sink: Any = _Sink(stream)
     factory: Any

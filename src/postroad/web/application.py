@@ -13,8 +13,6 @@ from collections.abc import AsyncGenerator, Awaitable, Callable, Iterable, Mutab
 from dataclasses import dataclass
 from typing import Any, Final, Generic, Protocol, TypeVar
 
-import structlog
-
 from postroad import errors
 from postroad.model import caller, identifiers
 from postroad.telemetry import logs, metrics
@@ -99,7 +97,7 @@ class Application(Generic[routing.ContextT]):
         proxies: web_proxies.Proxies | None = None,
         clock: Callable[[], int],
         entropy: Callable[[int], bytes],
-        log: structlog.typing.FilteringBoundLogger,
+        log: logs.Logger,
         counted: metrics.Metrics | None = None,
         large_body_slots: body_limits.LargeBodySlots | None = None,
     ) -> None:

@@ -7,8 +7,9 @@ from collections.abc import Mapping
 
 import pytest
 
-from postroad import config, roles
+from postroad import config
 from postroad.model import caller
+from postroad.roles import listeners
 from postroad.services import audit_log, context
 from tests import contexts, webhook_rows
 from tests.api.management import AccountClients
@@ -49,7 +50,7 @@ def settings(database_url: str) -> config.Settings:
 
 
 def test_every_route_that_changes_something_has_an_action() -> None:
-    changing = {key_of(route) for route in roles.ROUTES if route.permission in CHANGING}
+    changing = {key_of(route) for route in listeners.ROUTES if route.permission in CHANGING}
     assert changing == ACTIONS.keys()
     assert {action for action in ACTIONS.values() if action is not None} <= audit_log.ACTIONS.keys()
 

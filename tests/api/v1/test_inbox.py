@@ -9,11 +9,11 @@ import httpx
 import pytest
 import pytest_asyncio
 
-from postroad import roles
 from postroad.api import authentication
 from postroad.api.v1 import inbox as v1_inbox
 from postroad.model import caller
 from postroad.protocol.smtp import values
+from postroad.roles import listeners
 from postroad.services import context
 from postroad.services.accounts import registry as accounts
 from postroad.services.auth import api_keys, credentials
@@ -37,7 +37,7 @@ def served(ctx: context.Context, mail: dev_inbox.Inbox) -> application.Applicati
     """The whole API of a development installation."""
     return application.Application(
         ctx,
-        (*roles.ROUTES, *v1_inbox.routes(mail)),
+        (*listeners.ROUTES, *v1_inbox.routes(mail)),
         authenticate=authentication.authenticate,
         require=caller_authentication.require,
         clock=lambda: time.time_ns() // 1_000,

@@ -13,10 +13,10 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, Final
 
-from postroad import config, roles
+from postroad import config
 from postroad.api import authentication, health
 from postroad.model import caller
-from postroad.roles import composition
+from postroad.roles import composition, listeners
 from postroad.services import context, templates
 from postroad.services.accounts import registry as accounts
 from postroad.services.auth import api_keys, credentials
@@ -109,7 +109,7 @@ async def _open(folder: Path) -> AsyncIterator[WholeService]:
         )
         served = application.Application(
             ctx,
-            (*roles.ROUTES, *health.routes(lambda: False)),
+            (*listeners.ROUTES, *health.routes(lambda: False)),
             authenticate=authentication.authenticate,
             require=caller_authentication.require,
             bind_actor=context.acting_as,

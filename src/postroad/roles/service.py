@@ -1,0 +1,69 @@
+"""The table of roles, and the function that runs them with one Context and one TaskGroup.
+
+A role starts, reports its listen addresses and works until `stopping` is set. The first SIGTERM or SIGINT sets it:
+listeners close, requests in progress finish within their grace period, and the process exits with 0. A second signal
+kills the process; acknowledged mail is durable by then. A role that fails stops the others the same way, and the
+process exits with 1.
+"""
+
+import asyncio
+import functools
+from collections.abc import Awaitable, Callable, Mapping, Sequence
+from typing import Final
+
+from postroad import config
+from postroad.model import actors
+from postroad.network import dns_queries  # noqa: F401 - imported on demand, and here before frontends are forked
+from postroad.roles import composition, engines, listeners, maintenance, role, supervisor, writer
+from postroad.roles import frontends as roles_frontends
+from postroad.services import context as services_context
+from postroad.services.maintenance import gauges
+from postroad.services.messages import dev_inbox
+from postroad.storage import postgres  # noqa: F401 - the same
+from postroad.telemetry import logs
+
+ROLES: Final[Mapping[str, supervisor.Start]] = {
+    "api": listeners.start_api,
+    "delivery": engines.start_delivery,
+    "inbound": listeners.start_inbound,
+    "maintenance": maintenance.start_maintenance,
+    "submission": listeners.start_submission,
+    "webhooks": engines.start_webhooks,
+}
+
+
+async def run(
+    settings: config.Settings,
+    names: Sequence[str],
+    *,
+    log: logs.Logger,
+    frontends: roles_frontends.Frontends | None = None,
+    mail: dev_inbox.Inbox | None = None,
+    prepare: Callable[[services_context.Context], Awaitable[None]] | None = None,
+    announce: Callable[[role.Addresses], None] | None = None,
+) -> None:
+    """Run these roles until a signal. The roles of `frontends` run in their own processes.
+
+    `prepare` is called before any role starts, `announce` when all have started.
+    """
+
+    def announce_started(addresses: role.Addresses) -> None:
+        log.info("started", roles=list(names), **{what: str(where) for what, where in addresses.items()})
+        if announce:
+            announce(addresses)
+
+    starts = {name: ROLES[name] for name in names if not frontends or name not in frontends.roles}
+    if frontends and frontends.children:
+        starts["frontends"] = functools.partial(writer.start, frontends=frontends)
+    if settings.metrics.listen:
+        starts["metrics"] = listeners.start_metrics
+    async with composition.open_context(settings, actor=actors.SERVICE) as context:
+        store_gauges = gauges.Gauges()
+        role_context = role.RoleContext(
+            context, log, asyncio.Event(), functools.partial(store_gauges.text, context), mail=mail
+        )
+        if prepare:
+            await prepare(context)
+        with supervisor.stopped_by_signals(role_context):
+            await supervisor.run_all(role_context, starts, announce=announce_started)
+    log.info("stopped")
