@@ -48,7 +48,7 @@ endef
 
 .DEFAULT_GOAL := help
 .DELETE_ON_ERROR:
-.PHONY: help run test test-fast test-all coverage test-clients chaos fuzz check format lock bench bench-accept bench-submission bench-deliver bench-backlog bench-destinations bench-webhooks bench-memory bench-read bench-dashboard bench-costs screenshots clean
+.PHONY: help run test test-fast test-all coverage test-clients chaos fuzz check format lock bench bench-accept bench-submission bench-deliver bench-backlog bench-destinations bench-webhooks bench-memory bench-read bench-dashboard bench-cli bench-costs screenshots clean
 
 help: ## Print this list
 	@echo "Postroad. Usage: make <target>"
@@ -128,6 +128,9 @@ bench-read: $(DEVELOPMENT) ## Measure how often a message can be asked for, alon
 
 bench-dashboard: $(DEVELOPMENT) ## Measure how quick the dashboard answers with a million messages
 	@$(BIN)/python -m benchmarks.dashboard $(ARGS)
+
+bench-cli: $(DEVELOPMENT) ## Measure how long help, version and a list of accounts take
+	@$(BIN)/python -m benchmarks.commands $(ARGS)
 
 bench-costs: $(DEVELOPMENT) ## Measure what a message costs, phase by phase
 	@$(BIN)/python -m benchmarks.costs $(ARGS)

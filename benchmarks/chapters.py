@@ -110,6 +110,15 @@ ALL = (
         read=sheets.of_dashboard,
     ),
     Chapter(
+        name="commands",
+        target="make bench-cli",
+        about="How long an operator waits for help, the version and a list of accounts, from the start of the process "
+        "to its end.",
+        quick=("--times", "3"),
+        goal="at most 150 ms for help and version, 400 ms for a list",
+        read=sheets.of_commands,
+    ),
+    Chapter(
         name="costs",
         target="make bench-costs",
         about="CPU time per message by phase, from samples of the stack, to find the best candidates for optimisation.",

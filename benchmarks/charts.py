@@ -29,11 +29,13 @@ def rates(result: report.Report) -> plots.Chart:
 
 
 def limits(title: str, goals: typing.Sequence[goal_checks.Goal], *, unit: str) -> plots.Chart:
-    """A bar for each goal: the figure that must stay below its limit."""
-    bars = tuple(plots.Bar(label=one.peer, value=one.value, text=goal_checks.number(one.value)) for one in goals)
-    mark = plots.Mark(value=goals[0].limit, text=f"goal: {goals[0].wish}") if goals else None
-    panel = plots.Panel(title="", bars=bars, mark=mark)
-    return plots.Bars(title=title, unit=f"{unit}: less is better", panels=(panel,))
+    """A bar for each goal: the figure that must stay below its limit. Each limit has a panel."""
+    panels = []
+    for wish in dict.fromkeys(one.wish for one in goals):
+        group = [one for one in goals if one.wish == wish]
+        bars = tuple(plots.Bar(label=one.peer, value=one.value, text=goal_checks.number(one.value)) for one in group)
+        panels.append(plots.Panel(title="", bars=bars, mark=plots.Mark(value=group[0].limit, text=f"goal: {wish}")))
+    return plots.Bars(title=title, unit=f"{unit}: less is better", panels=tuple(panels))
 
 
 def growth(result: report.Report) -> plots.Chart:

@@ -87,6 +87,22 @@ def of_dashboard(path: pathlib.Path) -> Sheet:
     )
 
 
+def of_commands(path: pathlib.Path) -> Sheet:
+    """The time that short commands take, each with its goal."""
+    reported = json.loads(path.read_text())
+    goals = [goal_checks.Goal(**one) for one in reported["goals"]]
+    title = "Short commands"
+    return Sheet(
+        title=title,
+        conditions="Milliseconds from the start of the process to its end. The list is of an installation on SQLite.",
+        facts=reported["facts"],
+        rows=reported["rows"],
+        remarks=[],
+        goals=goals,
+        chart=charts.limits(title, goals, unit="milliseconds"),
+    )
+
+
 def of_costs(path: pathlib.Path) -> Sheet:
     """Microseconds by phase, for each path that a message may take; the costliest phases first."""
     reported = json.loads(path.read_text())

@@ -137,6 +137,27 @@ def test_of_the_dashboard_only_the_slowest_pages_are_shown(tmp_path: pathlib.Pat
     assert "| sqlite: 301 | NOT reached |" in page
 
 
+def test_each_command_has_its_own_limit(tmp_path: pathlib.Path) -> None:
+    goal = {"side": "at most", "unit": "ms", "mark": None, "in_doubt": False}
+    reported = {
+        "facts": samples.FACTS,
+        "rows": [["command", "best ms", "median ms", "CPU ms"], ["`postroad --help`", "60", "70", "65"]],
+        "goals": [
+            {**goal, "peer": "postroad --help", "value": 70.0, "limit": 150.0},
+            {**goal, "peer": "postroad account list", "value": 401.0, "limit": 400.0},
+        ],
+    }
+    (tmp_path / "results").mkdir()
+    (tmp_path / "results" / "commands.json").write_text(json.dumps(reported))
+    page = page_of(tmp_path)
+    assert "| `postroad --help` | 60 | 70 | 65 |" in page
+    assert "| Short commands: at most 150 ms | postroad --help: 70.0 | reached |" in page
+    assert "| Short commands: at most 400 ms | postroad account list: 401 | NOT reached |" in page
+    chart = (tmp_path / "plots" / "commands.svg").read_text()
+    assert "goal: at most 150 ms" in chart
+    assert "goal: at most 400 ms" in chart
+
+
 def test_of_the_costs_the_dearest_phase_comes_first(tmp_path: pathlib.Path) -> None:
     reported = {
         "facts": samples.FACTS,
