@@ -33,7 +33,9 @@ async def test_the_document_describes_the_routes() -> None:
         assert response.headers["content-type"] == "application/json"
         assert re.match(app_server.REQUEST_ID, response.headers["x-request-id"])
         assert list(response.json()["paths"]) == ["/ping"]
-        assert response.json()["info"]["version"] == "1.2.3"
+        # The version of docs/interface.md, and beside it that of the product.
+        assert response.json()["info"]["version"] == "1.0.0"
+        assert response.json()["info"]["x-postroad-version"] == "1.2.3"
 
 
 async def test_the_page_runs_only_what_this_host_serves() -> None:

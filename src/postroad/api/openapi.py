@@ -17,6 +17,8 @@ from postroad.web import responses, routing
 
 Schema = dict[str, Any]
 
+# The version of docs/interface.md, which changes only with that page.
+INTERFACE_VERSION: Final = "1.0.0"
 REQUEST_ID: Final = {"type": "string", "pattern": identifiers.pattern(identifiers.REQUEST)}
 SECURITY_SCHEMES: Final = {
     "basic": {"type": "http", "scheme": "basic", "description": "The SMTP username and password of the account."},
@@ -82,7 +84,7 @@ _IN_AN_ID: Final = str.maketrans({"/": "-", ".": "-", "{": None, "}": None})
 
 
 def document(routes: Sequence[routing.Route[Any]], *, version: str) -> Schema:
-    """The complete document."""
+    """The complete document. `version` is that of the product."""
     types = [kind for route in routes for kind in _types(route)]
     references, components = msgspec.json.schema_components(
         [*types, responses.Error], ref_template="#/components/schemas/{name}"
@@ -101,7 +103,8 @@ def document(routes: Sequence[routing.Route[Any]], *, version: str) -> Schema:
         "openapi": "3.1.0",
         "info": {
             "title": "Postroad",
-            "version": version,
+            "version": INTERFACE_VERSION,
+            "x-postroad-version": version,
             "description": DESCRIPTION,
             "license": {"name": "Apache License 2.0", "identifier": "Apache-2.0"},
         },
