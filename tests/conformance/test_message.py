@@ -5,6 +5,7 @@ import re
 
 import pytest
 
+from tests import raw_http
 from tests.conformance import live_service
 
 WIRE_TIME = re.compile(r"\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d\.\d{3}Z")
@@ -122,6 +123,48 @@ def test_a_message_of_another_account_is_not_found(service: live_service.Service
 def test_what_is_no_id_is_not_found(service: live_service.Service, text: str) -> None:
     """`GET /emails/{id}`: the only refusals are 401 and 404."""
     live_service.check_refusal(service.get(f"/emails/{text}"), 404, "not_found")
+
+
+ODD_IDS = {
+    "20,000 characters": "x" * 20_000,
+    "20,000 characters, percent-encoded": "%C3%A9" * 10_000,
+    "an id and more": "em_" + "0" * 60_000,
+    "white space": "%20%09",
+    "control characters": "%00%01%0D%0A%7F%C2%85",
+    "not ASCII": "gr%C3%BC%C3%9Fe",
+    "not UTF-8": "%ff%fe",
+    "escapes that are none": "%",
+    "an encoded slash": "em_%2Fem_",
+    "a dot": ".",
+    "two dots": "..",
+    "an encoded question mark": "%3Fid=em_",
+    "characters that no URL should have": '"<>\\^`{|}',
+}
+
+
+@pytest.mark.parametrize("kind", ODD_IDS)
+async def test_what_is_no_id_is_not_found_whatever_its_length_or_shape(
+    sqlite_service: live_service.Service, kind: str
+) -> None:
+    """`GET /emails/{id}`: 404 to whatever is no id of the account's, and 401 before that."""
+    path = f"/emails/{ODD_IDS[kind]}"
+    credential = f"Authorization: {sqlite_service.mine.basic}"
+    for fields, status, code in (((credential,), 404, "not_found"), ((), 401, "unauthorized")):
+        response = await raw_http.exchange(sqlite_service.address, raw_http.get(path, *fields))
+        body = response.json()
+        assert (response.status, body["code"]) == (status, code)
+        assert set(body) == live_service.ERROR_MEMBERS
+        assert body["request_id"] == response.headers["x-request-id"]
+
+
+@pytest.mark.parametrize("path", ["/emails/", "/emails/em_/em_", "/emails/" + "x" * 100_000, "/emails" + "/" * 1000])
+async def test_a_path_that_cannot_hold_an_id_is_not_found(sqlite_service: live_service.Service, path: str) -> None:
+    """An empty id, one with slashes, and one beyond the length of any URL: no such path, so 404 to everybody."""
+    for fields in ([f"Authorization: {sqlite_service.mine.basic}"], []):
+        response = await raw_http.exchange(sqlite_service.address, raw_http.get(path, *fields))
+        body = response.json()
+        assert (response.status, body["code"]) == (404, "not_found")
+        assert body["request_id"] == response.headers["x-request-id"]
 
 
 def test_an_accepted_message_is_there_at_once_for_every_scheme(service: live_service.Service) -> None:

@@ -61,11 +61,13 @@ async def served(**limits: Any) -> AsyncIterator[Served]:
         await server.listener.stop(grace_seconds=5)
 
 
-def assert_refused(response: raw_http.Response, about: str) -> None:
-    assert response.status == 400
+def assert_refused(
+    response: raw_http.Response, about: str, *, status: int = 400, code: str = "invalid_request"
+) -> None:
+    assert response.status == status
     assert response.headers["x-request-id"] == "req_1"
     assert response.headers["connection"] == "close"
-    assert response.json()["code"] == "invalid_request"
+    assert response.json()["code"] == code
     assert re.search(about, response.json()["error"])
 
 
@@ -185,10 +187,27 @@ async def test_the_head_is_bounded_in_fields() -> None:
         assert_refused(await raw_http.exchange(server.address, get("/", *at_most, "X: a")), "at most 100")
 
 
-async def test_the_address_is_bounded() -> None:
+async def test_a_path_beyond_the_bound_names_nothing() -> None:
     async with served(url_bytes=100) as server:
         assert (await raw_http.exchange(server.address, get("/" + "a" * 99))).status == 200
-        assert_refused(await raw_http.exchange(server.address, get("/" + "a" * 100)), "at most 100 bytes")
+        for path in ("/" + "a" * 100, "/" + "a" * 100 + "?a", "/" + "a" * 5000):
+            response = await raw_http.exchange(server.address, get(path))
+            assert_refused(response, "at most 100 bytes", status=404, code="not_found")
+
+
+async def test_a_query_beyond_the_bound_is_refused() -> None:
+    async with served(url_bytes=100) as server:
+        assert (await raw_http.exchange(server.address, get("/?" + "a" * 98))).status == 200
+        assert_refused(await raw_http.exchange(server.address, get("/?" + "a" * 99)), "at most 100 bytes")
+
+
+async def test_a_long_address_and_long_header_fields_are_served_together() -> None:
+    fields = [f"X-{number}: {'a' * 1000}" for number in range(60)]
+    async with served() as server, raw_http.connect(server.address) as connection:
+        await connection.send(get("/" + "a" * 65_534, *fields))
+        assert (await connection.response()).status == 200
+        await connection.send(get("/" + "a" * 65_535, *fields))
+        assert_refused(await connection.response(), "at most 65535 bytes", status=404, code="not_found")
 
 
 async def test_a_head_that_never_ends_is_refused() -> None:

@@ -12,10 +12,12 @@ class Limits:
     """The bounds of a listener and of each of its connections."""
 
     connections: int = 4096
-    # The common size of proxies in front of us; a token, a cookie and tracing fields fit many times.
+    # The common size of proxies in front of us; a token, a cookie and tracing fields fit many times. Without the URL.
     head_bytes: int = 64 * 1024
     header_fields: int = 100
-    url_bytes: int = 8 * 1024
+    # Far more than any URL of ours has: what a client takes for an id is looked up, and is unknown. The parser counts
+    # the bytes of a URL with 16 bits.
+    url_bytes: int = 64 * 1024 - 1
     head_seconds: float = 10
     # 32 MiB in two minutes: 2.3 Mbit/s.
     body_seconds: float = 120

@@ -96,8 +96,8 @@ class HttpProtocol(asyncio.Protocol):
             return
         try:
             self._reader.feed(data)
-        except http_request.BadRequest as why:
-            self._refuse(str(why))
+        except errors.PostroadError as error:
+            self._refuse(error)
         else:
             self._update_flow()
 
@@ -208,7 +208,7 @@ class HttpProtocol(asyncio.Protocol):
         if self._refused or self._reader.stage == "between":
             self.transport.close()
         else:
-            self._refuse(f"the {self._reader.stage} of the request did not arrive in time")
+            self._refuse(errors.InvalidRequest(f"the {self._reader.stage} of the request did not arrive in time"))
 
     # Internal.
 
@@ -231,7 +231,7 @@ class HttpProtocol(asyncio.Protocol):
         if self._drained > self._limits.drain_bytes:
             self.transport.close()
 
-    def _refuse(self, why: str) -> None:
+    def _refuse(self, error: errors.PostroadError) -> None:
         """Answer an unparseable request, after which nothing on this connection can be parsed."""
         self._refused = True
         in_body = self._reader.stage == "body"
@@ -250,7 +250,7 @@ class HttpProtocol(asyncio.Protocol):
         else:
             if good is not None:
                 good.disconnect()
-            self._write_refusal(errors.InvalidRequest(why))
+            self._write_refusal(error)
             self._end()
 
     def _write_refusal(self, error: errors.PostroadError) -> None:

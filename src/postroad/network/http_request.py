@@ -9,6 +9,7 @@ from urllib import parse
 
 import httptools
 
+from postroad import errors
 from postroad.network import http_limits
 
 Headers = list[tuple[bytes, bytes]]
@@ -18,8 +19,8 @@ _VERSIONS: Final = ("1.1", "1.0")
 _UPGRADE_FIELDS: Final = (b"connection", b"upgrade", b"http2-settings")
 
 
-class BadRequest(Exception):
-    """The input is not a valid request; the text is public."""
+class BadRequest(errors.InvalidRequest):
+    """The input is not a valid request."""
 
 
 def check(headers: Headers, *, version: str, limits: http_limits.Limits) -> bool:
@@ -48,6 +49,12 @@ def check(headers: Headers, *, version: str, limits: http_limits.Limits) -> bool
 def too_large(limits: http_limits.Limits) -> str:
     """Why a head beyond the bounds is refused."""
     return f"too many header fields; at most {limits.header_fields}, with {limits.head_bytes} bytes"
+
+
+def too_long(url: bytes, limits: http_limits.Limits) -> errors.PostroadError:
+    """Why a URL beyond the bound is refused. A path that long names nothing; a query that long is malformed."""
+    why = f"the URL is too long; at most {limits.url_bytes} bytes"
+    return BadRequest(why) if b"?" in url[: limits.url_bytes] else errors.NotFound(why)
 
 
 def target(url: bytes) -> tuple[str, bytes, bytes]:

@@ -4,7 +4,7 @@
 
 Each arrow calls a method of `ParserCallbacks`. The parser buffers an unfinished field or trailer, so input is counted,
 not only output. An Upgrade offer makes llhttp stop after the head and treat the body as another protocol: the head is
-fed again without the offer. Unparseable input raises `http_request.BadRequest`, after which the parser is unusable.
+fed again without the offer. Refused input raises the error to answer, after which the parser is unusable.
 """
 
 from typing import Any, Literal, Protocol
@@ -15,7 +15,7 @@ from postroad.network import http_limits, http_request
 
 
 class ParserCallbacks(Protocol):
-    """Called at each step; `begin` may raise `http_request.BadRequest`."""
+    """Called at each step; `begin` may raise the error to answer."""
 
     def begin(self) -> None:
         """The first byte of a request was received."""
@@ -68,7 +68,7 @@ class RequestParser:
                 raise _bad_request(problem) from None
             else:
                 break
-        if self.stage == "head" and self._overhead > self._limits.head_bytes:
+        if self.stage == "head" and self._overhead - len(self._url) > self._limits.head_bytes:
             raise http_request.BadRequest(http_request.too_large(self._limits))
         if self.stage == "body" and self._overhead > self._limits.framing_bytes:
             raise http_request.BadRequest("body: too much chunk overhead")
@@ -92,7 +92,7 @@ class RequestParser:
         """A part of the request target."""
         self._url += url
         if len(self._url) > self._limits.url_bytes:
-            raise http_request.BadRequest(f"the URL is too long; at most {self._limits.url_bytes} bytes")
+            raise http_request.too_long(self._url, self._limits)
 
     def on_header(self, name: bytes, value: bytes) -> None:
         """A header field, or a trailer field, which is ignored (RFC 9110 section 6.5.1)."""

@@ -1,6 +1,6 @@
 """Requests on one connection, from any octets: what the parser and its bounds make of them, without an application.
 
-Holds: nothing but `BadRequest` is raised; the same octets are the same requests however they are cut; a body is as long
+Holds: nothing but a refusal is raised; the same octets are the same requests however they are cut; a body is as long
 as its Content-Length says; no request has both ways to say how long it is, nor a field with a control character.
 """
 
@@ -8,6 +8,7 @@ import re
 from dataclasses import dataclass, field
 from typing import Final
 
+from postroad import errors
 from postroad.network import http_limits, http_request, http_request_parser
 from tests.fuzz import target
 
@@ -76,8 +77,8 @@ def _read(pieces: list[bytes]) -> tuple[list[Request], bool]:
     try:
         for piece in pieces:
             reader.feed(piece)
-    except http_request.BadRequest as why:
-        _check_error_text(str(why))
+    except (errors.InvalidRequest, errors.NotFound) as error:
+        _check_error_text(error.message)
         return taker.requests, True
     finally:
         reader.close()
