@@ -71,6 +71,10 @@ def assert_refused(
     assert re.search(about, response.json()["error"])
 
 
+def assert_too_slow(response: raw_http.Response, about: str) -> None:
+    assert_refused(response, about, status=408, code="temporary_failure")
+
+
 async def test_a_request_is_served_and_the_connection_kept() -> None:
     async with served() as server, raw_http.connect(server.address) as connection:
         for body in (b"x", b"y" * 100_000, b""):
@@ -213,7 +217,7 @@ async def test_a_long_address_and_long_header_fields_are_served_together() -> No
 async def test_a_head_that_never_ends_is_refused() -> None:
     async with served(head_seconds=0.05) as server, raw_http.connect(server.address) as connection:
         await connection.send(b"GET / HTTP/1.1\r\nHost: x\r\nX-Slow: ")
-        assert_refused(await connection.response(), "head of the request did not arrive")
+        assert_too_slow(await connection.response(), "head of the request did not arrive")
 
 
 @pytest.mark.parametrize("nothing", [b"", b"\r\n"])
@@ -234,7 +238,8 @@ async def test_empty_lines_do_not_keep_an_idle_connection_alive() -> None:
 async def test_a_body_that_never_ends_is_refused_and_the_application_hears_of_it() -> None:
     async with served(body_seconds=0.05) as server, raw_http.connect(server.address) as connection:
         await connection.send(post("/", b"half", length=8))
-        assert_refused(await connection.response(), "body of the request did not arrive")
+        assert_too_slow(await connection.response(), "body of the request did not arrive")
+        assert await connection.rest() == b""
         await asyncio.wait_for(server.disconnected.wait(), raw_http.TIMEOUT_SECONDS)
 
 

@@ -9,7 +9,7 @@ from postroad.protocol.smtp import server_replies, values
 from postroad.submission import replies
 
 REQUEST_ID = "req_" + "0" * 28
-TEMPORARY = {429, 500, 503}
+TEMPORARY = {408, 429, 500, 503}
 
 
 def kinds(base: type[errors.PostroadError] = errors.PostroadError) -> list[type[errors.PostroadError]]:

@@ -11,7 +11,9 @@ import pytest
 
 from postroad import errors
 from postroad.model import caller
+from postroad.network import http_limits
 from postroad.web import body_limits, routing
+from tests import raw_http
 from tests.api import app_server
 
 LARGE = {"text": "x" * (body_limits.LARGE_OCTETS + 1)}
@@ -142,3 +144,21 @@ async def test_frontends_share_the_slots_and_each_has_one(
             await taken.enter_async_context(bodies.processing())
         with pytest.raises(errors.TemporaryFailure):
             await taken.enter_async_context(bodies.processing())
+
+
+async def test_a_body_that_stalls_may_be_sent_again() -> None:
+    limits = http_limits.Limits(body_seconds=0.05)
+    handling = Handling()
+    fields = ("Authorization: Bearer member", "Idempotency-Key: good")
+    async with app_server.running(handling.routes(), limits=limits) as opened:
+        async with raw_http.connect(opened.address) as connection:
+            await connection.send(raw_http.post("/notes", b'{"text', *fields, length=20))
+            response = await connection.response()
+            assert await connection.rest() == b""
+        assert (response.status, response.headers["retry-after"], response.headers["connection"]) == (408, "1", "close")
+        assert response.json() == {
+            "error": "the body of the request did not arrive in time; retry with the same key",
+            "code": "temporary_failure",
+            "request_id": response.headers["x-request-id"],
+        }
+        assert (await post(opened, SMALL)).status_code == 204

@@ -208,7 +208,8 @@ class HttpProtocol(asyncio.Protocol):
         if self._refused or self._reader.stage == "between":
             self.transport.close()
         else:
-            self._refuse(errors.InvalidRequest(f"the {self._reader.stage} of the request did not arrive in time"))
+            what = f"the {self._reader.stage} of the request did not arrive in time; retry with the same key"
+            self._refuse(errors.RequestTimeout(what, retry_after=1))
 
     # Internal.
 
@@ -232,7 +233,7 @@ class HttpProtocol(asyncio.Protocol):
             self.transport.close()
 
     def _refuse(self, error: errors.PostroadError) -> None:
-        """Answer an unparseable request, after which nothing on this connection can be parsed."""
+        """Answer an unparseable or incomplete request, after which nothing on this connection can be parsed."""
         self._refused = True
         in_body = self._reader.stage == "body"
         if in_body and self._waiting:
