@@ -172,6 +172,44 @@ async def test_an_internationalised_address_needs_smtputf8(extensions: tuple[str
     assert all("SMTPUTF8" in taken.mail for taken in peer.transactions)
 
 
+async def test_an_internationalised_recipient_bounces_alone_where_smtputf8_is_missing(url: str) -> None:
+    to = ("ada@example.net", "Jörg <grüße@example.net>", "Bob <bob@example.net>")
+    async with (
+        smtp_peers.serving(extensions=("PIPELINING", "8BITMIME")) as peer,
+        engine_harness.running_engine(url, port=peer.port) as harness,
+    ):
+        await harness.prove()
+        seen = await harness.settle(await harness.send(*to, cc=("ärger@example.net",)))
+        assert [(one.email, one.status) for one in seen.recipients] == [
+            ("ada@example.net", "delivered"),
+            ("grüße@example.net", "bounced"),
+            ("bob@example.net", "delivered"),
+            ("ärger@example.net", "bounced"),
+        ]
+        assert (seen.message.status, await harness.credits()) == ("partial", (3, 0))
+    _, taken = peer.transactions
+    assert sorted(taken.recipients) == ["RCPT TO:<ada@example.net>", "RCPT TO:<bob@example.net>"]
+    assert "SMTPUTF8" not in taken.mail
+    assert taken.content.isascii()
+    strict = email.policy.default.clone(raise_on_defect=True)
+    parsed = email.message_from_bytes(taken.content, policy=strict)
+    assert (parsed["To"].defects, parsed["Cc"].defects) == ((), ())
+    assert [one.addr_spec for one in parsed["To"].addresses] == ["ada@example.net", "bob@example.net"]
+    # Readers see the others as the names of empty groups.
+    names = [one.display_name for field in ("To", "Cc") for one in parsed[field].groups if not one.addresses]
+    assert names == ["Jörg grüße@example.net", "ärger@example.net"]
+
+
+async def test_an_internationalised_neighbour_is_shown_as_it_is_where_smtputf8_is_offered(url: str) -> None:
+    async with smtp_peers.serving() as peer, engine_harness.running_engine(url, port=peer.port) as harness:
+        await harness.prove()
+        sent = await harness.send("ada@example.net", "grüße@example.net")
+        seen = await harness.settle(sent)
+        assert [one.status for one in seen.recipients] == ["delivered"] * 2
+        raw = await messages.raw(harness.ctx, harness.account_id, sent)
+    assert [taken.content for taken in peer.transactions[1:]] == [raw, raw]
+
+
 async def test_an_internationalised_domain_needs_no_extension(url: str) -> None:
     zones = engine_harness.zones_of({engine_harness.HOST: "127.0.0.1"}, domain="xn--bcher-kva.example")
     async with (
@@ -243,7 +281,7 @@ async def test_a_finished_message_arrives_with_doubled_dots_and_nothing_else_cha
 async def test_an_internationalised_address_in_a_field_needs_smtputf8(
     extensions: tuple[str, ...], status: str, url: str
 ) -> None:
-    content = "From: shop@example.com\r\nTo: jörg@example.net\r\n\r\nHi\r\n"
+    content = "From: shop@example.com\r\nReply-To: jörg@example.net\r\n\r\nHi\r\n"
     async with (
         smtp_peers.serving(extensions=extensions) as peer,
         engine_harness.running_engine(url, port=peer.port) as harness,
@@ -252,3 +290,18 @@ async def test_an_internationalised_address_in_a_field_needs_smtputf8(
         assert (seen.recipient.status, seen.recipient.attempt_count) == (status, 1)
     assert all("SMTPUTF8" in taken.mail for taken in peer.transactions)
     assert len(peer.transactions) == (status == "delivered")
+
+
+async def test_an_internationalised_address_of_a_finished_message_keeps_nobody_else_from_it(url: str) -> None:
+    head = "From: shop@example.com\r\nTO: jörg@example.net,\r\n\tada@example.net\r\nX-Kept:  as\t it\r\n  is\r\n"
+    async with (
+        smtp_peers.serving(extensions=()) as peer,
+        engine_harness.running_engine(url, port=peer.port) as harness,
+    ):
+        sent = await send_raw(harness, f"{head}\r\nsüß\r\n", "ada@example.net", "jörg@example.net")
+        assert [one.status for one in (await harness.settle(sent)).recipients] == ["delivered", "bounced"]
+    (taken,) = peer.transactions
+    assert taken.content.endswith(
+        b"TO: =?utf-8?b?asO2cmdAZXhhbXBsZS5uZXQ=?= :;, ada@example.net\r\n"
+        b"X-Kept:  as\t it\r\n  is\r\n\r\ns\xc3\xbc\xc3\x9f\r\n"
+    )

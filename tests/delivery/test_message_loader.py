@@ -149,6 +149,29 @@ async def test_an_address_that_is_not_ascii_needs_smtputf8(url: str) -> None:
         assert job.transaction.needs_smtputf8
 
 
+@pytest.mark.parametrize("to", [("ada@example.net", "ädä@example.net"), ("ädä@example.net",)], ids=len)
+async def test_only_recipients_beside_an_address_that_is_not_ascii_have_a_fallback(
+    to: tuple[str, ...], url: str
+) -> None:
+    signer = Signer()
+    async with parts.opened(url, signer=as_signing(signer)) as made:
+        jobs = await made.jobs(*to, route=ROUTE)
+        odd = jobs[-1].transaction
+        assert odd is not None
+        assert (odd.recipients, odd.needs_smtputf8, odd.fallback) == (("ädä@example.net",), True, None)
+        if len(to) == 1:
+            return
+        plain = jobs[0].transaction
+        assert plain is not None
+        assert plain.fallback is not None
+        assert (plain.recipients, plain.needs_smtputf8, plain.content) == (("ada@example.net",), True, odd.content)
+        assert (plain.fallback.sender, plain.fallback.recipients) == (plain.sender, plain.recipients)
+        assert (plain.fallback.needs_smtputf8, plain.fallback.is_8bit) == (False, False)
+        # Another content has another signature.
+        assert plain.fallback.content[0] == b"DKIM-Signature: x\r\n"
+        assert {name for _, _, name in signer.asked} == {jobs[0].message[1], f"{jobs[0].message[1]}-ascii"}
+
+
 async def test_a_signature_stands_before_the_message(url: str) -> None:
     signer = Signer()
     async with parts.opened(url, signer=as_signing(signer)) as made:

@@ -160,6 +160,21 @@ async def test_8_bit_mail_arrives_in_7_bits_with_a_good_signature(extensions: tu
         assert (parsed["X-Original-Message-ID"], parsed["MIME-Version"]) == ("<1@web1>", "1.0")
 
 
+async def test_the_signature_is_good_beside_an_internationalised_address_without_smtputf8(url: str) -> None:
+    async with (
+        smtp_peers.serving(extensions=("PIPELINING",)) as peer,
+        engine_harness.running_engine(url, port=peer.port, clock=present(), **SIGNED) as harness,
+    ):
+        await harness.prove()
+        records = await _signed(harness, "bob@example.net")
+        seen = await harness.settle(await harness.send("ada@example.net", "grüße@example.net", text=TEXT))
+        assert [one.status for one in seen.recipients] == ["delivered", "bounced"]
+    content = peer.transactions[-1].content
+    assert content.isascii()
+    assert dkim_verifiers.dkimpy_accepts(content, records)
+    assert not dkim_verifiers.dkimpy_accepts(content.replace(b":;", b": eve@example.net;"), records)
+
+
 @dkim_verifiers.needs_opendkim
 async def test_opendkim_accepts_what_arrives(url: str, tmp_path: Path) -> None:
     async with (

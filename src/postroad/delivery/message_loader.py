@@ -10,7 +10,10 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Final
 
+import msgspec
+
 from postroad.delivery import permits, routing
+from postroad.protocol.mime import downgrade
 from postroad.protocol.smtp import values
 from postroad.services import context, return_path
 from postroad.services.dkim import signing
@@ -148,7 +151,8 @@ class MessageLoader:
             if message is None:
                 job.failure = CONTENT_MISSING
             else:
-                self._build_transaction(job, message, await self._signature(message))
+                job.recipient_count = message.recipient_count
+                job.transaction = await self._transaction_with_fallback(job, message)
         except store.UNAVAILABLE as error:
             self._log.warning("message_load_deferred", message_id=job.message[1], error=error.message)
             return
@@ -157,23 +161,32 @@ class MessageLoader:
         job.is_prepared = True
         ready(job)
 
-    async def _signature(self, message: messages.Outgoing) -> bytes:
-        if self._signer is None:
-            return b""
-        domain = _domain_of(message.sender_key)
-        return await self._signer.signature(message.account_id, domain, message.id, message.mime)
+    async def _transaction_with_fallback(self, job: Job, message: messages.Outgoing) -> values.MailTransaction:
+        transaction = await self._transaction(job, message, message.mime, name=message.id)
+        if transaction.needs_smtputf8 and all(map(str.isascii, transaction.recipients)):
+            # Only the header needs it: an internationalised address of somebody else must not concern these recipients.
+            downgraded = downgrade.ascii_header(message.mime)
+            if downgraded is not None:
+                fallback = await self._transaction(job, message, downgraded, name=f"{message.id}-ascii")
+                return msgspec.structs.replace(transaction, fallback=fallback)
+        return transaction
 
-    def _build_transaction(self, job: Job, message: messages.Outgoing, signature: bytes) -> None:
+    async def _transaction(
+        self, job: Job, message: messages.Outgoing, mime: bytes, *, name: str
+    ) -> values.MailTransaction:
+        """The transaction with this content, whose signature is kept under the name."""
+        signature = b""
+        if self._signer is not None:
+            signature = await self._signer.signature(message.account_id, _domain_of(message.sender_key), name, mime)
         domain = return_path.domain_for(message.sender_key, configured=self._domain)
         recipients = tuple(map(_mailbox, job.claims))
-        job.recipient_count = message.recipient_count
-        is_8bit = not message.mime.isascii()
-        job.transaction = values.MailTransaction(
+        is_8bit = not mime.isascii()
+        return values.MailTransaction(
             sender=return_path.address(self._ctx.keys.return_path, message_id=message.id, domain=domain),
             recipients=recipients,
-            content=(signature, message.mime) if signature else (message.mime,),
+            content=(signature, mime) if signature else (mime,),
             is_8bit=is_8bit,
-            needs_smtputf8=not all(map(str.isascii, recipients)) or (is_8bit and not _header(message.mime).isascii()),
+            needs_smtputf8=not all(map(str.isascii, recipients)) or (is_8bit and not _header(mime).isascii()),
         )
 
 

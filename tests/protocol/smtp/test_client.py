@@ -313,6 +313,22 @@ def test_a_transaction_of_which_nothing_can_be_sent_is_over_at_once(envelope: va
     assert session.results()[0].permanent
 
 
+@pytest.mark.parametrize("extensions, is_fallback", [((PIPELINING, "SMTPUTF8"), False), ((PIPELINING,), True)])
+def test_a_server_without_smtputf8_gets_the_fallback(extensions: tuple[str, ...], is_fallback: bool) -> None:  # noqa: FBT001
+    fallback = values.MailTransaction("a@example.com", ("b@example.org",), (b"plain\r\n",))
+    utf8 = values.MailTransaction(
+        "a@example.com", ("b@example.org",), (CONTENT,), needs_smtputf8=True, fallback=fallback
+    )
+    session = ready(*extensions)
+    session.begin(utf8)
+    mail, *_ = written(session)
+    assert mail == ("MAIL FROM:<a@example.com>" if is_fallback else "MAIL FROM:<a@example.com> SMTPUTF8")
+    say(session, "250 ok", "250 ok", "354 ok")
+    assert (written(session)[0] == "plain") is is_fallback
+    say(session, "250 2.0.0 ok")
+    assert [result.permanent for result in session.results()] == [False]
+
+
 def test_transactions_and_results_have_their_time() -> None:
     session = ready(PIPELINING)
     session.begin(ENVELOPE)

@@ -104,8 +104,23 @@ def addresses(name: str, mailboxes: Sequence[address.Mailbox]) -> str:
     pieces: list[Piece] = []
     last = len(mailboxes) - 1
     for index, mailbox in enumerate(mailboxes):
-        pieces += _mailbox_pieces(mailbox, end="" if index == last else ",")
+        pieces += mailbox_pieces(mailbox, end="" if index == last else ",")
     return fold(name, pieces)
+
+
+def mailbox_pieces(mailbox: address.Mailbox, *, end: str) -> list[Piece]:
+    """One piece where that fits on a line, so that a name and its address stay together."""
+    name = mailbox.display_name
+    if name is None:
+        return [Piece(" ", _address(mailbox) + end)]
+    header_text.check_label(name)
+    bracketed = f"<{_address(mailbox)}>{end}"
+    if not name.isascii() or "=?" in name:
+        return [Piece(" ", name, encode=True), Piece(" ", bracketed)]
+    together = f"{quote(name)} {bracketed}"
+    if len(together) < FOLDED_LINE_CHARACTERS:
+        return [Piece(" ", together)]
+    return [Piece(space or " ", word) for space, word in _SPACES_AND_WORD.findall(together)]
 
 
 def fold(name: str, pieces: Iterable[Piece]) -> str:
@@ -235,12 +250,12 @@ def _lone_address(name: str, mailbox: address.Mailbox) -> str:
     if mailbox.display_name is not None:
         return _named_address(name, mailbox)
     line = f"{name}: {_address(mailbox)}"
-    return line + "\r\n" if len(line) <= LINE_CHARACTERS else fold(name, _mailbox_pieces(mailbox, end=""))
+    return line + "\r\n" if len(line) <= LINE_CHARACTERS else fold(name, mailbox_pieces(mailbox, end=""))
 
 
 @functools.lru_cache(maxsize=_CACHE_SIZE)
 def _named_address(name: str, mailbox: address.Mailbox) -> str:
-    return fold(name, _mailbox_pieces(mailbox, end=""))
+    return fold(name, mailbox_pieces(mailbox, end=""))
 
 
 def _address(mailbox: address.Mailbox) -> str:
@@ -249,18 +264,3 @@ def _address(mailbox: address.Mailbox) -> str:
     if _ADDRESS.fullmatch(text) is None or not text.isprintable() or "=?" in text:
         raise header_text.HeaderError("an address may not contain spaces, quotes, brackets or control characters")
     return text
-
-
-def _mailbox_pieces(mailbox: address.Mailbox, *, end: str) -> list[Piece]:
-    """One piece where that fits on a line, so that a name and its address stay together."""
-    name = mailbox.display_name
-    if name is None:
-        return [Piece(" ", _address(mailbox) + end)]
-    header_text.check_label(name)
-    bracketed = f"<{_address(mailbox)}>{end}"
-    if not name.isascii() or "=?" in name:
-        return [Piece(" ", name, encode=True), Piece(" ", bracketed)]
-    together = f"{quote(name)} {bracketed}"
-    if len(together) < FOLDED_LINE_CHARACTERS:
-        return [Piece(" ", together)]
-    return [Piece(space or " ", word) for space, word in _SPACES_AND_WORD.findall(together)]

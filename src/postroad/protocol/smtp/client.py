@@ -159,6 +159,8 @@ class Client:
         """Start a transaction. When nothing of it can be sent, its results are known at once."""
         if self.step <= HANDSHAKE:
             raise RuntimeError("a transaction can only begin after the previous one has ended")
+        if transaction.fallback is not None and "SMTPUTF8" not in self.extensions:
+            transaction = transaction.fallback
         self._transaction = transaction
         self._results = [None] * len(transaction.recipients)
         self._replied = 0

@@ -87,6 +87,7 @@ class MailTransaction(msgspec.Struct, frozen=True):
     """One mail transaction (RFC 5321 section 3.3): the envelope, and the content in pieces.
 
     The content is a complete message with CRLF line ends, not dot-stuffed. An empty sender is the null reverse-path.
+    `fallback` is for servers without SMTPUTF8, with the same recipients; without one, these cannot get the message.
     """
 
     sender: str
@@ -94,6 +95,7 @@ class MailTransaction(msgspec.Struct, frozen=True):
     content: tuple[bytes, ...]
     is_8bit: bool = False
     needs_smtputf8: bool = False
+    fallback: "MailTransaction | None" = None
 
     @property
     def size(self) -> int:

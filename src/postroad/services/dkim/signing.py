@@ -33,9 +33,10 @@ class DkimSigner:
         self._signatures: lru.LruCache[tuple[str, str], bytes] = lru.LruCache(MAX_SIGNATURES)
         self._flights = single_flight.SingleFlight(MAX_WAITING, what="signatures")
 
-    async def signature(self, account_id: str, domain: str, message_id: str, content: bytes) -> bytes:
+    async def signature(self, account_id: str, domain: str, content_name: str, content: bytes) -> bytes:
         """The DKIM-Signature field to prepend to a message; empty when the account no longer has the domain.
 
+        `content_name` is the message's id, or another name for another form of the message.
         Raises DecryptionError when the key cannot be decrypted, SigningFailed when the signers fail, and database
         errors.
         """
@@ -43,7 +44,7 @@ class DkimSigner:
         if key is None:
             return b""
         # With the key's selector: a domain that was removed and added again signs anew.
-        name = (key.selector, message_id)
+        name = (key.selector, content_name)
         known = self._signatures.get(name)
         if known is not None:
             return known
