@@ -95,7 +95,7 @@ async def _listen_for_demo(data: Path, serve: Serve) -> None:
             account_id = await _demo_account(ctx, data)
             before = await endpoints.find(ctx, account_id)
             async with serve(functools.partial(_stored_secrets, ctx, account_id)) as (url, stopped):
-                await endpoints.save(ctx, account_id, url=url)
+                await endpoints.save(ctx, account_id, url=url, wanted=(), enabled=True)
                 try:
                     _print_status(
                         f"Listening on {url}. The webhook of the demo account points here. Press Ctrl-C to stop."
@@ -189,7 +189,7 @@ async def _restore_webhook(
     if now is None or now.url != url:
         return "The webhook of the demo account was changed by someone else and is not restored."
     if before is None or before.id != now.id:
-        await endpoints.save(ctx, account_id, url=url, wanted=now.events.split(), enabled=False)
+        await endpoints.save(ctx, account_id, url=url, enabled=False)
         return "The webhook of the demo account is disabled; its log is kept."
     await endpoints.save(ctx, account_id, url=before.url, wanted=before.events.split(), enabled=bool(before.enabled))
     return "The webhook of the demo account is restored."

@@ -58,7 +58,7 @@ async def test_a_secret_is_stored_sealed(ctx: context.Context, account: stored_a
     assert secret not in repr(webhook)
 
 
-async def test_saving_again_replaces_everything_but_the_secret(
+async def test_saving_again_keeps_the_secret_and_what_is_left_out(
     ctx: context.Context, account: stored_accounts.Account, clock: contexts.Clock
 ) -> None:
     first = await endpoints.save(ctx, account.id, url=URL, wanted=["email.failed"], enabled=False)
@@ -67,9 +67,15 @@ async def test_saving_again_replaces_everything_but_the_secret(
     second = await endpoints.save(ctx, account.id, url=URL + "2")
     assert second.secret is None
     assert (second.webhook.id, second.webhook.created_at) == (first.webhook.id, first.webhook.created_at)
-    assert (second.webhook.url, second.webhook.events, second.webhook.enabled) == (URL + "2", ALL, 1)
+    assert (second.webhook.url, second.webhook.events, second.webhook.enabled) == (URL + "2", "email.failed", 0)
     assert second.webhook.updated_at == ctx.clock()
     assert await endpoints.find(ctx, account.id) == second.webhook
+    third = (await endpoints.save(ctx, account.id, url=URL, enabled=True)).webhook
+    assert (third.url, third.events, third.enabled) == (URL, "email.failed", 1)
+    fourth = (await endpoints.save(ctx, account.id, url=URL, wanted=["email.bounced"])).webhook
+    assert (fourth.url, fourth.events, fourth.enabled) == (URL, "email.bounced", 1)
+    # An empty list is not left out: it means all.
+    assert (await endpoints.save(ctx, account.id, url=URL, wanted=[])).webhook.events == ALL
     assert await good(ctx, account.id) == [first.secret]
 
 

@@ -26,14 +26,12 @@ async def show(ctx: context.Context, request: routing.Request) -> routing.Respon
 
 
 async def save(ctx: context.Context, request: routing.Request) -> routing.Response:
-    """Create or replace the webhook.
+    """Create or change the webhook.
 
-    The secret is returned only in the response that creates the webhook.
+    What is left out stays as it is. The secret is returned only in the response that creates the webhook.
     """
     body: schemas.WebhookRequest = request.body
-    saved = await endpoints.save(
-        ctx, request.caller.account_id, url=body.url, wanted=body.events or (), enabled=body.enabled is not False
-    )
+    saved = await endpoints.save(ctx, request.caller.account_id, url=body.url, wanted=body.events, enabled=body.enabled)
     secret = msgspec.UNSET if saved.secret is None else saved.secret
     return routing.Response(
         200, schemas.SavedWebhook(webhook=schemas.webhook(saved.webhook), secret=secret, request_id=request.id)

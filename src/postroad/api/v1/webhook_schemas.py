@@ -33,7 +33,9 @@ LogPosition = Annotated[
 ]
 Enabled = Annotated[
     bool,
-    msgspec.Meta(description="True by default. False: no new events are sent, and pending ones are held."),
+    msgspec.Meta(
+        description="False: no new events are sent, and pending ones are held. Absent: unchanged, at first true."
+    ),
 ]
 OverlapHours = Annotated[
     int,
@@ -74,7 +76,11 @@ class WebhookRequest(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_f
         ),
     ]
     events: (
-        Annotated[list[EventName], msgspec.Meta(description="Event types to send; all when empty or absent.")] | None
+        Annotated[
+            list[EventName],
+            msgspec.Meta(description="Event types to send; all when empty. Absent: unchanged, at first all."),
+        ]
+        | None
     ) = None
     enabled: Enabled | None = None
 

@@ -38,21 +38,36 @@ async def find(ctx: context.Context, account_id: str) -> webhooks.Webhook | None
 
 
 async def save(
-    ctx: context.Context, account_id: str, *, url: str, wanted: Sequence[str] = (), enabled: bool = True
+    ctx: context.Context,
+    account_id: str,
+    *,
+    url: str,
+    wanted: Sequence[str] | None = None,
+    enabled: bool | None = None,
 ) -> SavedEndpoint:
-    """Create or replace the account's endpoint. Without events it gets all of them."""
-    names = _events(wanted)
-    checked = await ctx.webhook_client.check(url, is_enabled=enabled)
+    """Create or change the account's endpoint. None keeps what it has, or means all events and enabled.
+
+    No events means all of them, too.
+    """
+    given: dict[str, object] = {}
+    if wanted is not None:
+        given["events"] = _events(wanted)
+    if enabled is not None:
+        given["enabled"] = int(enabled)
+    before = await find(ctx, account_id) if enabled is None else None
+    is_enabled = enabled is not False and (before is None or bool(before.enabled))
+    checked = await ctx.webhook_client.check(url, is_enabled=is_enabled)
     async with ctx.store.transaction() as tx:
         existing = await find_locked(tx, account_id)
         now = ctx.clock()
+        webhook = existing or _new(ctx, account_id, now=now)
+        webhook = msgspec.structs.replace(webhook, url=checked, updated_at=now, **given)
         if existing is None:
-            saved = await _create(ctx, tx, _new(ctx, account_id, url=checked, names=names, enabled=enabled, now=now))
+            saved = await _create(ctx, tx, webhook)
         else:
-            webhook = msgspec.structs.replace(existing, url=checked, events=names, enabled=int(enabled), updated_at=now)
             await webhooks.update(tx, webhook)
             saved = SavedEndpoint(webhook)
-        detail = names if enabled else "disabled"
+        detail = webhook.events if webhook.enabled else "disabled"
         await audit_log.write(ctx, tx, account_id, "webhook.saved", host(checked), detail)
     # Deliveries held while it was disabled can be sent now.
     ctx.webhook_wakeup.set()
@@ -117,13 +132,14 @@ def _events(wanted: Sequence[str]) -> str:
     return " ".join(kind for kind in events.SUBSCRIBABLE if kind in wanted or not wanted)
 
 
-def _new(ctx: context.Context, account_id: str, *, url: str, names: str, enabled: bool, now: int) -> webhooks.Webhook:
+def _new(ctx: context.Context, account_id: str, *, now: int) -> webhooks.Webhook:
+    """An endpoint with its defaults, which has no URL yet."""
     return webhooks.Webhook(
         id=ctx.new_id(identifiers.WEBHOOK, now=now),
         account_id=account_id,
-        url=url,
-        events=names,
-        enabled=int(enabled),
+        url="",
+        events=_events(()),
+        enabled=1,
         secret_hint="",
         created_at=now,
         updated_at=now,
