@@ -280,6 +280,24 @@ def test_names_beside_the_services_own_are_fine(host: str) -> None:
     assert webhook_urls.parse(f"https://{host}/", OWN).host == host
 
 
+def test_the_domain_that_the_service_stands_in_is_its_own_and_what_is_below_and_above_it_is_not() -> None:
+    rules = webhook_urls.UrlRules(own_names={"mail.shop.example.com"}, own_domain="shop.example.com")
+    for host in ("shop.example.com", "Shop.Example.COM."):
+        with pytest.raises(errors.InvalidRequest, match=r"shop\.example\.com is the domain of this service"):
+            webhook_urls.parse(f"https://{host}/", rules)
+    for host in ("hooks.shop.example.com", "example.com", "notshop.example.com"):
+        assert webhook_urls.parse(f"https://{host}/", rules).host == host
+
+
+def test_an_operator_who_allows_the_services_domain_may_have_endpoints_there() -> None:
+    rules = webhook_urls.UrlRules(
+        own_names={"mail.shop.example"}, own_domain="shop.example", allow_private=("shop.example",)
+    )
+    assert webhook_urls.parse("https://shop.example/hook", rules).host == "shop.example"
+    with pytest.raises(errors.InvalidRequest, match="this service itself"):
+        webhook_urls.parse("https://mail.shop.example/", rules)
+
+
 def test_an_allowed_network_opens_its_addresses_for_every_host() -> None:
     rules = webhook_urls.UrlRules(allow_private=("10.1.0.0/16", "fd00::/8"))
     assert webhook_urls.parse("https://10.1.2.3/", rules).host == "10.1.2.3"

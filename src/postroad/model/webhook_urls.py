@@ -45,6 +45,8 @@ class UrlRules:
     allow_insecure: bool = False
     allow_private: Sequence[str] = ()
     own_names: Collection[str] = ()
+    # The domain that the service's public name stands in. What else is below it may well be the operator's endpoints.
+    own_domain: str = ""
     networks: tuple[special_addresses.IpNetwork, ...] = field(init=False)
 
     def __post_init__(self) -> None:
@@ -213,6 +215,8 @@ def _check_name(name: str, rules: UrlRules) -> None:
         raise _refusal(f"{name} is this service itself; use the URL of your own endpoint")
     if rules.allows_name(name):
         return
+    if name == rules.own_domain:
+        raise _refusal(f"{name} is the domain of this service; use the URL of your own endpoint")
     if "." not in name or any(is_below(name, suffix) for suffix in NON_PUBLIC_SUFFIXES):
         raise _refusal(f"{name} is not a public host name; webhooks are sent to public hosts only")
 

@@ -308,6 +308,8 @@ async def test_the_services_own_names_are_refused() -> None:
         for host in ("api.postroad.example", "mx.postroad.example", "a.bounces.postroad.example"):
             with pytest.raises(errors.InvalidRequest, match="this service itself"):
                 await guard.check(f"https://{host}/")
+        with pytest.raises(errors.InvalidRequest, match=r"postroad\.example is the domain of this service"):
+            await guard.check("https://postroad.example/")
 
 
 async def test_a_cancelled_attempt_closes_its_connection() -> None:

@@ -214,6 +214,7 @@ async def _guard(settings: config.Settings) -> _UrlGuard:
         allow_insecure=settings.webhooks.allow_insecure,
         allow_private=settings.webhooks.allow_private,
         own_names=await _own_names(settings),
+        own_domain=_base_host(settings).partition(".")[2],
     )
     return _UrlGuard(rules, functools.lru_cache(maxsize=MAX_URLS)(functools.partial(model.parse, rules=rules)))
 
@@ -225,12 +226,16 @@ async def _own_names(settings: config.Settings) -> frozenset[str]:
     except TimeoutError:
         system = ""
     names = (
-        parse.urlsplit(settings.http.base_url).hostname or "",
+        _base_host(settings),
         settings.delivery.hostname,
         settings.delivery.return_path_domain,
         system if "." in system else "",
     )
     return frozenset(name.lower().rstrip(".") for name in names if name)
+
+
+def _base_host(settings: config.Settings) -> str:
+    return (parse.urlsplit(settings.http.base_url).hostname or "").rstrip(".")
 
 
 def _refusal(host: str, answer: resolver.Answer[str], rules: model.UrlRules) -> tuple[FailureCode, str] | None:
