@@ -7,7 +7,7 @@ are people with tokens, `nobody` sends no credential.
 import contextlib
 import os
 import time
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Iterable
 from dataclasses import dataclass
 
 import httpx
@@ -21,7 +21,7 @@ from postroad.services import context
 from postroad.services.accounts import registry as accounts
 from postroad.services.auth import authentication as caller_authentication
 from postroad.storage import users
-from postroad.web import application
+from postroad.web import application, routing
 
 
 @dataclass(slots=True)
@@ -84,12 +84,12 @@ async def switch() -> Switch:
     return Switch()
 
 
-@pytest_asyncio.fixture
-async def served(ctx: context.Context, switch: Switch) -> application.Application[context.Context]:
-    """The whole API."""
+def serve(
+    ctx: context.Context, routes: Iterable[routing.Route[context.Context]]
+) -> application.Application[context.Context]:
     return application.Application(
         ctx,
-        (*listeners.ROUTES, *health.routes(switch)),
+        routes,
         authenticate=authentication.authenticate,
         require=caller_authentication.require,
         bind_actor=context.acting_as,
@@ -100,6 +100,12 @@ async def served(ctx: context.Context, switch: Switch) -> application.Applicatio
             structlog.ReturnLogger(), wrapper_class=structlog.make_filtering_bound_logger("critical")
         ),
     )
+
+
+@pytest_asyncio.fixture
+async def served(ctx: context.Context, switch: Switch) -> application.Application[context.Context]:
+    """The whole API."""
+    return serve(ctx, (*listeners.ROUTES, *health.routes(switch)))
 
 
 @pytest_asyncio.fixture

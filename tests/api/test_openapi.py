@@ -233,7 +233,7 @@ def test_answers_are_described(document: dict[str, Any]) -> None:
 
 
 def test_a_route_says_which_credentials_it_takes(document: dict[str, Any]) -> None:
-    assert document["paths"]["/notes"]["post"]["security"] == [{"basic": []}, {"bearer": []}]
-    assert document["paths"]["/notes"]["get"]["security"] == [{"bearer": []}]
+    assert document["paths"]["/notes"]["post"]["security"] == [{"basic": []}, {"api_key": ["send"]}, {"token": []}]
+    assert document["paths"]["/notes"]["get"]["security"] == [{"token": []}]
     assert document["paths"]["/raw"]["get"]["security"] == []
-    assert document["components"]["securitySchemes"].keys() == {"basic", "bearer"}
+    assert document["components"]["securitySchemes"].keys() == {"basic", "api_key", "token"}

@@ -22,10 +22,16 @@ INTERFACE_VERSION: Final = "1.0.0"
 REQUEST_ID: Final = {"type": "string", "pattern": identifiers.pattern(identifiers.REQUEST)}
 SECURITY_SCHEMES: Final = {
     "basic": {"type": "http", "scheme": "basic", "description": "The SMTP username and password of the account."},
-    "bearer": {
+    "api_key": {
         "type": "http",
         "scheme": "bearer",
-        "description": "An API key (`pr_live_…`) or a login token. Management endpoints take a login token only.",
+        "description": "An API key (`pr_live_…`) with the scope that is named.",
+    },
+    "token": {
+        "type": "http",
+        "scheme": "bearer",
+        "bearerFormat": "JWT",
+        "description": "A login token of a user. Management endpoints take nothing else.",
     },
 }
 IDEMPOTENCY_KEY: Final = {
@@ -175,10 +181,13 @@ def _operation(
 
 
 def _security(permission: caller.Permission | None) -> list[Schema]:
+    """What a route takes. OpenAPI 3.1 lets a scheme name the scopes that a credential needs."""
     if permission is None:
         return []
-    schemes = ("basic", "bearer") if permission in caller.PASSWORD_PERMISSIONS else ("bearer",)
-    return [{scheme: []} for scheme in schemes]
+    token: Schema = {"token": []}
+    if permission in caller.PASSWORD_PERMISSIONS:
+        return [{"basic": []}, {"api_key": [permission.value]}, token]
+    return [token]
 
 
 def _parameters(

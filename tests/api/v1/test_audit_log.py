@@ -18,6 +18,7 @@ from tests.api.v1.test_tenancy import NAMED, Key, assert_refused, call, create_s
 # What each route that changes something writes to the audit log; None writes nothing, because it only reads.
 ACTIONS: Mapping[Key, str | None] = {
     ("POST", "/v1/messages/{id}/retry"): "message.retried",
+    ("POST", "/v1/test-email"): None,
     ("POST", "/v1/credentials"): "credential.created",
     ("DELETE", "/v1/credentials/{id}"): "credential.revoked",
     ("POST", "/v1/api-keys"): "api_key.created",

@@ -237,4 +237,6 @@ async def me(ctx: context.Context, who: caller.Caller) -> tuple[users.User, acco
 
 
 def _needs_token() -> errors.Unauthorized:
-    return errors.Unauthorized("Authorization: requires a login token from /v1/auth/login, sent as 'Bearer'")
+    return errors.Unauthorized(
+        "Authorization: requires a login token from /v1/auth/login, sent as 'Bearer'; programs send with POST /emails"
+    )
