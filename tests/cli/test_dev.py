@@ -98,15 +98,17 @@ def test_a_developer_sends_with_each_scheme_and_reads_the_status(running: Runnin
     assert dev_info.keys() == KEYS
     assert httpx.get(f"{dev_info['base_url']}/readyz").status_code == 200
     token = {"Authorization": f"Bearer {log_in(dev_info)}"}
+    api_key = {"Authorization": f"Bearer {dev_info['api_key']}"}
     sent = [
         send(dev_info, key="by password", auth=running.smtp),
-        send(dev_info, key="by key", headers={"Authorization": f"Bearer {dev_info['api_key']}"}),
+        send(dev_info, key="by key", headers=api_key),
         send(dev_info, key="by token", headers=token),
     ]
     assert [answer.status_code for answer in sent] == [202, 202, 202], [answer.text for answer in sent]
     for answer in sent:
         address = f"{dev_info['base_url']}/emails/{answer.json()['id']}"
-        for shown in (httpx.get(address, auth=running.smtp), httpx.get(address, headers=token)):
+        by_headers = [httpx.get(address, headers=headers) for headers in (api_key, token)]
+        for shown in (httpx.get(address, auth=running.smtp), *by_headers):
             assert (shown.status_code, shown.json()["id"]) == (200, answer.json()["id"])
 
 

@@ -78,7 +78,7 @@ async def test_every_credential_works_and_belongs_to_the_account(ctx: context.Co
     session = await log_in(ctx, made.login)
     assert {by_smtp.account_id, by_api_key.account_id, session.account.id} == {account.id}
     assert by_smtp.credential_id == by_api_key.credential_id
-    assert by_api_key.permissions == {caller.Permission.SEND}
+    assert by_api_key.permissions == {caller.Permission.SEND, caller.Permission.READ}
     assert session.user.role == "owner"
 
 
@@ -116,6 +116,20 @@ async def test_a_handover_of_another_database_is_replaced(ctx: context.Context) 
     await by_password(ctx, made.smtp)
     await by_key(ctx, made.api_key)
     await log_in(ctx, made.login)
+
+
+async def test_a_key_that_may_only_send_is_replaced_by_one_that_may_read(ctx: context.Context) -> None:
+    made = await dev_seed.prepare(ctx, None)
+    account = await the_account(ctx)
+    (first,) = await api_keys.of_account(ctx, account.id)
+    scopes = frozenset({caller.Permission.SEND})
+    _, secret = await api_keys.create(
+        ctx, account.id, credential_id=first.credential_id, name=dev_seed.CREDENTIAL_NAME, scopes=scopes
+    )
+    again = await dev_seed.prepare(ctx, msgspec.structs.replace(made, api_key=secret))
+    assert (await by_key(ctx, again.api_key)).permissions == {caller.Permission.SEND, caller.Permission.READ}
+    with pytest.raises(errors.Unauthorized):
+        await by_key(ctx, secret)
 
 
 async def test_only_what_was_revoked_is_made_anew(ctx: context.Context) -> None:

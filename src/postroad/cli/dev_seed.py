@@ -1,7 +1,8 @@
 """The demo data of `postroad dev`: an account that can send, and its credentials.
 
 Existing data is reused, so a second start has the same credentials. Credentials that no longer work (`dev.json` or the
-database was deleted, a key was revoked) are replaced and the old ones revoked: deleting `dev.json` rotates them all.
+database was deleted, a key was revoked or may not read) are replaced and the old ones revoked: deleting `dev.json`
+rotates them all.
 """
 
 import base64
@@ -26,7 +27,8 @@ DOMAIN: Final = "example.com"
 TEMPLATE: Final = "welcome"
 CREDENTIAL_NAME: Final = "postroad dev"
 CLIENT_ADDRESS: Final = "127.0.0.1"
-SEND_ONLY: Final = frozenset({caller.Permission.SEND})
+# The examples of the client libraries send a message and read its status.
+SCOPES: Final = frozenset({caller.Permission.SEND, caller.Permission.READ})
 
 
 async def prepare(ctx: context.Context, before: data_folder.DevInfo | None) -> data_folder.DevInfo:
@@ -93,14 +95,13 @@ async def _smtp(ctx: context.Context, account_id: str, before: data_folder.Smtp 
 
 
 async def _api_key(ctx: context.Context, account_id: str, credential_id: str, before: str | None) -> str:
-    if before and await _caller(ctx, account_id, f"Bearer {before}"):
+    known = await _caller(ctx, account_id, f"Bearer {before}") if before else None
+    if before and known and known.permissions >= SCOPES:
         return before
     for old in await api_keys.of_account(ctx, account_id):
         if old.name == CREDENTIAL_NAME and old.revoked_at is None:
             await api_keys.revoke(ctx, account_id, old.id)
-    _, secret = await api_keys.create(
-        ctx, account_id, credential_id=credential_id, name=CREDENTIAL_NAME, scopes=SEND_ONLY
-    )
+    _, secret = await api_keys.create(ctx, account_id, credential_id=credential_id, name=CREDENTIAL_NAME, scopes=SCOPES)
     return secret
 
 
