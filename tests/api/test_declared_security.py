@@ -7,10 +7,11 @@ from typing import Any
 import httpx
 import pytest
 
-from postroad import config, roles
+from postroad import config
 from postroad.api import documentation, health, openapi
 from postroad.api.v1 import inbox
 from postroad.model import caller
+from postroad.roles import listeners
 from postroad.services import context
 from postroad.services.auth import api_keys, credentials
 from postroad.services.messages import dev_inbox
@@ -46,7 +47,7 @@ def settings(database_url: str) -> config.Settings:
 def served(ctx: context.Context, clock: contexts.Clock) -> application.Application[context.Context]:
     """The whole API of a development installation, with its documentation."""
     mail = dev_inbox.Inbox(clock=clock, entropy=os.urandom)
-    described = (*roles.ROUTES, *inbox.routes(mail), *health.routes(lambda: False))
+    described = (*listeners.ROUTES, *inbox.routes(mail), *health.routes(lambda: False))
     return management.serve(ctx, (*described, *documentation.routes(described, version="0")))
 
 
@@ -106,7 +107,7 @@ async def test_a_route_takes_what_it_declares_and_nothing_else(
 
 def test_the_endpoints_of_the_interface_declare_what_it_says() -> None:
     """docs/interface.md, "Authentication"; an API key may also read when it has that scope."""
-    paths = openapi.document(roles.ROUTES, version="0")["paths"]
+    paths = openapi.document(listeners.ROUTES, version="0")["paths"]
     assert paths["/emails"]["post"]["security"] == [{"basic": []}, {"api_key": ["send"]}, {"token": []}]
     assert paths["/emails/{id}"]["get"]["security"] == [{"basic": []}, {"api_key": ["read"]}, {"token": []}]
     of_webhooks = [operation for path, item in paths.items() if "webhook" in path for operation in item.values()]
