@@ -229,6 +229,10 @@ def test_the_numbers_of_the_table_are_the_limits() -> None:
     assert f"1 to {limits.SUBJECT_CHARACTERS} characters" in rows["subject"]
     assert f"up to {limits.VARIABLES} values" in rows["variables"]
     assert f"Up to {limits.CUSTOM_HEADERS} custom headers" in rows["headers"]
+    assert f"names of up to {limits.HEADER_NAME_CHARACTERS} characters" in rows["headers"]
+    assert f"{limits.HEADER_LINE_OCTETS} bytes with name and value" in rows["headers"]
+    assert f"1 to {limits.TAG_CHARACTERS} characters" in rows["tags"]
+    assert f"1 to {limits.FILENAME_CHARACTERS} characters" in rows["attachments"]
     assert f"up to {limits.TAGS}." in rows["tags"]
     assert f"Up to {limits.ATTACHMENTS}." in rows["attachments"]
     usual = config.load(environment={}, overrides={}).limits

@@ -225,6 +225,8 @@ def test_the_numbers_are_those_of_the_code() -> None:
         f"up to {limits.UNIQUE_RECIPIENTS}, each address once",
         f"The {limits.UNIQUE_RECIPIENTS + 1}st recipient gets `452 4.5.3`",
         f"At most {limits.SUBJECT_CHARACTERS} characters",
+        f"may have {limits.ATTACHMENTS} attachments, with file names of up to {limits.FILENAME_CHARACTERS} characters",
+        f"{limits.CUSTOM_HEADERS} custom fields, with names of up to {limits.HEADER_NAME_CHARACTERS} characters",
         f"at most {limits.TAGS}, each 1 to {limits.TAG_CHARACTERS} characters",
         f"1 to {limits.IDEMPOTENCY_KEY_CHARACTERS} characters; the same message",
         f"within {limits.IDEMPOTENCY_KEY_SECONDS // 3600} hours",

@@ -1,9 +1,9 @@
-"""The limits of a submission, in one place, so that schemas, validation and docs/api.md agree."""
+"""The limits of a submission, in one table for both listeners, so that schemas, validation and docs/api.md agree."""
 
 from typing import Final
 
 from postroad.protocol import file_names
-from postroad.protocol.mime import header_fields
+from postroad.protocol.mime import header_fields, header_text
 
 SUBJECT_CHARACTERS: Final = 500
 UNIQUE_RECIPIENTS: Final = 50
@@ -13,8 +13,10 @@ TAGS: Final = 20
 TAG_CHARACTERS: Final = 128
 VARIABLES: Final = 32
 CUSTOM_HEADERS: Final = 50
+HEADER_NAME_CHARACTERS: Final = header_text.MAX_NAME_CHARACTERS
 HEADER_LINE_OCTETS: Final = header_fields.MAX_LINE_OCTETS
 FILENAME_CHARACTERS: Final = file_names.MAX_CHARACTERS
 IDEMPOTENCY_KEY_CHARACTERS: Final = 255
 IDEMPOTENCY_KEY_SECONDS: Final = 24 * 60 * 60
-TEMPLATE_ALIAS_PATTERN: Final = r"[a-z0-9_-]{1,64}"
+TEMPLATE_ALIAS_CHARACTERS: Final = 64
+TEMPLATE_ALIAS_PATTERN: Final = rf"[a-z0-9_-]{{1,{TEMPLATE_ALIAS_CHARACTERS}}}"

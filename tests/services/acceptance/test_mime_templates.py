@@ -141,7 +141,7 @@ def test_a_template_with_a_body_is_refused(fields: tuple[str, ...], body: str) -
         (("Delivered-To: a@example.com",), "headers['Delivered-To']: this name is reserved"),
         (("Resent-Bcc: a@example.com",), "headers['Resent-Bcc']: this name is reserved"),
         (("X-Foo: =?utf-8?q?a=0D=0ABcc:_v?=",), "headers['X-Foo']: line breaks are not allowed"),
-        (tuple(f"X-Foo-{number}: x" for number in range(51)), "headers: 51 headers; at most 50 are allowed"),
+        (tuple(f"X-Foo-{number}: x" for number in range(51)), "headers: 51 custom headers; at most 50 are allowed"),
         (("X-Service-Variables: {" + ", ".join(f'"a{n}": 1' for n in range(33)) + "}",), "variables: 33 values"),
     ],
 )

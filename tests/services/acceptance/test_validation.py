@@ -262,7 +262,7 @@ def test_a_header_line_has_at_most_998_octets() -> None:
 
 def test_50_headers_pass_and_one_more_does_not() -> None:
     headers = {f"X-{number}": "x" for number in range(51)}
-    assert refusal(headers=headers) == "headers: 51 headers; at most 50 are allowed"
+    assert refusal(headers=headers) == "headers: 51 custom headers; at most 50 are allowed"
     del headers["X-0"]
     assert check(headers=headers).headers == headers
 

@@ -1,29 +1,57 @@
-"""Validation of attachments: file names, content types, base64.
+"""Validation of attachments: file names, content types, base64, and the limits of those in a MIME message.
 
 An attachment is never opened or unpacked; its bytes pass through.
 """
 
 from collections.abc import Callable, Sequence
-from typing import TypeVar
+from typing import Final, TypeVar
+
+import msgspec
 
 from postroad import errors
 from postroad.model import limits, send_request
 from postroad.protocol import file_names
-from postroad.protocol.mime import base64_lines, builder, content_types
+from postroad.protocol.mime import base64_lines, builder, content_types, message_parser, part_walker, preview_parser
+from postroad.protocol.mime import parameters as mime_parameters
 
 T = TypeVar("T")
+# What a preview shows, found within the time that the other checks of a message take.
+_BOUNDS: Final = msgspec.structs.replace(preview_parser.BOUNDS, delimiter_lines=message_parser.MAX_DELIMITER_LINES)
 
 
 def check(attachments: Sequence[send_request.Attachment]) -> tuple[builder.Attachment, ...]:
     """The attachments as validated values, with their content decoded."""
     if not attachments:
         return ()
-    if len(attachments) > limits.ATTACHMENTS:
-        raise errors.InvalidRequest(f"attachments: {len(attachments)} files; at most {limits.ATTACHMENTS} are allowed")
+    _check_count(len(attachments))
     if sum(_encoded_length(attachment.content) for attachment in attachments) > limits.MIME_BYTES:
         raise errors.PayloadTooLarge("attachments: together they exceed the maximum message size of 10 MiB")
     _check_content_ids(attachments)
     return tuple(_check(f"attachments[{index}]", attachment) for index, attachment in enumerate(attachments))
+
+
+def check_parts(content: bytes) -> None:
+    """Hold the files of a MIME message to the same limits: their number, and the length of their names.
+
+    A file is a part that has a name, is marked as an attachment, or is not text; the text of the message is none.
+    """
+    count = 0
+    for leaf in part_walker.Walker(content, _BOUNDS).leaves():
+        disposition, named = mime_parameters.read(leaf.first("content-disposition"))
+        filename = named.get("filename") or leaf.parameters.get("name", "")
+        if len(filename) > limits.FILENAME_CHARACTERS:
+            raise errors.InvalidRequest(
+                f"attachments: the file name of part {leaf.path or 1} has {len(filename)} characters; at most "
+                f"{limits.FILENAME_CHARACTERS} are allowed"
+            )
+        # RFC 2183 section 2.8: an unknown disposition is an attachment.
+        count += bool(filename) or disposition not in {"", "inline"} or not leaf.content_type.startswith("text/")
+    _check_count(count)
+
+
+def _check_count(count: int) -> None:
+    if count > limits.ATTACHMENTS:
+        raise errors.InvalidRequest(f"attachments: {count} files; at most {limits.ATTACHMENTS} are allowed")
 
 
 def _encoded_length(content: str) -> int:

@@ -17,7 +17,7 @@ from postroad import errors
 from postroad.model import limits, mail
 from postroad.protocol import address, strict_json
 from postroad.protocol.mime import address_lists, encoded_words, header_text, message_parser
-from postroad.services.acceptance import validation
+from postroad.services.acceptance import attachment_validation, validation
 
 # RFC 5321 section 6.3: no legitimate route has this many hops.
 MAX_RECEIVED: Final = 100
@@ -28,6 +28,8 @@ VARIABLES: Final = "x-service-variables"
 ONCE: Final = tuple(
     "to cc reply-to message-id date subject mime-version content-type content-transfer-encoding".split()
 )
+# The fields that can name a file.
+_NAMING: Final = ("content-type", "content-disposition")
 _OURS: Final = "x-service-"
 _KNOWN: Final = (TAG, TEMPLATE, VARIABLES)
 # A subject may contain them in encoded words; they must reach neither the database nor a reader.
@@ -72,6 +74,9 @@ def check(raw: mail.RawMessage) -> CheckedMime:
     _refuse_loop(fields)
     _refuse_unknown(fields)
     _refuse_repeated(fields)
+    _check_custom(message, fields)
+    if _may_exceed_file_limits(raw.content, message, fields):
+        attachment_validation.check_parts(raw.content)
     sender = _sender(fields)
     to, cc, reply_to = (_shown(fields, name) for name in ("to", "cc", "reply-to"))
     shown = {mailbox.key for mailbox in (*to, *cc)}
@@ -138,6 +143,39 @@ def _refuse_repeated(fields: Fields) -> None:
     for name in ONCE:
         if name in fields:
             _refuse_several(fields[name])
+
+
+def _check_custom(message: message_parser.Message, fields: Fields) -> None:
+    """Hold the fields that would be `headers` of a send request to the same limits."""
+    longest = max(fields, key=len, default="")
+    if len(longest) > limits.HEADER_NAME_CHARACTERS:
+        raise errors.InvalidRequest(
+            f"{fields[longest][0].name[: limits.HEADER_NAME_CHARACTERS]}…: a field name has at most "
+            f"{limits.HEADER_NAME_CHARACTERS} characters"
+        )
+    if len(message.fields) > limits.CUSTOM_HEADERS:
+        validation.check_header_count(sum(not validation.is_reserved(field.key) for field in message.fields))
+
+
+def _may_exceed_file_limits(content: bytes, message: message_parser.Message, fields: Fields) -> bool:
+    """Whether the parts must be walked over, which takes longer than all other checks. Most messages need no walk.
+
+    A name that is too long is in a field or in the header of a part that is longer still, and each part begins with a
+    line that looks like a delimiter.
+    """
+    for name in _NAMING:
+        if name in fields and any(len(field.raw) > limits.FILENAME_CHARACTERS for field in fields[name]):
+            return True
+    at = len(content) - len(message.body) - 1
+    for _ in range(limits.ATTACHMENTS + 1):
+        at = content.find(b"\n--", at)
+        if at < 0:
+            return False
+        end = content.find(b"\r\n\r\n", at)
+        if (end if end >= 0 else len(content)) - at > limits.FILENAME_CHARACTERS:
+            return True
+        at += 1
+    return True
 
 
 def _refuse_several(written: Sequence[message_parser.Field]) -> None:

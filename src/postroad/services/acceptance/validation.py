@@ -83,7 +83,9 @@ def check_subject(subject: str) -> None:
 def check_alias(field: str, alias: str) -> str:
     """Validate the alias of a template."""
     if not is_alias(alias):
-        raise errors.InvalidRequest(f"{field}: must be 1 to 64 of the characters a-z, 0-9, '_' and '-'")
+        raise errors.InvalidRequest(
+            f"{field}: must be 1 to {limits.TEMPLATE_ALIAS_CHARACTERS} of the characters a-z, 0-9, '_' and '-'"
+        )
     return alias
 
 
@@ -180,9 +182,19 @@ def _body(field: str, text: str | None) -> str | None:
     return text or None
 
 
+def check_header_count(count: int) -> None:
+    """Refuse more custom headers than are allowed."""
+    if count > limits.CUSTOM_HEADERS:
+        raise errors.InvalidRequest(f"headers: {count} custom headers; at most {limits.CUSTOM_HEADERS} are allowed")
+
+
+def is_reserved(name: str) -> bool:
+    """Whether a header, which is named in lower case, is not a custom one."""
+    return name in send_request.RESERVED_HEADERS or name.startswith(send_request.RESERVED_HEADER_PREFIXES)
+
+
 def _headers(headers: Mapping[str, str]) -> Mapping[str, str]:
-    if len(headers) > limits.CUSTOM_HEADERS:
-        raise errors.InvalidRequest(f"headers: {len(headers)} headers; at most {limits.CUSTOM_HEADERS} are allowed")
+    check_header_count(len(headers))
     for name, value in headers.items():
         try:
             _check_header(name, value)
@@ -194,7 +206,7 @@ def _headers(headers: Mapping[str, str]) -> Mapping[str, str]:
 def _check_header(name: str, value: str) -> None:
     header_text.check_name(name)
     header_text.check_value(value)
-    if name.lower() in send_request.RESERVED_HEADERS or name.lower().startswith(send_request.RESERVED_HEADER_PREFIXES):
+    if is_reserved(name.lower()):
         raise header_text.HeaderError("this name is reserved; Postroad sets this header itself")
     if len(name) + 2 + len(value.encode()) > limits.HEADER_LINE_OCTETS:
         raise header_text.HeaderError(f"longer than {limits.HEADER_LINE_OCTETS} octets with its name")
