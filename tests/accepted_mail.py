@@ -2,7 +2,7 @@
 
 from postroad.model import caller, mail, send_request
 from postroad.services import context
-from postroad.services.acceptance import submit, transaction
+from postroad.services.acceptance import submit
 from postroad.services.accounts import credits
 from postroad.services.domains import registry as domains
 
@@ -25,7 +25,7 @@ async def accept(
     account_id: str,
     *,
     source: mail.Source = mail.Source.API,
-    key: transaction.Key | None = None,
+    key: str | None = None,
     **fields: object,
 ) -> str:
     """Accept a message and return its id; `fields` replace those of a plain one."""
@@ -36,6 +36,7 @@ async def accept(
         "text": "It is on its way.",
     }
     request.update(fields)
-    envelope = submit.SubmissionInfo(request_id="req_" + "0" * 28, source=source, key=key)
-    accepted = await submit.submit(ctx, caller_of(account_id), send_request.SendRequest(**request), envelope)  # type: ignore[arg-type]
+    sent = send_request.SendRequest(**request)  # type: ignore[arg-type]
+    request_id = "req_" + "0" * 28
+    accepted = await submit.submit(ctx, caller_of(account_id), sent, request_id=request_id, source=source, key=key)
     return accepted.message_id

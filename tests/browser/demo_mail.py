@@ -219,8 +219,8 @@ class Writer:
             tags=kind.tags,
         )
         request_id = self.ctx.new_id(identifiers.REQUEST, now=self.clock.now)
-        envelope = submit.SubmissionInfo(request_id, kind.source, None)
-        return (await submit.submit(self.ctx, self.who, request, envelope)).message_id
+        accepted = await submit.submit(self.ctx, self.who, request, request_id=request_id, source=kind.source, key=None)
+        return accepted.message_id
 
     def _replies(self, destination: Destination, *, waits: bool) -> Iterator[Reply]:
         """What the destination says, attempt by attempt."""

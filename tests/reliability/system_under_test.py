@@ -6,7 +6,6 @@ against the model at once. `test_state_machine.py` decides what happens, and whe
 
 import asyncio
 import dataclasses
-import hashlib
 import itertools
 from collections import Counter
 from collections.abc import Sequence
@@ -241,7 +240,14 @@ class SystemUnderTest:
                     process.ctx, who, raw_of(send, request_id), request_id=request_id
                 )
             else:
-                answer = await submit.submit(process.ctx, who, request_of(send), envelope_of(send, request_id))
+                answer = await submit.submit(
+                    process.ctx,
+                    who,
+                    request_of(send),
+                    request_id=request_id,
+                    source=mail.Source.API,
+                    key=send.key,
+                )
         except Exception as refusal:
             if process.store.is_dead:
                 return None
@@ -342,12 +348,6 @@ def request_of(send: model.Send) -> send_request.SendRequest:
     return send_request.SendRequest(
         sender=f"shop@{send.domain}", to=send.to, cc=send.cc, bcc=send.bcc, subject="Hello", text="Hello " * send.words
     )
-
-
-def envelope_of(send: model.Send, request_id: str) -> submit.SubmissionInfo:
-    body_hash = hashlib.sha256(repr((send.domain, send.to, send.cc, send.bcc, send.words)).encode()).digest()
-    key = None if send.key is None else transaction.Key(send.credential, send.key, body_hash)
-    return submit.SubmissionInfo(request_id=request_id, source=mail.Source.API, key=key)
 
 
 def raw_of(send: model.Send, request_id: str) -> mail.RawMessage:

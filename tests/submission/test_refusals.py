@@ -208,8 +208,7 @@ async def guarded(
 async def test_too_many_messages_over_http_or_smtp_are_refused_temporarily(guarded: SubmissionServer) -> None:
     who = accepted_mail.caller_of(guarded.account.id, credential_id=guarded.credential.id)
     request = send_request.SendRequest(sender=SENDER, to=(ADA,), subject="By HTTP", text="Hello")
-    envelope = submit.SubmissionInfo(request_id="req_" + "0" * 28, source=mail.Source.API, key=None)
-    await submit.submit(guarded.ctx, who, request, envelope)
+    await submit.submit(guarded.ctx, who, request, request_id="req_" + "0" * 28, source=mail.Source.API, key=None)
     async with guarded.client() as client:
         await send(client)
     reported = await refusal(guarded)

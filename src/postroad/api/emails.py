@@ -1,13 +1,10 @@
 """`POST /emails` and `GET /emails/{id}`: send a message, and read its status."""
 
-import hashlib
-
 from postroad import errors
 from postroad.api import email_schemas
 from postroad.model import caller, identifiers, mail, receipt, send_request
-from postroad.protocol import strict_json
 from postroad.services import context
-from postroad.services.acceptance import submit, transaction
+from postroad.services.acceptance import submit
 from postroad.services.messages import lookup as messages
 from postroad.web import routing
 
@@ -15,14 +12,15 @@ from postroad.web import routing
 async def send(ctx: context.Context, request: routing.Request) -> routing.Response:
     """Accept a message. The response is sent after the message is on disk."""
     scope = submit.sending_identity(request.caller)
-    body_hash = hashlib.sha256(strict_json.canonical(request.document)).digest()
-    info = submit.SubmissionInfo(
-        request_id=request.id,
-        source=mail.Source.API,
-        key=transaction.Key(scope, request.idempotency_key, body_hash),
-    )
     try:
-        accepted = await submit.submit(ctx, request.caller, request.body, info)
+        accepted = await submit.submit(
+            ctx,
+            request.caller,
+            request.body,
+            request_id=request.id,
+            source=mail.Source.API,
+            key=request.idempotency_key,
+        )
     except errors.PostroadError as refusal:
         refusal.headers = ctx.rate_limiter.headers(scope, now=ctx.clock())
         raise

@@ -1,20 +1,18 @@
 """`postroad send`: queue a test message for a running service, and optionally wait for the result."""
 
 import base64
-import hashlib
 import sys
 from collections.abc import Sequence
 from pathlib import Path
 from typing import Any, Final
 
 import click
-import msgspec
 
 from postroad import errors
 from postroad.cli import account_option, command, output, send_progress
 from postroad.model import caller, identifiers, limits, mail, send_request
 from postroad.services import context as services_context
-from postroad.services.acceptance import submit, transaction
+from postroad.services.acceptance import submit
 
 STANDARD_INPUT = "-"
 
@@ -54,12 +52,14 @@ async def send(
     found = await account_option.account(context, account)
     who = caller.Caller(found.id, None, caller.Scheme.TOKEN, caller.EVERYTHING)
     request = _request(fields)
-    info = submit.SubmissionInfo(
+    accepted = await submit.submit(
+        context,
+        who,
+        request,
         request_id=context.new_id(identifiers.REQUEST, now=context.clock()),
         source=mail.Source.TEST,
-        key=None if key is None else _key(submit.sending_identity(who), key, request),
+        key=None if key is None else _key(key),
     )
-    accepted = await submit.submit(context, who, request, info)
     if wait is None:
         return await send_progress.queued(context, found.id, accepted)
     return await send_progress.result(context, found.id, accepted, seconds=wait)
@@ -83,11 +83,10 @@ def _request(fields: dict[str, Any]) -> send_request.SendRequest:
     )
 
 
-def _key(scope: str, text: str, request: send_request.SendRequest) -> transaction.Key:
+def _key(text: str) -> str:
     if not 1 <= len(text) <= limits.IDEMPOTENCY_KEY_CHARACTERS:
         raise errors.InvalidRequest(f"--key: must have 1 to {limits.IDEMPOTENCY_KEY_CHARACTERS} characters")
-    body = msgspec.json.encode(request, order="deterministic")
-    return transaction.Key(scope, text, hashlib.sha256(body).digest())
+    return text
 
 
 def _text(given: str | None) -> str | None:

@@ -7,7 +7,7 @@ import pytest
 
 from postroad import errors
 from postroad.services import context
-from postroad.services.acceptance import queue_limit, submit, transaction
+from postroad.services.acceptance import queue_limit
 from postroad.storage import accounts, queue
 from tests import accepted_mail
 
@@ -26,8 +26,7 @@ async def test_a_send_is_refused_while_the_queue_is_over_its_mark(
 ) -> None:
     await accepted_mail.allow_sending(ctx, account.id)
     monkeypatch.setattr(ctx.queue_limit, "_max_recipients", 2)
-    key = transaction.Key(submit.sending_identity(accepted_mail.caller_of(account.id)), "k", b"hash")
-    first = await accepted_mail.accept(ctx, account.id, to=("a@example.net", "b@example.net"), key=key)
+    first = await accepted_mail.accept(ctx, account.id, to=("a@example.net", "b@example.net"), key="k")
     await looked(ctx.queue_limit)
     await accepted_mail.accept(ctx, account.id)
     await looked(ctx.queue_limit)
@@ -35,7 +34,7 @@ async def test_a_send_is_refused_while_the_queue_is_over_its_mark(
         await accepted_mail.accept(ctx, account.id)
     assert refusal.value.retry_after == queue_limit.RETRY_SECONDS
     # What was accepted before is answered as it was then.
-    assert await accepted_mail.accept(ctx, account.id, to=("a@example.net", "b@example.net"), key=key) == first
+    assert await accepted_mail.accept(ctx, account.id, to=("a@example.net", "b@example.net"), key="k") == first
     async with ctx.store.transaction() as tx:
         (queue_key,) = await queue.queue_keys(tx, after="", limit=9)
         claimed = await queue.claim(tx, [queue.ClaimRequest(queue_key, 1)], lease_until=0, worker="w")

@@ -2,7 +2,6 @@
 
 import asyncio
 import contextlib
-import hashlib
 from collections.abc import AsyncIterator, Sequence
 
 import msgspec
@@ -13,7 +12,7 @@ from postroad import config, errors
 from postroad.model import mail, send_request, throttle
 from postroad.roles import composition
 from postroad.services import context
-from postroad.services.acceptance import submit, transaction
+from postroad.services.acceptance import submit
 from postroad.services.accounts import registry as accounts
 from postroad.services.maintenance import cleanup
 from postroad.storage import accounts as stored_accounts
@@ -49,9 +48,8 @@ async def shop(ctx: context.Context, account: stored_accounts.Account) -> str:
 
 async def send(ctx: context.Context, account_id: str, *, key: str | None = None) -> errors.PostroadError | None:
     """One message; returns why it was refused."""
-    used = None if key is None else transaction.Key(account_id, key, hashlib.sha256(key.encode()).digest())
     try:
-        await accepted_mail.accept(ctx, account_id, key=used)
+        await accepted_mail.accept(ctx, account_id, key=key)
     except errors.PostroadError as refusal:
         return refusal
     return None
@@ -130,9 +128,9 @@ async def test_a_suspended_account_is_told_so_and_pays_nothing(
 
 async def test_credentials_have_their_own_rates(ctx: context.Context, shop: str) -> None:
     assert await count_accepted([ctx], shop, each=BURST + 1) == BURST
-    envelope = submit.SubmissionInfo(request_id="req_" + "0" * 28, source=mail.Source.API, key=None)
     request = send_request.SendRequest(sender="shop@example.com", to=("a@example.net",), subject="s", text="t")
-    await submit.submit(ctx, accepted_mail.caller_of(shop, credential_id="cred_other"), request, envelope)
+    who = accepted_mail.caller_of(shop, credential_id="cred_other")
+    await submit.submit(ctx, who, request, request_id="req_" + "0" * 28, source=mail.Source.API, key=None)
 
 
 async def test_hosts_whose_clocks_differ_share_what_there_is(

@@ -9,7 +9,6 @@ import contextlib
 import dataclasses
 import email
 import email.policy
-import hashlib
 import re
 import threading
 from collections.abc import AsyncIterator, Awaitable, Callable, Sequence
@@ -65,14 +64,10 @@ class Shop:
         who: caller.Caller | None = None,
     ) -> acceptance.Accepted:
         self.sent += 1
-        who = who or self.who
-        digest = hashlib.sha256(repr(request).encode()).digest()
-        envelope = submit.SubmissionInfo(
-            request_id=f"req_{self.sent}",
-            source=mail.Source.API,
-            key=acceptance.Key(submit.sending_identity(who), key, digest) if key is not None else None,
+        request_id = f"req_{self.sent}"
+        return await submit.submit(
+            self.ctx, who or self.who, request, request_id=request_id, source=mail.Source.API, key=key
         )
-        return await submit.submit(self.ctx, who, request, envelope)
 
     async def refusal(self, request: send_request.SendRequest = REQUEST, *, key: str = "order-1") -> str:
         with pytest.raises(errors.PostroadError) as refused:
@@ -225,6 +220,19 @@ async def test_a_key_is_answered_as_it_was_then_whatever_happened_since(shop: Sh
     assert await shop.refusal(other) == "idempotency_conflict"
     assert await shop.refusal(FROM_TEMPLATE, key="order-2") == code
     assert await shop.rows() == before
+
+
+async def test_a_request_that_means_the_same_is_a_replay(shop: Shop) -> None:
+    first = await shop.send(msgspec.structs.replace(REQUEST, to="ada@example.org", tags="a"))
+    again = msgspec.structs.replace(REQUEST, to=("ada@example.org",), cc=(), html="", tags=("a", "a"), headers={})
+    assert (await shop.send(again)).response == first.response
+    assert await shop.refusal(msgspec.structs.replace(again, cc="bob@example.org")) == "idempotency_conflict"
+    numbered = msgspec.structs.replace(FROM_TEMPLATE, variables={"name": 1, "more": True})
+    second = await shop.send(numbered, key="order-2")
+    again = msgspec.structs.replace(numbered, variables={"more": True, "name": 1.0})
+    assert (await shop.send(again, key="order-2")).message_id == second.message_id
+    other = msgspec.structs.replace(numbered, variables={"name": 1, "more": 1})
+    assert await shop.refusal(other, key="order-2") == "idempotency_conflict"
 
 
 async def test_all_at_once_change_nothing_for_a_replay_either(shop: Shop) -> None:

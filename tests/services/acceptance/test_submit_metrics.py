@@ -5,16 +5,14 @@ import pytest
 from postroad import errors
 from postroad.model import mail
 from postroad.services import context
-from postroad.services.acceptance import transaction
 from postroad.storage import accounts
 from tests import accepted_mail
 
 
 async def test_every_send_is_counted_once(ctx: context.Context, account: accounts.Account) -> None:
     await accepted_mail.allow_sending(ctx, account.id, amount=1)
-    key = transaction.Key(account.id, "order-1", b"body")
-    await accepted_mail.accept(ctx, account.id, key=key)
-    await accepted_mail.accept(ctx, account.id, key=key)
+    await accepted_mail.accept(ctx, account.id, key="order-1")
+    await accepted_mail.accept(ctx, account.id, key="order-1")
     with pytest.raises(errors.InsufficientCredits):
         await accepted_mail.accept(ctx, account.id, source=mail.Source.TEST)
     with pytest.raises(errors.InvalidRequest):

@@ -288,8 +288,7 @@ async def test_without_a_key_each_message_is_one(shop: Shop) -> None:
 
 async def test_keys_are_shared_with_http_and_belong_to_the_credential(shop: Shop) -> None:
     request = send_request.SendRequest(sender="shop@example.com", to=("ada@example.org",), subject="Hello", text="Hi")
-    key = transaction.Key(submit.sending_identity(shop.who), "order-1", b"h" * 32)
-    await submit.submit(shop.ctx, shop.who, request, submit.SubmissionInfo("req_http", mail.Source.API, key))
+    await submit.submit(shop.ctx, shop.who, request, request_id="req_http", source=mail.Source.API, key="order-1")
     assert (await shop.refusal(plain(KEY))).code == "idempotency_conflict"
     other = dataclasses.replace(shop.who, credential_id="cred_" + 28 * "b")
     assert not (await shop.send(plain(KEY), who=other)).replayed

@@ -6,7 +6,6 @@ import pytest
 
 from postroad.model import identifiers, limits
 from postroad.services import context
-from postroad.services.acceptance import submit, transaction
 from postroad.services.maintenance import cleanup, consistency
 from postroad.storage import accounts as stored_accounts
 from postroad.storage import hourly_counts, idempotency, provider_queues, users, webhook_deliveries, webhooks
@@ -88,9 +87,7 @@ async def test_the_key_of_a_message_goes_after_a_day_and_the_message_stays(
     ctx: context.Context, account: stored_accounts.Account, clock: contexts.Clock
 ) -> None:
     await accepted_mail.allow_sending(ctx, account.id)
-    who = accepted_mail.caller_of(account.id)
-    key = transaction.Key(submit.sending_identity(who), "order-7", b"hash")
-    await accepted_mail.accept(ctx, account.id, key=key)
+    await accepted_mail.accept(ctx, account.id, key="order-7")
     clock.pass_seconds(limits.IDEMPOTENCY_KEY_SECONDS - 1)
     assert (await cleanup.sweep(ctx)).idempotency_keys == 0
     clock.pass_seconds(1)

@@ -4,7 +4,6 @@ import pytest
 
 from postroad.model import caller
 from postroad.services import context, templates
-from postroad.services.acceptance import transaction
 from postroad.services.auth import api_keys, credentials
 from postroad.services.maintenance import consistency
 from postroad.storage import accounts as stored_accounts
@@ -67,8 +66,7 @@ async def _some_of_everything(ctx: context.Context, account: stored_accounts.Acc
     await credentials.create(ctx, account.id, "Web shop")
     await api_keys.create(ctx, account.id, credential_id=None, name="Shop", scopes=frozenset({caller.Permission.SEND}))
     await templates.put(ctx, account.id, "welcome", subject="Hello", text="x", html=None)
-    for text in ("one", "two"):
-        key = transaction.Key(account.id, text, b"hash")
+    for key in ("one", "two"):
         await accepted_mail.accept(ctx, account.id, to=("a@example.net", "b@example.net"), tags=("orders",), key=key)
     await damage(ctx, ATTEMPTS)
     reported = webhook_samples.delivery(

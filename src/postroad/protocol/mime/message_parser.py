@@ -41,8 +41,12 @@ STRUCTURED_FIELDS: Final = frozenset(
 STRUCTURED_PREFIXES: Final = ("arc-", "list-")
 PARAMETER_PREFIX: Final = "content-"
 FREE_TEXT: Final = "content-description"
-# Fields that a client regenerates when it sends the same message again.
-RENEWED_FIELDS: Final = frozenset({"date", "message-id", "received", "idempotency-key"})
+# Fields that differ when the same message is sent again: a client regenerates them, or hosts on the way write them. A
+# signature covers the date, so it is another one each time.
+RENEWED_FIELDS: Final = frozenset(
+    "date message-id received idempotency-key return-path delivered-to received-spf authentication-results "
+    "dkim-signature arc-seal arc-message-signature arc-authentication-results".split()
+)
 
 _END: Final = b"\r\n"
 _FIELD: Final = re.compile(rb"^(([!-9;-~]++):[^\n]*+\n(?:[ \t]++[^\r\n][^\n]*+\n)*+)", re.MULTILINE)

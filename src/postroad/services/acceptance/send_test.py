@@ -89,8 +89,7 @@ async def _send(
     ctx: context.Context, who: caller.Caller, request: send_request.SendRequest, *, request_id: str
 ) -> transaction.Accepted:
     # No idempotency key: two requests mean two messages.
-    info = submit.SubmissionInfo(request_id=request_id, source=mail.Source.TEST, key=None)
-    return await submit.submit(ctx, who, request, info)
+    return await submit.submit(ctx, who, request, request_id=request_id, source=mail.Source.TEST, key=None)
 
 
 def _message(*, sender: str, to: str, now: int) -> send_request.SendRequest:

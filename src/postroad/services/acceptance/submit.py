@@ -15,7 +15,7 @@ import msgspec
 from postroad import errors
 from postroad.model import caller, identifiers, mail, send_request
 from postroad.services import context, templates
-from postroad.services.acceptance import compose, rate_limit, transaction, validation
+from postroad.services.acceptance import body_hash, compose, rate_limit, transaction, validation
 from postroad.services.domains import registry
 from postroad.storage import accounts, domains, idempotency
 from postroad.storage import templates as stored_templates
@@ -28,7 +28,7 @@ INLINE_CHARACTERS = 256 * 1024
 
 
 class SubmissionInfo(msgspec.Struct, frozen=True):
-    """What is known of a submission besides its content. `key` is None where the interface has no idempotency key."""
+    """What is known of a submission besides its content. `key` is None when it has no idempotency key."""
 
     request_id: str
     source: mail.Source
@@ -36,18 +36,32 @@ class SubmissionInfo(msgspec.Struct, frozen=True):
 
 
 async def submit(
-    ctx: context.Context, who: caller.Caller, request: send_request.SendRequest, info: SubmissionInfo
+    ctx: context.Context,
+    who: caller.Caller,
+    request: send_request.SendRequest,
+    *,
+    request_id: str,
+    source: mail.Source,
+    key: str | None,
 ) -> transaction.Accepted:
     """Accept a message given by its fields. When this returns, it is on disk.
 
-    Raises a PostroadError if nothing was stored.
+    `key` is the idempotency key, None where the interface has none. Raises a PostroadError if nothing was stored.
     """
     large = _characters(request) > INLINE_CHARACTERS
-    with count_refusals(ctx, info.source):
-        checked = await run(lambda: validation.check(request), threaded=large)
+    with count_refusals(ctx, source):
+        checked, hashed = await run(lambda: _check(request, is_keyed=key is not None), threaded=large)
+        used = None if key is None else transaction.Key(sending_identity(who), key, hashed)
+        info = SubmissionInfo(request_id=request_id, source=source, key=used)
         return await submit_checked(
             ctx, who, checked, info, lambda identity: compose_fields(ctx, checked, identity, is_large=large)
         )
+
+
+def _check(request: send_request.SendRequest, *, is_keyed: bool) -> tuple[validation.CheckedSend, bytes]:
+    """The validated request, and its hash if it has a key."""
+    checked = validation.check(request)
+    return checked, body_hash.of(checked) if is_keyed else b""
 
 
 @contextlib.contextmanager

@@ -1,0 +1,52 @@
+"""What "the same body" means for an idempotency key (docs/api.md, "Retrying"): requests are compared by their meaning.
+
+The hash is taken over the validated request in one normal form. A member that is null, empty or absent is the same, and
+so are a lone string and a list of one. Addresses count as parsed, the names of headers in lower case, files by their
+content. Headers and variables are in the order of their names, and `1.0` is `1`; any other order counts.
+"""
+
+import hashlib
+from typing import Final
+
+import msgspec
+
+from postroad.model import mail
+from postroad.protocol import address
+from postroad.services.acceptance import validation
+
+# Unlike JSON it needs no escapes, and it tells texts, numbers and truth values apart.
+_encoder: Final = msgspec.msgpack.Encoder()
+_INTEGERS: Final = range(-(2**63), 2**64)
+
+
+def of(checked: validation.CheckedSend) -> bytes:
+    """The hash of a validated request."""
+    normal_form = (
+        _address(checked.sender),
+        [_address(mailbox) for mailbox in checked.to],
+        [_address(mailbox) for mailbox in checked.cc],
+        [_address(mailbox) for mailbox in checked.bcc],
+        None if checked.reply_to is None else _address(checked.reply_to),
+        checked.subject,
+        checked.text,
+        checked.html,
+        checked.template,
+        [(name, _number(value)) for name, value in sorted(checked.variables.items())],
+        sorted([(name.lower(), value) for name, value in checked.headers.items()]),
+        checked.tags,
+        [
+            (file.filename, file.content_type, file.content_id, hashlib.sha256(file.content).digest())
+            for file in checked.attachments
+        ],
+    )
+    return hashlib.sha256(_encoder.encode(normal_form)).digest()
+
+
+def _address(mailbox: address.Mailbox) -> tuple[str | None, str, str]:
+    return mailbox.display_name, mailbox.local, mailbox.domain
+
+
+def _number(value: mail.TemplateValue) -> mail.TemplateValue:
+    if isinstance(value, float) and value.is_integer() and int(value) in _INTEGERS:
+        return int(value)
+    return value
