@@ -1,7 +1,6 @@
 """JSON of a stranger: what is ambiguous, dangerous or not JSON is refused, everything else is read like everywhere."""
 
 import json
-import math
 import re
 import sys
 
@@ -177,26 +176,6 @@ def test_any_bytes_are_json_or_refused_and_the_standard_library_agrees(raw: byte
     if "this is not JSON" in message:
         with pytest.raises(ValueError):
             json.loads(raw.decode())
-
-
-@hypothesis.given(VALUES)
-def test_the_canonical_form_is_json_of_the_same_value(value: object) -> None:
-    canonical = strict_json.canonical(value)
-    assert json.loads(canonical) == value
-    assert strict_json.canonical(json.loads(json.dumps(value, indent=2))) == canonical
-
-
-def test_the_canonical_form_ignores_order_and_white_space_and_nothing_else() -> None:
-    canonical = strict_json.canonical(strict_json.read(b'{ "b": [1, {"d": 2, "c": 3}],\n"a": "x" }'))
-    assert canonical == b'{"a":"x","b":[1,{"c":3,"d":2}]}'
-    for other in (b'{"a": "x", "b": [{"c": 3, "d": 2}, 1]}', b'{"a": "x"}', b'{"a": "X", "b": [1, {"c": 3, "d": 2}]}'):
-        assert strict_json.canonical(strict_json.read(other)) != canonical
-
-
-def test_the_canonical_form_distinguishes_strings_numbers_and_booleans() -> None:
-    forms = {strict_json.canonical(value) for value in (1, "1", True, "true", None, "null", [1], {"1": 1}, 1.5)}
-    assert len(forms) == 9
-    assert math.isclose(json.loads(strict_json.canonical(0.1)), 0.1)
 
 
 SPACES = st.sampled_from(["", " ", "\n\t"])

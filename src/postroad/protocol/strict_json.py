@@ -75,11 +75,6 @@ def _read_any(raw: bytes) -> object:
     return value
 
 
-def canonical(value: object) -> bytes:
-    """The value as bytes that are equal for equal values, members sorted: something to hash."""
-    return msgspec.json.encode(value, order="deterministic")
-
-
 def _refuse_many_values(raw: bytes) -> None:
     signs = (b",", b"[", b"{")
     if sum(_count(raw, sign) for sign in signs) <= MAX_VALUES:

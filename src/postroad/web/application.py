@@ -194,7 +194,7 @@ class Application(Generic[routing.ContextT]):
             exchange.account_id = authenticated.account_id
             self._require(authenticated, route.permission)
         query = reader.read_query(scope["query_string"]) if route.query is not None else None
-        key, document, body = "", None, None
+        key, body = "", None
         if route.body is not None:
             if reader.check_size(headers) > body_limits.LARGE_OCTETS:
                 exchange.body_slots = contextlib.AsyncExitStack()
@@ -207,7 +207,7 @@ class Application(Generic[routing.ContextT]):
                 await exchange.body_slots.enter_async_context(self._large_body_slots.processing())
             elif exchange.body_slots is not None:
                 await exchange.body_slots.aclose()  # no declared length, and small
-            document, body = await reader.decode_async(raw)
+            body = await reader.decode_async(raw)
             del raw  # a large body must not be held twice while it is handled
         request = routing.Request(
             id=exchange.id,
@@ -217,7 +217,6 @@ class Application(Generic[routing.ContextT]):
             path=path,
             query=query,
             body=body,
-            document=document,
             idempotency_key=key,
         )
         answer = await route.handler(self._context_of(request, route), request)

@@ -99,7 +99,7 @@ class Reader:
             raise errors.InvalidRequest(f"Idempotency-Key: at most {limits.IDEMPOTENCY_KEY_CHARACTERS} characters")
         return key
 
-    async def decode_async(self, body: bytes) -> tuple[object, Any]:
+    async def decode_async(self, body: bytes) -> Any:  # noqa: ANN401 - the route's own Struct
         """`decode` without blocking the event loop for long."""
         if len(body) <= LARGE_OCTETS:
             return self.decode(body)
@@ -108,20 +108,20 @@ class Reader:
         plain = strict_json.read_plain(body) if is_json else None
         if plain is None:
             return await asyncio.to_thread(self.decode, body)
-        return plain, self._convert(plain, self._route.body, info=self._body, root="body")
+        return self._convert(plain, self._route.body, info=self._body, root="body")
 
-    def decode(self, body: bytes) -> tuple[object, Any]:
-        """The parsed document and the route's Struct. A body that is not JSON is left to the handler."""
+    def decode(self, body: bytes) -> Any:  # noqa: ANN401 - the route's own Struct
+        """The route's Struct. A body that is neither JSON nor a form is left to the handler."""
         if self._route.body is bytes:
-            return None, body
+            return body
         if self._form is not None:
             fields = self._read_form(body, self._form)
-            return fields, self._convert(fields, self._route.body, info=self._body, root="form")
+            return self._convert(fields, self._route.body, info=self._body, root="form")
         try:
             document = strict_json.read(body if body or self._route.body_required else b"{}")
         except strict_json.JsonError as problem:
             raise errors.InvalidRequest(f"body: {problem}") from None
-        return document, self._convert(document, self._route.body, info=self._body, root="body")
+        return self._convert(document, self._route.body, info=self._body, root="body")
 
     def read_query(self, text: bytes) -> Any:  # noqa: ANN401 - the route's own Struct
         """The route's query Struct; a route without one ignores the query string."""

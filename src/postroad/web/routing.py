@@ -54,7 +54,7 @@ class Headers:
 
 
 class Request(msgspec.Struct, frozen=True, kw_only=True):
-    """The input of a handler. `body` and `query` are the route's Structs; `document` is the parsed body.
+    """The input of a handler. `body` and `query` are the route's Structs.
 
     For a route whose body is neither JSON nor a form, `body` is the bytes.
     """
@@ -66,7 +66,6 @@ class Request(msgspec.Struct, frozen=True, kw_only=True):
     path: Mapping[str, str] = {}
     query: Any = None
     body: Any = None
-    document: object = None
     idempotency_key: str = ""
 
     @property
