@@ -1,48 +1,21 @@
-"""Every limit of `model/limits.py` at its boundary and one beyond it, over HTTP and over SMTP: one table holds at both.
-
-The rules do not depend on the store, so one engine is enough here.
-"""
+"""Every limit of `model/limits.py` at its boundary and one beyond, over HTTP and over SMTP: one table holds at both."""
 
 import dataclasses
 import json
-from collections.abc import AsyncIterator, Callable, Sequence
+from collections.abc import Callable, Sequence
 from typing import Any
 
-import aiosmtplib
-import httpx
 import pytest
-import pytest_asyncio
 
 from postroad.model import limits
-from postroad.services import context, templates
-from postroad.web import application
-from tests.api.management import served, switch
 from tests.contexts import Clock
-from tests.submission.submission_server import ADA, SENDER, SubmissionServer, send
+from tests.submission.both_listeners import ALIAS, Listeners, Mime, both, database_url, served, switch
 
-__all__ = ["served", "switch"]
-
-ALIAS = "welcome"
-GOOD: dict[str, Any] = {"from": SENDER, "to": ADA, "subject": "Hello", "text": "Hi"}
-LINES = (f"From: {SENDER}", f"To: {ADA}")
+__all__ = ["both", "database_url", "served", "switch"]
 
 
 def people(count: int) -> list[str]:
     return [f"person{number}@example.org" for number in range(count)]
-
-
-@dataclasses.dataclass(frozen=True)
-class Mime:
-    """A message over SMTP, by its header lines, its body and its recipients."""
-
-    lines: Sequence[str] = ()
-    body: str = "Hi\r\n"
-    to: Sequence[str] = (ADA,)
-
-    @property
-    def content(self) -> bytes:
-        subject = () if any(line.startswith("Subject:") for line in self.lines) else ("Subject: Hello",)
-        return "\r\n".join([*LINES, *subject, *self.lines, "", self.body]).encode()
 
 
 @dataclasses.dataclass(frozen=True)
@@ -119,49 +92,6 @@ CASES = {
 }
 # Their own tests are below.
 OTHERS = {"MIME_BYTES", "IDEMPOTENCY_KEY_CHARACTERS", "IDEMPOTENCY_KEY_SECONDS", "TEMPLATE_ALIAS_PATTERN"}
-
-
-@pytest.fixture
-def database_url(clean_sqlite_url: str) -> str:
-    return clean_sqlite_url
-
-
-@dataclasses.dataclass
-class Listeners:
-    """A client at each listener, for the same credential."""
-
-    http: httpx.AsyncClient
-    smtp: aiosmtplib.SMTP
-    server: SubmissionServer
-    keys: int = 0
-
-    async def post(self, *, key: str | None = None, **fields: object) -> httpx.Response:
-        self.keys += 1
-        headers = {"Idempotency-Key": key or f"key-{self.keys}"}
-        return await self.http.post("/emails", json=GOOD | fields, headers=headers)
-
-    async def submit(self, mime: Mime) -> int:
-        """The code of the last reply."""
-        try:
-            await send(self.smtp, mime.content, *mime.to)
-        except aiosmtplib.SMTPResponseException as refused:
-            await self.smtp.rset()
-            return refused.code
-        return 250
-
-
-@pytest_asyncio.fixture
-async def both(
-    ctx: context.Context, server: SubmissionServer, served: application.Application[context.Context]
-) -> AsyncIterator[Listeners]:
-    await templates.put(ctx, server.account.id, ALIAS, subject="Welcome", text="Hi", html=None)
-    await templates.put(ctx, server.account.id, "x" * 64, subject="Welcome", text="Hi", html=None)
-    transport = httpx.ASGITransport(served)
-    async with (
-        httpx.AsyncClient(transport=transport, base_url="http://postroad.test", auth=server.login, timeout=60) as http,
-        server.client() as smtp,
-    ):
-        yield Listeners(http, smtp, server)
 
 
 def test_every_limit_has_its_case() -> None:
