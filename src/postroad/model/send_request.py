@@ -18,7 +18,7 @@ from postroad.protocol.mime import base64_lines, builder, content_types, header_
 MAX_ADDRESSES: Final = 4 * limits.UNIQUE_RECIPIENTS
 RESERVED_HEADERS: Final = frozenset(
     "from sender to cc bcc subject reply-to date message-id return-path received mime-version dkim-signature "
-    "authentication-results delivered-to errors-to".split()
+    "authentication-results delivered-to errors-to idempotency-key".split()
 )
 RESERVED_HEADER_PREFIXES: Final = ("content-", "arc-", "resent-", "x-service-")
 # The bound is in the pattern, not in `maxLength`: property-based tools that try each bound of a member search for
@@ -160,8 +160,8 @@ class SendRequest(msgspec.Struct, frozen=True, forbid_unknown_fields=True, kw_on
         Annotated[
             Mapping[HeaderName, HeaderValue],
             msgspec.Meta(
-                description="Custom headers, such as `List-Unsubscribe`. Headers that Postroad sets "
-                "itself are refused.",
+                description="Custom headers, such as `List-Unsubscribe: <https://…>, <mailto:…>`. Headers that "
+                "Postroad sets or reads itself are refused, and so are two names that differ only in case.",
                 max_length=limits.CUSTOM_HEADERS,
             ),
         ]

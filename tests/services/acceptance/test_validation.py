@@ -218,7 +218,7 @@ ALLOWED = [
 RESERVED = (
     "From Sender To Cc Bcc Subject Reply-To Date Message-ID Return-Path Received MIME-Version DKIM-Signature "
     "Authentication-Results Delivered-To Errors-To Content-Type Content-Transfer-Encoding Content-X ARC-Seal "
-    "ARC-Message-Signature Resent-From Resent-Bcc X-Service-Tag X-Service-Anything"
+    "ARC-Message-Signature Resent-From Resent-Bcc X-Service-Tag X-Service-Anything Idempotency-Key"
 ).split()
 
 
@@ -230,9 +230,7 @@ def test_ordinary_headers_pass(name: str) -> None:
 @pytest.mark.parametrize("name", RESERVED)
 def test_reserved_headers_are_refused_in_any_case(name: str) -> None:
     for written in (name, name.lower(), name.upper(), name.swapcase()):
-        assert refusal(headers={written: "x"}) == (
-            f"headers['{written}']: this name is reserved; Postroad sets this header itself"
-        )
+        assert refusal(headers={written: "x"}) == (f"headers['{written}']: this name is reserved for Postroad")
 
 
 @pytest.mark.parametrize(
@@ -251,6 +249,58 @@ def test_a_header_value_is_one_line(evil: str) -> None:
 def test_a_header_of_addresses_takes_ascii_only(name: str) -> None:
     assert refusal(headers={name: "<https://example.com/ü>"}).startswith(f"headers['{name}']: ")
     assert check(headers={"X-Free-Text": "grüße"}).headers == {"X-Free-Text": "grüße"}
+
+
+def test_names_that_differ_in_case_are_one_header() -> None:
+    assert refusal(headers={"X-Aa": "1", "X-B": "2", "x-aA": "1"}) == (
+        "headers['x-aA']: the same header as 'X-Aa', because case does not matter in names; give it once"
+    )
+
+
+@pytest.mark.parametrize(
+    "value",
+    [
+        "<https://example.com/u>",
+        "<mailto:stop@example.com>",
+        "<MAILTO:stop@example.com?subject=a,b>,<HTTPS://example.com/u?a=b,c>",
+        " <https://example.com/u> ,\t<mailto:stop@example.com>\t",
+        "<https://x>",
+    ],
+)
+def test_list_unsubscribe_is_a_list_of_links(value: str) -> None:
+    assert check(headers={"list-Unsubscribe": value}).headers == {"list-Unsubscribe": value}
+
+
+@pytest.mark.parametrize(
+    "value",
+    [
+        "",
+        "not a url",
+        "https://example.com/u",
+        "mailto:stop@example.com",
+        "<http://example.com/u>",
+        "<javascript:alert(1)>",
+        "<https:>",
+        "<https://>",
+        "<mailto:>",
+        "<>",
+        "<https://example.com/u",
+        "<https://example.com/a b>",
+        "<https://example.com/<a>>",
+        "<https://example.com/u> <mailto:stop@example.com>",
+        "<https://example.com/u>;<mailto:stop@example.com>",
+        "<https://example.com/u>,",
+        ",<https://example.com/u>",
+        "<https://example.com/u>, stop@example.com",
+        "Stop <https://example.com/u>",
+        "<https://example.com/u> (comment)",
+    ],
+)
+def test_any_other_list_unsubscribe_is_refused(value: str) -> None:
+    for name in ("List-Unsubscribe", "LIST-UNSUBSCRIBE"):
+        assert refusal(headers={name: value}) == (
+            f"headers['{name}']: must be '<https://…>' or '<mailto:…>', or several of them separated by commas"
+        )
 
 
 def test_a_header_line_has_at_most_998_octets() -> None:

@@ -18,6 +18,9 @@ from postroad.protocol.mime import builder, header_text
 from postroad.services.acceptance import attachment_validation
 
 _ALIAS: Final = re.compile(limits.TEMPLATE_ALIAS_PATTERN)
+# RFC 2369 section 3.4 and RFC 8058: links that mail programs offer as a button. Others show nothing or a dead one.
+_UNSUBSCRIBE_LINK: Final = r"[ \t]*<(?:https://|mailto:)[!-;=?-~]+>[ \t]*"
+_UNSUBSCRIBE: Final = re.compile(rf"{_UNSUBSCRIBE_LINK}(?:,{_UNSUBSCRIBE_LINK})*", re.IGNORECASE)
 SUBJECT_RULE: Final = f"1 to {limits.SUBJECT_CHARACTERS} characters on one line"
 
 
@@ -195,19 +198,32 @@ def is_reserved(name: str) -> bool:
 
 def _headers(headers: Mapping[str, str]) -> Mapping[str, str]:
     check_header_count(len(headers))
+    seen: dict[str, str] = {}
     for name, value in headers.items():
         try:
             _check_header(name, value)
+            _refuse_repeated(name, seen)
         except header_text.HeaderError as problem:
             raise errors.InvalidRequest(f"headers[{name[:80]!r}]: {problem}") from None
     return headers
+
+
+def _refuse_repeated(name: str, seen: dict[str, str]) -> None:
+    """Names are compared without regard to case (RFC 5322 section 1.2.2): of two, readers would choose differently."""
+    first = seen.setdefault(name.lower(), name)
+    if first != name:
+        raise header_text.HeaderError(
+            f"the same header as {first!r}, because case does not matter in names; give it once"
+        )
 
 
 def _check_header(name: str, value: str) -> None:
     header_text.check_name(name)
     header_text.check_value(value)
     if is_reserved(name.lower()):
-        raise header_text.HeaderError("this name is reserved; Postroad sets this header itself")
+        raise header_text.HeaderError("this name is reserved for Postroad")
     if len(name) + 2 + len(value.encode()) > limits.HEADER_LINE_OCTETS:
         raise header_text.HeaderError(f"longer than {limits.HEADER_LINE_OCTETS} octets with its name")
     builder.check_custom_header(name, value)
+    if name.lower() == "list-unsubscribe" and _UNSUBSCRIBE.fullmatch(value) is None:
+        raise header_text.HeaderError("must be '<https://…>' or '<mailto:…>', or several of them separated by commas")
