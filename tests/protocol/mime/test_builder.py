@@ -225,6 +225,36 @@ def test_a_boundary_follows_from_the_message_id_and_never_stands_in_a_body() -> 
     assert normal(content(next(parsed.iter_parts())).decode()) == hostile
 
 
+@pytest.mark.parametrize("line_end", [b"\r\n", b"\n", b"\r"])
+def test_an_attached_message_is_sent_as_it_is(line_end: bytes) -> None:
+    """RFC 2046 section 5.2.1 allows no encoding for it, and its own delimiters must not end the part."""
+    boundary = str(stdlib_parser.build(text="x", html="y").get_boundary())
+    inner = [
+        b"From: Ada <ada@example.org>",
+        b"Subject: Hi",
+        b'Content-Type: multipart/mixed; boundary="' + boundary.encode() + b'"',
+        b"",
+        *(b"--" + boundary.replace("-2", f"-{level}").encode() for level in (1, 2, 3)),
+        b"",
+        b"Hello",
+        b"",
+    ]
+    file = builder.Attachment(filename="a.eml", content=line_end.join(inner), content_type="message/rfc822")
+    raw = builder.build(stdlib_parser.message(text="t", html="h", attachments=[file]))
+    assert b"\r\n\r\n" + b"\r\n".join(inner) + b"\r\n--=_" in raw
+    (part,) = stdlib_parser.parse(raw).iter_attachments()
+    assert (part.get_content_type(), part["Content-Transfer-Encoding"]) == ("message/rfc822", "7bit")
+    assert part.get_filename() == "a.eml"
+    nested = part.get_content()
+    assert (nested["From"], nested["Subject"]) == ("Ada <ada@example.org>", "Hi")
+
+
+def test_an_attached_message_that_is_not_ascii_cannot_be_built() -> None:
+    file = builder.Attachment(filename="a.eml", content="Subject: ü\r\n".encode(), content_type="MESSAGE/rfc822")
+    with pytest.raises(builder.MimeError, match=r"^attachments\[0\].content_type: a message/rfc822 file must be ASCII"):
+        builder.build(stdlib_parser.message(attachments=[file]))
+
+
 def test_a_body_that_holds_every_boundary_is_refused() -> None:
     boundaries = [
         hashlib.sha256(f"{attempt}{stdlib_parser.MESSAGE_ID}".encode()).hexdigest()[:32] for attempt in range(100)

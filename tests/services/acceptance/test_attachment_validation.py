@@ -95,7 +95,7 @@ def test_content_that_is_not_base64_is_refused(text: str) -> None:
         ("photo.jpeg", "image/jpeg"),
         ("a.unknown-extension", "application/octet-stream"),
         ("README", "application/octet-stream"),
-        ("mail.eml", "application/octet-stream"),
+        ("mail.eml", "message/rfc822"),
     ],
 )
 def test_a_type_is_derived_from_the_extension(name: str, kind: str) -> None:
@@ -105,6 +105,32 @@ def test_a_type_is_derived_from_the_extension(name: str, kind: str) -> None:
 @pytest.mark.parametrize("kind", ["image/png", "text/csv; charset=utf-8", 'text/plain; name="a b"', "X-a/x.y+z"])
 def test_a_given_type_wins(kind: str) -> None:
     assert check(file("a.pdf", content_type=kind))[0].content_type == kind
+
+
+def encoded(octets: bytes) -> str:
+    return base64.b64encode(octets).decode()
+
+
+@pytest.mark.parametrize(
+    "octets",
+    ["Subject: Grüße\r\n\r\n".encode(), b"Subject: x\r\n\r\n\0", b"Subject: x\r\n\r\n" + b"x" * 999],
+)
+def test_a_message_that_needs_an_encoding_is_not_sent_as_one(octets: bytes) -> None:
+    """No encoding is allowed for it; a type that only the file name suggests gives way."""
+    for kind in ("message/rfc822", "Message/RFC822; a=b"):
+        assert refusal(file("mail.eml", encoded(octets), kind)) == (
+            "attachments[0].content_type: a message/rfc822 file must be ASCII with lines of at most 998 characters, "
+            "because mail allows no encoding for it; use 'application/octet-stream'"
+        )
+    (checked,) = check(file("mail.eml", encoded(octets)))
+    assert (checked.content_type, checked.content) == ("application/octet-stream", octets)
+
+
+def test_a_message_in_ascii_may_be_attached() -> None:
+    octets = b"Subject: x\n\n" + b"x" * 998
+    for kind in (None, "message/rfc822"):
+        (checked,) = check(file("mail.eml", encoded(octets), kind))
+        assert (checked.content_type, checked.content) == ("message/rfc822", octets)
 
 
 @pytest.mark.parametrize(
@@ -118,7 +144,7 @@ def test_a_given_type_wins(kind: str) -> None:
         "text/plain; charset",
         "text /plain",
         "multipart/mixed; boundary=x",
-        "Message/RFC822",
+        "message/partial",
         "text/plain; a=" + 255 * "x",
         *(f"text/plain{evil}" for evil in LINE_BREAKS),
         *(f'text/plain; name="{evil}"' for evil in LINE_BREAKS),

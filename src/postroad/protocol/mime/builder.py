@@ -208,10 +208,13 @@ def _file_entity(attachment: Attachment, *, index: int) -> _Entity:
         if attachment.content_id is not None:
             check_content_id(attachment.content_id)
             fields += header_fields.fold("Content-ID", [header_fields.Piece(" ", f"<{attachment.content_id}>")])
-    except (header_text.HeaderError, content_types.ContentTypeError) as error:
+        where = "content_type"
+        encode = transfer_encoding.encode_text_file if is_text else transfer_encoding.encode_file
+        if content_types.is_message(words[0]):
+            encode = transfer_encoding.encode_message
+        encoding, body = encode(attachment.content)
+    except (header_text.HeaderError, content_types.ContentTypeError, transfer_encoding.BodyError) as error:
         raise MimeError(f"attachments[{index}].{where}: {error}") from None
-    encode = transfer_encoding.encode_text_file if is_text else transfer_encoding.encode_file
-    encoding, body = encode(attachment.content)
     return _Entity(f"{fields}Content-Transfer-Encoding: {encoding}\r\n", [body])
 
 

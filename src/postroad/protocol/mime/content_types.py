@@ -1,8 +1,9 @@
 """The `Content-Type` of an attachment: given by a caller, or derived from the file name.
 
 A given type is `type/subtype` with parameters (RFC 2045 section 5.1) and is written as given. Composite types are
-refused: a file is sent as base64, which RFC 2046 forbids for `multipart` and `message`, and a reader would look for
-parts in it. A derived type comes from the table below, never from files of the host, so that all hosts agree.
+refused, because RFC 2046 allows no encoding for `multipart` and `message` and a reader would look for parts in them;
+only a whole message (`message/rfc822`) that needs no encoding is a file. A derived type comes from the table below,
+never from files of the host, so that all hosts agree.
 """
 
 import codecs
@@ -14,9 +15,11 @@ MAX_CHARACTERS: Final = 255
 _WORD: Final = r"[A-Za-z0-9!#$%&'*+.^_`{|}~\-]+"
 _QUOTED: Final = r'"(?:[ !#-\[\]-~]|\\[ -~])*"'
 _PARAMETER: Final = rf" *; *{_WORD}=(?:{_WORD}|{_QUOTED})"
-# Not `multipart/…`, not `message/…`, and nothing that begins an encoded word (RFC 2047).
+MESSAGE: Final = "message/rfc822"
+# Not `multipart/…`, of `message/…` only `message/rfc822`, and nothing that begins an encoded word (RFC 2047).
 SCHEMA_PATTERN: Final = (
-    r"^(?!.*=\?)(?![Mm][Uu][Ll][Tt][Ii][Pp][Aa][Rr][Tt]/)(?![Mm][Ee][Ss][Ss][Aa][Gg][Ee]/)"
+    r"^(?!.*=\?)(?![Mm][Uu][Ll][Tt][Ii][Pp][Aa][Rr][Tt]/)"
+    r"(?![Mm][Ee][Ss][Ss][Aa][Gg][Ee]/(?![Rr][Ff][Cc]822(?:[ ;]|$)))"
     rf"{_WORD}/{_WORD}(?:{_PARAMETER})*$"
 )
 
@@ -36,6 +39,7 @@ TYPES: Final = {
     "doc": "application/msword",
     "docm": "application/vnd.ms-word.document.macroEnabled.12",
     "docx": "application/vnd.openxmlformats-officedocument.wordprocessingml.document",
+    "eml": MESSAGE,
     "epub": "application/epub+zip",
     "flac": "audio/flac",
     "gif": "image/gif",
@@ -114,9 +118,14 @@ def check(text: str) -> list[str]:
         raise ContentTypeError(f"a content type is at most {MAX_CHARACTERS} characters long")
     if _SHAPE.fullmatch(text) is None or "=?" in text:
         raise ContentTypeError("a content type looks like 'image/png' or 'text/csv; charset=utf-8'")
-    if text.lower().startswith(("multipart/", "message/")):
-        raise ContentTypeError(f"a file cannot be sent as multipart or message; use '{DEFAULT}'")
+    if text.lower().startswith(("multipart/", "message/")) and not is_message(text):
+        raise ContentTypeError(f"a file cannot be sent as multipart or part of a message; use '{DEFAULT}'")
     return _TYPE_OR_PARAMETER.findall(text)
+
+
+def is_message(text: str) -> bool:
+    """Whether a type, perhaps with parameters, is that of a whole message."""
+    return text.partition(";")[0].rstrip(" ").lower() == MESSAGE
 
 
 def with_charset(words: list[str], content: bytes) -> list[str]:

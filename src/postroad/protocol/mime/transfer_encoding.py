@@ -4,7 +4,8 @@ ASCII with lines of at most 998 characters is sent as it is (`7bit`), other ASCI
 take base64 around plain text for a disguise. Everything else is quoted-printable or base64, whichever is smaller.
 `8bit` is never used: a host on the way may not offer it and would have to change the signed message.
 
-In the text of a message every line end becomes CRLF, and NUL is refused (RFC 5322 section 4.1). A file keeps its bytes.
+In the text of a message every line end becomes CRLF, and NUL is refused (RFC 5322 section 4.1). A file keeps its bytes,
+unless it is a message itself: RFC 2046 section 5.2.1 allows no encoding for it, so it is `7bit` or refused.
 """
 
 import binascii
@@ -81,6 +82,18 @@ def encode_text_file(octets: bytes) -> tuple[str, bytes]:
     if _NOT_7BIT.search(octets) is None and not _has_long_line(octets):
         return "7bit", octets
     return "quoted-printable", _quoted_printable(octets, is_text=False)
+
+
+def encode_message(octets: bytes) -> tuple[str, bytes]:
+    """The same for a file that is a message, or a `BodyError`."""
+    if b"\r" in octets:
+        octets = octets.replace(b"\r\n", b"\n").replace(b"\r", b"\n")
+    if not octets.isascii() or b"\0" in octets or _has_long_line(octets):
+        raise BodyError(
+            f"a message/rfc822 file must be ASCII with lines of at most {MAX_LINE_CHARACTERS} characters, because "
+            "mail allows no encoding for it; use 'application/octet-stream'"
+        )
+    return "7bit", octets.replace(b"\n", b"\r\n")
 
 
 def _has_long_line(octets: bytes) -> bool:

@@ -11,7 +11,15 @@ import msgspec
 from postroad import errors
 from postroad.model import limits, send_request
 from postroad.protocol import file_names
-from postroad.protocol.mime import base64_lines, builder, content_types, message_parser, part_walker, preview_parser
+from postroad.protocol.mime import (
+    base64_lines,
+    builder,
+    content_types,
+    message_parser,
+    part_walker,
+    preview_parser,
+    transfer_encoding,
+)
 from postroad.protocol.mime import parameters as mime_parameters
 
 T = TypeVar("T")
@@ -63,11 +71,17 @@ def _check(field: str, attachment: send_request.Attachment) -> builder.Attachmen
     _check_field(f"{field}.filename", file_names.check, attachment.filename)
     if attachment.content_type is not None:
         _check_field(f"{field}.content_type", content_types.check, attachment.content_type)
+    content = _check_field(f"{field}.content", base64_lines.decode_strict, attachment.content)
+    kind = attachment.content_type or content_types.guess(attachment.filename)
+    if content_types.is_message(kind):
+        try:
+            transfer_encoding.encode_message(content)
+        except transfer_encoding.BodyError as problem:
+            if attachment.content_type is not None:
+                raise errors.InvalidRequest(f"{field}.content_type: {problem}") from None
+            kind = content_types.DEFAULT
     return builder.Attachment(
-        filename=attachment.filename,
-        content=_check_field(f"{field}.content", base64_lines.decode_strict, attachment.content),
-        content_type=attachment.content_type or content_types.guess(attachment.filename),
-        content_id=attachment.content_id,
+        filename=attachment.filename, content=content, content_type=kind, content_id=attachment.content_id
     )
 
 

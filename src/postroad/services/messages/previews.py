@@ -47,7 +47,7 @@ _IMAGES: Final = (
     (b"GIF87a", "image/gif"),
     (b"GIF89a", "image/gif"),
 )
-_EXTENSIONS: Final = {kind: extension for extension, kind in content_types.TYPES.items()} | {"message/rfc822": "eml"}
+_EXTENSIONS: Final = {kind: extension for extension, kind in content_types.TYPES.items()}
 # The symbols for control characters begin at U+2400; C1 and bidirectional controls have none.
 _PICTURES: Final = (
     {code: chr(0x2400 + code) for code in range(32) if chr(code) not in "\t\n"}
