@@ -71,12 +71,23 @@ def test_white_space_and_the_order_of_members_do_not_matter(service: live_servic
     assert service.post(escaped.encode(), key=key).content == first.content
 
 
+@pytest.mark.parametrize("changes", [{"cc": None}, {"cc": []}, {"bcc": None, "tags": []}, {"reply_to": None}])
+def test_a_member_that_is_null_or_empty_is_like_one_that_is_absent(
+    service: live_service.Service, changes: dict[str, object]
+) -> None:
+    """The same request is one with the same meaning."""
+    key = live_service.new_key()
+    first = service.post(BODY, key=key)
+    again = service.post(BODY | changes, key=key)
+    assert (again.status_code, again.content) == (202, first.content)
+
+
 @pytest.mark.parametrize(
     "changes",
     [
         {"text": "Other"},
         {"to": ["bob@example.org", "ada@example.org"]},
-        {"cc": None},
+        {"cc": "eve@example.org"},
         {"headers": {"X-A": "1"}},
         {"to": "ada@example.org"},
     ],

@@ -61,6 +61,7 @@ def test_the_21st_file_is_refused_wherever_it_is(parts: list[str], files: int) -
         multipart(TEXT, *[FILE] * 20),
         multipart(*[TEXT] * 40, *[FILE] * 20),
         multipart(*["Content-Type: text/html\r\nContent-Disposition: inline\r\n\r\n<p>"] * 40),
+        multipart(*["Content-Type: multipart/mixed; boundary=c\r\n\r\n"] * 40),
         multipart("\r\n" + "-- a comment\r\n" * 40, *[FILE] * 20),
         multipart(FILE) + multipart(*[FILE] * 40),  # the rest is an epilogue
     ],

@@ -23,6 +23,7 @@ from postroad.protocol.mime import (
 from postroad.protocol.mime import parameters as mime_parameters
 
 T = TypeVar("T")
+_NO_FILES: Final = ("text/", "multipart/")
 # What a preview shows, found within the time that the other checks of a message take.
 _BOUNDS: Final = msgspec.structs.replace(preview_parser.BOUNDS, delimiter_lines=message_parser.MAX_DELIMITER_LINES)
 
@@ -41,7 +42,8 @@ def check(attachments: Sequence[send_request.Attachment]) -> tuple[builder.Attac
 def check_parts(content: bytes) -> None:
     """Hold the files of a MIME message to the same limits: their number, and the length of their names.
 
-    A file is a part that has a name, is marked as an attachment, or is not text; the text of the message is none.
+    A file is a part that has a name, is marked as an attachment, or is not text; the text of the message is none, and
+    neither is an empty multipart. Parts beyond the bounds of the walk are not counted.
     """
     count = 0
     for leaf in part_walker.Walker(content, _BOUNDS).leaves():
@@ -53,7 +55,7 @@ def check_parts(content: bytes) -> None:
                 f"{limits.FILENAME_CHARACTERS} are allowed"
             )
         # RFC 2183 section 2.8: an unknown disposition is an attachment.
-        count += bool(filename) or disposition not in {"", "inline"} or not leaf.content_type.startswith("text/")
+        count += bool(filename) or disposition not in {"", "inline"} or not leaf.content_type.startswith(_NO_FILES)
     _check_count(count)
 
 
