@@ -39,7 +39,7 @@ CAUGHT = [
     ("gives up at proxies", "500 internal_error", "error.is_retryable: expected True"),
     ("counts attempts", "503 five times, then 202", "expected 6 requests, came 5"),
     ("repeats too often", "503 temporary_failure without retries", "expected 1 requests, came 2"),
-    ("waits too little", "503 service_unavailable three times, at last until tomorrow", "pause"),
+    ("waits too little", "503 service_unavailable three times, at last until tomorrow", "expected 3 requests"),
     ("has one kind", "404 not_found", 'error.kind: expected "not_found"'),
     ("has one kind", "connection refused", 'error.kind: expected "connection_failed"'),
     ("believes the status", "wait trusts recipients, not the status of the message", "expected 2 requests, came 1"),
