@@ -35,6 +35,16 @@ from tests import contexts, webhook_rows
 BASE_URL = "http://postroad.test"
 # As browsers say it when somebody follows a link or sends a form.
 ACCEPT = {"Accept": "text/html,application/xhtml+xml,*/*;q=0.8"}
+# As browsers read it: scripts, styles, images, requests and forms of this origin alone, and no frame of another one.
+PAGE_POLICY = (
+    "default-src 'none'; script-src 'self'; style-src 'self'; img-src 'self' data:; connect-src 'self'; "
+    "frame-src 'self'; form-action 'self'; base-uri 'none'; frame-ancestors 'none'"
+)
+# For the HTML of a message, which does nothing and loads nothing.
+PREVIEW_POLICY = (
+    "default-src 'none'; img-src data:; style-src 'unsafe-inline'; font-src data:; form-action 'none'; "
+    "base-uri 'none'; frame-ancestors 'self'; sandbox"
+)
 Fields = Mapping[str, str | Sequence[str]]
 Served = application.Application[context.Context]
 

@@ -247,7 +247,7 @@ async def test_a_refusal_is_a_page_with_its_request_id(browser: Browser) -> None
     missing = await browser.get("/nothing/here")
     assert missing.status_code == 404
     assert missing.headers["content-type"] == "text/html; charset=utf-8"
-    assert missing.headers["content-security-policy"] == sites.POLICY
+    assert missing.headers["content-security-policy"] == browser_client.PAGE_POLICY
     assert missing.headers["x-request-id"] in missing.text
     assert "not_found" in missing.text
     wrong = await browser.post("/suppressions", {"email": "<b>nobody</b>"})

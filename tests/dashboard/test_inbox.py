@@ -7,7 +7,7 @@ from postroad.dashboard import application
 from postroad.dashboard import inbox as page
 from postroad.dashboard import site as sites
 from postroad.protocol.smtp import values
-from postroad.services.messages import dev_inbox, previews
+from postroad.services.messages import dev_inbox
 from tests import contexts
 from tests.dashboard import browser_client, sample_account
 from tests.dashboard.browser_client import Browser
@@ -66,7 +66,7 @@ async def test_a_message_shows_its_envelope_and_what_is_in_it(browser: Browser, 
     assert "<img src=x" not in text
     assert f'<iframe sandbox src="/inbox/{received_id}/preview/html"' in text
     document = await browser.get(f"/inbox/{received_id}/preview/html")
-    assert document.headers["content-security-policy"] == previews.POLICY
+    assert document.headers["content-security-policy"] == browser_client.PREVIEW_POLICY
     assert "<script" not in document.text
     raw = await browser.get(f"/inbox/{received_id}/raw")
     assert raw.content == mail.find(received_id).content

@@ -139,7 +139,7 @@ async def test_the_frame_shows_the_saved_template_with_made_up_values(ctx: conte
 
 async def test_the_frame_shows_a_draft_with_its_values(browser: Browser) -> None:
     answer = await browser.post("/template/preview", {**GREETING, "values": ADA})
-    assert (answer.status_code, answer.headers["content-security-policy"]) == (200, previews.POLICY)
+    assert (answer.status_code, answer.headers["content-security-policy"]) == (200, browser_client.PREVIEW_POLICY)
     assert "<strong>Hello Ada &lt;x&gt;</strong>" in answer.text
     assert "<p>Dear <b>Ada &lt;x&gt;</b></p>" in answer.text
     as_text = await browser.post("/template/preview", {**GREETING, "values": ADA, "part": "text"})
@@ -183,7 +183,7 @@ async def test_the_frame_says_what_is_wrong_with_a_draft(
     browser: Browser, fields: dict[str, str], sentence: str
 ) -> None:
     answer = await browser.post("/template/preview", {**GREETING, "values": ADA, **fields})
-    assert (answer.status_code, answer.headers["content-security-policy"]) == (200, previews.POLICY)
+    assert (answer.status_code, answer.headers["content-security-policy"]) == (200, browser_client.PREVIEW_POLICY)
     assert "This cannot be sent." in answer.text
     assert sentence in answer.text
     assert "<script>" not in answer.text

@@ -253,6 +253,8 @@ async def test_a_dead_end_in_dns_is_classified(end: DeadEnd, url: str) -> None:
         assert (attempt.stage, attempt.reason, attempt.host, attempt.in_doubt) == ("route", end.reason, "", 0)
         assert seen.message.status == ("failed" if end.status == "bounced" else "queued")
         assert await harness.credits() == ((0, 0) if end.status == "bounced" else (0, 1))
+        # No server has spoken: a domain that is repaired tomorrow must not find its people on the list.
+        assert await harness.suppressed("ada@example.net") == {}
     assert peer.connections == 0
 
 

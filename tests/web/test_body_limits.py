@@ -16,7 +16,7 @@ from postroad.web import body_limits, routing
 from tests import raw_http
 from tests.api import app_server
 
-LARGE = {"text": "x" * (body_limits.LARGE_OCTETS + 1)}
+LARGE = {"text": "x" * (1024 * 1024 + 1)}
 SMALL = {"text": "x"}
 
 
@@ -32,7 +32,7 @@ class Handling:
         self.may_go_on = asyncio.Event()
 
     async def take(self, _context: object, request: routing.Request) -> routing.Response:
-        if len(request.body.text) > body_limits.LARGE_OCTETS:
+        if len(request.body.text) > 1024 * 1024:
             self.begun.set()
             await self.may_go_on.wait()
         if request.idempotency_key == "bad":
@@ -49,7 +49,7 @@ class Handling:
                 tag="",
                 permission=caller.Permission.SEND,
                 body=Note,
-                body_limit=4 * body_limits.LARGE_OCTETS,
+                body_limit=4 * 1024 * 1024,
                 idempotent=True,
                 responses={204: None},
             ),
@@ -114,6 +114,41 @@ async def test_a_refused_request_gives_its_places_back(monkeypatch: pytest.Monke
         assert (await post(opened, LARGE, key="bad")).status_code == 403
         assert (await post(opened, {**LARGE, "wrong": ""})).status_code == 400
         assert (await post(opened, LARGE)).status_code == 204
+
+
+class _Patience:
+    """Notes how long a timeout is asked to wait, and waits no longer."""
+
+    def __init__(self) -> None:
+        self.seconds: list[float | None] = []
+
+    def __call__(self, seconds: float | None) -> asyncio.Timeout:
+        self.seconds.append(seconds)
+        return asyncio.Timeout(0)
+
+
+async def test_who_finds_no_place_waits_ten_seconds(monkeypatch: pytest.MonkeyPatch) -> None:
+    bodies = body_limits.LargeBodySlots()
+    async with bodies.processing(), bodies.processing():
+        patience = _Patience()
+        monkeypatch.setattr(asyncio, "timeout", patience)
+        with pytest.raises(errors.TemporaryFailure) as refused:
+            async with bodies.processing():
+                raise AssertionError("there are two places")
+        monkeypatch.undo()
+    assert patience.seconds == [10.0]
+    assert refused.value.retry_after == 1
+
+
+async def test_there_are_eight_places_to_receive_and_two_to_process(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(body_limits, "SLOT_TIMEOUT_SECONDS", 0)
+    bodies = body_limits.LargeBodySlots()
+    for places_of_kind, count in ((bodies.receiving, 8), (bodies.processing, 2)):
+        async with contextlib.AsyncExitStack() as taken:
+            for _ in range(count):
+                await taken.enter_async_context(places_of_kind())
+            with pytest.raises(errors.TemporaryFailure):
+                await taken.enter_async_context(places_of_kind())
 
 
 async def test_who_finds_no_place_waits_for_one(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -375,6 +375,21 @@ async def test_an_expired_key_gives_way_and_lives_a_new_day(ctx: context.Context
     assert isinstance(conflicting, errors.IdempotencyConflict)
 
 
+async def test_a_key_that_expired_for_the_latest_of_a_batch_is_not_replayed(
+    ctx: context.Context, account: accounts.Account
+) -> None:
+    await service_credits.add(ctx, account.id, 10, None)
+    await accept(ctx, submission(1, account=account.id, key="k"))
+    earlier, later = await accept(
+        ctx,
+        submission(2, account=account.id, now=NOW + DAY - 1),
+        submission(3, account=account.id, key="k", now=NOW + DAY),
+    )
+    assert isinstance(earlier, transaction.Accepted)
+    assert isinstance(later, transaction.Accepted)
+    assert (later.message_id, later.replayed) == ("em_3", False)
+
+
 async def test_a_transaction_that_fails_leaves_nothing(ctx: context.Context, account: accounts.Account) -> None:
     await service_credits.add(ctx, account.id, 10, None)
     with pytest.raises(Exception, match=r"(?i)unique"):  # each engine has its own kind

@@ -2,7 +2,7 @@
 
 import asyncio
 import contextlib
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Coroutine
 
 import pytest
 
@@ -64,6 +64,33 @@ async def test_a_use_is_written_by_itself_after_a_moment(
     async with asyncio.timeout(60):
         while await last_used(ctx, credential) is None:
             await asyncio.sleep(0.01)
+
+
+async def test_closing_does_not_wait_for_the_next_write(
+    ctx: context.Context, account: accounts.Account, clock: Clock, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(auth_last_used, "FLUSH_DELAY_SECONDS", 3600)
+    credential, _ = await credentials.create(ctx, account.id, "main")
+    noted = auth_last_used.LastUsedRecorder(ctx.store)
+    noted.note((auth_last_used.CREDENTIAL, credential.id), now=clock.now)
+    async with asyncio.timeout(60):
+        await noted.close()
+    assert await last_used(ctx, credential) == clock.now
+
+
+async def test_uses_of_a_second_are_written_together(monkeypatch: pytest.MonkeyPatch) -> None:
+    asked: list[float] = []
+
+    async def wait_for(what: Coroutine[object, object, object], seconds: float) -> None:
+        asked.append(seconds)
+        what.close()
+        raise TimeoutError
+
+    monkeypatch.setattr(asyncio, "wait_for", wait_for)
+    noted = auth_last_used.LastUsedRecorder(RefusingStore())
+    noted.note((auth_last_used.CREDENTIAL, "cred_1"), now=0)
+    await noted.close()
+    assert asked == [1.0]
 
 
 async def test_the_use_of_an_api_key_is_written(ctx: context.Context, account: accounts.Account, clock: Clock) -> None:
