@@ -40,10 +40,10 @@ async def test_every_kind_of_entry_has_its_words() -> None:
 
 
 async def test_the_ledger_comes_in_parts(ctx: context.Context, browser: Browser) -> None:
-    for number in range(page.ROWS + 1):
+    for number in range(50 + 1):
         await credits.add(ctx, browser.account_id, 1, f"number {number:03}.")
     first = (await browser.get("/credits")).text
-    assert first.count("Credits added") == page.ROWS
+    assert first.count("Credits added") == 50
     link = first.partition('<nav class="more"')[2].partition('href="')[2].partition('"')[0]
     second = (await browser.get(link)).text
     assert second.count("Credits added") == 1

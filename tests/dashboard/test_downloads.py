@@ -76,10 +76,10 @@ async def test_who_does_not_read_holds_a_place_until_they_hang_up(
 ) -> None:
     async with listening(served) as address:
         async with contextlib.AsyncExitStack() as stalled:
-            for _ in range(downloads.DOWNLOADS.per_account):
+            for _ in range(8):
                 connection = await stalled.enter_async_context(raw_http.connect(address))
                 await connection.send(asking(browser, huge))
-            await until(lambda: ctx.quota_usage[PLACE, browser.account_id] == downloads.DOWNLOADS.per_account)
+            await until(lambda: ctx.quota_usage[PLACE, browser.account_id] == 8)
             refused = await raw_http.exchange(address, asking(browser, huge))
             assert (refused.status, refused.headers["retry-after"]) == (429, "5")
             # Whatever is no download is served as ever.

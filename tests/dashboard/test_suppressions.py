@@ -61,16 +61,16 @@ async def test_an_address_is_found_however_it_is_written(ctx: context.Context, b
 
 
 async def test_the_list_is_narrowed_and_comes_in_parts(ctx: context.Context, browser: Browser) -> None:
-    for number in range(page.ROWS + 1):
+    for number in range(50 + 1):
         await put(ctx, browser.account_id, f"a+{number:03}&b@example.net", stored.Source.BOUNCE)
     await put(ctx, browser.account_id, "zoe@example.net", stored.Source.COMPLAINT)
     first = (await browser.get("/suppressions", source="bounce")).text
-    assert first.count("Remove</button>") == page.ROWS
+    assert first.count("Remove</button>") == 50
     assert "zoe@example.net" not in first
     link = first.partition('<nav class="more"')[2].partition('href="')[2].partition('"')[0].replace("&amp;", "&")
     second = (await browser.get(link)).text
     assert second.count("Remove</button>") == 1
-    assert f"a+{page.ROWS:03}&amp;b@example.net" in second
+    assert f"a+{50:03}&amp;b@example.net" in second
     assert '<nav class="more"' not in second
     assert "No more addresses." in (await browser.get("/suppressions", after="zzz")).text
     assert (await browser.get("/suppressions", source="magic")).status_code == 400
@@ -140,7 +140,7 @@ async def test_a_file_with_a_mistake_changes_nothing(ctx: context.Context, brows
 
 
 async def test_a_file_that_is_too_long_is_refused(ctx: context.Context, browser: Browser) -> None:
-    content = "bob@example.net\n" * (page.FILE_BYTES // 16)
+    content = "bob@example.net\n" * ((8 * 1024 * 1024) // 16)
     refused = await browser.post("/suppressions/import", {"content": content})
     assert refused.status_code == 413
     assert await on_the_list(ctx, browser) == []

@@ -193,7 +193,7 @@ async def test_the_log_is_filtered_by_status_and_by_message(ctx: context.Context
 async def test_the_log_goes_on_page_by_page(ctx: context.Context, browser: Browser, clock: contexts.Clock) -> None:
     await endpoints.save(ctx, browser.account_id, url=URL)
     made = []
-    for _ in range(webhook.ROWS + 2):
+    for _ in range(50 + 2):
         made.append((await webhook_rows.put_ended(ctx, browser.account_id, State.FAILED)).id)
         clock.pass_seconds(1)
     first = (await browser.get("/webhook", status="failed")).text

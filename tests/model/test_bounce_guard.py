@@ -14,7 +14,7 @@ RULES = bounce_guard.Rules(
     days=7,
     recipients=200,
     bounces=bounce_guard.Thresholds(Fraction(4), Fraction(8)),
-    complaints=bounce_guard.Thresholds(Fraction("0.08"), Fraction("0.3"), bounce_guard.MIN_COMPLAINTS),
+    complaints=bounce_guard.Thresholds(Fraction("0.08"), Fraction("0.3"), 2),
 )
 
 

@@ -81,6 +81,11 @@ def test_the_policies_let_people_mistype_and_stop_machines(policy: login_throttl
     assert policy.free + day // policy.interval < 30_000
 
 
+def test_a_name_has_five_failures_and_one_a_minute_and_a_network_a_hundred_and_one_in_three_seconds() -> None:
+    assert (login_throttle.NAME.free, login_throttle.NAME.interval) == (5, 60_000_000)
+    assert (login_throttle.NETWORK.free, login_throttle.NETWORK.interval) == (100, 3_000_000)
+
+
 @pytest.mark.parametrize(
     "address, network",
     [

@@ -106,7 +106,7 @@ def test_a_shared_bucket_is_like_any_other_where_the_clocks_agree() -> None:
     assert (bucket.full_at, bucket.seen_at) == (verdicts[-1].full_at, NOON + SECOND // 5)
 
 
-@pytest.mark.parametrize("behind", [SECOND // 100, SECOND, throttle.MAX_CLOCK_SKEW])
+@pytest.mark.parametrize("behind", [SECOND // 100, SECOND, 2_000_000])
 def test_a_host_that_is_behind_gets_what_is_left_and_no_more(behind: int) -> None:
     verdicts, bucket = take_shared(POLICY, [NOON, NOON] + 4 * [NOON - behind])
     assert [decision.allowed for decision in verdicts] == 5 * [True] + [False]
@@ -155,7 +155,7 @@ def test_who_is_behind_and_waits_as_it_was_told_is_let_through() -> None:
 @given(
     st.integers(1, 1000),
     st.integers(1, 20),
-    st.lists(st.integers(0, throttle.MAX_CLOCK_SKEW), min_size=3, max_size=3),
+    st.lists(st.integers(0, 2_000_000), min_size=3, max_size=3),
     st.lists(st.tuples(st.integers(0, 2), st.integers(0, SECOND)), max_size=100),
 )
 def test_hosts_let_no_more_through_than_one_would_but_for_what_their_clocks_are_apart(

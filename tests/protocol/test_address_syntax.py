@@ -19,13 +19,13 @@ WIDE_LETTERS = [chr(code) for first, last in WIDE_RANGES for code in range(int(f
 
 @hypothesis.given(st.from_regex(PATTERN))
 def test_what_the_pattern_matches_is_accepted(text: str) -> None:
-    hypothesis.assume(len(text) <= address.MAX_CHARACTERS)
+    hypothesis.assume(len(text) <= 1000)
     address.parse(text)
 
 
 @hypothesis.given(st.from_regex(DOMAIN_PATTERN))
 def test_what_the_domain_pattern_matches_is_accepted(text: str) -> None:
-    hypothesis.assume(len(text) <= address.MAX_CHARACTERS)
+    hypothesis.assume(len(text) <= 1000)
     address.parse_domain(text)
 
 

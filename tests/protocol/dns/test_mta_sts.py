@@ -81,7 +81,7 @@ def test_a_policy_may_be_written_in_other_ways(content: bytes) -> None:
         POLICY.replace(b"*.Example.NET", b"*"),
         POLICY.replace(b"*.Example.NET", b""),
         POLICY.replace(b"*.Example.NET", b".".join([b"a" * 60] * 5)),
-        POLICY + b"mx: a.example\r\n" * mta_sts.MAX_PATTERNS,
+        POLICY + b"mx: a.example\r\n" * 100,
         POLICY + b"\xff",
     ],
 )
@@ -97,7 +97,7 @@ def test_a_policy_that_wants_nothing_needs_no_hosts() -> None:
 def test_no_policy_lives_longer_than_a_year() -> None:
     policy = mta_sts.parse_policy(POLICY.replace(b"604800", b"9999999999"))
     assert policy is not None
-    assert policy.max_age == mta_sts.MAX_AGE_SECONDS
+    assert policy.max_age == 31_557_600
 
 
 @pytest.mark.parametrize(

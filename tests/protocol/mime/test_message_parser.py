@@ -363,7 +363,7 @@ def test_there_is_an_end_to_the_boundaries_that_are_looked_for() -> None:
         head = b"Content-Type: multipart/mixed; boundary=" + boundary + b"\r\n\r\n"
         return message_parser.fingerprint(message_parser.read(head + (b"--" + boundary + b"\r\n\r\n") * parts))
 
-    most = message_parser.MAX_DELIMITER_LINES
+    most = 100_000
     assert fingerprint(b"a", most) == fingerprint(b"b", most)
     assert fingerprint(b"a", most + 1) != fingerprint(b"b", most + 1)
 

@@ -12,14 +12,14 @@ def same(message: message_parser.Message) -> bytes:
 
 
 def test_a_header_has_bounds() -> None:
-    most = message_parser.HEADER_OCTETS
+    most = 256 * 1024
     fits = b"A: " + b"\r\n b" * ((most - 5) // 4) + b"\r\n"
     assert most - 4 <= len(fits) <= most
     assert len(message_parser.read(fits + b"\r\nbody").fields) == 1
     with pytest.raises(message_parser.MessageError, match="longer than 262144 octets"):
         message_parser.read(fits + b" bcd\r\n\r\nbody")
-    fields = b"A: b\r\n" * message_parser.MAX_FIELDS
-    assert len(message_parser.read(fields + b"\r\n").fields) == message_parser.MAX_FIELDS
+    fields = b"A: b\r\n" * 1000
+    assert len(message_parser.read(fields + b"\r\n").fields) == 1000
     with pytest.raises(message_parser.MessageError, match="more than 1000 fields"):
         message_parser.read(fields + b"C: d\r\n\r\n")
 
@@ -44,7 +44,7 @@ def test_a_monstrous_header_is_refused_without_being_copied(content: bytes) -> N
 @pytest.mark.parametrize("name", [b"Subject: ", b"To: ", b""])
 def test_a_hostile_header_costs_no_more_than_its_size(name: bytes, octets: bytes) -> None:
     content = name + b"\r\n ".join([octets * (900 // len(octets))] * 280) + b"\r\n\r\n"
-    assert message_parser.HEADER_OCTETS - 20_000 < len(content) < message_parser.HEADER_OCTETS
+    assert (256 * 1024) - 20_000 < len(content) < 256 * 1024
     try:
         assert same(message_parser.read(content)) == content
     except message_parser.MessageError as refusal:
@@ -57,7 +57,7 @@ def test_a_hostile_header_costs_no_more_than_its_size(name: bytes, octets: bytes
 def test_a_hostile_header_in_utf_8_grows_by_a_factor_at_most(name: str, octets: str) -> None:
     line = (octets * (900 // len(octets.encode()))).encode()
     content = f"{name}: ".encode() + b"\r\n ".join([line] * 35) + b"\r\n\r\n"
-    assert message_parser.UTF8_HEADER_OCTETS - 2_000 < len(content) < message_parser.UTF8_HEADER_OCTETS
+    assert (32 * 1024) - 2_000 < len(content) < 32 * 1024
     rewritten = same(message_parser.read(content))
     assert len(rewritten) < 10 * len(content)
     assert [field.name for field in message_parser.read(rewritten).fields] == [name]

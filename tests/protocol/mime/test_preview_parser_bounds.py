@@ -20,9 +20,9 @@ def nested(levels: int) -> bytes:
 
 
 def test_multiparts_are_opened_to_a_depth() -> None:
-    (part,) = preview_parser.read(nested(preview_parser.BOUNDS.depth - 1)).parts
-    assert (part.content_type, part.path) == ("text/plain", ".".join("1" * preview_parser.BOUNDS.depth))
-    deeper = preview_parser.read(nested(preview_parser.BOUNDS.depth))
+    (part,) = preview_parser.read(nested(20 - 1)).parts
+    assert (part.content_type, part.path) == ("text/plain", ".".join("1" * 20))
+    deeper = preview_parser.read(nested(20))
     assert [part.content_type for part in deeper.parts] == ["multipart/mixed"]
     assert deeper.truncated
 
@@ -30,33 +30,33 @@ def test_multiparts_are_opened_to_a_depth() -> None:
 @pytest.mark.parametrize("more", [0, 1])
 @pytest.mark.parametrize("is_grouped", [False, True])
 def test_so_many_parts_are_found(more: int, *, is_grouped: bool) -> None:
-    parts = b"--a\r\n\r\nx\r\n" * preview_parser.BOUNDS.parts
+    parts = b"--a\r\n\r\nx\r\n" * 500
     if is_grouped:
         inner = parts.replace(b"--a", b"--c")
         parts = b"--a\r\nContent-Type: multipart/mixed; boundary=c\r\n\r\n" + inner + b"--c--\r\n"
     reading = preview_parser.read(MULTIPART + parts + b"--a\r\n\r\nlast\r\n" * more + b"--a--\r\n")
-    assert len(reading.parts) == preview_parser.BOUNDS.parts
+    assert len(reading.parts) == 500
     assert all(part.size == 1 for part in reading.parts)
     assert reading.truncated == bool(more)
 
 
 @pytest.mark.parametrize("more", [0, 1])
 def test_so_many_fields_are_read(more: int) -> None:
-    reading = preview_parser.read(b"A: b\r\n" * (preview_parser.BOUNDS.fields + more) + b"\r\nbody")
-    assert len(reading.headers) == preview_parser.BOUNDS.fields
+    reading = preview_parser.read(b"A: b\r\n" * (2000 + more) + b"\r\nbody")
+    assert len(reading.headers) == 2000
     assert reading.truncated == bool(more)
     assert reading.body(reading.parts[0]) == b"body"
 
 
 def test_a_header_that_never_ends_has_no_body() -> None:
-    reading = preview_parser.read(b"A: b\r\nC: " + b"x" * preview_parser.BOUNDS.header_octets + b"\r\n\r\nbody")
+    reading = preview_parser.read(b"A: b\r\nC: " + b"x" * 262_144 + b"\r\n\r\nbody")
     assert reading.headers[0] == ("A", "b")
     assert reading.truncated
     assert [part.size for part in reading.parts] == [0]
 
 
 def test_a_part_with_an_endless_header_hides_no_other_part() -> None:
-    endless = b"--a\r\nA: " + b"x" * preview_parser.BOUNDS.part_header_octets + b"\r\n\r\nbody\r\n"
+    endless = b"--a\r\nA: " + b"x" * 16_384 + b"\r\n\r\nbody\r\n"
     reading = preview_parser.read(MULTIPART + endless + b"--a\r\n\r\nnext\r\n--a--")
     assert [reading.body(part) for part in reading.parts] == [b"", b"next"]
     assert reading.truncated
@@ -94,8 +94,8 @@ def test_a_part_with_an_endless_header_hides_no_other_part() -> None:
 def test_a_bomb_is_read_in_one_pass(content: bytes, *, truncated: bool) -> None:
     reading = preview_parser.read(content)
     assert reading.truncated == truncated
-    assert 1 <= len(reading.parts) <= preview_parser.BOUNDS.parts
-    assert len(reading.headers) <= preview_parser.BOUNDS.fields
+    assert 1 <= len(reading.parts) <= 500
+    assert len(reading.headers) <= 2000
 
 
 def test_a_large_message_is_not_copied_over_and_over() -> None:

@@ -92,17 +92,14 @@ def test_bodies_are_decoded(encoding: str, body: bytes, text: str) -> None:
 
 
 def test_there_is_a_bound_for_parts_and_for_bytes() -> None:
-    assert 0 < len(types(multipart(*[b"\nx"] * 5_000))) <= report_parser.BOUNDS.parts
+    assert 0 < len(types(multipart(*[b"\nx"] * 5_000))) <= 100
     (part,) = report_parser.walk(b"\n" + b"x" * 10_000_000)
-    assert len(part.body) < report_parser.MAX_BYTES
+    assert len(part.body) < 256 * 1024
 
 
 def test_fields_are_bounded_in_number_and_length() -> None:
-    assert (
-        len(report_parser.read_fields("\n".join(f"f{number}: x" for number in range(50_000))))
-        == report_parser.MAX_FIELDS
-    )
-    assert len(report_parser.read_fields("a:" + "x" * 1_000_000)["a"]) == report_parser.FIELD_CHARACTERS
+    assert len(report_parser.read_fields("\n".join(f"f{number}: x" for number in range(50_000)))) == 1000
+    assert len(report_parser.read_fields("a:" + "x" * 1_000_000)["a"]) == 16_000
 
 
 @given(st.lists(st.text("abc -\n", max_size=30), min_size=1, max_size=5))

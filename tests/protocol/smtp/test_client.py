@@ -205,7 +205,7 @@ def test_content_that_was_not_handed_over_to_its_end_is_not_in_doubt() -> None:
     session.begin(values.MailTransaction("", ("b@example.org",), (b"x" * 100_000,)))
     session.next_bytes()
     say(session, "250 ok", "250 ok", "354 go on")
-    assert len(session.next_bytes()) == client.CHUNK_OCTETS
+    assert len(session.next_bytes()) == 64 * 1024
     session.fail(Cause.CONNECTION_LOST, "gone")
     assert session.results() == (RecipientResult(Stage.CONTENT, cause=Cause.CONNECTION_LOST, detail="gone"),)
     assert session.next_bytes() == b""

@@ -10,7 +10,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from postroad import errors
-from postroad.model import limits, mail
+from postroad.model import mail
 from postroad.protocol.mime import encoded_words, header_fields
 from postroad.services.acceptance import mime_validation
 from tests.services.mime_messages import FROM, SUBJECT, TO, plain, raw
@@ -145,7 +145,13 @@ def test_a_field_with_more_than_a_hundred_addresses_is_not_read(domain: str) -> 
     assert mime_validation.check(raw(FROM, to(101))).to == ()
 
 
-@pytest.mark.parametrize("name", mime_validation.ONCE)
+@pytest.mark.parametrize(
+    "name",
+    [
+        *("to", "cc", "reply-to", "message-id", "date", "subject", "mime-version", "content-type"),
+        "content-transfer-encoding",
+    ],
+)
 def test_a_field_that_may_stand_once_is_refused_when_it_stands_twice(name: str) -> None:
     fields = [field for field in (FROM, TO, SUBJECT) if not field.lower().startswith(f"{name}:")]
     mime_validation.check(raw(*fields, f"{name}: a@example.org"))
@@ -156,7 +162,7 @@ def test_a_field_that_may_stand_once_is_refused_when_it_stands_twice(name: str) 
 
 
 def test_fifty_unique_recipients_are_allowed_and_no_more() -> None:
-    assert len(mime_validation.check(plain(to=people(50) * 2)).recipients) == limits.UNIQUE_RECIPIENTS
+    assert len(mime_validation.check(plain(to=people(50) * 2)).recipients) == 50
     assert refusal(plain(to=people(51))) == (
         "invalid_request",
         "RCPT TO: 51 unique addresses; a message must have 1 to 50",

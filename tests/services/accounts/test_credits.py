@@ -36,7 +36,7 @@ async def test_the_ledger_sums_to_the_balances_after_mail(
     assert (await consistency.run(ctx)).findings == []
 
 
-@pytest.mark.parametrize("amount", [0, -1, -(2**63), credits.MAX_CREDITS + 1, 2**63, 2**100])
+@pytest.mark.parametrize("amount", [0, -1, -(2**63), (2**53 - 1) + 1, 2**63, 2**100])
 async def test_an_impossible_amount_changes_nothing(
     ctx: context.Context, account: stored_accounts.Account, amount: int
 ) -> None:
@@ -47,7 +47,7 @@ async def test_an_impossible_amount_changes_nothing(
 
 
 async def test_a_balance_never_leaves_the_exact_numbers(ctx: context.Context, account: stored_accounts.Account) -> None:
-    await credits.add(ctx, account.id, credits.MAX_CREDITS, None)
+    await credits.add(ctx, account.id, 2**53 - 1, None)
     with pytest.raises(errors.InvalidRequest, match=r"^amount: "):
         await credits.add(ctx, account.id, 1, None)
 

@@ -11,7 +11,7 @@ from postroad.services.accounts import registry as accounts
 from postroad.storage import accounts as stored_accounts
 from tests import accepted_mail, contexts
 
-HEAD = ",".join(ledger_csv.COLUMNS).encode() + b"\r\n"
+HEAD = b"created_at,kind,available,reserved,available_after,reserved_after,message_id,note,id\r\n"
 
 
 async def exported(ctx: context.Context, account_id: str) -> bytes:

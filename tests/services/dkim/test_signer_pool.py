@@ -54,7 +54,7 @@ async def test_a_worker_takes_few_at_a_time_so_that_the_others_have_work_too(
     for _ in range(3):
         await asyncio.sleep(0)
     loads = [len(worker.pending) for worker in working._workers]
-    assert max(loads) <= signer_pool.WINDOW
+    assert max(loads) <= 32
     assert all(await asyncio.gather(*signing))
 
 

@@ -10,7 +10,7 @@ from postroad.storage import store, users
 from tests.storage import samples
 
 
-@pytest.mark.parametrize("took, rested", [(0.25, 0.25), (30.0, throttled_batches.MAX_PAUSE_SECONDS)])
+@pytest.mark.parametrize("took, rested", [(0.25, 0.25), (30.0, 1.0)])
 async def test_a_part_is_committed_and_then_rests_as_long_as_it_took_within_a_bound(
     ctx: context.Context, monkeypatch: pytest.MonkeyPatch, took: float, rested: float
 ) -> None:

@@ -38,12 +38,12 @@ async def test_a_large_file_comes_in_parts_in_its_order_and_holds_a_place(ctx: c
     async for part in begun.body:
         assert ctx.quota_usage[downloads.DOWNLOADS.name, ACCOUNT] == 1
         collected.append(part)
-    assert [len(part) for part in collected] == [downloads.PART_OCTETS] * 4 + [len(b"the end")]
+    assert [len(part) for part in collected] == [64 * 1024] * 4 + [len(b"the end")]
     assert b"".join(collected) == LARGE
     assert not ctx.quota_usage
 
 
-@pytest.mark.parametrize("content", [b"", b"x", b"x" * downloads.SMALL_OCTETS])
+@pytest.mark.parametrize("content", [b"", b"x", b"x" * (256 * 1024)])
 async def test_a_small_file_comes_whole_and_holds_none(ctx: context.Context, content: bytes) -> None:
     begun = await begin(ctx, content)
     assert (begun.body, begun.size) == (content, len(content))
@@ -51,14 +51,14 @@ async def test_a_small_file_comes_whole_and_holds_none(ctx: context.Context, con
 
 
 async def test_the_place_is_taken_before_the_file_is_read(ctx: context.Context) -> None:
-    held = [await begin_parts(ctx) for _ in range(downloads.DOWNLOADS.per_account)]
+    held = [await begin_parts(ctx) for _ in range(8)]
 
     async def read() -> previews.Download:
         raise AssertionError("nothing may be read without a place")
 
     with pytest.raises(errors.RateLimited) as refused:
         await downloads.begin(ctx, ACCOUNT, read)
-    assert refused.value.retry_after == downloads.DOWNLOADS.retry_seconds
+    assert refused.value.retry_after == 5
     await (await begin_parts(ctx, "acc_b")).aclose()
     await held.pop().aclose()
     await (await begin_parts(ctx)).aclose()

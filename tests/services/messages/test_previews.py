@@ -77,8 +77,8 @@ def test_only_the_first_text_is_shown_and_the_others_are_files() -> None:
 
 
 def test_a_long_text_is_cut() -> None:
-    preview = previews.of_bytes(b"\r\n" + b"x" * (previews.TEXT_CHARACTERS + 1))
-    assert preview.text == "x" * previews.TEXT_CHARACTERS
+    preview = previews.of_bytes(b"\r\n" + b"x" * ((512 * 1024) + 1))
+    assert preview.text == "x" * (512 * 1024)
     assert preview.truncated
 
 
@@ -129,8 +129,8 @@ def test_the_source_is_text_with_pictures_of_what_is_not_seen() -> None:
         "A: b\n\tc\u2400\u241b\u2421\u240d \ufffdü", cut=False
     )
     assert previews.source_text("\u202e\u2066\u0085".encode()).text == "\ufffd" * 3
-    long = previews.source_text(b"x" * (previews.SOURCE_OCTETS + 1))
-    assert (len(long.text), long.cut) == (previews.SOURCE_OCTETS, True)
+    long = previews.source_text(b"x" * ((256 * 1024) + 1))
+    assert (len(long.text), long.cut) == (256 * 1024, True)
 
 
 @given(st.binary(max_size=300), st.sampled_from([b"", b"Content-Type: text/html\r\n\r\n", b"\r\n"]))
@@ -177,9 +177,9 @@ async def test_a_large_message_is_read_beside_the_event_loop(
 
     monkeypatch.setattr(preview_parser, "read", noted)
     await accepted_mail.allow_sending(ctx, account.id)
-    content = base64.b64encode(b"x" * previews.LARGE_OCTETS).decode()
+    content = base64.b64encode(b"x" * (64 * 1024)).decode()
     large = await accepted_mail.accept(ctx, account.id, attachments=(send_request.Attachment("a.txt", content),))
-    assert (await previews.of_message(ctx, account.id, large)).attachments[0].size == previews.LARGE_OCTETS
+    assert (await previews.of_message(ctx, account.id, large)).attachments[0].size == 64 * 1024
     await previews.of_message(ctx, account.id, await accepted_mail.accept(ctx, account.id))
     assert [reader is threading.main_thread() for reader in readers] == [False, True]
 

@@ -65,7 +65,8 @@ async def test_the_same_report_twice_is_one(ctx: context.Context, account: accou
         reports.group("ada@example.net"), reports.group("bob@example.net", status="5.2.2", words="full")
     )
     assert await receive(ctx, message_id, content) == [ReportResult.RECORDED] * 2
-    assert await receive(ctx, message_id, content) == [ReportResult.REPEATED] * 2
+    again = (await async_bounces.receive(ctx, message_id, content)).handled
+    assert [(each.result, each.is_gone) for each in again] == [(ReportResult.REPEATED, False)] * 2
     assert len(await kept_of(ctx, account.id, message_id)) == 2
 
 
@@ -87,12 +88,12 @@ async def test_other_words_are_another_report_up_to_a_bound(
     ctx: context.Context, account: accounts.Account, message_id: str
 ) -> None:
     fates = []
-    for number in range(async_bounces.MAX_PER_RECIPIENT + 1):
+    for number in range(11):
         fates += await receive(ctx, message_id, reports.report(reports.group("ada@example.net", words=f"no {number}")))
-    assert fates == [ReportResult.RECORDED] * async_bounces.MAX_PER_RECIPIENT + [ReportResult.TOO_MANY]
+    assert fates == [ReportResult.RECORDED] * 10 + [ReportResult.TOO_MANY]
     assert await receive(ctx, message_id, reports.report(reports.group("bob@example.net"))) == [ReportResult.RECORDED]
     kept = await kept_of(ctx, account.id, message_id)
-    assert len({bounce.received_at for bounce in kept}) == async_bounces.MAX_PER_RECIPIENT + 1
+    assert len({bounce.received_at for bounce in kept}) == 11
 
 
 async def test_one_report_may_name_a_recipient_twice(
@@ -109,6 +110,22 @@ async def test_one_report_may_name_a_recipient_twice(
         ReportResult.REPEATED,
     ]
     assert len(await suppressed(ctx, account.id)) == 1
+
+
+async def test_what_was_said_before_is_not_counted_again(ctx: context.Context, message_id: str) -> None:
+    same = [reports.group("ada@example.net")] * 11
+    content = reports.report(*same, reports.group("ada@example.net", words="really"))
+    assert await receive(ctx, message_id, content) == [
+        ReportResult.RECORDED,
+        *[ReportResult.REPEATED] * 10,
+        ReportResult.RECORDED,
+    ]
+
+
+def test_the_log_names_what_became_of_a_report() -> None:
+    assert [*ReportResult] == [
+        *("recorded", "repeated", "too_many", "not_final", "not_a_failure", "unknown_recipient", "unknown_message")
+    ]
 
 
 @pytest.mark.parametrize(

@@ -356,6 +356,28 @@ async def test_the_audit_log_has_the_suspension_of_the_account_and_its_end(
         ("account.suspended", "Shop", reason),
     ]
     assert {(one.actor_kind, one.actor, one.user_id) for one in found} == {("service", "postroad", None)}
+    assert {(one.request_id, one.client_address) for one in found} == {("", "")}
+
+
+@pytest.mark.parametrize("known", [0, 1])
+async def test_an_account_that_was_warned_before_keeps_no_other_from_its_suspension(
+    ctx: context.Context, sender: str, known: int
+) -> None:
+    other = (await accounts.create(ctx, "Other")).id
+    await accepted_mail.allow_sending(ctx, other, domain="other.example")
+    warned, failing = (sender, other) if known else (other, sender)
+    domains = {sender: "example.com", other: "other.example"}
+
+    async def claims(account_id: str, count: int) -> list[queue.Claimed]:
+        to = [f"p{number}@example.net" for number in range(count)]
+        _, claimed = await claimed_mail.another(ctx, account_id, *to, sender=f"shop@{domains[account_id]}")
+        return claimed
+
+    first = await ctx.outcome_commits.submit(ended(ctx, await claims(warned, 10), bounced=3))
+    assert [(notice.account_id, notice.level) for notice in first.notices] == [(warned, Level.WARNED)]
+    batch = ended(ctx, await claims(warned, 1)) + ended(ctx, await claims(failing, 10), bounced=4)
+    second = await ctx.outcome_commits.submit(batch)
+    assert [(notice.account_id, notice.level) for notice in second.notices] == [(failing, Level.SUSPENDED)]
 
 
 async def test_without_a_cool_down_only_an_operator_lifts_it(settings: config.Settings, clock: Clock) -> None:

@@ -77,6 +77,20 @@ async def test_a_complaint_is_kept_counted_and_its_address_left_alone(
     assert await messages.find(ctx, account.id, message_id) == before
 
 
+async def test_who_bounced_later_may_still_complain(ctx: context.Context, message_id: str) -> None:
+    content = reports.report(reports.group("ada@example.net", status="5.2.2", words="full"))
+    (bounced,) = (await async_bounces.receive(ctx, message_id, content)).handled
+    assert bounced.result == "recorded"
+    assert await fates(ctx, path(ctx, message_id)) == [ReportResult.RECORDED]
+    assert await fates(ctx, path(ctx, message_id)) == [ReportResult.REPEATED]
+
+
+def test_the_log_names_what_became_of_a_complaint() -> None:
+    assert [*ReportResult] == [
+        *("recorded", "repeated", "not_delivered", "not_a_complaint", "unknown_recipient", "unknown_message")
+    ]
+
+
 async def test_whoever_complains_gets_no_more_mail_even_where_bounces_suppress_nobody(
     ctx: context.Context, account: stored_accounts.Account, message_id: str
 ) -> None:
@@ -195,7 +209,7 @@ async def test_a_hidden_recipient_of_several_is_unknown(
     assert await suppressed(ctx, account.id) == []
 
 
-@pytest.mark.parametrize("status", sorted(set(mail.RecipientStatus) - complaints.ARRIVED))
+@pytest.mark.parametrize("status", sorted(set(mail.RecipientStatus) - {"delivered", "failed"}))
 async def test_who_never_got_the_message_cannot_complain(
     ctx: context.Context, account: stored_accounts.Account, message_id: str, status: mail.RecipientStatus
 ) -> None:

@@ -178,7 +178,7 @@ async def test_a_period_has_to_have_a_length(ctx: context.Context, shop: str) ->
 
 
 async def test_one_call_at_a_time(ctx: context.Context, shop: str) -> None:
-    ctx.quota_usage["replays", shop] += replays.REPLAYS.per_account
+    ctx.quota_usage["replays", shop] += 1
     with pytest.raises(errors.RateLimited, match="replays: at most 1 at once"):
         await replay_all(ctx, shop)
 

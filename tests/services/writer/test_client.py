@@ -230,7 +230,7 @@ async def test_what_a_writer_has_no_room_for_in_time_is_refused_and_never_sent(
 
 
 async def test_more_octets_than_may_wait_are_refused(talk: Talk) -> None:
-    size = client.MAX_BYTES_WAITING
+    size = 268_435_456
     answers = [talk.frontend.start(submission(number), size=size) for number in range(2)]
     with pytest.raises(errors.TemporaryFailure, match="too many"):
         talk.frontend.start(submission(), size=size)
