@@ -75,6 +75,35 @@ async def test_a_final_result_ends_recipient_message_and_reservation(
     await books_are_right(ctx)
 
 
+async def test_a_message_to_two_ends_with_the_second(ctx: context.Context, account: stored_accounts.Account) -> None:
+    message_id, claimed = await accepted(ctx, account.id, "a@example.net", "b@example.net")
+    for one, status in zip(claimed, ("queued", "delivered"), strict=True):
+        await ctx.outcome_commits.submit([outcome(ctx, one, disposition.Verdict.DELIVERED, recipient_count=2)])
+        message, _ = await messages.find(ctx, account.id, message_id)
+        assert message.status == status
+
+
+async def test_a_recipient_shows_a_thousand_characters_of_a_reply(
+    ctx: context.Context, account: stored_accounts.Account
+) -> None:
+    message_id, (claimed,) = await accepted(ctx, account.id, "ada@example.net")
+    await ctx.outcome_commits.submit([outcome(ctx, claimed, disposition.Verdict.BOUNCED, response="x" * 1_001)])
+    _, (recipient,) = await messages.find(ctx, account.id, message_id)
+    assert recipient.last_smtp_response == "x" * 1_000
+
+
+async def test_only_an_outcome_that_says_so_suppresses(ctx: context.Context, account: stored_accounts.Account) -> None:
+    _, (ada, bob) = await accepted(ctx, account.id, "ada@example.net", "bob@example.net")
+    results = [
+        outcome(ctx, ada, disposition.Verdict.BOUNCED),
+        outcome(ctx, bob, disposition.Verdict.BOUNCED, suppress=True),
+    ]
+    await ctx.outcome_commits.submit(results)
+    async with ctx.store.reading() as tx:
+        found = await suppressions.of_account(tx, account.id, after="", limit=10)
+    assert [one.email_key for one in found] == [bob.email_key]
+
+
 async def test_a_retry_keeps_everything_open_and_waits(ctx: context.Context, account: stored_accounts.Account) -> None:
     message_id, (claimed,) = await accepted(ctx, account.id, "ada@example.net")
     await ctx.outcome_commits.submit([outcome(ctx, claimed, disposition.Verdict.RETRY, code=451, response="later")])
