@@ -72,6 +72,12 @@ async def test_an_endpoint_gets_the_bytes_and_three_headers(harness: AttemptHarn
     }
 
 
+async def test_the_duration_is_in_microseconds(harness: AttemptHarness, monkeypatch: pytest.MonkeyPatch) -> None:
+    readings = iter([7_000_000_000, 7_042_000_999])
+    monkeypatch.setattr("postroad.services.webhooks.attempt.time.monotonic_ns", lambda: next(readings))
+    assert (await harness.attempt(signing_secrets.new())).duration == 42_000
+
+
 async def test_a_library_trusts_the_request_and_no_other(harness: AttemptHarness) -> None:
     secret = signing_secrets.new()
     await harness.attempt(secret)

@@ -7,6 +7,7 @@ from collections.abc import Iterator, Sequence
 import pytest
 
 from postroad import errors
+from postroad.services.webhooks import client as webhook_client
 from tests import dns_server, webhook_server
 from tests.services.webhook_clients import NAME, NEIGHBOUR, PRIVATE, PUBLIC, running_client, twins
 
@@ -260,6 +261,14 @@ async def test_a_burst_asks_once_and_a_record_without_a_lifetime_is_asked_for_ev
         for _ in range(3):
             await guard.post(endpoint.at("fleeting.example.org"), b"{}", HEADERS)
         assert dns.count("fleeting.example.org", "A") == 3
+
+
+def test_waits_and_bounds() -> None:
+    """In seconds: an attempt, a look-up and one question of it, how long its answer is kept, one address of several."""
+    limits = webhook_client
+    assert (limits.ATTEMPT_SECONDS, limits.QUERY_SECONDS, limits.TRY_SECONDS) == (5.0, 3.0, 1.0)
+    assert (limits.FRESH_SECONDS, limits.CONNECT_SECONDS, limits.NAME_SECONDS) == (1.0, 1.5, 1.0)
+    assert (limits.MAX_HOSTS, limits.MAX_URLS, limits.MAX_ADDRESSES, limits.BODY_BYTES) == (5_000, 5_000, 3, 2048)
 
 
 async def test_proxies_of_the_environment_are_ignored(monkeypatch: pytest.MonkeyPatch) -> None:
