@@ -23,6 +23,12 @@ def level(recipients: int, bounces: int = 0, complaints: int = 0) -> tuple[Level
     return assessment.level, assessment.trigger
 
 
+def test_one_bounce_suspends_where_the_rules_ask_for_no_more() -> None:
+    strict = bounce_guard.Thresholds(Fraction(4), Fraction(8))
+    rules = bounce_guard.Rules(days=7, recipients=10, bounces=strict, complaints=strict)
+    assert bounce_guard.assess(Counts(12, 1, 0), rules).level is Level.SUSPENDED
+
+
 @pytest.mark.parametrize(
     "recipients, bounces, expected",
     [

@@ -171,6 +171,41 @@ def test_what_concerns_one_recipient_or_one_sender_slows_nobody_else(wire: str) 
 
 
 @pytest.mark.parametrize(
+    "wire, reason",
+    [
+        ("450 4.1.0 x", "mailbox_unavailable"),
+        ("450 4.2.0 x", "mailbox_unavailable"),
+        ("450 4.3.0 x", "destination_trouble"),
+        ("450 4.4.0 x", "destination_unreachable"),
+        ("450 4.5.0 x", "command_refused"),
+        ("550 5.6.0 x", "bad_format"),
+        ("550 5.7.0 x", "policy_refused"),
+        ("421 x", "destination_trouble"),
+        ("450 x", "mailbox_unavailable"),
+        ("451 x", "destination_trouble"),
+        ("452 x", "destination_trouble"),
+        ("454 x", "destination_trouble"),
+        ("455 x", "command_refused"),
+        ("500 x", "command_refused"),
+        ("501 x", "command_refused"),
+        ("502 x", "command_refused"),
+        ("503 x", "command_refused"),
+        ("504 x", "command_refused"),
+        ("521 x", "no_mail_service"),
+        ("530 x", "login_required"),
+        ("551 x", "moved_address"),
+        ("552 x", "mailbox_full"),
+        ("555 x", "command_refused"),
+        ("556 x", "null_mx"),
+        ("459 x", "deferred"),
+        ("599 x", "refused"),
+    ],
+)
+def test_codes_decide_where_the_words_say_nothing(wire: str, reason: str) -> None:
+    assert classify(wire).reason == reason
+
+
+@pytest.mark.parametrize(
     "text, seconds",
     [
         ("Greylisted, please try again in 300 seconds", 300),
@@ -178,6 +213,7 @@ def test_what_concerns_one_recipient_or_one_sender_slows_nobody_else(wire: str) 
         ("Try again in 1 hour", 3600),
         ("please retry in 10 mins", 600),
         ("retry after 00:15:00", 900),
+        ("retry after 02:15:07", 8_107),
         ("Greylisting in action, please come back in 00:04:59", 299),
         ("Please wait 45s and retry", 45),
         ("try again after 2 min.", 120),
