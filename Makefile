@@ -48,7 +48,7 @@ endef
 
 .DEFAULT_GOAL := help
 .DELETE_ON_ERROR:
-.PHONY: help run test test-fast test-all coverage test-clients chaos fuzz check format lock bench bench-accept bench-submission bench-deliver bench-backlog bench-destinations bench-webhooks bench-memory bench-read bench-dashboard bench-cli bench-costs screenshots clean
+.PHONY: help run test test-fast test-all coverage test-clients chaos fuzz mutants check format lock bench bench-accept bench-submission bench-deliver bench-backlog bench-destinations bench-webhooks bench-memory bench-read bench-dashboard bench-cli bench-costs screenshots clean
 
 help: ## Print this list
 	@echo "Postroad. Usage: make <target>"
@@ -80,6 +80,9 @@ chaos: $(DEVELOPMENT) ## Kill the service hundreds of times under load, on both 
 
 fuzz: $(DEVELOPMENT) ## Look for inputs that break a reader, for five minutes, and keep those that reach something new
 	@$(BIN)/python -m tests.fuzz $(ARGS)
+
+mutants: $(DEVELOPMENT) ## Put small faults into modules and count those that tests notice, for an hour
+	@$(BIN)/python -m tests.mutants $(ARGS)
 
 check: $(DEVELOPMENT) ## Check format, lint, strict types and import contracts
 	@$(BIN)/ruff format --check --quiet $(SOURCES) || { echo "Some files are not formatted: run make format" >&2; exit 1; }
