@@ -10,10 +10,11 @@ import contextlib
 import functools
 import importlib.machinery
 import importlib.util
+import math
 import os
+import resource
 import signal
 import sys
-import time
 import types
 from collections.abc import Sequence
 from pathlib import Path
@@ -23,10 +24,11 @@ import pytest
 
 SOURCE: Final = Path(__file__).parents[2] / "src" / "postroad"
 TESTS: Final = Path(__file__).parents[1]
-# Tests may take so many times as long with a mutant as without, and this long on top.
+# Tests may use so many times as much of the processor with a mutant as without, and this much on top: a busy machine
+# kills no mutant. One that waits for ever instead is ended by the clock.
 SLOWER: Final = 3.0
-GRACE_SECONDS: Final = 20.0
-UNCHANGED_SECONDS: Final = 1200.0
+GRACE_SECONDS: Final = 10.0
+HANG_SECONDS: Final = 600
 # This package is imported before pytest could rewrite it.
 OPTIONS: Final = "-x -q -p no:cacheprovider -p no:xdist -W ignore::pytest.PytestAssertRewriteWarning".split()
 
@@ -63,7 +65,7 @@ class Module:
     def __init__(self, path: Path) -> None:
         self._path = path
         self._stages = stages(path)
-        self._limits: dict[int, float] = {}
+        self._limits: dict[int, int] = {}
 
     def notices(self, source: str) -> bool:
         """Whether a test fails with this source, or does not end."""
@@ -71,11 +73,11 @@ class Module:
 
     def _fails(self, stage: int, source: str) -> bool:
         if stage not in self._limits:
-            began = time.monotonic()
-            if run(self._path, self._path.read_text(), self._stages[stage], limit=UNCHANGED_SECONDS) != 0:
+            code, used = run(self._path, self._path.read_text(), self._stages[stage])
+            if code != 0:
                 raise SystemExit(f"Without a mutant the tests of {self._path} fail already")
-            self._limits[stage] = SLOWER * (time.monotonic() - began) + GRACE_SECONDS
-        return run(self._path, source, self._stages[stage], limit=self._limits[stage]) != 0
+            self._limits[stage] = math.ceil(SLOWER * used + GRACE_SECONDS)
+        return run(self._path, source, self._stages[stage], limit=self._limits[stage])[0] != 0
 
 
 def stages(module: Path) -> list[list[Path]]:
@@ -102,26 +104,22 @@ def _imports(file: Path) -> set[str]:
     return {name for node in nodes for each in node.names for name in (f"{node.module}", f"{node.module}.{each.name}")}
 
 
-def run(module: Path, source: str, tests: Sequence[Path], *, limit: float) -> int:
-    """The exit code of pytest with this source, in a process of its own; -1 when it took too long."""
+def run(module: Path, source: str, tests: Sequence[Path], *, limit: int = HANG_SECONDS) -> tuple[int, float]:
+    """The exit code of pytest with this source, in a process of its own, and the seconds of the processor it used."""
     child = os.fork()
     if child == 0:
         os.setsid()
+        resource.setrlimit(resource.RLIMIT_CPU, (limit, limit))
+        signal.alarm(HANG_SECONDS)
         silence = os.open(os.devnull, os.O_RDWR)
         for output in (0, 1, 2):
             os.dup2(silence, output)
         sys.meta_path.insert(0, Substitute(module, source))
         os._exit(pytest.main([*OPTIONS, "-k", "not postgres", *map(str, tests)], plugins=[_NoShrinking()]))
-    end = time.monotonic() + limit
     try:
-        while (ended := os.waitpid(child, os.WNOHANG))[0] == 0:
-            if time.monotonic() > end:
-                return -1
-            time.sleep(0.02)
-        return os.waitstatus_to_exitcode(ended[1])
+        _, status, usage = os.wait4(child, 0)
     finally:
         # Whatever the tests started is in the session of the child.
         with contextlib.suppress(ProcessLookupError):
             os.killpg(child, signal.SIGKILL)
-        with contextlib.suppress(ChildProcessError):
-            os.waitpid(child, 0)
+    return os.waitstatus_to_exitcode(status), usage.ru_utime + usage.ru_stime
