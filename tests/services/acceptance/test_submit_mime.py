@@ -381,3 +381,25 @@ async def test_a_header_that_has_to_be_converted_leaves_the_event_loop(
         monkeypatch.setattr(module, name, noting_threads(getattr(module, name), inline))
     await shop.send(raw(FROM, TO, field))
     assert inline == [is_inline, is_inline]
+
+
+MULTIPART = 'Content-Type: multipart/mixed; boundary="b"'
+
+
+@pytest.mark.parametrize(
+    "body, is_inline",
+    [
+        ("--b\r\n\r\nx\r\n" * 10, True),
+        ("--b\r\n\r\nx\r\n" + "--\r\n" * 100, False),
+        ("Grüße\r\n" * 100, True),
+        ("Grüße\r\n" * 1_000, False),
+    ],
+)
+async def test_a_body_with_much_to_parse_or_to_encode_leaves_the_event_loop(
+    shop: Shop, monkeypatch: pytest.MonkeyPatch, body: str, *, is_inline: bool
+) -> None:
+    inline: list[bool] = []
+    for module, name in ((mime_validation, "check"), (mime_compose, "compose_mime")):
+        monkeypatch.setattr(module, name, noting_threads(getattr(module, name), inline))
+    await shop.send(raw(FROM, TO, MULTIPART, body=body))
+    assert inline == [is_inline, is_inline]

@@ -25,7 +25,7 @@ _TYPE: Final = re.compile(r"[a-z0-9!#$&^_.+-]{1,127}/[a-z0-9!#$&^_.+-]{1,127}")
 
 
 class Bounds(msgspec.Struct, frozen=True, kw_only=True):
-    """How much is parsed. `fields` counts per header, `delimiter_lines` the lines that begin like a delimiter.
+    """How much is parsed. `fields` and `part_fields` count per header, `delimiter_lines` what begins like a delimiter.
 
     `strict_types`: a multipart whose subtype is malformed is not opened.
     """
@@ -33,6 +33,7 @@ class Bounds(msgspec.Struct, frozen=True, kw_only=True):
     header_octets: int
     part_header_octets: int
     fields: int
+    part_fields: int
     depth: int
     parts: int
     delimiter_lines: int
@@ -104,7 +105,11 @@ class Walker:
     def _enter(self, at: int) -> Entity:
         """Read the header that begins here, and open what it announces."""
         parent = self._open[-1] if self._open else None
-        entity = self._header(at, self._bounds.part_header_octets if parent else self._bounds.header_octets)
+        bounds = self._bounds
+        if parent:
+            entity = self._header(at, max_octets=bounds.part_header_octets, max_fields=bounds.part_fields)
+        else:
+            entity = self._header(at, max_octets=bounds.header_octets, max_fields=bounds.fields)
         if parent:
             entity.path = f"{parent.path}.{parent.children + 1}".lstrip(".")
         kind, entity.parameters = mime_parameters.read(entity.first("content-type"))
@@ -154,7 +159,7 @@ class Walker:
                 return found, at, levels[line[:-2]], True
         return None
 
-    def _header(self, at: int, max_octets: int) -> Entity:
+    def _header(self, at: int, *, max_octets: int, max_fields: int) -> Entity:
         """The header ends at an empty line, or where the next part begins."""
         limit = min(at + max_octets, len(self._content))
         empty = _EMPTY_LINE.search(self._content, at, limit)
@@ -164,8 +169,8 @@ class Walker:
             end = body = delimiter[0] + 1
         is_cut = empty is None and delimiter is None and limit < len(self._content)
         unfolded = _FOLD.sub("", self._content[at:end].decode("utf-8", "replace"))
-        lines = unfolded.rstrip("\r\n").split("\n", self._bounds.fields)
-        if is_cut or len(lines) > self._bounds.fields:
+        lines = unfolded.rstrip("\r\n").split("\n", max_fields)
+        if is_cut or len(lines) > max_fields:
             self.truncated = True
-        found = filter(None, map(_FIELD.fullmatch, lines[: self._bounds.fields]))
+        found = filter(None, map(_FIELD.fullmatch, lines[:max_fields]))
         return Entity(at, body, [(one[1], one[2].strip()) for one in found], is_cut)

@@ -16,8 +16,9 @@ from postroad.protocol.mime import parameters as mime_parameters
 
 BOUNDS: Final = part_walker.Bounds(
     header_octets=256 * 1024,
-    part_header_octets=16 * 1024,  # a part has three or four fields
+    part_header_octets=16 * 1024,
     fields=2_000,
+    part_fields=100,  # a part has three or four
     depth=20,
     parts=500,
     delimiter_lines=200_000,  # half a second's work, and more than a long patch has

@@ -23,6 +23,7 @@ BOUNDS: Final = part_walker.Bounds(
     header_octets=MAX_BYTES,
     part_header_octets=MAX_BYTES,
     fields=MAX_FIELDS,
+    part_fields=MAX_FIELDS,
     depth=8,  # reports have two levels
     parts=100,
     delimiter_lines=10_000,

@@ -21,6 +21,7 @@ BOUNDS: Final = part_walker.Bounds(
     header_octets=2 * message_parser.HEADER_OCTETS,  # fields were added to it
     part_header_octets=16 * 1024,
     fields=2 * message_parser.MAX_FIELDS,
+    part_fields=100,
     depth=10,
     parts=500,
     delimiter_lines=message_parser.MAX_DELIMITER_LINES,

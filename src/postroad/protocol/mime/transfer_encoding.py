@@ -9,6 +9,7 @@ unless it is a message itself: RFC 2046 section 5.2.1 allows no encoding for it,
 """
 
 import binascii
+import io
 import re
 from typing import Final
 
@@ -20,6 +21,7 @@ _BASE64: Final = b"ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz012345678
 _NOT_BASE64: Final = bytes(octet for octet in range(256) if octet not in _BASE64)
 # Line ends that are not CRLF, and NUL: `7bit` has no place for them (RFC 2045 section 2.7).
 _NOT_7BIT: Final = re.compile(rb"\0|\r(?!\n)|(?<!\r)\n")
+_MAX_QUOTED_LINE: Final = 78  # RFC 2045 section 6.7 (5), with CRLF
 # The library writes lines of 77 characters when a blank or a bare line end meets the limit. They are cut once more, not
 # within an escaped octet.
 _TOO_LONG: Final = re.compile(rb"^(?=[^\r\n]{77})(.{1,75})(?<!=)(?<!=.)", re.MULTILINE)
@@ -125,4 +127,6 @@ def _quoted_printable(octets: bytes, *, is_text: bool) -> bytes:
     # The library takes its soft line breaks from the first line end that it sees, and writes LF when there is none.
     if not (is_text and b"\r\n" in octets):
         quoted = quoted.replace(b"\r\n", b"\n").replace(b"\n", b"\r\n")
-    return _TOO_LONG.sub(rb"\1=\r\n", quoted)
+    # Most texts have no such line, and cutting takes longer than all the rest.
+    longest = max(map(len, io.BytesIO(quoted + b"\r\n")))
+    return _TOO_LONG.sub(rb"\1=\r\n", quoted) if longest > _MAX_QUOTED_LINE else quoted

@@ -28,6 +28,10 @@ from postroad.services.domains import registry
 INLINE_UTF8_HEADER_OCTETS: Final = 1024
 # In ASCII, encoded words are slowest to decode: two milliseconds for this many octets.
 INLINE_HEADER_OCTETS: Final = 16 * 1024
+# Lines that begin like the delimiter of a multipart: each is looked at several times, and may begin a part.
+INLINE_DELIMITER_LINES: Final = 64
+# 8-bit content is encoded, a text fast, but the header of a part like that of a message.
+INLINE_8BIT_OCTETS: Final = 8 * 1024
 
 
 async def submit_mime(
@@ -48,8 +52,12 @@ async def submit_mime(
 
 
 def _is_slow(content: bytes) -> bool:
-    """Whether the message is processed in a thread: it is large, or its header may need much decoding."""
+    """Whether the message is processed in a thread: it is large, or may need much decoding, encoding or parsing."""
     if len(content) > submit.INLINE_CHARACTERS:
+        return True
+    if content.count(b"\n--") > INLINE_DELIMITER_LINES:
+        return True
+    if len(content) > INLINE_8BIT_OCTETS and not content.isascii():
         return True
     head = content[: content.find(b"\r\n\r\n")]
     if len(head) <= INLINE_UTF8_HEADER_OCTETS:
