@@ -168,6 +168,14 @@ def test_no_line_that_encoding_cuts_becomes_a_delimiter() -> None:
 
 
 @pytest.mark.parametrize(
+    "boundary, line", [("=C3=BC", "--ü"), ("b=20", "--b "), ("x" * 73 + "=", "--" + "x" * 80), ("x=3Dx", "--x=x")]
+)
+def test_no_line_that_encoding_changes_becomes_a_delimiter(boundary: str, line: str) -> None:
+    head = f'{HEAD}Content-Type: multipart/mixed; boundary="{boundary}"\r\n\r\n'
+    assert same(f"{head}--{boundary}\r\n\r\nfür\r\n{line}\r\nContent-Type: text/html\r\n\r\nx\r\n--{boundary}--\r\n")
+
+
+@pytest.mark.parametrize(
     "message",
     [
         *(HEAD + "Content-Type: message/rfc822\r\n\r\n" * count + "\r\nfür" for count in (50, 100_000)),

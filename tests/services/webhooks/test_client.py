@@ -321,6 +321,13 @@ async def test_the_services_own_names_are_refused() -> None:
             await guard.check("https://postroad.example/")
 
 
+async def test_the_services_own_name_is_refused_when_it_is_configured_in_another_script() -> None:
+    async with running_client(others={"http": {"base_url": "https://api.Bücher.example"}}) as guard:
+        for host in ("api.bücher.example", "api.xn--bcher-kva.example", "bücher.example"):
+            with pytest.raises(errors.InvalidRequest, match="this service"):
+                await guard.check(f"https://{host}/")
+
+
 async def test_a_cancelled_attempt_closes_its_connection() -> None:
     async with webhook_server.running(answer=None) as endpoint, running_client(endpoint=endpoint) as guard:
         attempt = asyncio.create_task(guard.post(endpoint.literal_url, b"{}", HEADERS))

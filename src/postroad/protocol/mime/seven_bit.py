@@ -7,8 +7,9 @@ it is not UTF-8, in which every octet is a character. UTF-8 in the header of a p
 All that is 7-bit stays octet for octet.
 
 The message becomes 7-bit as a whole or stays as it is. It stays if the 8-bit octets are within a `multipart/signed`,
-where any change breaks the signature, between the parts of a multipart, or where the structure is malformed or over its
-bounds. The time is linear in the size, for each level of nested messages.
+where any change breaks the signature, between the parts of a multipart, or where the structure is malformed, over its
+bounds, or delimited by what an encoded line could become. The time is linear in the size, for each level of nested
+messages.
 """
 
 import re
@@ -34,6 +35,8 @@ UTF8_HEADER_OCTETS: Final = message_parser.UTF8_HEADER_OCTETS
 _TYPE: Final = "content-type"
 _ENCODING: Final = "content-transfer-encoding"
 _NOT_ENCODED: Final = frozenset({"", "7bit", "8bit", "binary"})
+# What encoding leaves on a line that begins with two hyphens: an escaped octet, and the sign of a cut at its end.
+_QUOTED_BOUNDARY: Final = re.compile(rb"=[0-9A-F]{2}|.{60}=$", re.DOTALL)
 # RFC 2045 section 6.4 and RFC 2046 section 5.2: these may not be encoded.
 _COMPOSITE: Final = ("multipart/", "message/")
 _ENCODING_FIELD: Final = re.compile(
@@ -64,7 +67,7 @@ class _Encoder:
         walker = part_walker.Walker(message, BOUNDS)
         for _ in walker.leaves():
             pass
-        if walker.truncated:
+        if walker.truncated or any(_QUOTED_BOUNDARY.search(entity.boundary) for entity in walker.entities):
             raise _UnsuitableError
         pieces: list[bytes] = []
         at = 0

@@ -16,6 +16,8 @@ from enum import StrEnum
 from typing import Final, Generic, TypeVar
 from urllib import parse
 
+import idna
+
 from postroad import config, errors
 from postroad.concurrency import ttl_cache
 from postroad.model import special_addresses
@@ -235,7 +237,12 @@ async def _own_names(settings: config.Settings) -> frozenset[str]:
 
 
 def _base_host(settings: config.Settings) -> str:
-    return (parse.urlsplit(settings.http.base_url).hostname or "").rstrip(".")
+    """The service's public name as URLs are normalized, so that the two can be compared."""
+    host = (parse.urlsplit(settings.http.base_url).hostname or "").rstrip(".")
+    try:
+        return host if host.isascii() else idna.encode(host, uts46=True).decode("ascii")
+    except idna.IDNAError:
+        return host  # not a name that a webhook's URL can have
 
 
 def _refusal(host: str, answer: resolver.Answer[str], rules: model.UrlRules) -> tuple[FailureCode, str] | None:
