@@ -75,6 +75,27 @@ async def test_a_test_that_is_refused_is_explained(ctx: context.Context, browser
     assert html.escape("<script>alert(1)</script>") in page.text
 
 
+async def test_a_recipient_is_shown_with_its_own_reply(ctx: context.Context, clock: Clock, browser: Browser) -> None:
+    await accepted_mail.allow_sending(ctx, browser.account_id)
+    both = ("ada@example.net", "bob@example.net")
+    message_id = await accepted_mail.accept(ctx, browser.account_id, source=mail.Source.TEST, to=both)
+    details = await messages.details(ctx, browser.account_id, message_id)
+    names = {recipient.id: recipient.email for recipient in details.recipients}
+    claims = await claimed_mail.claim_all(ctx, claimed_mail.WORKER)
+    for claimed in sorted(claims, key=lambda one: names[one.recipient_id]):
+        clock.pass_seconds(1)
+        verdict, code, response = {
+            "ada@example.net": (disposition.Verdict.DELIVERED, 250, "2.0.0 queued"),
+            "bob@example.net": (disposition.Verdict.BOUNCED, 550, "5.1.1 unknown"),
+        }[names[claimed.recipient_id]]
+        outcome = claimed_mail.outcome(ctx, claimed, verdict, code=code, response=response, recipient_count=2)
+        await ctx.outcome_commits.submit([outcome])
+    page = (await browser.get("/welcome")).text
+    assert f"Delivered to {details.recipients[0].email}" in page
+    assert "2.0.0 queued" in page
+    assert "5.1.1 unknown" not in page
+
+
 async def test_a_deferred_test_message_is_shown_as_retried_until_it_expires(
     ctx: context.Context, clock: Clock, browser: Browser
 ) -> None:

@@ -131,7 +131,9 @@ async def _latest(request: requests.PageRequest) -> LatestTest | None:
     if not found.messages:
         return None
     details = await messages.details(request.ctx, request.account_id, found.messages[0].id)
-    return LatestTest(details.message, details.recipients[0], details.attempts[-1] if details.attempts else None)
+    recipient = details.recipients[0]
+    attempts = [attempt for attempt in details.attempts if attempt.recipient_id == recipient.id]
+    return LatestTest(details.message, recipient, attempts[-1] if attempts else None)
 
 
 def _expects_delivery(sent: LatestTest | None, webhook: stored_webhooks.Webhook | None) -> bool:
