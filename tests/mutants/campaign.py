@@ -29,8 +29,11 @@ TESTS: Final = Path(__file__).parents[1]
 SLOWER: Final = 3.0
 GRACE_SECONDS: Final = 10.0
 HANG_SECONDS: Final = 600
-# This package is imported before pytest could rewrite it.
-OPTIONS: Final = "-x -q -p no:cacheprovider -p no:xdist -W ignore::pytest.PytestAssertRewriteWarning".split()
+# This package is imported before pytest could rewrite it; and a module named `…_test.py` is no test that it may read.
+OPTIONS: Final = (
+    *"-x -q -p no:cacheprovider -p no:xdist -W ignore::pytest.PytestAssertRewriteWarning".split(),
+    *("-o", "python_files=test_*.py"),
+)
 
 
 class Substitute(importlib.machinery.SourceFileLoader):

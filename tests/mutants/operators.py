@@ -23,31 +23,46 @@ LOG_METHODS: Final = frozenset({"debug", "info", "warning", "error", "exception"
 
 @dataclass(frozen=True, slots=True)
 class Mutant:
-    """A module with one fault."""
+    """A module with one fault: below a parent, in one of its fields, a node has given way to another."""
 
-    line: int
-    change: str
-    source: str
+    tree: ast.Module
+    parent: ast.AST
+    field: str
+    old: ast.AST
+    new: ast.AST
+
+    @property
+    def line(self) -> int:
+        """An operator has no line of its own."""
+        return getattr(self.old, "lineno", None) or getattr(self.parent, "lineno", 0)
+
+    @property
+    def change(self) -> str:
+        """What is different, in short; an operator is shown between its operands."""
+        is_placed = hasattr(self.old, "lineno")
+        before, after = (self.old, self.new) if is_placed else (self.parent, self.parent)
+        return f"{_short(ast.unparse(before))} -> {_short(self._with_fault(after))}"
+
+    @property
+    def source(self) -> str:
+        """The whole module."""
+        return self._with_fault(self.tree)
+
+    def _with_fault(self, node: ast.AST) -> str:
+        before = getattr(self.parent, self.field)
+        is_list = isinstance(before, list)
+        after = [self.new if each is self.old else each for each in before] if is_list else self.new
+        setattr(self.parent, self.field, after)
+        try:
+            return ast.unparse(node)
+        finally:
+            setattr(self.parent, self.field, before)
 
 
 def mutants(source: str) -> list[Mutant]:
     """Every fault this module can get."""
     tree = ast.parse(source)
-    found = []
-    for parent, name, node in _behaviour(tree):
-        before = getattr(parent, name)
-        for new in _faults(node):
-            setattr(
-                parent, name, [new if each is node else each for each in before] if isinstance(before, list) else new
-            )
-            # An operator is best shown between its operands.
-            shown = (node, new) if hasattr(node, "lineno") else (parent, parent)
-            after = ast.unparse(shown[1])
-            text = ast.unparse(tree)
-            setattr(parent, name, before)
-            change = f"{_short(ast.unparse(shown[0]))} -> {_short(after)}"
-            found.append(Mutant(shown[0].lineno, change, text))
-    return found
+    return [Mutant(tree, parent, field, node, new) for parent, field, node in _behaviour(tree) for new in _faults(node)]
 
 
 def _short(code: str) -> str:
