@@ -35,7 +35,7 @@ async def test_a_test_email_is_a_message_like_any_other_but_for_its_source(
     assert (receipt["to"], receipt["credits_reserved"]) == (["ada@example.net"], 1)
     assert ctx.mail_wakeup.is_set()
     found, reached = await messages.find(ctx, account.id, str(receipt["id"]))
-    assert (found.source, found.status, found.subject) == ("test", "queued", send_test.SUBJECT)
+    assert (found.source, found.status, found.subject) == ("test", "queued", "It works: your test email from Postroad")
     assert [one.email for one in reached] == ["ada@example.net"]
     assert (await accounts.find(ctx, account.id)).available == 1
 

@@ -239,3 +239,10 @@ async def test_an_overlap_has_bounds(ctx: context.Context, account: stored_accou
     with pytest.raises(errors.InvalidRequest, match=r"^overlap_hours: must be 1 to 168$"):
         await endpoints.rotate(ctx, account.id, overlap_hours=hours)
     assert await good(ctx, account.id) == before
+
+
+@pytest.mark.parametrize(
+    "url, host", [("https://shop.example/a?secret=1", "shop.example"), ("https:///a", ""), ("https://[a", "")]
+)
+def test_the_audit_log_gets_the_host_of_a_url_and_no_more(url: str, host: str) -> None:
+    assert endpoints.host(url) == host
