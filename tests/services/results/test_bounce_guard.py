@@ -359,6 +359,14 @@ async def test_the_audit_log_has_the_suspension_of_the_account_and_its_end(
     assert {(one.request_id, one.client_address) for one in found} == {("", "")}
 
 
+async def test_good_mail_that_makes_the_count_large_enough_shows_the_bounces_of_the_day_before(
+    ctx: context.Context, sender: str, clock: Clock
+) -> None:
+    assert triggers(await send(ctx, sender, 9, bounced=3)) == []
+    clock.pass_seconds(DAY_SECONDS)
+    assert triggers(await send(ctx, sender, 6)) == [(Level.WARNED, Trigger.BOUNCES, Counts(15, 3, 0))]
+
+
 @pytest.mark.parametrize("known", [0, 1])
 async def test_an_account_that_was_warned_before_keeps_no_other_from_its_suspension(
     ctx: context.Context, sender: str, known: int
