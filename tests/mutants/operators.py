@@ -34,7 +34,7 @@ class Mutant:
     @property
     def line(self) -> int:
         """An operator has no line of its own."""
-        return getattr(self.old, "lineno", None) or getattr(self.parent, "lineno", 0)
+        return int(getattr(self.old if hasattr(self.old, "lineno") else self.parent, "lineno", 0))
 
     @property
     def change(self) -> str:
