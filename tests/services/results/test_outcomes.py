@@ -9,7 +9,7 @@ from postroad.services import context
 from postroad.services.maintenance import consistency
 from postroad.services.messages import lookup as messages
 from postroad.storage import accounts as stored_accounts
-from postroad.storage import attempts, queue, suppressions
+from postroad.storage import attempts, ledger, queue, suppressions
 from tests.contexts import Clock
 from tests.services.claimed_mail import WORKER, accepted, claim_all, outcome
 
@@ -71,6 +71,9 @@ async def test_a_final_result_ends_recipient_message_and_reservation(
     assert recipient.delivered_at == (clock.now if status == "delivered" else None)
     assert recipient.bounced_at == (clock.now if status == "bounced" else None)
     assert await balances(ctx, account.id) == left
+    async with ctx.store.reading() as tx:
+        *_, entry = await ledger.page_from(tx, account.id, after="", limit=10)
+    assert entry.kind == {"settled": "settle", "released": "release"}[billing]
     assert await queued(ctx) == 0
     await books_are_right(ctx)
 
