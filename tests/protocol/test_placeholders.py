@@ -156,6 +156,12 @@ def test_a_small_template_cannot_grow_beyond_any_message() -> None:
         template.render({"a": "x" * 20_000}, escape_html=False)
     with pytest.raises(placeholders.RenderedTooLarge):
         placeholders.parse("{{a}}").render({"a": "'" * 2_000_000}, escape_html=True)
+    ten_mebibytes = 10 * 1024 * 1024
+    assert (
+        len(placeholders.parse("x{{a}}").render({"a": "x" * (ten_mebibytes - 1)}, escape_html=False)) == ten_mebibytes
+    )
+    with pytest.raises(placeholders.RenderedTooLarge, match="longer than 10485760 characters"):
+        placeholders.parse("x{{a}}").render({"a": "x" * ten_mebibytes}, escape_html=False)
 
 
 NAMES = st.from_regex(placeholders.NAME_PATTERN[:-1] + r"\Z")
