@@ -25,8 +25,10 @@ def problems(scenario: scenarios.Scenario, requests: list[wire.Request], *, agen
     """What is wrong with the requests of a scenario; nothing when all is well."""
     found = []
     expected = scenario.expect.get("requests", 0)
-    if len(requests) != expected:
-        found.append(f"expected {expected} requests, came {len(requests)}")
+    least, most = expected if isinstance(expected, list) else (expected, expected)
+    if not least <= len(requests) <= most:
+        wanted = f"{least} to {most}" if least != most else least
+        found.append(f"expected {wanted} requests, came {len(requests)}")
     for number, request in enumerate(requests, start=1):
         wrong = _always(scenario.call, request, agent=agent) + _expected(scenario.expect.get("request", {}), request)
         found += [f"request {number}: {what}" for what in wrong]

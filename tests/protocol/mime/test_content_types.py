@@ -91,7 +91,8 @@ GUESSED = """
 7z=application/x-7z-compressed aac=audio/aac avi=video/x-msvideo avif=image/avif bmp=image/bmp
 bz2=application/x-bzip2 css=text/css csv=text/csv doc=application/msword
 docm=application/vnd.ms-word.document.macroEnabled.12
-docx=application/vnd.openxmlformats-officedocument.wordprocessingml.document epub=application/epub+zip
+docx=application/vnd.openxmlformats-officedocument.wordprocessingml.document eml=message/rfc822
+epub=application/epub+zip
 flac=audio/flac gif=image/gif gpx=application/gpx+xml gz=application/gzip heic=image/heic heif=image/heif
 htm=text/html html=text/html ico=image/vnd.microsoft.icon ics=text/calendar jpeg=image/jpeg jpg=image/jpeg
 js=text/javascript json=application/json jsonl=application/jsonl log=text/plain m4a=audio/mp4 md=text/markdown
@@ -117,7 +118,7 @@ def test_every_type_of_the_table_is_guessed_and_may_be_given(extension: str, kin
 
 
 def test_no_other_type_is_guessed() -> None:
-    assert len(content_types.TYPES) == len(GUESSED) == 76
+    assert len(content_types.TYPES) == len(GUESSED) == 77
 
 
 @hypothesis.given(
