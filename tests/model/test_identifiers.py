@@ -22,6 +22,13 @@ PREFIXES = {
     "API_KEY": "key_",
     "DOMAIN": "dom_",
     "TEMPLATE": "tpl_",
+    "USER": "usr_",
+    "LEDGER": "led_",
+    "EVENT": "evt_",
+    "WEBHOOK": "whk_",
+    "WEBHOOK_DELIVERY": "whd_",
+    "AUDIT_ENTRY": "jrn_",
+    "TOKEN": "tok_",
 }
 
 

@@ -57,6 +57,16 @@ def test_lengths_are_no_part_of_the_name(word: str, value: str, lengths: tuple[i
     assert (term.value, term.lengths, term.written) == (value, lengths, word)
 
 
+def test_every_mechanism_that_asks_dns_is_known() -> None:
+    words = ["include:a.example", "a", "mx", "ptr", "exists:%{i}.d.example"]
+    assert [spf_record.parse_term(word).name for word in words] == ["include", "a", "mx", "ptr", "exists"]
+
+
+def test_hosts_allow_no_network_where_none_is_wanted() -> None:
+    term = spf_record.parse_term("a:mail.example")
+    assert not spf_record.allows_network(term, ["192.0.2.1"], spf_record.parse_term(WANTED))
+
+
 def test_a_record_goes_on_in_another_unless_it_has_an_end() -> None:
     assert spf_record.parse("v=spf1 redirect=Other.example").redirect == "other.example"
     assert spf_record.parse("v=spf1 redirect=other.example -all").redirect is None
