@@ -28,7 +28,7 @@ TESTS: Final = Path(__file__).parents[1]
 # kills no mutant. One that waits for ever instead is ended by the clock.
 SLOWER: Final = 3.0
 GRACE_SECONDS: Final = 10.0
-HANG_SECONDS: Final = 600
+HANG_SECONDS: Final = 300
 # This package is imported before pytest could rewrite it; and a module named `…_test.py` is no test that it may read.
 OPTIONS: Final = (
     *"-x -q -p no:cacheprovider -p no:xdist -W ignore::pytest.PytestAssertRewriteWarning".split(),

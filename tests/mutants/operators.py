@@ -108,7 +108,7 @@ def _faults(node: ast.AST) -> Iterator[ast.AST]:
             yield ast.IfExp(test, orelse, body)
         case ast.comprehension(ifs=[_, *_]):
             yield ast.comprehension(node.target, node.iter, [], node.is_async)
-        case ast.Return(value=ast.expr() as value) if ast.unparse(value) != "None":
+        case ast.Return(value=ast.expr() as value) if not isinstance(value, ast.Constant):
             yield ast.Return(None)
         case ast.Raise() | ast.Expr() | ast.AugAssign() | ast.Delete():
             yield ast.Pass()
