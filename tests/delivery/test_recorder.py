@@ -311,3 +311,7 @@ async def test_what_the_bounce_guard_does_is_logged_and_counted_once(url: str) -
         assert made.events() == ["recipient_bounced", "account_suspended"]
         assert (made.log[-1]["account_id"], made.log[-1]["bounces"]) == (made.account_id, 16)
         assert made.ctx.metrics.guard.values["suspended", "bounces"] == 1
+
+
+def test_a_crash_leaves_at_most_so_many_deliveries_in_doubt() -> None:
+    assert recorder.MAX_UNRECORDED == 256

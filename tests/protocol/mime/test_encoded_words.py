@@ -53,6 +53,11 @@ def test_any_text_comes_back_and_every_word_is_well_formed(text: str, room: int)
         decode([word])  # raises when a character is cut in two
 
 
+def test_a_word_is_filled_before_the_next_begins() -> None:
+    words = encoded_words.encode("é" + "a" * 57 + "b" * 64, room=75)
+    assert [len(word) for word in words] == [75, 75, 13]
+
+
 @pytest.mark.parametrize("character", ["a", "é", "漢", "😀"])
 def test_the_smallest_room_is_enough_for_any_character(character: str) -> None:
     words = encoded_words.encode(character * 100 + "=" * 30, room=24)

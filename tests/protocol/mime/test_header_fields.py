@@ -192,3 +192,12 @@ def test_much_white_space_behind_a_word_costs_one_look(write: Callable[[str, str
     blanks = " " * 1_000_000
     assert write("X-Test", f"a{blanks}") == "X-Test: a\r\n"
     assert write("X-Test", f"ü{blanks}").startswith("X-Test: ")
+
+
+def test_a_long_name_that_is_not_ascii_becomes_several_words_with_only_space_between_them() -> None:
+    field = header_fields.structured("From", "é" * 60 + " x <a@example.com>")
+    words = field.removeprefix("From: ").split()
+    assert words[-2:] == ["x", "<a@example.com>"]
+    assert len(words) > 3
+    assert all(word.startswith("=?utf-8?b?") and word.endswith("?=") for word in words[:-2])
+    assert encoded_words.decode(" ".join(words[:-2])) == "é" * 60

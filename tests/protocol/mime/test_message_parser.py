@@ -171,6 +171,7 @@ def test_a_message_may_be_without_body_or_header(content: bytes, count: int, bod
         (b"A: b\r\n\r\nc\r\nd\n", "line 4 has a bare CR or LF"),
         (b"A: b\r\n\r\nc\r\r\n", "line 3 has a bare CR or LF"),
         (b"A: \0\r\n\r\n", "line 1 contains a NUL"),
+        (b"\0A: b\r\n\r\n", "line 1 contains a NUL"),
         (b"A: b\r\n\r\n\r\n\0", "line 4 contains a NUL"),
         (b"A: b\r\nB: \x0bc\r\n\r\n", "line 2 has a control character"),
         (b"A: \x1b$B\r\n\r\n", "line 1 has a control character"),
