@@ -303,5 +303,7 @@ async def test_an_internationalised_address_of_a_finished_message_keeps_nobody_e
     (taken,) = peer.transactions
     assert taken.content.endswith(
         b"TO: =?utf-8?b?asO2cmdAZXhhbXBsZS5uZXQ=?= :;, ada@example.net\r\n"
-        b"X-Kept:  as\t it\r\n  is\r\n\r\ns\xc3\xbc\xc3\x9f\r\n"
+        b"X-Kept:  as\t it\r\n  is\r\n"
+        b"MIME-Version: 1.0\r\nContent-Type: text/plain; charset=utf-8\r\nContent-Transfer-Encoding: base64\r\n"
+        b"\r\nc8O8w58NCg==\r\n"
     )

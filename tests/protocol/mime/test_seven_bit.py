@@ -167,6 +167,17 @@ def test_no_line_that_encoding_cuts_becomes_a_delimiter() -> None:
         assert body.startswith(line.encode() + b"\r\n")
 
 
+def test_a_boundary_of_pythons_library_is_no_obstacle() -> None:
+    head = (
+        HEAD
+        + 'MIME-Version: 1.0\r\nContent-Type: multipart/mixed; boundary="===============7330845974216740156=="\r\n\r\n'
+    )
+    part = "Content-Type: text/plain; charset=utf-8\r\nContent-Transfer-Encoding: 8bit\r\n\r\nGrüße\r\n"
+    boundary = "===============7330845974216740156=="
+    message = f"{head}--{boundary}\r\n{part}--{boundary}--\r\n".encode()
+    assert seven_bit.encode(message).isascii()
+
+
 @pytest.mark.parametrize(
     "boundary, line", [("=C3=BC", "--ü"), ("b=20", "--b "), ("x" * 73 + "=", "--" + "x" * 80), ("x=3Dx", "--x=x")]
 )

@@ -35,8 +35,9 @@ UTF8_HEADER_OCTETS: Final = message_parser.UTF8_HEADER_OCTETS
 _TYPE: Final = "content-type"
 _ENCODING: Final = "content-transfer-encoding"
 _NOT_ENCODED: Final = frozenset({"", "7bit", "8bit", "binary"})
-# What encoding leaves on a line that begins with two hyphens: an escaped octet, and the sign of a cut at its end.
-_QUOTED_BOUNDARY: Final = re.compile(rb"=[0-9A-F]{2}|.{60}=$", re.DOTALL)
+# What quoted-printable can write: escaped octets, and the sign of a cut at the end. The boundaries of Python's library,
+# such as `===============73==`, are no such text.
+_QUOTED_PRINTABLE: Final = re.compile(rb"(?:[^=]|=[0-9A-F]{2})*+=?", re.DOTALL)
 # RFC 2045 section 6.4 and RFC 2046 section 5.2: these may not be encoded.
 _COMPOSITE: Final = ("multipart/", "message/")
 _ENCODING_FIELD: Final = re.compile(
@@ -67,7 +68,7 @@ class _Encoder:
         walker = part_walker.Walker(message, BOUNDS)
         for _ in walker.leaves():
             pass
-        if walker.truncated or any(_QUOTED_BOUNDARY.search(entity.boundary) for entity in walker.entities):
+        if walker.truncated or any(_may_be_written(entity.boundary) for entity in walker.entities):
             raise _UnsuitableError
         pieces: list[bytes] = []
         at = 0
@@ -113,6 +114,11 @@ class _Encoder:
         if self._utf8_header_octets > UTF8_HEADER_OCTETS:
             raise _UnsuitableError
         return message_parser.rewrite(message_parser.read(head), drop=frozenset(), add=(), allow_utf8=False)
+
+
+def _may_be_written(boundary: bytes) -> bool:
+    """Whether encoding could make a delimiter of a line that was none."""
+    return b"=" in boundary and _QUOTED_PRINTABLE.fullmatch(boundary) is not None
 
 
 def _refuse_unsuitable(entity: part_walker.Entity) -> None:
