@@ -21,7 +21,7 @@ BOMBS: Final = {
     "10,000 nested multiparts": DEEP_BOMBS["10,000 nested multiparts"],
     "messages in messages": DEEP_BOMBS["messages in messages"],
     "a million parts": WIDE_BOMBS["a million parts"],
-    "files without end": MULTIPART + b"--b\r\nContent-Disposition: attachment; filename*0*=%\r\n\r\n" * 10_000,
+    "parameters without end": MULTIPART + b"--b\r\nContent-Disposition: inline; of*0*=%\r\n\r\n" * 10_000,
     "tags that never end": HTML + (b"<div>" * 100 + LINE) * 2_000,
     "a tag that never ends": HTML + b"<a " + (b"b='" * 200 + LINE) * 1_700,
     "brackets without end": HTML + (b"<" * 900 + LINE) * 1_000,
@@ -46,6 +46,14 @@ async def looked(browser: httpx.AsyncClient, path: str) -> list[str]:
             assert framed.status_code == 200, (frame, framed.text[:300])
             shown.append(framed.text)
     return shown
+
+
+async def test_g7_files_without_end_are_refused(service: WholeService) -> None:
+    """G7: more files than a message may have."""
+    files = MULTIPART + b"--b\r\nContent-Disposition: attachment; filename*0*=%\r\n\r\n" * 10_000
+    reply = await service.hand_in(files, begin=NOWHERE)
+    assert reply.startswith("550 5.6.0 invalid_request: attachments: 500 files; at most 20 are allowed"), reply
+    assert await service.settled() == []
 
 
 async def test_g7_of_a_bomb_a_bounded_part_is_shown(service: WholeService) -> None:
