@@ -31,7 +31,7 @@ PREFETCH_BYTES: Final = 48 * 1024 * 1024
 SMALL_MESSAGE_BYTES: Final = 32 * 1024
 MEDIUM_PREFETCH_BYTES: Final = 8 * 1024 * 1024
 LARGE_MESSAGE_BYTES: Final = 256 * 1024
-# Each may be 10 MiB, and is copied once or twice.
+# Each may be 10 MiB as it was sent, almost three times that once it is encoded, and is copied once or twice.
 MAX_CONCURRENT_LARGE: Final = 8
 # For a destination that is not a large provider: it may stop reading.
 MAX_CONCURRENT_LARGE_PER_DESTINATION: Final = 2
@@ -164,7 +164,7 @@ class MessageLoader:
     async def _transaction_with_fallback(self, job: Job, message: messages.Outgoing) -> values.MailTransaction:
         transaction = await self._transaction(job, message, message.mime, name=message.id)
         if transaction.needs_smtputf8 and all(map(str.isascii, transaction.recipients)):
-            # Only the header needs it: an internationalised address of somebody else must not concern these recipients.
+            # Only the header needs it: an internationalized address of somebody else must not concern these recipients.
             downgraded = downgrade.ascii_header(message.mime)
             if downgraded is not None:
                 fallback = await self._transaction(job, message, downgraded, name=f"{message.id}-ascii")

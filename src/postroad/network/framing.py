@@ -10,7 +10,7 @@ from collections.abc import Callable
 from typing import Final, cast
 
 LENGTH_BYTES: Final = 4
-# A message of 10 MiB and everything that is stored beside it, many times over.
+# A message of 10 MiB, which encoding makes almost three times as large, and everything that is stored beside it.
 MAX_BYTES: Final = 64 * 1024 * 1024
 
 

@@ -1,4 +1,4 @@
-"""A message with internationalised recipients in its header, for a host without SMTPUTF8 (RFC 6531).
+"""A message with internationalized recipients in its header, for a host without SMTPUTF8 (RFC 6531).
 
 Such an address in To or Cc becomes the name of an empty group, as RFC 6857 does it: readers see the address, and
 replies leave it out. It keeps its neighbours from nothing. An address of the sender has no such form, because readers
