@@ -81,7 +81,7 @@ chaos: $(DEVELOPMENT) ## Kill the service hundreds of times under load, on both 
 fuzz: $(DEVELOPMENT) ## Look for inputs that break a reader, for five minutes, and keep those that reach something new
 	@$(BIN)/python -m tests.fuzz $(ARGS)
 
-mutants: $(DEVELOPMENT) ## Put small faults into modules and count those that tests notice, for an hour
+mutants: $(DEVELOPMENT) ## Put small faults into modules and count those that tests notice
 	@$(BIN)/python -m tests.mutants $(ARGS)
 
 check: $(DEVELOPMENT) ## Check format, lint, strict types and import contracts
