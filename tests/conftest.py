@@ -19,7 +19,7 @@ SHARED = {path.stem for path in Path(__file__).parent.iterdir()} - {"conftest", 
 pytest.register_assert_rewrite(*(f"tests.{name}" for name in SHARED))
 
 # ruff: noqa: E402
-from tests import collection, open_resources
+from tests import closed_servers, collection, open_resources
 from tests.browser.skip_report import pytest_terminal_summary
 from tests.clean_databases import CleanDatabases, CleanFile
 from tests.postgres_server import PostgresServer
@@ -50,6 +50,7 @@ def pytest_configure(config: pytest.Config) -> None:
     hypothesis.settings.load_profile("postroad")
     _keep_bytecode()
     open_resources.install()
+    closed_servers.install()
     config.pluginmanager.register(open_resources)
     config.pluginmanager.register(collection)
 
