@@ -1,0 +1,81 @@
+"""Who waits for a share, and who gets it."""
+
+import asyncio
+import contextlib
+from collections.abc import AsyncIterator
+
+import pytest
+
+from postroad.concurrency import fair_semaphore
+
+
+@contextlib.asynccontextmanager
+async def held(semaphore: fair_semaphore.FairSemaphore, name: str, count: int) -> AsyncIterator[None]:
+    """So many units are held meanwhile, or waited for."""
+    end = asyncio.Event()
+
+    async def hold() -> None:
+        async with semaphore.hold(name):
+            await end.wait()
+
+    tasks = [asyncio.create_task(hold()) for _ in range(count)]
+    await asyncio.sleep(0)
+    try:
+        yield
+    finally:
+        end.set()
+        await asyncio.gather(*tasks)
+
+
+async def test_somebody_else_gets_a_unit_at_once_however_many_one_wants() -> None:
+    semaphore = fair_semaphore.FairSemaphore(10)
+    async with held(semaphore, "greedy", 1000), asyncio.timeout(60), semaphore.hold("modest"):
+        pass
+
+
+async def test_equals_come_in_turn() -> None:
+    semaphore = fair_semaphore.FairSemaphore(1)
+    order: list[str] = []
+
+    async def take(name: str) -> None:
+        async with semaphore.hold(name):
+            order.append(name)
+
+    async with semaphore.hold("first"):
+        waiting = [asyncio.create_task(take(name)) for name in ("a", "a", "a", "b")]
+        await asyncio.sleep(0)
+    await asyncio.gather(*waiting)
+    assert order == ["a", "b", "a", "a"]
+
+
+async def test_who_gives_up_waiting_takes_nothing_along() -> None:
+    semaphore = fair_semaphore.FairSemaphore(1)
+    async with semaphore.hold("first"):
+        with pytest.raises(TimeoutError):
+            async with asyncio.timeout(0.01), semaphore.hold("second"):
+                pytest.fail("there was nothing to hold")
+        waiting = asyncio.create_task(semaphore.hold("third").__aenter__())
+        await asyncio.sleep(0)
+    waiting.cancel()  # it has its turn already, and gives it back
+    with contextlib.suppress(asyncio.CancelledError):
+        await waiting
+    async with asyncio.timeout(60), semaphore.hold("fourth"):
+        pass
+
+
+async def test_who_holds_less_comes_first() -> None:
+    semaphore = fair_semaphore.FairSemaphore(5)
+    order: list[str] = []
+
+    async def take(name: str) -> None:
+        async with semaphore.hold(name):
+            order.append(name)
+
+    async with held(semaphore, "busy", 4):
+        async with semaphore.hold("other"):
+            waiting = [asyncio.create_task(take(name)) for name in ("busy", "idle")]
+            await asyncio.sleep(0)
+            assert order == []
+        await asyncio.sleep(0.01)
+        assert order == ["idle"]
+    await asyncio.gather(*waiting)
