@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from postroad import config
-from postroad.delivery import routing
+from postroad.delivery import mta_sts_policies, routing
 from postroad.network import https_get, resolver
 from postroad.telemetry import logs
 from tests import dns_server
@@ -48,6 +48,7 @@ async def running(
     own_names: Iterable[str] = (),
     https: https_get.Client | None = None,
     shuffle: Callable[[list[resolver.Mx]], None] | None = None,
+    stored_policies: mta_sts_policies.StoredPolicies | None = None,
     log: logs.Logger | None = None,
     timeout_seconds: float = 30,
     **settings: Any,
@@ -66,6 +67,7 @@ async def running(
             shuffle=shuffle or (lambda _hosts: None),
             own_names=own_names,
             https=https,
+            stored_policies=stored_policies,
             log=log,
         )
         try:

@@ -21,6 +21,7 @@ from postroad.storage import (
     ledger,
     messages,
     migrations,
+    mta_sts_policies,
     open_store,
     provider_queues,
     queue,
@@ -258,7 +259,7 @@ async def test_rows_and_rules_come_through_the_renames(empty: Store, monkeypatch
         await tx.run_script(BEFORE_THE_RENAMES)
     monkeypatch.setattr(migrations, "known", known)
 
-    assert [migration.name for migration in await migrations.apply(empty)] == ["field_names"]
+    assert (await migrations.apply(empty))[0].name == "field_names"
     async with empty.scanning() as tx:
         assert await queue.queue_keys(tx, after="", limit=9) == ["example.org acc_1"]
         (attempt,) = await attempts.of_message(tx, "acc_1", "em_1")
@@ -287,6 +288,24 @@ async def test_rows_and_rules_come_through_the_renames(empty: Store, monkeypatch
         with pytest.raises(ConstraintViolated):
             async with empty.transaction() as tx:
                 await tx.run_script(change)
+
+
+async def test_policies_of_destinations_are_stored_from_the_version_before_on(
+    empty: Store, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    known = migrations.known
+    version = {one.name: one.version for one in known(empty.dialect)}["tls_policies"]
+    monkeypatch.setattr(migrations, "known", lambda dialect: known(dialect)[: version - 1])
+    await migrations.apply(empty)
+    async with empty.transaction() as tx:
+        await samples.add_account(tx, credits=10)
+    monkeypatch.setattr(migrations, "known", known)
+    assert (await migrations.apply(empty))[0].name == "tls_policies"
+    row = mta_sts_policies.StoredPolicy("example.org", "1", "version: STSv1", 1, 9)
+    async with empty.transaction() as tx:
+        await mta_sts_policies.put(tx, row)
+        assert await mta_sts_policies.find(tx, "example.org", now=8) == row
+        assert await consistency.findings(tx) == []
 
 
 async def test_no_name_of_the_schema_is_from_before_the_renames(store: Store) -> None:

@@ -189,6 +189,9 @@ class Dispatcher:
     async def _look_up(self, domain: str) -> None:
         try:
             await self._router.route(domain)
+        except store.UNAVAILABLE as error:
+            self._log.warning("routing_failed", domain=domain, error=error.message)
+            await asyncio.sleep(ERROR_BACKOFF_SECONDS)
         except Exception:  # noqa: BLE001 - logged; the domain waits
             self._log.exception("routing_failed", domain=domain)
             await asyncio.sleep(ERROR_BACKOFF_SECONDS)

@@ -18,6 +18,7 @@ from postroad.delivery import (
     hosts,
     leases,
     message_loader,
+    mta_sts_policies,
     permits,
     provider_queue,
     recorder,
@@ -56,6 +57,7 @@ class Engine:
             clock=loop.time,
             shuffle=random.shuffle,
             own_names=(hello_name,),
+            stored_policies=mta_sts_policies.StoredPolicies(ctx.store, ctx.clock),
             log=log,
         )
         self._signing = signing.DkimSigner(ctx) if settings.sign else None

@@ -2,7 +2,8 @@
 
 A policy is fetched when its id is new, when it has expired, and once a day so that it does not expire (section 10.2).
 One that cannot be fetched, or that DNS no longer announces, applies until it expires (section 5.1): removing the
-announcement must not circumvent it. A domain that announces nothing costs one DNS query.
+announcement must not circumvent it. Therefore policies are stored as well: a restart, or another host, is no way around
+them either. A domain that announces nothing costs one DNS query and, once an hour, one read.
 """
 
 from collections.abc import Callable
@@ -11,8 +12,11 @@ from typing import Final
 
 from postroad.concurrency import ttl_cache
 from postroad.delivery import host_addresses
+from postroad.model import times
 from postroad.network import https_get, resolver
 from postroad.protocol.dns import mta_sts
+from postroad.storage import mta_sts_policies as stored_policies
+from postroad.storage import store
 from postroad.telemetry import logs
 
 # Some 10 MB of ordinary policies.
@@ -21,12 +25,16 @@ MAX_POLICIES: Final = 20_000
 MIN_AGE_SECONDS: Final = 300.0
 FAILURE_SECONDS: Final = 300.0
 REFRESH_SECONDS: Final = 86_400.0
+# How long a domain without a stored policy is not looked up again: another host may have fetched one.
+UNKNOWN_SECONDS: Final = 3600.0
 _OK: Final = 200
 
 
 @dataclass(frozen=True, slots=True)
 class _Cached:
-    policy: mta_sts.Policy
+    """What is known of a domain; without a policy, only that none is stored."""
+
+    policy: mta_sts.Policy | None
     id: str
     refresh_at: float
     valid_until: float
@@ -37,8 +45,34 @@ class _FailedFetch:
     valid_until: float
 
 
+class StoredPolicies:
+    """The policies that all processes share. `clock` gives microseconds since 1970."""
+
+    def __init__(self, database: store.Store, clock: Callable[[], int]) -> None:
+        self._store = database
+        self._clock = clock
+
+    async def load(self, domain: str) -> tuple[mta_sts.Policy, str, float] | None:
+        """Policy, id and remaining seconds. Raises if the store cannot be read: mail waits rather than lose its TLS."""
+        now = self._clock()
+        async with self._store.reading() as tx:
+            found = await stored_policies.find(tx, domain, now=now)
+        policy = mta_sts.parse_policy(found.policy.encode()) if found is not None else None
+        if found is None or policy is None:
+            return None
+        return policy, found.policy_id, min((found.valid_until - now) / times.SECOND, _seconds(policy))
+
+    async def save(self, domain: str, policy: mta_sts.Policy, *, policy_id: str) -> None:
+        """Store a policy that was fetched now."""
+        now = self._clock()
+        valid_until = now + round(_seconds(policy) * times.SECOND)
+        row = stored_policies.StoredPolicy(domain, policy_id, "\n".join(policy.lines), now, valid_until)
+        async with self._store.transaction() as tx:
+            await stored_policies.put(tx, row)
+
+
 class PolicyCache:
-    """The policies that this process has cached."""
+    """The policies that this process has cached, in front of the stored ones."""
 
     def __init__(
         self,
@@ -47,15 +81,21 @@ class PolicyCache:
         *,
         https: https_get.Client,
         clock: Callable[[], float],
+        stored: StoredPolicies | None = None,
         log: logs.Logger | None = None,
     ) -> None:
         self._resolver = dns_resolver
         self._addresses = addresses
         self._https = https
         self._clock = clock
+        self._stored = stored
         self._log = log
         self._cached: ttl_cache.TtlCache[_Cached] = ttl_cache.TtlCache(max_entries=MAX_POLICIES, clock=clock)
         self._failed: ttl_cache.TtlCache[_FailedFetch] = ttl_cache.TtlCache(max_entries=MAX_POLICIES, clock=clock)
+
+    async def close(self) -> None:
+        """Cancel the reads under way."""
+        await self._cached.close()
 
     async def announced(self, domain: str) -> str | None:
         """The id of the policy that DNS announces, if any."""
@@ -64,24 +104,43 @@ class PolicyCache:
 
     async def policy(self, domain: str, policy_id: str | None) -> mta_sts.Policy | None:
         """The policy that applies, given the announced id."""
-        cached = self._cached.get(domain)
-        if policy_id is None or (cached is not None and cached.id == policy_id and self._clock() < cached.refresh_at):
-            return cached.policy if cached is not None else None
+        cached = await self._cached.get_or_fetch(domain, self._load)
+        is_current = cached.id == policy_id and self._clock() < cached.refresh_at
         attempt = f"{policy_id} {domain}"
-        if self._failed.get(attempt) is None:
-            fetched = await self._fetch(domain)
-            if isinstance(fetched, mta_sts.Policy):
-                self._store(domain, fetched, policy_id=policy_id)
-                return fetched
-            self._failed.put(attempt, _FailedFetch(self._clock() + FAILURE_SECONDS))
-            if self._log is not None:
-                self._log.warning("mta_sts_fetch_failed", domain=domain, detail=fetched, cached=cached is not None)
-        return cached.policy if cached is not None else None
+        if policy_id is None or is_current or self._failed.get(attempt) is not None:
+            return cached.policy
+        fetched = await self._fetch(domain)
+        if isinstance(fetched, mta_sts.Policy):
+            self._cached.put(domain, self._entry(fetched, policy_id, seconds=_seconds(fetched)))
+            await self._save(domain, fetched, policy_id=policy_id)
+            return fetched
+        self._failed.put(attempt, _FailedFetch(self._clock() + FAILURE_SECONDS))
+        if self._log is not None:
+            self._log.warning("mta_sts_fetch_failed", domain=domain, detail=fetched, cached=cached.policy is not None)
+        return cached.policy
 
-    def _store(self, domain: str, policy: mta_sts.Policy, *, policy_id: str) -> None:
-        now, seconds = self._clock(), max(policy.max_age, MIN_AGE_SECONDS)
-        refresh_at = now + min(REFRESH_SECONDS, seconds)
-        self._cached.put(domain, _Cached(policy, policy_id, refresh_at=refresh_at, valid_until=now + seconds))
+    async def _load(self, domain: str) -> _Cached:
+        found = await self._stored.load(domain) if self._stored is not None else None
+        if found is None:
+            return _Cached(None, "", refresh_at=0.0, valid_until=self._clock() + UNKNOWN_SECONDS)
+        policy, policy_id, seconds = found
+        return self._entry(policy, policy_id, seconds=seconds)
+
+    async def _save(self, domain: str, policy: mta_sts.Policy, *, policy_id: str) -> None:
+        """Store a policy. It applies in this process even if that fails; the next fetch stores it."""
+        if self._stored is None:
+            return
+        try:
+            await self._stored.save(domain, policy, policy_id=policy_id)
+        except store.UNAVAILABLE as error:
+            if self._log is not None:
+                self._log.warning("mta_sts_policy_not_stored", domain=domain, error=error.message)
+
+    def _entry(self, policy: mta_sts.Policy, policy_id: str, *, seconds: float) -> _Cached:
+        """A policy that applies for so many more seconds."""
+        now, total = self._clock(), _seconds(policy)
+        refresh_at = now + min(REFRESH_SECONDS, total) - (total - seconds)
+        return _Cached(policy, policy_id, refresh_at=refresh_at, valid_until=now + seconds)
 
     async def _fetch(self, domain: str) -> mta_sts.Policy | str:
         """The policy, or why there is none."""
@@ -95,3 +154,7 @@ class PolicyCache:
         if response.status != _OK or response.media_type != mta_sts.MEDIA_TYPE:
             return f"{host}: status {response.status}, {response.media_type or 'no media type'}"
         return mta_sts.parse_policy(response.body) or f"{host}: not a policy"
+
+
+def _seconds(policy: mta_sts.Policy) -> float:
+    return max(float(policy.max_age), MIN_AGE_SECONDS)

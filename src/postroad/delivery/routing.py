@@ -88,6 +88,7 @@ class Router:
         shuffle: Callable[[list[resolver.Mx]], None],
         own_names: Iterable[str] = (),
         https: https_get.Client | None = None,
+        stored_policies: mta_sts_policies.StoredPolicies | None = None,
         log: logs.Logger | None = None,
     ) -> None:
         self._port = settings.mx_port
@@ -99,7 +100,12 @@ class Router:
         self._addresses = host_addresses.HostAddresses(settings, dns_resolver, clock=clock)
         self._policies = (
             mta_sts_policies.PolicyCache(
-                dns_resolver, self._addresses, https=https or https_get.Client(), clock=clock, log=log
+                dns_resolver,
+                self._addresses,
+                https=https or https_get.Client(),
+                clock=clock,
+                stored=stored_policies,
+                log=log,
             )
             if settings.mta_sts and settings.tls != "off"
             else None
@@ -122,6 +128,8 @@ class Router:
         """Cancel the lookups under way."""
         await self._routes.close()
         await self._addresses.close()
+        if self._policies is not None:
+            await self._policies.close()
 
     # Fixed destinations.
 

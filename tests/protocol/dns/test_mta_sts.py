@@ -48,6 +48,18 @@ def test_a_policy_is_read() -> None:
     assert mta_sts.parse_policy(POLICY) == expected
 
 
+def test_a_policy_is_written_as_it_is_read() -> None:
+    policy = mta_sts.Policy(mta_sts.Mode.ENFORCE, ("mail.example.org", "*.example.net"), 604_800)
+    assert policy.lines == (
+        "version: STSv1",
+        "mode: enforce",
+        "mx: mail.example.org",
+        "mx: *.example.net",
+        "max_age: 604800",
+    )
+    assert mta_sts.parse_policy("\n".join(policy.lines).encode()) == policy
+
+
 @pytest.mark.parametrize(
     "content",
     [

@@ -49,6 +49,12 @@ class Policy(msgspec.Struct, frozen=True):
         _, _, parent = name.partition(".")
         return name in self.patterns or (parent != "" and f"*.{parent}" in self.patterns)
 
+    @property
+    def lines(self) -> tuple[str, ...]:
+        """The policy as `parse_policy` reads it, without fields that it ignores."""
+        patterns = (f"mx: {pattern}" for pattern in self.patterns)
+        return (f"version: {_VERSION}", f"mode: {self.mode}", *patterns, f"max_age: {self.max_age}")
+
 
 def policy_id(texts: Iterable[str]) -> str | None:
     """The id of the policy that the TXT records announce. Anything but one record of this version announces none."""

@@ -16,6 +16,7 @@ from postroad.storage import bounce_guard_days as storage_bounce_guard_days
 from postroad.storage import hourly_counts as storage_hourly_counts
 from postroad.storage import (
     idempotency,
+    mta_sts_policies,
     password_links,
     provider_queues,
     rates,
@@ -49,6 +50,7 @@ class SweepResult:
     hourly_counts: int = 0
     audit_log: int = 0
     password_links: int = 0
+    mta_sts_policies: int = 0
     bodies: int = 0
     messages: int = 0
     # Old mail is left that this sweep had no time for.
@@ -89,6 +91,9 @@ async def sweep(ctx: context.Context) -> SweepResult:
         ),
         password_links=await _in_batches(
             ctx, lambda tx: password_links.sweep(tx, now=now), rows=password_links.SWEEP_ROWS
+        ),
+        mta_sts_policies=await _in_batches(
+            ctx, lambda tx: mta_sts_policies.sweep(tx, now=now), rows=mta_sts_policies.SWEEP_ROWS
         ),
     )
     # The longest work comes last, after the idempotency keys that refer to messages. Bodies are deleted before their
