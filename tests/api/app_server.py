@@ -2,7 +2,7 @@
 
 `async with app_server.opened(routes) as opened:` gives `opened.address`, `opened.base_url`, `opened.client` (httpx,
 signed in as a member) and `opened.lines` (what was logged). Callers are `Bearer member`, `Bearer reader` (a role that
-may only read) and `Bearer key` (may only send); everyone else is unauthorized.
+may only read), `Bearer key` (may only send) and `Bearer other`, of another account; everyone else is unauthorized.
 """
 
 import contextlib
@@ -20,13 +20,14 @@ from postroad import errors
 from postroad.api import authentication
 from postroad.model import caller, identifiers
 from postroad.network import http_limits, http_listener
-from postroad.web import application, routing
+from postroad.web import application, body_limits, routing
 
 REQUEST_ID = identifiers.pattern(identifiers.REQUEST)
 ROLES = {
     "Bearer member": caller.EVERYTHING,
     "Bearer reader": caller.ROLE_PERMISSIONS[caller.Role.READ_ONLY],
     "Bearer key": frozenset({caller.Permission.SEND}),
+    "Bearer other": caller.EVERYTHING,
 }
 
 
@@ -71,7 +72,7 @@ async def authenticate(_context: object, headers: routing.Headers, /, *, client_
         raise errors.Unauthorized("send a valid credential in the Authorization header")
     assert client_address == "127.0.0.1"
     return caller.Caller(
-        account_id="acc_test",
+        account_id="acc_other" if authorization == "Bearer other" else "acc_test",
         credential_id="cred_test",
         scheme=caller.Scheme.TOKEN,
         permissions=ROLES[authorization],
@@ -90,6 +91,7 @@ async def running(
     context: object = None,
     limits: http_limits.Limits | None = None,
     grace_seconds: float = 5,
+    large_body_slots: body_limits.LargeBodySlots | None = None,
 ) -> AsyncIterator[AppServer]:
     """Serve the routes until the block ends."""
     lines = CapturedLog()
@@ -101,6 +103,7 @@ async def running(
         clock=lambda: time.time_ns() // 1_000,
         entropy=os.urandom,
         log=lines.logger(),
+        large_body_slots=large_body_slots,
     )
     # A short sweep only makes deadlines of tests end soon after they have passed.
     listener = http_listener.HttpListener(served, refuse=served.refuse, limits=limits, sweep_seconds=0.02)

@@ -63,6 +63,17 @@ async def test_who_gives_up_waiting_takes_nothing_along() -> None:
         pass
 
 
+async def test_a_timeout_ends_the_wait_and_not_the_work() -> None:
+    semaphore = fair_semaphore.FairSemaphore(1)
+    async with semaphore.hold("first", timeout=0):
+        await asyncio.sleep(0.01)
+        with pytest.raises(TimeoutError):
+            async with semaphore.hold("second", timeout=0):
+                pytest.fail("there was nothing to hold")
+    async with asyncio.timeout(60), semaphore.hold("third"):
+        pass
+
+
 async def test_who_holds_less_comes_first() -> None:
     semaphore = fair_semaphore.FairSemaphore(5)
     order: list[str] = []

@@ -2,6 +2,7 @@
 
 import asyncio
 import contextlib
+import dataclasses
 from collections.abc import AsyncIterator
 from typing import Any
 
@@ -89,7 +90,7 @@ async def test_one_too_many_is_refused_temporarily_and_small_ones_pass(
 async def test_a_small_body_that_did_not_say_its_length_is_not_held_up_by_large_ones(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    places(monkeypatch, arriving=2, handled=1)
+    places(monkeypatch, arriving=3, handled=1)
     handling = Handling()
 
     async def pieces() -> AsyncIterator[bytes]:
@@ -129,11 +130,11 @@ class _Patience:
 
 async def test_who_finds_no_place_waits_ten_seconds(monkeypatch: pytest.MonkeyPatch) -> None:
     bodies = body_limits.LargeBodySlots()
-    async with bodies.processing(), bodies.processing():
+    async with bodies.processing("a"), bodies.processing("b"):
         patience = _Patience()
         monkeypatch.setattr(asyncio, "timeout", patience)
         with pytest.raises(errors.TemporaryFailure) as refused:
-            async with bodies.processing():
+            async with bodies.processing("c"):
                 raise AssertionError("there are two places")
         monkeypatch.undo()
     assert patience.seconds == [10.0]
@@ -145,10 +146,10 @@ async def test_there_are_eight_places_to_receive_and_two_to_process(monkeypatch:
     bodies = body_limits.LargeBodySlots()
     for places_of_kind, count in ((bodies.receiving, 8), (bodies.processing, 2)):
         async with contextlib.AsyncExitStack() as taken:
-            for _ in range(count):
-                await taken.enter_async_context(places_of_kind())
+            for party in range(count):
+                await taken.enter_async_context(places_of_kind(str(party)))
             with pytest.raises(errors.TemporaryFailure):
-                await taken.enter_async_context(places_of_kind())
+                await taken.enter_async_context(places_of_kind("late"))
 
 
 async def test_who_finds_no_place_waits_for_one(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -157,15 +158,29 @@ async def test_who_finds_no_place_waits_for_one(monkeypatch: pytest.MonkeyPatch)
     entered: list[str] = []
 
     async def enter(name: str) -> None:
-        async with bodies.processing():
+        async with bodies.processing("waiting"):
             entered.append(name)
 
-    async with bodies.processing():
+    async with bodies.processing("working"):
         waiting = [asyncio.create_task(enter(name)) for name in ("first", "second")]
         await asyncio.sleep(0)
         assert entered == []
     await asyncio.gather(*waiting)
     assert entered == ["first", "second"]
+
+
+@pytest.mark.parametrize("frontends, most", [(1, 4), (2, 2), (3, 2), (64, 2)])
+async def test_of_the_slots_to_receive_one_is_left_for_somebody_else(
+    monkeypatch: pytest.MonkeyPatch, frontends: int, most: int
+) -> None:
+    monkeypatch.setattr(body_limits, "SLOT_TIMEOUT_SECONDS", 0)
+    bodies = body_limits.LargeBodySlots(frontends=frontends)
+    async with contextlib.AsyncExitStack() as taken:
+        for _ in range(most):
+            await taken.enter_async_context(bodies.receiving("greedy"))
+        with pytest.raises(errors.TemporaryFailure):
+            await taken.enter_async_context(bodies.receiving("greedy"))
+        await taken.enter_async_context(bodies.receiving("modest"))
 
 
 @pytest.mark.parametrize("frontends, most", [(1, 4), (2, 2), (3, 1), (64, 1)])
@@ -175,10 +190,10 @@ async def test_frontends_share_the_slots_and_each_has_one(
     places(monkeypatch, arriving=12, handled=4)
     bodies = body_limits.LargeBodySlots(frontends=frontends)
     async with contextlib.AsyncExitStack() as taken:
-        for _ in range(most):
-            await taken.enter_async_context(bodies.processing())
+        for party in range(most):
+            await taken.enter_async_context(bodies.processing(str(party)))
         with pytest.raises(errors.TemporaryFailure):
-            await taken.enter_async_context(bodies.processing())
+            await taken.enter_async_context(bodies.processing("late"))
 
 
 async def test_a_body_that_stalls_may_be_sent_again() -> None:
@@ -197,3 +212,89 @@ async def test_a_body_that_stalls_may_be_sent_again() -> None:
             "request_id": response.headers["x-request-id"],
         }
         assert (await post(opened, SMALL)).status_code == 204
+
+
+STALLED = 16
+
+
+@contextlib.asynccontextmanager
+async def stalled_bodies(opened: app_server.AppServer) -> AsyncIterator[list[raw_http.Connection]]:
+    """So many large bodies of one account that begin and do not go on."""
+    fields = ("Authorization: Bearer member", "Idempotency-Key: good")
+    async with contextlib.AsyncExitStack() as stack:
+        connections = [await stack.enter_async_context(raw_http.connect(opened.address)) for _ in range(STALLED)]
+        for connection in connections:
+            await connection.send(raw_http.post("/notes", b'{"text', *fields, length=2 * 1024 * 1024))
+        yield connections
+
+
+async def test_bodies_that_stall_keep_nobody_else_from_sending_large_mail(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(body_limits, "SLOT_TIMEOUT_SECONDS", 0)
+    handling = Handling()
+    handling.may_go_on.set()
+    async with app_server.running(handling.routes()) as opened, stalled_bodies(opened) as connections:
+        refused = [await connection.response() for connection in connections[4:]]
+        assert {response.status for response in refused} == {503}
+        headers = {"Idempotency-Key": "good", "Authorization": "Bearer other"}
+        for _ in range(3):
+            assert (await opened.client.post("/notes", json=LARGE, headers=headers)).status_code == 204
+        assert (await post(opened, LARGE)).status_code == 503  # its own slots are all stalled
+
+
+async def test_a_large_body_that_stalls_loses_its_slot(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(body_limits, "MIN_OCTETS_SECONDS", 0.05)
+    monkeypatch.setattr(body_limits, "SLOT_TIMEOUT_SECONDS", 300)
+    handling = Handling()
+    handling.may_go_on.set()
+    async with app_server.running(handling.routes()) as opened, stalled_bodies(opened) as connections:
+        for connection in connections:  # those without a slot get one, and stall as well
+            response = await connection.response()
+            assert await connection.rest() == b""
+            fields = response.headers
+            assert (response.status, fields["retry-after"], fields["connection"]) == (408, "1", "close")
+            assert response.json() == {
+                "error": "the body of the request did not arrive in time; retry with the same key",
+                "code": "temporary_failure",
+                "request_id": fields["x-request-id"],
+            }
+        monkeypatch.setattr(body_limits, "MIN_OCTETS_SECONDS", 300)
+        assert (await post(opened, LARGE)).status_code == 204
+
+
+async def test_a_body_must_go_on_at_the_minimum_speed(monkeypatch: pytest.MonkeyPatch) -> None:
+    clock = asyncio.get_running_loop()
+    now = clock.time()
+    monkeypatch.setattr(clock, "time", lambda: now)
+    parts = [(9.0, 160 * 1024 - 1), (0.9, 1), (9.9, 160 * 1024), (9.9, 1024), (0.2, 0)]
+
+    async def receive() -> dict[str, Any]:
+        nonlocal now
+        seconds, octets = parts.pop(0)
+        now += seconds
+        for _ in range(3):  # until timers have run
+            await asyncio.sleep(0)
+        return {"type": "http.request", "body": bytes(octets), "more_body": True}
+
+    at_speed = body_limits.at_minimum_speed(receive)
+    for _ in range(4):
+        await at_speed()
+    with pytest.raises(errors.RequestTimeout):
+        await at_speed()
+
+
+async def test_a_stranger_is_known_by_its_network() -> None:
+    """Who is not logged in shares with its network, not with the accounts."""
+    handling = Handling()
+    handling.may_go_on.set()
+    (route,) = handling.routes()
+    public = dataclasses.replace(route, permission=None)
+    parties: list[str] = []
+
+    class Slots(body_limits.LargeBodySlots):
+        def receiving(self, party: str) -> contextlib.AbstractAsyncContextManager[None]:
+            parties.append(party)
+            return super().receiving(party)
+
+    async with app_server.running([public], large_body_slots=Slots()) as opened:
+        assert (await post(opened, LARGE)).status_code == 204
+    assert parties == ["127.0.0.1"]

@@ -21,11 +21,12 @@ class FairSemaphore:
         self._waiting: dict[Hashable, collections.deque[asyncio.Future[None]]] = {}
 
     @contextlib.asynccontextmanager
-    async def hold(self, name: Hashable) -> AsyncIterator[None]:
-        """Wait for a unit, and hold it."""
+    async def hold(self, name: Hashable, *, timeout: float | None = None) -> AsyncIterator[None]:  # noqa: ASYNC109 - only of the wait
+        """Wait for a unit, and hold it. Raises TimeoutError when there is none within so many seconds."""
         party = fair_shares.Party(name, self._alpha)
         if name in self._waiting or not self._shares.take((party,)):
-            await self._wait(party)
+            async with asyncio.timeout(timeout):
+                await self._wait(party)
         try:
             yield
         finally:

@@ -14,7 +14,7 @@ from dataclasses import dataclass
 from typing import Any, Final, Generic, Protocol, TypeVar
 
 from postroad import errors
-from postroad.model import caller, identifiers
+from postroad.model import caller, identifiers, login_throttle
 from postroad.telemetry import logs, metrics
 from postroad.web import body_limits, request_reader, responses, routing
 from postroad.web import proxies as web_proxies
@@ -196,15 +196,17 @@ class Application(Generic[routing.ContextT]):
         query = reader.read_query(scope["query_string"]) if route.query is not None else None
         key, body = "", None
         if route.body is not None:
+            party = exchange.account_id or login_throttle.network_of(client_address)
             if reader.check_size(headers) > body_limits.LARGE_OCTETS:
                 exchange.body_slots = contextlib.AsyncExitStack()
-                await exchange.body_slots.enter_async_context(self._large_body_slots.receiving())
+                await exchange.body_slots.enter_async_context(self._large_body_slots.receiving(party))
+                receive = body_limits.at_minimum_speed(receive)
             raw = await reader.receive(receive)
             reader.check_type(headers, raw)
             if route.idempotent:
                 key = reader.idempotency_key(headers)
             if len(raw) > body_limits.LARGE_OCTETS and exchange.body_slots is not None:
-                await exchange.body_slots.enter_async_context(self._large_body_slots.processing())
+                await exchange.body_slots.enter_async_context(self._large_body_slots.processing(party))
             elif exchange.body_slots is not None:
                 await exchange.body_slots.aclose()  # no declared length, and small
             body = await reader.decode_async(raw)
