@@ -167,6 +167,19 @@ def test_the_field_says_what_was_agreed_and_nothing_else() -> None:
     }
 
 
+def test_a_signature_may_expire(key: rsa.RSAPrivateKey, records: dict[str, str]) -> None:
+    def expiring(expires_at: int) -> bytes:
+        unsigned = dkim.prepare(
+            MESSAGE, domain="example.com", selector="pr1", signed_at=SIGNED_AT, expires_at=expires_at
+        )
+        value = key.sign(unsigned.digest, padding.PKCS1v15(), utils.Prehashed(hashes.SHA256()))
+        return dkim.finish(unsigned, value) + MESSAGE
+
+    assert b" x=4000000000; d=example.com; s=pr1;\r\n" in expiring(4_000_000_000)
+    assert dkim_verifiers.dkimpy_accepts(expiring(4_000_000_000), records)
+    assert not dkim_verifiers.dkimpy_accepts(expiring(SIGNED_AT + 1), records)
+
+
 def test_lines_of_the_field_are_short_and_folded_only_where_that_is_allowed(key: rsa.RSAPrivateKey) -> None:
     many = b"From: shop@example.com\r\n" + b"References: <1@a>\r\n" * 100
     field = signed(key, many + b"\r\n").removesuffix(many + b"\r\n")

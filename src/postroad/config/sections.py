@@ -3,6 +3,7 @@
 `defaults.toml` documents the settings. Messages never quote a value that may hold a secret.
 """
 
+import math
 import re
 from typing import Annotated, Final, Literal
 
@@ -15,6 +16,8 @@ DATABASE_SCHEMES: Final = ("sqlite:///", "postgresql://", "postgres://")
 # A bearer token (RFC 6750 section 2.1).
 _TOKEN = re.compile(r"[!-~]{16,1000}")
 MAX_INTEGER: Final = 1_000_000_000
+# How long the hosts behind the next hop may keep mail (RFC 5321 section 4.5.4.1).
+MAX_RELAY_DAYS: Final = 5
 Positive = Annotated[int, msgspec.Meta(ge=1, le=MAX_INTEGER)]
 Percent = Annotated[float, msgspec.Meta(gt=0, le=100)]
 Port = Annotated[int, msgspec.Meta(ge=1, le=65_535)]
@@ -141,6 +144,7 @@ class Delivery(Section, frozen=True):
     return_path_domain: str
     sign: bool
     signer_workers: Annotated[int, msgspec.Meta(ge=1, le=256)]
+    signature_days: Annotated[int, msgspec.Meta(ge=0, le=3650)]
     retry_seconds: Annotated[tuple[Positive, ...], msgspec.Meta(max_length=100)]
     suppress: bool
     lease_seconds: Annotated[int, msgspec.Meta(ge=10, le=3600)]
@@ -165,6 +169,12 @@ class Delivery(Section, frozen=True):
                 raise ConfigError(f"delivery.{key}: {text!r} is not a host name")
         if not self.retry_seconds:
             raise ConfigError("delivery.retry_seconds: empty; set at least one delay in seconds")
+        min_days = math.ceil(sum(self.retry_seconds) / 86_400) + MAX_RELAY_DAYS
+        if 0 < self.signature_days < min_days:
+            raise ConfigError(
+                f"delivery.signature_days: mail could arrive after its signature has expired; set at least {min_days}, "
+                "which is the length of delivery.retry_seconds and five days for relays, or 0"
+            )
 
 
 class Provider(Section, frozen=True):

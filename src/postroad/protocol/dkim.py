@@ -34,13 +34,17 @@ class UnsignedField(msgspec.Struct, frozen=True):
     digest: bytes
 
 
-def prepare(content: bytes, *, domain: str, selector: str, signed_at: int) -> UnsignedField:
-    """Everything but the work of the key. `signed_at` is in seconds since 1970; `domain` in A-labels."""
+def prepare(
+    content: bytes, *, domain: str, selector: str, signed_at: int, expires_at: int | None = None
+) -> UnsignedField:
+    """Everything but the work of the key. Times are in seconds since 1970; `domain` is in A-labels."""
     head, body = _split(content)
     names, covered = _cover(relaxed_head(head))
     body_hash = base64.b64encode(hashlib.sha256(relaxed_body(body)).digest()).decode()
+    expiry = "" if expires_at is None else f"x={expires_at}; "
     field = (
-        f"DKIM-Signature: v=1; a=rsa-sha256; c=relaxed/relaxed; t={signed_at};\r\n d={domain}; s={selector};\r\n"
+        f"DKIM-Signature: v=1; a=rsa-sha256; c=relaxed/relaxed; t={signed_at};\r\n"
+        f" {expiry}d={domain}; s={selector};\r\n"
         f" bh={body_hash};\r\n h={_fold(names)};\r\n b="
     ).encode()
     # The field itself comes last, with an empty `b=` and no line end (section 3.7).

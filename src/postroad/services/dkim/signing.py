@@ -29,6 +29,7 @@ class DkimSigner:
     def __init__(self, ctx: context.Context) -> None:
         delivery = ctx.settings.delivery
         self._ctx = ctx
+        self._lifetime_seconds = delivery.signature_days * times.DAY // times.SECOND
         self._signers = signer_pool.SignerPool(delivery.signer_workers)
         self._signatures: lru.LruCache[tuple[str, str], bytes] = lru.LruCache(MAX_SIGNATURES)
         self._flights = single_flight.SingleFlight(MAX_WAITING, what="signatures")
@@ -72,12 +73,14 @@ class DkimSigner:
         return await self._flights.join((id(facts), *fact), look_up)
 
     async def _sign(self, name: tuple[str, str], key: domain_keys.SigningKey, domain: str, content: bytes) -> bytes:
+        now = self._ctx.clock() // times.SECOND
         prepare = functools.partial(
             dkim.prepare,
             content,
             domain=domain,
             selector=key.selector,
-            signed_at=self._ctx.clock() // times.SECOND,
+            signed_at=now,
+            expires_at=now + self._lifetime_seconds if self._lifetime_seconds else None,
         )
         unsigned = await asyncio.to_thread(prepare) if len(content) > LARGE_BYTES else prepare()
         field = dkim.finish(unsigned, await self._signers.sign(key, unsigned.digest))
