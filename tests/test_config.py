@@ -193,6 +193,7 @@ def test_a_provider_keeps_what_is_not_mentioned_in_any_layer(tmp_path: Path) -> 
         ("DELIVERY__SIGNER_WORKERS", "257", "delivery.signer_workers: expected `int` <= 256"),
         ("DELIVERY__MX_PORT", "0", "delivery.mx_port: expected `int` >= 1"),
         ("DELIVERY__MX_PORT", "65536", "delivery.mx_port: expected `int` <= 65535"),
+        ("DELIVERY__ALLOW_PRIVATE", "10.1.0.0/16,mx.internal", "delivery.allow_private: 'mx.internal' is neither an"),
         ("DELIVERY__LEASE_SECONDS", "9", "delivery.lease_seconds: expected `int` >= 10"),
         ("DELIVERY__LEASE_SECONDS", "3601", "delivery.lease_seconds: expected `int` <= 3600"),
         ("DELIVERY__SMARTHOST", "relay.example.com", "delivery.smarthost: 'relay.example.com' is not an address"),

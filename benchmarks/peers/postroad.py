@@ -58,6 +58,7 @@ EXCHANGE_CONFIGURATION = """
 [delivery]
 resolvers = ["{name_server}"]
 mx_port = {mx_port}
+allow_private = ["127.0.0.0/8"]
 hostname = "postroad.example.com"
 sign = false
 grace_seconds = 2

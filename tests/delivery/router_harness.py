@@ -13,6 +13,8 @@ from tests import dns_server
 
 # An address for tests (RFC 5737): nothing is sent there.
 ADDRESS = "192.0.2.1"
+# Tests call the addresses of documentation public (RFC 5737, RFC 3849).
+PUBLIC = ["192.0.2.0/24", "198.51.100.0/24", "2001:db8::/32"]
 
 
 @dataclass(slots=True)
@@ -58,7 +60,7 @@ async def running(
     It waits long for DNS, which may be slow on a busy machine; a test whose DNS is silent says for how long.
     """
     async with dns_server.running(zones, secure=secure) as server:
-        delivery = {"mta_sts": False, **settings}
+        delivery = {"mta_sts": False, "allow_private": PUBLIC, **settings}
         now = [1000.0]
         router = routing.Router(
             config.load(environment={}, overrides={"delivery": delivery}).delivery,

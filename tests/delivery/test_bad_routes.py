@@ -258,6 +258,17 @@ async def test_a_dead_end_in_dns_is_classified(end: DeadEnd, url: str) -> None:
     assert peer.connections == 0
 
 
+async def test_a_mail_host_in_our_own_networks_gets_no_connection(url: str) -> None:
+    async with (
+        smtp_peers.serving() as peer,
+        engine_harness.running_engine(url, port=peer.port, allow_private=[]) as harness,
+    ):
+        seen = await harness.settle(await harness.send())
+        assert seen.standing == ("deferred", 1, None)
+        assert "127.0.0.1 is a loopback address" in (seen.recipient.last_smtp_response or "")
+    assert peer.connections == 0
+
+
 async def test_mail_goes_when_dns_has_recovered(url: str, monkeypatch: pytest.MonkeyPatch) -> None:
     # How long a failure is remembered, in seconds of the loop; the test need not wait for all of it.
     monkeypatch.setattr("postroad.delivery.host_addresses.FAILURE_SECONDS", 0.2)

@@ -17,7 +17,9 @@ async def finding(
     zones: dns_server.Zones, *, secure: tuple[str, ...] = (), **settings: Any
 ) -> AsyncIterator[host_addresses.HostAddresses]:
     async with dns_server.running(zones, secure=secure) as server:
-        delivery = config.load(environment={}, overrides={"delivery": settings}).delivery
+        delivery = config.load(
+            environment={}, overrides={"delivery": {"allow_private": ["192.0.2.0/24"], **settings}}
+        ).delivery
         asking = resolver.Resolver([server.address])
         addresses = host_addresses.HostAddresses(delivery, asking, clock=lambda: 1000.0)
         yield addresses

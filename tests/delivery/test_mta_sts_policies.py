@@ -41,7 +41,7 @@ async def publishing(
         server.answer = answer
         client = https_get.Client(server.context, port=server.port, seconds=seconds)
         async with router_harness.running(
-            zones, https=client, **{"mta_sts": True, "mx_port": 2525, **settings}
+            zones, https=client, **{"mta_sts": True, "allow_private": [*router_harness.PUBLIC, "127.0.0.1"], **settings}
         ) as harness:
             yield harness, server
 
@@ -227,4 +227,10 @@ async def test_a_smarthost_has_no_policy_but_the_setting() -> None:
         server,
     ):
         assert [tls.mode for tls in (await policies(harness)).values()] == [tls_policy.Mode.REQUIRED]
+        assert server.requests == []
+
+
+async def test_a_policy_host_must_not_lead_into_our_networks() -> None:
+    async with publishing(policy("mx1.example.org"), allow_private=router_harness.PUBLIC) as (harness, server):
+        assert set((await policies(harness)).values()) == {tls_policy.OPPORTUNISTIC}
         assert server.requests == []

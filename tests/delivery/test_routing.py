@@ -196,7 +196,7 @@ async def test_mail_that_would_come_back_to_us_is_final(ours: str) -> None:
 
 async def test_loopback_as_a_source_says_nothing_about_who_listens_there() -> None:
     async with router_harness.running(
-        {"example.org": {"A": ["127.0.0.1"]}}, mx_port=2525, source_addresses=["127.0.0.1"]
+        {"example.org": {"A": ["127.0.0.1"]}}, allow_private=["127.0.0.1"], source_addresses=["127.0.0.1"]
     ) as harness:
         assert await harness.names("example.org") == ["example.org"]
 
@@ -234,12 +234,22 @@ async def test_a_source_address_that_is_none_is_an_error_that_names_the_setting(
             pass
 
 
-async def test_a_public_name_must_not_lead_into_this_host() -> None:
-    async with router_harness.running({"example.org": {"A": ["127.0.0.1", "0.0.0.0"], "AAAA": ["::1"]}}) as harness:
+@pytest.mark.parametrize(
+    "address, kind",
+    [
+        ("127.0.0.1", "a loopback address"),
+        ("10.0.0.25", "a private address"),
+        ("169.254.169.254", "a link-local address"),
+        ("100.64.0.1", "a provider's internal address"),
+    ],
+)
+async def test_a_public_name_must_not_lead_into_our_networks(address: str, kind: str) -> None:
+    zones = {"example.org": {"MX": ["10 mx.example.net."]}, "mx.example.net": {"A": [address], "AAAA": ["fd00::1"]}}
+    async with router_harness.running({**zones}) as harness:
         found = await harness.no_route("example.org")
     assert not found.permanent
     assert found.detail == (
-        "no usable mail host for example.org: delivery to this address is not allowed: 127.0.0.1 is a loopback address"
+        f"no usable mail host for example.org: delivery to this address is not allowed: {address} is {kind}"
     )
 
 
@@ -248,9 +258,15 @@ async def test_other_addresses_of_such_a_name_are_tried() -> None:
         assert [host.address for host in (await harness.route("example.org")).hosts] == [router_harness.ADDRESS]
 
 
-async def test_destinations_on_another_port_than_that_of_mail_may_be_anywhere() -> None:
+async def test_the_operator_may_allow_a_private_network() -> None:
+    zones = {"example.org": {"A": ["10.1.2.3", "10.2.2.3"]}}
+    async with router_harness.running({**zones}, allow_private=["10.1.0.0/16"]) as harness:
+        assert [host.address for host in (await harness.route("example.org")).hosts] == ["10.1.2.3"]
+
+
+async def test_another_port_allows_no_private_address() -> None:
     async with router_harness.running({"example.org": {"A": ["127.0.0.1"]}}, mx_port=2525) as harness:
-        assert [host.address for host in (await harness.route("example.org")).hosts] == ["127.0.0.1"]
+        assert not (await harness.no_route("example.org")).permanent
 
 
 @pytest.mark.parametrize("domain, address", [("[192.0.2.9]", "192.0.2.9"), ("[IPv6:2001:db8::9]", "2001:db8::9")])
@@ -269,6 +285,11 @@ async def test_an_address_literal_is_its_own_route(domain: str, address: str) ->
             "[127.0.0.1]",
             values.Cause.NO_ROUTE,
             "[127.0.0.1]: delivery to this address is not allowed: 127.0.0.1 is a loopback address",
+        ),
+        (
+            "[10.0.0.25]",
+            values.Cause.NO_ROUTE,
+            "[10.0.0.25]: delivery to this address is not allowed: 10.0.0.25 is a private address",
         ),
         ("[192.0.2.77]", values.Cause.MAIL_LOOP, "mail for [192.0.2.77] loops back to this host"),
         ("[example.org]", values.Cause.BAD_ADDRESS, "[example.org] is not an IP address literal"),

@@ -82,3 +82,23 @@ def test_a_mapped_address_is_the_one_inside(address: str, goes_to: str) -> None:
 
 def test_a_mapped_address_alone_is_not_public() -> None:
     assert special_addresses.kind_of(ipaddress.ip_address("::ffff:8.8.8.8")) is not None
+
+
+@pytest.mark.parametrize("address", ["10.1.2.3", "::ffff:10.1.2.3", "fd00::1", "8.8.8.8"])
+def test_nothing_is_blocked_in_an_allowed_network(address: str) -> None:
+    allowed = (ipaddress.ip_network("10.1.0.0/16"), ipaddress.ip_network("fd00::/8"))
+    assert special_addresses.why_blocked(address, allowed=allowed) is None
+
+
+@pytest.mark.parametrize(
+    "address, kind",
+    [
+        ("10.2.0.1", "a private address"),
+        ("::ffff:169.254.169.254", "a link-local address"),
+        ("fe80::1", "a link-local address"),
+        ("127.0.0.1", "a loopback address"),
+    ],
+)
+def test_what_is_not_public_and_not_allowed_is_blocked(address: str, kind: str) -> None:
+    allowed = (ipaddress.ip_network("10.1.0.0/16"), ipaddress.ip_network("fd00::/8"))
+    assert special_addresses.why_blocked(address, allowed=allowed) == kind

@@ -137,6 +137,7 @@ class Delivery(Section, frozen=True):
     smarthost: str
     resolvers: tuple[str, ...]
     mx_port: Port
+    allow_private: tuple[str, ...]
     source_addresses: tuple[str, ...]
     tls: Literal["opportunistic", "required", "off"]
     mta_sts: bool
@@ -161,6 +162,12 @@ class Delivery(Section, frozen=True):
             addresses.remote(self.smarthost, name="delivery.smarthost")
         for resolver in self.resolvers:
             addresses.dns_server(resolver)
+        for network in self.allow_private:
+            if not addresses.is_network(network):
+                raise ConfigError(
+                    f"delivery.allow_private: {network!r} is neither an address nor a network; "
+                    "write for example 10.1.0.0/16 or fd00::/8"
+                )
         for address in self.source_addresses:
             if not addresses.is_address(address):
                 raise ConfigError(f"delivery.source_addresses: {address!r} is not an IP address")

@@ -1,7 +1,8 @@
 """The addresses of mail hosts, cached as long as DNS allows: those published, and those to try.
 
-Not tried are address families without a source address and, while mail goes to port 25, loopback and similar addresses:
-a public name that resolves to this host is a mistake or an attack.
+Not tried are address families without a source address, and addresses that are not public hosts, unless
+`delivery.allow_private` contains them: a recipient's domain that leads into our own networks is a mistake or an attack.
+The hosts of MTA-STS policies are found here too.
 """
 
 import ipaddress
@@ -11,7 +12,7 @@ from typing import Final
 
 from postroad import config
 from postroad.concurrency import ttl_cache
-from postroad.model import destinations
+from postroad.model import special_addresses
 from postroad.network import resolver
 
 # Some 20 MB.
@@ -23,8 +24,6 @@ MAX_TTL_SECONDS: Final = 3600.0
 # RFC 9520 section 3.2: a failure is cached for at least a second, to spare failing name servers.
 FAILURE_SECONDS: Final = 5.0
 MAX_ADDRESSES: Final = 4
-
-SMTP_PORT: Final = 25
 
 
 @dataclass(frozen=True, slots=True)
@@ -48,8 +47,7 @@ class HostAddresses:
         self._resolver = dns_resolver
         self._clock = clock
         self._families = {_version(address) for address in settings.source_addresses}
-        # Only tests use another port, with destinations on loopback.
-        self._allows_any = settings.mx_port != SMTP_PORT
+        self._allowed = tuple(map(ipaddress.ip_network, settings.allow_private))
         self._known: ttl_cache.TtlCache[Addresses] = ttl_cache.TtlCache(max_entries=MAX_HOSTS, clock=clock)
 
     async def find(self, host: str) -> Addresses:
@@ -60,6 +58,11 @@ class HostAddresses:
         """The same for a host that is given by its addresses."""
         return self._filter(addresses, valid_until=self.until(MAX_TTL_SECONDS))
 
+    def why_blocked(self, address: str) -> str | None:
+        """Why mail must not be sent to an address; None when it may be."""
+        kind = special_addresses.why_blocked(address, allowed=self._allowed)
+        return None if kind is None else f"{address} is {kind}"
+
     def until(self, ttl: float) -> float:
         """When an answer with this TTL expires."""
         return self._clock() + min(max(ttl, MIN_TTL_SECONDS), MAX_TTL_SECONDS)
@@ -69,7 +72,7 @@ class HostAddresses:
         return self._clock() + FAILURE_SECONDS
 
     def as_trusted(self, found: Addresses) -> Addresses:
-        """The same addresses for a host that the operator configured: none is forbidden."""
+        """The same addresses for a host that the operator configured: none is blocked."""
         if not found.published:
             return found
         return self._filter(found.published, valid_until=found.valid_until, is_trusted=True)
@@ -93,13 +96,9 @@ class HostAddresses:
         self, published: tuple[str, ...], *, valid_until: float, is_trusted: bool = False, is_authentic: bool = False
     ) -> Addresses:
         allowed, detail = published, ""
-        if not (is_trusted or self._allows_any):
-            allowed = tuple(address for address in published if destinations.why_forbidden(address) is None)
-            detail = (
-                ""
-                if allowed
-                else f"delivery to this address is not allowed: {destinations.why_forbidden(published[0])}"
-            )
+        if not is_trusted:
+            allowed = tuple(address for address in published if self.why_blocked(address) is None)
+            detail = "" if allowed else f"delivery to this address is not allowed: {self.why_blocked(published[0])}"
         to_try = tuple(self._of_our_families(allowed))[:MAX_ADDRESSES]
         if allowed and not to_try:
             detail = f"none of delivery.source_addresses can reach {allowed[0]}"

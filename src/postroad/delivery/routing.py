@@ -134,7 +134,7 @@ class Router:
     # Fixed destinations.
 
     async def _to_smarthost(self, smarthost: config.Endpoint) -> Route | NoRoute:
-        """The operator configured the host: none of its addresses is forbidden, and its failures are temporary."""
+        """The operator configured the host: none of its addresses is blocked, and its failures are temporary."""
         host, port = smarthost
         found = await self._operator_addresses(host)
         if not found.to_try:
@@ -159,10 +159,11 @@ class Router:
         if str(address) in self._own_names:
             return self._permanent(values.Cause.MAIL_LOOP, f"mail for {domain} loops back to this host")
         if not found.to_try:
-            # A forbidden address stays forbidden; our own source addresses may change.
-            is_forbidden = destinations.why_forbidden(str(address)) is not None
+            # A blocked address stays blocked; the records of a domain may be corrected before its last attempt, and our
+            # own source addresses may change.
+            is_blocked = self._addresses.why_blocked(str(address)) is not None
             detail = f"{domain}: {found.detail}"
-            return self._permanent(values.Cause.NO_ROUTE, detail) if is_forbidden else self._temporary(detail)
+            return self._permanent(values.Cause.NO_ROUTE, detail) if is_blocked else self._temporary(detail)
         hosts = tuple(Host(domain, text, self._port, self._tls.setting) for text in found.to_try)
         return Route(destinations.provider_queue_name(found.to_try), providers.OTHERS, hosts, found.valid_until)
 

@@ -1,7 +1,4 @@
-"""Mail destinations: host names, address literals, forbidden addresses and provider queue names.
-
-A public domain that resolves to loopback or multicast addresses is a mistake or an attack.
-"""
+"""Mail destinations: host names, address literals and provider queue names."""
 
 import hashlib
 import ipaddress
@@ -22,7 +19,6 @@ _HOST_NAME: Final = re.compile(
     r"(?:[a-z0-9_](?:[a-z0-9_-]{0,61}[a-z0-9_])?\.)*(?![0-9]+$)[a-z0-9_](?:[a-z0-9_-]{0,61}[a-z0-9_])?"
 )
 _IPV6_TAG: Final = "ipv6:"
-_THIS_NETWORK: Final = ipaddress.IPv4Network("0.0.0.0/8")
 
 
 def is_host_name(name: str) -> bool:
@@ -39,20 +35,6 @@ def literal(domain: str) -> special_addresses.IpAddress | None:
         return ipaddress.IPv4Address(inside)
     except ValueError:
         return None
-
-
-def why_forbidden(address: str) -> str | None:
-    """Why mail must not be sent to an address from DNS; None when it may be."""
-    ip = special_addresses.effective(ipaddress.ip_address(address))
-    if ip.is_loopback:
-        return f"{address} is a loopback address"
-    if ip.is_unspecified or ip in _THIS_NETWORK:
-        return f"{address} is not a usable address"
-    if ip.is_link_local:
-        return f"{address} is a link-local address"
-    if ip.is_multicast or (ip.version == 4 and ip.is_reserved):  # noqa: PLR2004 - the version of IP
-        return f"{address} is not a unicast address"
-    return None
 
 
 def provider_queue_name(hosts: Collection[str]) -> str:

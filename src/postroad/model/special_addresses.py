@@ -1,11 +1,13 @@
-"""Addresses that are not public hosts: IANA's special-purpose registries (RFC 6890) and everything that is not unicast.
+"""The guard of mail and webhooks against addresses that are not public hosts.
 
-The tables are explicit because the standard library has another definition of a global address: it includes multicast,
-site-local addresses and private addresses embedded in IPv6. The first matching network decides. Mail may go to more
-addresses than webhooks: see `destinations.why_forbidden`.
+Customers and strangers choose where mail and webhooks go, so a name of theirs must not lead into the operator's
+networks. The tables have IANA's special-purpose registries (RFC 6890) and everything that is not unicast. They are
+explicit because the standard library has another definition of a global address: it includes multicast, site-local
+addresses and private addresses embedded in IPv6. The first matching network decides.
 """
 
 import ipaddress
+from collections.abc import Iterable
 from typing import Final
 
 IpAddress = ipaddress.IPv4Address | ipaddress.IPv6Address
@@ -54,6 +56,13 @@ _IPV6: Final = tuple(
 )
 # All that IANA has handed out for public hosts; the discard prefix 100::/64 and segment ids 5f00::/16 lie outside.
 _PUBLIC_IPV6: Final = ipaddress.IPv6Network("2000::/3")
+
+
+def why_blocked(address: str, *, allowed: Iterable[IpNetwork]) -> str | None:
+    """The kind of an address that nothing may be sent to; None when it is public, or in an allowed network."""
+    ip = effective(ipaddress.ip_address(address))
+    kind = kind_of(ip)
+    return None if kind is None or any(ip in network for network in allowed) else kind
 
 
 def kind_of(address: IpAddress) -> str | None:

@@ -109,11 +109,8 @@ def why_blocked(address: str, host: str, rules: UrlRules) -> str | None:
     """Why an address of a host is blocked, such as `a private address`; None when it is allowed."""
     if rules.allow_insecure:
         return None
-    ip = special_addresses.effective(ipaddress.ip_address(address))
-    kind = special_addresses.kind_of(ip)
-    if kind is None or any(ip in network for network in rules.networks) or rules.allows_name(host):
-        return None
-    return kind
+    kind = special_addresses.why_blocked(address, allowed=rules.networks)
+    return None if kind is None or rules.allows_name(host) else kind
 
 
 def is_local_host(host: str) -> bool:
