@@ -54,9 +54,9 @@ class Connection:
 
 
 @contextlib.asynccontextmanager
-async def connect(address: tuple[str, int]) -> AsyncIterator[Connection]:
-    """A new connection, closed at the end."""
-    reader, writer = await asyncio.open_connection(*address)
+async def connect(address: tuple[str, int], *, local: tuple[str, int] | None = None) -> AsyncIterator[Connection]:
+    """A new connection, closed at the end; `local` is the address to connect from."""
+    reader, writer = await asyncio.open_connection(*address, local_addr=local)
     try:
         yield Connection(reader, writer)
     finally:

@@ -408,6 +408,19 @@ async def test_a_connection_too_many_is_turned_away() -> None:
         assert (await first.response()).status == 200
 
 
+async def test_an_address_with_too_many_connections_leaves_room_for_others() -> None:
+    async with served(connections=3, connections_per_address=2) as server, contextlib.AsyncExitStack() as idle:
+        for _ in range(2):
+            await idle.enter_async_context(raw_http.connect(server.address))
+        async with raw_http.connect(server.address) as third:
+            response = await third.response()
+            assert response.status == 503
+            assert "too many connections from your address" in response.json()["error"]
+        async with raw_http.connect(server.address, local=("127.0.0.2", 0)) as other:
+            await other.send(get("/"))
+            assert (await other.response()).status == 200
+
+
 async def test_a_caller_that_does_not_read_its_answers_is_cut_off() -> None:
     limits = {"write_seconds": 0.1, "pipelined_requests": 10**6}
     async with served(**limits) as server, raw_http.connect(server.address) as connection:

@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 from postroad import errors
-from postroad.network import http_exchange, http_limits, http_listener, http_protocol
+from postroad.network import http_exchange, http_limits, http_listener, http_protocol, open_connections
 from tests import raw_http
 from tests.raw_http import get, post
 
@@ -150,7 +150,9 @@ class Slow(asyncio.Transport):
 async def test_who_reads_slowly_is_served_and_who_does_not_read_is_not(application: Streaming) -> None:
     limits = http_limits.Limits(write_seconds=60)
     connection = http_protocol.HttpProtocol(
-        http_exchange.HttpListenerState(application, refuse), limits=limits, connections=set()
+        http_exchange.HttpListenerState(application, refuse),
+        limits=limits,
+        connections=open_connections.OpenConnections(total=1, per_address=1),
     )
     connection.connection_made(Slow())
     for now in range(0, 600, 50):

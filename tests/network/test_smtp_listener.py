@@ -59,32 +59,6 @@ async def test_one_connection_too_many_is_turned_away_until_another_ends(
                 await asyncio.sleep(0)
 
 
-@pytest.mark.parametrize(
-    "first, second, together",
-    [
-        ("2001:db8::1", "2001:db8::2", 2),
-        ("2001:db8::1", "2001:db8:0:1::1", 1),
-        ("192.0.2.1", "::ffff:192.0.2.1", 2),
-        ("192.0.2.1", "192.0.2.2", 1),
-    ],
-)
-async def test_an_ipv6_network_counts_as_one_address(first: str, second: str, together: int) -> None:
-    shared = smtp_session.SmtpListenerState(
-        server_events.Features("mx.example.test", 1000),
-        lambda _: RecordingPolicy(Recorded(), None),
-        failed=print,
-        limits=smtp_session.ListenerLimits(connections_per_address=1),
-    )
-    connections = [smtp_session.SmtpSession(shared) for _ in range(2)]
-    for connection, address in zip(connections, (first, second), strict=True):
-        shared.enter(connection, address)
-    assert max(shared.per_network.values()) == together
-    assert (shared.refusal(second) is not None) == (together > 1)
-    for connection, address in zip(connections, (first, second), strict=True):
-        assert shared.leave(connection, address)
-    assert not shared.per_network
-
-
 async def test_stopping_lets_idle_clients_go_and_transactions_finish() -> None:
     gate = Gate()
     async with (

@@ -161,4 +161,4 @@ async def test_a_connection_for_which_there_is_no_descriptor_is_closed_and_leave
     assert transport.is_aborted
     arrival.shutdown()
     arrival.connection_lost(None)
-    assert [*shared.connections, *shared.per_network, *shared.working] == []
+    assert [*shared.connections, *shared.working] == []

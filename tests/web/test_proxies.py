@@ -13,6 +13,12 @@ def caller(peer: str, *fields: str) -> str:
     )
 
 
+def test_a_trusted_proxy_is_known_by_its_address() -> None:
+    assert PROXIES.is_trusted("10.1.2.3")
+    assert PROXIES.is_trusted("::ffff:127.0.0.1")
+    assert not PROXIES.is_trusted("192.0.2.1")
+
+
 @pytest.mark.parametrize(
     "peer, fields, who",
     [

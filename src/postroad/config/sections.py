@@ -56,6 +56,7 @@ class Http(Section, frozen=True):
     trusted_proxies: tuple[str, ...]
     grace_seconds: Positive
     connections: Positive
+    connections_per_address: Positive
 
     def check(self) -> None:
         addresses.endpoint(self.listen, name="http.listen")

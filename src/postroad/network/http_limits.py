@@ -12,6 +12,8 @@ class Limits:
     """The bounds of a listener and of each of its connections."""
 
     connections: int = 4096
+    # An IPv6 network counts as one address. An eighth: an office behind one address has fewer.
+    connections_per_address: int = 512
     # The common size of proxies in front of us; a token, a cookie and tracing fields fit many times. Without the URL.
     head_bytes: int = 64 * 1024
     header_fields: int = 100

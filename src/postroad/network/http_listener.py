@@ -2,8 +2,9 @@
 
 import email.utils
 import time
+from collections.abc import Callable
 
-from postroad.network import http_exchange, http_limits, http_protocol, listener
+from postroad.network import http_exchange, http_limits, http_protocol, listener, open_connections
 
 
 class HttpListener(listener.Listener):
@@ -15,10 +16,14 @@ class HttpListener(listener.Listener):
         *,
         refuse: http_exchange.Refuse,
         limits: http_limits.Limits | None = None,
+        is_exempt: Callable[[str], bool] | None = None,
         sweep_seconds: float = listener.SWEEP_SECONDS,
     ) -> None:
+        """`is_exempt` says which addresses may have any number of connections."""
         bounds = limits or http_limits.Limits()
-        connections: set[http_protocol.HttpProtocol] = set()
+        connections = open_connections.OpenConnections(
+            total=bounds.connections, per_address=bounds.connections_per_address, is_exempt=is_exempt
+        )
         self._shared = shared = http_exchange.HttpListenerState(application, refuse)
         super().__init__(
             lambda: http_protocol.HttpProtocol(shared, limits=bounds, connections=connections),

@@ -17,9 +17,20 @@ from collections import deque
 from typing import Any, Final
 
 from postroad import errors
-from postroad.network import http_exchange, http_limits, http_request, http_request_parser, http_response
+from postroad.network import (
+    http_exchange,
+    http_limits,
+    http_request,
+    http_request_parser,
+    http_response,
+    open_connections,
+)
 
 _ASGI: Final = {"version": "3.0", "spec_version": "2.3"}
+_TOO_MANY: Final = {
+    open_connections.Excess.TOTAL: "too many connections; try again shortly",
+    open_connections.Excess.PER_ADDRESS: "too many connections from your address; close some, or try again shortly",
+}
 
 
 class HttpProtocol(asyncio.Protocol):
@@ -28,7 +39,11 @@ class HttpProtocol(asyncio.Protocol):
     transport: asyncio.Transport
 
     def __init__(
-        self, shared: http_exchange.HttpListenerState, *, limits: http_limits.Limits, connections: set["HttpProtocol"]
+        self,
+        shared: http_exchange.HttpListenerState,
+        *,
+        limits: http_limits.Limits,
+        connections: open_connections.OpenConnections,
     ) -> None:
         self._shared = shared
         self._limits = limits
@@ -55,19 +70,20 @@ class HttpProtocol(asyncio.Protocol):
     def connection_made(self, transport: asyncio.Transport) -> None:  # type: ignore[override]
         """A new connection; one over the limit is refused at once."""
         self.transport = transport
-        self._connections.add(self)
         self._client = _address(transport.get_extra_info("peername"))
+        self._connections.enter(self, self._client_host)
         self._server = _address(transport.get_extra_info("sockname"))
         self._scheme = "https" if transport.get_extra_info("sslcontext") else "http"
         self._deadline = self._loop.time() + self._limits.head_seconds
-        if len(self._connections) > self._limits.connections:
+        excess = self._connections.excess(self._client_host)
+        if excess is not None:
             self._refused = True
-            self._write_refusal(errors.ServiceUnavailable("too many connections; try again shortly", retry_after=1))
+            self._write_refusal(errors.ServiceUnavailable(_TOO_MANY[excess], retry_after=1))
             transport.close()
 
     def connection_lost(self, exc: Exception | None) -> None:  # noqa: ARG002 - the cause does not matter
         """The connection is closed: notify the exchange."""
-        self._connections.discard(self)
+        self._connections.leave(self, self._client_host)
         if self._active is not None:
             self._active.disconnect()
         self._forget()
@@ -212,6 +228,10 @@ class HttpProtocol(asyncio.Protocol):
             self._refuse(errors.RequestTimeout(what, retry_after=1))
 
     # Internal.
+
+    @property
+    def _client_host(self) -> str:
+        return self._client[0] if self._client is not None else ""
 
     def _update_flow(self) -> None:
         """Stop reading while what was read is not taken; the time of that is not the caller's."""

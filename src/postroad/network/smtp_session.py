@@ -14,13 +14,11 @@ import asyncio
 import contextlib
 import math
 import ssl
-from collections import Counter
 from collections.abc import Awaitable, Callable, Coroutine
 from dataclasses import dataclass, field
 from typing import Final
 
-from postroad.model import login_throttle
-from postroad.network import listener
+from postroad.network import listener, open_connections
 from postroad.protocol.smtp import server, server_commands, server_events, values
 
 ReplyOrClose = values.Reply | None
@@ -30,6 +28,12 @@ PolicyDecision = ReplyOrClose | Awaitable[ReplyOrClose]
 MAX_EVENTS_PER_TURN: Final = 50
 # How long to wait for the close_notify of the client.
 TLS_SHUTDOWN_SECONDS: Final = 2.0
+_TOO_MANY: Final = {
+    open_connections.Excess.TOTAL: values.Reply(421, "Too many connections; try again later", "4.3.2"),
+    open_connections.Excess.PER_ADDRESS: values.Reply(
+        421, "Too many connections from your address; try again later", "4.7.0"
+    ),
+}
 
 
 class SessionPolicy(abc.ABC):
@@ -115,36 +119,28 @@ class SmtpListenerState:
     limits: ListenerLimits
     # Called for each handshake, because the certificate may be renewed.
     tls: Callable[[], ssl.SSLContext] | None = None
-    connections: set[listener.Connection] = field(default_factory=set)
-    per_network: Counter[str] = field(default_factory=Counter)
+    connections: open_connections.OpenConnections = field(init=False)
     working: set[asyncio.Task[None]] = field(default_factory=set)
     # Present while the listener stops; set when a connection or a task ends.
     changed: asyncio.Event | None = None
 
-    def enter(self, connection: listener.Connection, address: str) -> None:
-        """Count a connection."""
-        self.connections.add(connection)
-        self.per_network[login_throttle.network_of(address)] += 1
+    def __post_init__(self) -> None:
+        """Count connections."""
+        self.connections = open_connections.OpenConnections(
+            total=self.limits.connections, per_address=self.limits.connections_per_address
+        )
 
     def leave(self, connection: listener.Connection, address: str) -> bool:
-        """Stop counting it; whether it was counted."""
-        if connection not in self.connections:
+        """Stop counting a connection; whether it was counted."""
+        if not self.connections.leave(connection, address):
             return False
-        self.connections.discard(connection)
-        network = login_throttle.network_of(address)
-        self.per_network[network] -= 1
-        if not self.per_network[network]:
-            del self.per_network[network]
         self.note_change()
         return True
 
     def refusal(self, address: str) -> values.Reply | None:
         """The reply to the newest connection, from this address, when it exceeds a limit."""
-        if len(self.connections) > self.limits.connections:
-            return values.Reply(421, "Too many connections; try again later", "4.3.2")
-        if self.per_network[login_throttle.network_of(address)] > self.limits.connections_per_address:
-            return values.Reply(421, "Too many connections from your address; try again later", "4.7.0")
-        return None
+        excess = self.connections.excess(address)
+        return None if excess is None else _TOO_MANY[excess]
 
     def note_change(self) -> None:
         """Wake the listener, if it is stopping."""
@@ -189,7 +185,7 @@ class SmtpSession(asyncio.Protocol):
         self._server = server.Server(shared.features, session)
         if self._on_admitted is not None:
             self._on_admitted()
-        shared.enter(self, session.client_address)
+        shared.connections.enter(self, session.client_address)
         refusal = shared.refusal(session.client_address)
         if refusal is None:
             self._policy = shared.make_policy(session)

@@ -30,7 +30,7 @@ class TlsAccept(asyncio.Protocol):
         """Begin the handshake on the same socket. The plain transport is closed before it reads a byte."""
         self.transport = transport
         self._client_address = smtp_session.peer_address(transport)
-        self._shared.enter(self, self._client_address)
+        self._shared.connections.enter(self, self._client_address)
         if self._shared.refusal(self._client_address) is None and self._shared.changed is None:
             with contextlib.suppress(OSError):
                 self._socket = transport.get_extra_info("socket").dup()

@@ -98,7 +98,13 @@ async def start_api(role_context: role.RoleContext) -> role.Started:
         site = sites.build(settings, mail=role_context.mail, is_stopping=role_context.stopping.is_set)
         pages = dashboard.build_application(ctx, site, proxies=proxies, log=role_context.log)
         served = path_switch.PathSwitch(app, pages, paths=[route.path for route in routes])
-    return await _serve_http(role_context, served, "http", refuse=app.refuse, connections=settings.http.connections)
+    limits = http_limits.Limits(
+        connections=settings.http.connections, connections_per_address=settings.http.connections_per_address
+    )
+    listener = http_listener.HttpListener(
+        served, refuse=app.refuse, limits=limits, is_exempt=proxies.is_trusted if proxies is not None else None
+    )
+    return await _listen(role_context, listener, "http", grace_seconds=settings.http.grace_seconds)
 
 
 async def start_metrics(role_context: role.RoleContext) -> role.Started:
@@ -114,21 +120,10 @@ async def start_metrics(role_context: role.RoleContext) -> role.Started:
         log=role_context.log,
         counted=ctx.metrics,
     )
-    return await _serve_http(role_context, app, "metrics", refuse=app.refuse, connections=METRICS_CONNECTIONS)
-
-
-async def _serve_http(
-    role_context: role.RoleContext,
-    app: http_exchange.Application,
-    section: str,
-    *,
-    refuse: http_exchange.Refuse,
-    connections: int,
-) -> role.Started:
-    listener = http_listener.HttpListener(app, refuse=refuse, limits=http_limits.Limits(connections=connections))
-    return await _listen(
-        role_context, listener, section, grace_seconds=role_context.context.settings.http.grace_seconds
+    listener = http_listener.HttpListener(
+        app, refuse=app.refuse, limits=http_limits.Limits(connections=METRICS_CONNECTIONS)
     )
+    return await _listen(role_context, listener, "metrics", grace_seconds=ctx.settings.http.grace_seconds)
 
 
 async def _listen(

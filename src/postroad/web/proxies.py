@@ -21,7 +21,7 @@ class Proxies:
 
     def client_address(self, peer: str, headers: routing.Headers) -> str:
         """The client address of a connection with these header fields."""
-        if not self._is_trusted(peer):
+        if not self.is_trusted(peer):
             return peer
         nearest = peer
         for text in reversed(b",".join(headers.all(FIELD)).decode("latin-1").split(",")):
@@ -29,11 +29,12 @@ class Proxies:
             if address is None:
                 return nearest
             nearest = address
-            if not self._is_trusted(address):
+            if not self.is_trusted(address):
                 return nearest
         return nearest
 
-    def _is_trusted(self, address: str) -> bool:
+    def is_trusted(self, address: str) -> bool:
+        """Whether an address is that of a trusted proxy."""
         plain = _address(address)
         return plain is not None and any(ipaddress.ip_address(plain) in network for network in self._networks)
 

@@ -12,7 +12,7 @@ import json
 import re
 from typing import Any, Final
 
-from postroad.network import http_exchange, http_limits, http_protocol
+from postroad.network import http_exchange, http_limits, http_protocol, open_connections
 from tests.fuzz import target
 from tests.fuzz.targets import service as services
 from tests.protocol import stdlib_parser
@@ -111,7 +111,9 @@ async def check_connection(service: services.WholeService, data: bytes) -> None:
     shared = http_exchange.HttpListenerState(service.served, service.served.refuse)
     shared.date = b"date: Fri, 15 Jan 2027 08:00:00 GMT"
     shared.changed = asyncio.Event()
-    protocol = http_protocol.HttpProtocol(shared, limits=http_limits.Limits(), connections=set())
+    protocol = http_protocol.HttpProtocol(
+        shared, limits=http_limits.Limits(), connections=open_connections.OpenConnections(total=1, per_address=1)
+    )
     wire = Wire()
     protocol.connection_made(wire)
     # Each request is answered before the next one is there: pipelining has tests of its own.
