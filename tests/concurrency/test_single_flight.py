@@ -101,3 +101,20 @@ async def test_closing_waits_for_what_is_under_way_and_begins_nothing_more() -> 
     await closing
     with pytest.raises(ValueError, match="no"):
         await waiting
+
+
+async def test_work_can_be_started_without_waiting_and_close_waits_for_it() -> None:
+    flights = single_flight.SingleFlight(2, what="checks")
+    done: list[int] = []
+
+    async def work() -> None:
+        await asyncio.sleep(0)
+        done.append(1)
+
+    flights.start("name", work)
+    flights.start("name", work)
+    assert done == []
+    await flights.close()
+    assert done == [1]
+    with pytest.raises(errors.ServiceUnavailable):
+        flights.start("name", work)

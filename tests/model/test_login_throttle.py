@@ -1,4 +1,4 @@
-"""Slowing: what is free, what has to wait, and who counts as one client."""
+"""Slowing: what is free, what has to wait, who counts as one client, and which counters an attempt has."""
 
 import pytest
 from hypothesis import given
@@ -8,59 +8,74 @@ from postroad.model import login_throttle, times
 
 NOW = 1_000_000 * times.SECOND
 POLICY = login_throttle.FailureLimit(free=3, interval=10 * times.SECOND)
+ONE = login_throttle.Counter(None, "one")
+ALL_LIMITS = [
+    login_throttle.NAME,
+    login_throttle.ANYWHERE,
+    *login_throttle.IPV4_NETWORKS.values(),
+    *login_throttle.IPV6_NETWORKS.values(),
+]
+
+
+def wait(policy: login_throttle.FailureLimit, *, clear_at: int, now: int) -> int:
+    return login_throttle.wait({ONE: policy}, {ONE: clear_at}, now=now)
+
+
+def count(policy: login_throttle.FailureLimit, *, clear_at: int, now: int) -> int:
+    return login_throttle.count({ONE: policy}, {ONE: clear_at}, now=now)[ONE]
 
 
 def after(failures: int, policy: login_throttle.FailureLimit = POLICY) -> int:
     clear_at = 0
     for _ in range(failures):
-        clear_at = login_throttle.count(policy, clear_at=clear_at, now=NOW)
+        clear_at = count(policy, clear_at=clear_at, now=NOW)
     return clear_at
 
 
 def test_nobody_waits_before_the_first_failure() -> None:
-    assert login_throttle.wait(POLICY, clear_at=0, now=NOW) == 0
+    assert wait(POLICY, clear_at=0, now=NOW) == 0
 
 
 def test_the_free_failures_cost_nothing_and_the_next_attempt_waits_one_interval() -> None:
-    assert login_throttle.wait(POLICY, clear_at=after(2), now=NOW) == 0
-    assert login_throttle.wait(POLICY, clear_at=after(3), now=NOW) == POLICY.interval
+    assert wait(POLICY, clear_at=after(2), now=NOW) == 0
+    assert wait(POLICY, clear_at=after(3), now=NOW) == POLICY.interval
 
 
 def test_the_wait_passes_with_time() -> None:
     clear_at = after(3)
-    assert login_throttle.wait(POLICY, clear_at=clear_at, now=NOW + POLICY.interval - 1) == 1
-    assert login_throttle.wait(POLICY, clear_at=clear_at, now=NOW + POLICY.interval) == 0
+    assert wait(POLICY, clear_at=clear_at, now=NOW + POLICY.interval - 1) == 1
+    assert wait(POLICY, clear_at=clear_at, now=NOW + POLICY.interval) == 0
 
 
 def test_one_more_failure_expires_each_interval() -> None:
     later = NOW + POLICY.interval
-    clear_at = login_throttle.count(POLICY, clear_at=after(3), now=later)
-    assert login_throttle.wait(POLICY, clear_at=clear_at, now=later) == POLICY.interval
+    clear_at = count(POLICY, clear_at=after(3), now=later)
+    assert wait(POLICY, clear_at=clear_at, now=later) == POLICY.interval
 
 
 def test_after_a_long_rest_all_free_failures_are_back_but_not_more() -> None:
     clear_at = after(3)
     much_later = NOW + 1000 * POLICY.interval
     for _ in range(3):
-        assert login_throttle.wait(POLICY, clear_at=clear_at, now=much_later) == 0
-        clear_at = login_throttle.count(POLICY, clear_at=clear_at, now=much_later)
-    assert login_throttle.wait(POLICY, clear_at=clear_at, now=much_later) == POLICY.interval
+        assert wait(POLICY, clear_at=clear_at, now=much_later) == 0
+        clear_at = count(POLICY, clear_at=clear_at, now=much_later)
+    assert wait(POLICY, clear_at=clear_at, now=much_later) == POLICY.interval
 
 
 def test_a_withdrawn_failure_was_never_there() -> None:
-    assert login_throttle.withdraw(POLICY, clear_at=after(3)) == after(2)
+    assert login_throttle.withdraw({ONE: POLICY}, {ONE: after(3)}) == {ONE: after(2)}
 
 
-@pytest.mark.parametrize("policy", [login_throttle.NAME, login_throttle.NETWORK])
+@pytest.mark.parametrize("policy", ALL_LIMITS)
 def test_a_clock_that_is_set_back_keeps_nobody_waiting(policy: login_throttle.FailureLimit) -> None:
     earlier = NOW - times.HOUR
     for failures in (1, policy.free):
-        assert login_throttle.wait(policy, clear_at=after(failures, policy), now=earlier) == 0
+        assert wait(policy, clear_at=after(failures, policy), now=earlier) == 0
     # It counts from there as it does anywhere.
     clear_at = after(policy.free, policy)
     for _ in range(policy.free):
-        clear_at = login_throttle.count(policy, clear_at=clear_at, now=earlier)
-    assert login_throttle.wait(policy, clear_at=clear_at, now=earlier) == policy.interval
+        clear_at = count(policy, clear_at=clear_at, now=earlier)
+    assert wait(policy, clear_at=clear_at, now=earlier) == policy.interval
 
 
 @given(gaps=st.lists(st.integers(min_value=0, max_value=30 * times.SECOND), max_size=60))
@@ -68,22 +83,94 @@ def test_no_rhythm_of_attempts_gets_more_than_the_free_ones_and_one_an_interval(
     now, clear_at, allowed = NOW, 0, 0
     for gap in gaps:
         now += gap
-        if login_throttle.wait(POLICY, clear_at=clear_at, now=now) == 0:
-            clear_at = login_throttle.count(POLICY, clear_at=clear_at, now=now)
+        if wait(POLICY, clear_at=clear_at, now=now) == 0:
+            clear_at = count(POLICY, clear_at=clear_at, now=now)
             allowed += 1
     assert allowed <= POLICY.free + (now - NOW) // POLICY.interval
 
 
-@pytest.mark.parametrize("policy", [login_throttle.NAME, login_throttle.NETWORK])
-def test_the_policies_let_people_mistype_and_stop_machines(policy: login_throttle.FailureLimit) -> None:
-    day = 24 * 3600 * times.SECOND
-    assert policy.free >= 5
-    assert policy.free + day // policy.interval < 30_000
+def test_each_larger_network_has_a_larger_allowance() -> None:
+    second = 1_000_000
+    limits = {
+        "a name here": login_throttle.NAME,
+        "a name anywhere": login_throttle.ANYWHERE,
+        **{f"IPv4 /{bits}": limit for bits, limit in login_throttle.IPV4_NETWORKS.items()},
+        **{f"IPv6 /{bits}": limit for bits, limit in login_throttle.IPV6_NETWORKS.items()},
+        "the audit log": login_throttle.AUDITED,
+    }
+    assert {name: (limit.free, limit.interval / second) for name, limit in limits.items()} == {
+        "a name here": (5, 60),
+        "a name anywhere": (50, 30),
+        "IPv4 /32": (100, 3),
+        "IPv4 /24": (400, 0.75),
+        "IPv6 /64": (100, 3),
+        "IPv6 /56": (200, 1.5),
+        "IPv6 /48": (400, 0.75),
+        "the audit log": (10, 600),
+    }
 
 
-def test_a_name_has_five_failures_and_one_a_minute_and_a_network_a_hundred_and_one_in_three_seconds() -> None:
-    assert (login_throttle.NAME.free, login_throttle.NAME.interval) == (5, 60_000_000)
-    assert (login_throttle.NETWORK.free, login_throttle.NETWORK.interval) == (100, 3_000_000)
+def names(counters: login_throttle.Counters) -> list[tuple[str | None, str | None]]:
+    return [(counter.network, counter.name) for counter in counters]
+
+
+def test_an_attempt_counts_for_its_name_here_for_its_name_anywhere_and_for_growing_networks() -> None:
+    assert names(login_throttle.of_user("jo", "192.0.2.7", is_known=False)) == [
+        ("192.0.2.7", "jo"),
+        (None, "jo"),
+        ("192.0.2.7", None),
+        ("192.0.2.0/24", None),
+    ]
+    assert names(login_throttle.of_user("jo", "2001:db8:1:2345::1", is_known=False)) == [
+        ("2001:db8:1:2345::/64", "jo"),
+        (None, "jo"),
+        ("2001:db8:1:2345::/64", None),
+        ("2001:db8:1:2300::/56", None),
+        ("2001:db8:1::/48", None),
+    ]
+
+
+def test_a_known_network_has_an_allowance_of_its_own() -> None:
+    assert names(login_throttle.of_user("jo", "192.0.2.7", is_known=True)) == [("192.0.2.7", "jo")]
+
+
+def test_no_stranger_elsewhere_counts_for_a_credential() -> None:
+    counters = login_throttle.of_credential("smtp_1", "192.0.2.7")
+    assert names(counters) == [("192.0.2.7", "smtp_1"), ("192.0.2.7", None), ("192.0.2.0/24", None)]
+
+
+@pytest.mark.parametrize("address", ["::1", "::ffff:127.0.0.1", "", "not an address"])
+def test_every_address_has_a_network(address: str) -> None:
+    assert next(iter(login_throttle.of_network(address))).network == login_throttle.network_of(address)
+
+
+def allowed_at_once(guesses: list[tuple[str, str]]) -> int:
+    """How many guesses, each a name and an address, are allowed at the same time."""
+    clear_at: dict[login_throttle.Counter, int] = {}
+    allowed = 0
+    for name, address in guesses:
+        counters = login_throttle.of_user(name, address, is_known=False)
+        if login_throttle.wait(counters, clear_at, now=NOW) == 0:
+            clear_at.update(login_throttle.count(counters, clear_at, now=NOW))
+            allowed += 1
+    return allowed
+
+
+def test_neither_a_large_network_nor_many_hosts_get_far() -> None:
+    addresses = [f"2001:db8:0:{number:x}::1" for number in range(1000)]
+    assert allowed_at_once([("jo", address) for address in addresses]) == 50
+    assert allowed_at_once([("jo", f"198.18.{number}.1") for number in range(250)]) == 50
+    assert allowed_at_once([(f"name {number}", address) for number, address in enumerate(addresses)]) == 400
+    assert allowed_at_once([(f"name {number}", "192.0.2.7") for number in range(250)]) == 100
+
+
+def test_a_success_clears_the_name_here_and_withdraws_one_failure_elsewhere() -> None:
+    counters = login_throttle.of_user("jo", "192.0.2.7", is_known=False)
+    once = login_throttle.count(counters, {}, now=NOW)
+    twice = login_throttle.count(counters, once, now=NOW)
+    forgiven = login_throttle.forgive(counters, twice)
+    assert forgiven.pop(login_throttle.Counter("192.0.2.7", "jo")) == 0
+    assert forgiven.items() < once.items()
 
 
 @pytest.mark.parametrize(

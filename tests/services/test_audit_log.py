@@ -306,14 +306,32 @@ async def test_accepting_mail_writes_nothing(ctx: context.Context, account: stor
     assert await summaries(ctx, account.id) == before
 
 
-async def test_logging_in_and_out_is_no_change(
+async def test_a_login_is_recorded_with_its_address_and_a_logout_is_no_change(
     ctx: context.Context, account: stored_accounts.Account, owner: users.User
 ) -> None:
-    before = await summaries(ctx, account.id)
-    session = await authentication.log_in(ctx, owner.email, PASSWORD, client_address=ADDRESS)
+    session = await authentication.log_in(ctx, owner.email, PASSWORD, client_address=ADDRESS, request_id="req_1")
     who = await authentication.authenticate(ctx, f"Bearer {session.token}", client_address=ADDRESS)
     await authentication.log_out(ctx, who)
-    assert await summaries(ctx, account.id) == before
+    (entry,) = [entry for entry in await entries(ctx, account.id) if not entry.action.endswith(".created")]
+    assert (entry.action, entry.subject, entry.user_id) == ("user.logged_in", owner.email, owner.id)
+    assert (entry.client_address, entry.request_id) == (ADDRESS, "req_1")
+    assert f"{entry.actor} {audit_log.text(entry)}" == "owner@example.com logged in"
+
+
+async def test_failed_logins_of_a_user_are_recorded_with_their_addresses_up_to_a_bound(
+    ctx: context.Context, account: stored_accounts.Account, owner: users.User
+) -> None:
+    for number in range(15):
+        for email in (owner.email, "nobody@example.com"):
+            with pytest.raises(errors.Unauthorized):
+                await authentication.log_in(ctx, email, "wrong horse", client_address=f"198.18.{number}.1")
+    await ctx.access_cache.password_checks.close()  # they are written after the response
+    written = [entry for entry in await entries(ctx, account.id) if entry.action == "user.login_failed"]
+    assert len(written) == 10
+    assert {entry.client_address for entry in written} <= {f"198.18.{number}.1" for number in range(15)}
+    assert {(entry.actor, audit_log.text(entry)) for entry in written} == {
+        ("somebody", "failed to log in as owner@example.com")
+    }
 
 
 async def test_old_entries_are_swept_after_the_days_of_the_setting(
@@ -331,5 +349,5 @@ def test_every_action_is_a_sentence_about_its_subject() -> None:
         kind, _, done = action.partition(".")
         assert kind.isidentifier(), action
         assert done.isidentifier(), action
-        assert "{subject}" in sentence or action == "user.joined"
+        assert "{subject}" in sentence or action in {"user.joined", "user.logged_in"}
         assert sentence.format(subject="x")[0].islower()

@@ -18,7 +18,9 @@ from postroad.storage import (
     consistency,
     domains,
     hourly_counts,
+    known_networks,
     ledger,
+    login_failures,
     messages,
     migrations,
     mta_sts_policies,
@@ -28,6 +30,7 @@ from postroad.storage import (
     recipients,
     retention,
     suppressions,
+    users,
 )
 from postroad.storage.sqlite import SqliteStore
 from postroad.storage.store import ConstraintViolated, Store
@@ -306,6 +309,25 @@ async def test_policies_of_destinations_are_stored_from_the_version_before_on(
         await mta_sts_policies.put(tx, row)
         assert await mta_sts_policies.find(tx, "example.org", now=8) == row
         assert await consistency.findings(tx) == []
+
+
+async def test_a_database_without_counters_of_logins_gets_them_and_keeps_its_users(
+    empty: Store, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    known = migrations.known
+    before = [one.name for one in known(empty.dialect)].index("logins")
+    monkeypatch.setattr(migrations, "known", lambda dialect: known(dialect)[:before])
+    await migrations.apply(empty)
+    user = users.User("usr_1", "acc_1", "jo@example.com", "hash", "owner", 1, None, 1, 1)
+    async with empty.transaction() as tx:
+        await samples.add_account(tx, credits=10)
+        assert await users.insert(tx, user, email_key="jo@example.com")
+    monkeypatch.setattr(migrations, "known", known)
+    assert (await migrations.apply(empty))[0].name == "logins"
+    async with empty.transaction() as tx:
+        assert await users.by_email(tx, "jo@example.com") == user
+        assert not await known_networks.is_known(tx, "usr_1", "192.0.2.1")
+        assert await login_failures.lock(tx, [b"counter"]) == {}
 
 
 async def test_no_name_of_the_schema_is_from_before_the_renames(store: Store) -> None:

@@ -38,6 +38,8 @@ WITHOUT_INDEX = {
     "access_version.version",
     "dkim_keys.newest",
     "dkim_keys.of_domains",
+    "known_networks.remove_oldest",
+    "login_failures.lock",
     "messages.account_of",
     "migrations.is_recorded",
     "migrations.lock",

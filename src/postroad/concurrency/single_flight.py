@@ -30,6 +30,11 @@ class SingleFlight:
         flight: asyncio.Task[T] = self._pending.get(name) or self._begin(name, work)
         return await asyncio.shield(flight)
 
+    def start(self, name: Hashable, work: Callable[[], Coroutine[Any, Any, None]]) -> None:
+        """Start the work of this name, unless it is in progress, and do not wait for it."""
+        if name not in self._pending:
+            self._begin(name, work)
+
     def _begin(self, name: Hashable, work: Callable[[], Coroutine[Any, Any, T]]) -> asyncio.Task[T]:
         if self._is_closed or len(self._pending) >= self._max_pending:
             raise errors.ServiceUnavailable(f"too many {self._what} in progress; try again", retry_after=1)

@@ -66,7 +66,9 @@ async def log_in(site: sites.Site, ctx: context.Context, request: routing.Reques
     """Start a session."""
     form: LoginForm = request.body
     forms.refuse_cross_origin(site, request.headers)
-    session = await sessions.log_in(ctx, form.email, form.password, client_address=request.client_address)
+    session = await sessions.log_in(
+        ctx, form.email, form.password, client_address=request.client_address, request_id=request.id
+    )
     cookie = requests.session_cookie(ctx, site, session)
     return requests.redirect(request.headers, local_path(form.next), headers=(cookie,))
 
@@ -82,7 +84,7 @@ async def log_out(request: requests.PageRequest) -> routing.Response:
 async def show_password(site: sites.Site, ctx: context.Context, request: routing.Request) -> routing.Response:
     """The form of a password link."""
     token = request.path["token"]
-    user = await password_links.find_user(ctx, token)
+    user = await password_links.find_user(_acting(ctx, request), token)
     return _page(site, "password.html", request, token=token, email=user.email, is_new=user.joined_at is None)
 
 
@@ -90,11 +92,15 @@ async def choose_password(site: sites.Site, ctx: context.Context, request: routi
     """Set the password and start a session."""
     form: PasswordForm = request.body
     forms.refuse_cross_origin(site, request.headers)
-    actor = actors.Actor(actors.Kind.PERSON, None, request.id, request.client_address)
-    acting = dataclasses.replace(ctx, actor=actor)
-    user = await password_links.redeem(acting, request.path["token"], password=form.password)
+    user = await password_links.redeem(_acting(ctx, request), request.path["token"], password=form.password)
     cookie = requests.session_cookie(ctx, site, sessions.begin(ctx, user))
     return requests.redirect(request.headers, HOME, headers=(cookie,))
+
+
+def _acting(ctx: context.Context, request: routing.Request) -> context.Context:
+    """The context of somebody who may hold a link."""
+    actor = actors.Actor(actors.Kind.PERSON, None, request.id, request.client_address)
+    return dataclasses.replace(ctx, actor=actor)
 
 
 ROUTES: Final = (

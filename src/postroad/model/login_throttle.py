@@ -1,4 +1,10 @@
-"""Throttling of failed logins: per name and network, and per network.
+"""Throttling of failed logins: which counters an attempt has, and what each allows.
+
+An attempt counts for its name as tried from its network, for the name as tried from anywhere, and for the network and
+the larger ones around it, each with a larger allowance. So neither one guesser with many addresses nor many guessers of
+one name get far. A user's known network, from which the user logged in before, counts only the first: whatever others
+do, the right person there is never slowed for long. Names of SMTP credentials are not counted from anywhere: their
+passwords are unguessable, and a stranger must not stop an application.
 
 A few failures are free, because people mistype; then one more attempt is allowed per interval. A counter is one number,
 the time at which all its failures are forgotten, so it needs no timer and no list. An attempt that is not allowed is
@@ -8,13 +14,11 @@ failures was stored before the clock was set back and is ignored. All times are 
 
 import functools
 import ipaddress
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
-from typing import Final
+from typing import Final, NamedTuple
 
 from postroad.model import times
-
-# A customer on IPv6 holds a whole /64 (RFC 6177 section 2) and can send each attempt from another address of it.
-IPV6_NETWORK_BITS: Final = 64
 
 
 @dataclass(frozen=True, slots=True)
@@ -25,42 +29,116 @@ class FailureLimit:
     interval: int
 
 
-# 5 at once and 1,440 a day: useless for guessing a password of eight characters, a short wait for its owner.
+class Counter(NamedTuple):
+    """What is counted: a name tried from a network, a name from anywhere, or a network with any name."""
+
+    network: str | None
+    name: str | None
+
+
+Counters = Mapping[Counter, FailureLimit]
+
+# 5 at once and 1,440 a day: useless for guessing a password of ten characters, a short wait for its owner.
 NAME: Final = FailureLimit(free=5, interval=60 * times.SECOND)
-# An office or a provider's gateway is one address, so its limit is higher; one password tried on many names stays slow.
-NETWORK: Final = FailureLimit(free=100, interval=3 * times.SECOND)
+# From all unknown networks together: 2,880 a day, however many hosts guess.
+ANYWHERE: Final = FailureLimit(free=50, interval=30 * times.SECOND)
+# Failures of one user in the audit log: enough to see an attack, too few to hide everything else.
+AUDITED: Final = FailureLimit(free=10, interval=10 * 60 * times.SECOND)
+# By the bits of the network. An office or a provider's gateway is one address, so its limit is higher; one password
+# tried on many names stays slow. A customer on IPv6 holds a /64, a /56 or a /48 (RFC 6177 section 2) and can send each
+# attempt from another address of it; a hosting customer often holds addresses of one IPv4 /24.
+IPV4_NETWORKS: Final = {
+    32: FailureLimit(free=100, interval=3 * times.SECOND),
+    24: FailureLimit(free=400, interval=times.SECOND * 3 // 4),
+}
+IPV6_NETWORKS: Final = {
+    64: FailureLimit(free=100, interval=3 * times.SECOND),
+    56: FailureLimit(free=200, interval=times.SECOND * 3 // 2),
+    48: FailureLimit(free=400, interval=times.SECOND * 3 // 4),
+}
 
 
-def wait(policy: FailureLimit, *, clear_at: int, now: int) -> int:
+def of_user(name: str, client_address: str, *, is_known: bool) -> Counters:
+    """The counters of a user's login."""
+    here = {Counter(network_of(client_address), name): NAME}
+    return here if is_known else {**here, Counter(None, name): ANYWHERE, **of_network(client_address)}
+
+
+def of_credential(name: str, client_address: str) -> Counters:
+    """The counters of an SMTP credential."""
+    return {Counter(network_of(client_address), name): NAME, **of_network(client_address)}
+
+
+def of_network(client_address: str) -> Counters:
+    """The counters of an attempt without a name."""
+    return {Counter(network, None): limit for network, limit in _networks(client_address)}
+
+
+def of_audit(user_id: str) -> Counters:
+    """The counter of a user's failures that the audit log gets."""
+    return {Counter(None, user_id): AUDITED}
+
+
+def wait(counters: Counters, clear_at: Mapping[Counter, int], *, now: int) -> int:
     """How long until another attempt is allowed; 0 when it is allowed now."""
-    return max(0, _credible(policy, clear_at, now=now) - now - (policy.free - 1) * policy.interval)
+    waits = (
+        _credible(limit, clear_at.get(counter, 0), now=now) - now - (limit.free - 1) * limit.interval
+        for counter, limit in counters.items()
+    )
+    return max(0, *waits)
 
 
-def count(policy: FailureLimit, *, clear_at: int, now: int) -> int:
-    """The counter after one more failure."""
-    return max(_credible(policy, clear_at, now=now), now) + policy.interval
+def count(counters: Counters, clear_at: Mapping[Counter, int], *, now: int) -> dict[Counter, int]:
+    """The counters after one more failure."""
+    return {
+        counter: max(_credible(limit, clear_at.get(counter, 0), now=now), now) + limit.interval
+        for counter, limit in counters.items()
+    }
 
 
-def _credible(policy: FailureLimit, clear_at: int, *, now: int) -> int:
+def withdraw(counters: Counters, clear_at: Mapping[Counter, int]) -> dict[Counter, int]:
+    """The counters as if one failure had not been counted."""
+    return {counter: clear_at.get(counter, 0) - limit.interval for counter, limit in counters.items()}
+
+
+def forgive(counters: Counters, clear_at: Mapping[Counter, int]) -> dict[Counter, int]:
+    """The counters after a success: the name has no failures here; elsewhere those of others stay."""
+    return {
+        counter: 0 if counter.name is not None and counter.network is not None else before
+        for counter, before in withdraw(counters, clear_at).items()
+    }
+
+
+def _credible(limit: FailureLimit, clear_at: int, *, now: int) -> int:
     # Twice the maximum: setting the clock back a little resets no counter.
-    return clear_at if clear_at - now <= 2 * policy.free * policy.interval else now
-
-
-def withdraw(policy: FailureLimit, *, clear_at: int) -> int:
-    """The counter as if one failure had not been counted."""
-    return clear_at - policy.interval
+    return clear_at if clear_at - now <= 2 * limit.free * limit.interval else now
 
 
 # Called several times per connection; parsing the address is the expensive part.
 @functools.lru_cache(maxsize=4096)
 def network_of(address: str) -> str:
     """What counts as one client: an IPv4 address, an IPv6 /64, or the text itself when it is not an address."""
+    return _networks(address)[0][0]
+
+
+@functools.lru_cache(maxsize=4096)
+def _networks(address: str) -> tuple[tuple[str, FailureLimit], ...]:
+    """The networks around an address with their limits, the smallest first."""
+    return tuple(_networks_around(address))
+
+
+def _networks_around(address: str) -> Iterator[tuple[str, FailureLimit]]:
     try:
         parsed = ipaddress.ip_address(address)
     except ValueError:
-        return address
-    if isinstance(parsed, ipaddress.IPv4Address):
-        return str(parsed)
-    if parsed.ipv4_mapped is not None:
-        return str(parsed.ipv4_mapped)
-    return str(ipaddress.IPv6Network((int(parsed), IPV6_NETWORK_BITS), strict=False))
+        yield address, IPV4_NETWORKS[32]
+        return
+    if isinstance(parsed, ipaddress.IPv6Address) and parsed.ipv4_mapped is not None:
+        parsed = parsed.ipv4_mapped
+    if isinstance(parsed, ipaddress.IPv6Address):
+        for bits, limit in IPV6_NETWORKS.items():
+            yield str(ipaddress.IPv6Network((int(parsed), bits), strict=False)), limit
+    else:
+        for bits, limit in IPV4_NETWORKS.items():
+            network = ipaddress.IPv4Network((int(parsed), bits), strict=False)
+            yield str(network).removesuffix("/32"), limit

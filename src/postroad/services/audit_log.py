@@ -37,6 +37,8 @@ ACTIONS: Final[Mapping[str, str]] = {
     "user.enabled": "enabled the user {subject}",
     "user.invited": "invited {subject}",
     "user.joined": "joined the account",
+    "user.logged_in": "logged in",
+    "user.login_failed": "failed to log in as {subject}",
     "user.password_changed": "changed the password of {subject}",
     "user.password_link_made": "created a password link for {subject}",
     "user.token_made": "created an API token for {subject}",

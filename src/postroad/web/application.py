@@ -60,7 +60,19 @@ class _Endpoint(Generic[routing.ContextT]):
 class _Exchange(Generic[routing.ContextT]):
     """The state of one request."""
 
-    __slots__ = ("account_id", "body_slots", "endpoint", "headers", "id", "method", "path", "query", "rest", "started")
+    __slots__ = (
+        "account_id",
+        "body_slots",
+        "client_address",
+        "endpoint",
+        "headers",
+        "id",
+        "method",
+        "path",
+        "query",
+        "rest",
+        "started",
+    )
 
     def __init__(self, request_id: str, *, method: str | None, path: bytes = b"", query: bytes = b"") -> None:
         self.id = request_id
@@ -71,6 +83,8 @@ class _Exchange(Generic[routing.ContextT]):
         self.started = time.perf_counter()
         self.endpoint: _Endpoint[routing.ContextT] | None = None
         self.account_id: str | None = None
+        # Of a login or another public change, for its log line.
+        self.client_address: str | None = None
         # The remaining parts of a streamed response.
         self.rest: routing.Parts | None = None
         # Slots that a large body holds until its response is ready.
@@ -189,7 +203,9 @@ class Application(Generic[routing.ContextT]):
         if self._proxies is not None:
             client_address = self._proxies.client_address(client_address, headers)
         authenticated = None
-        if route.permission is not None:
+        if route.permission is None and route.method not in _SAFE:
+            exchange.client_address = client_address
+        elif route.permission is not None:
             authenticated = await self._authenticate(self._context, headers, client_address=client_address)
             exchange.account_id = authenticated.account_id
             self._require(authenticated, route.permission)
@@ -262,6 +278,7 @@ class Application(Generic[routing.ContextT]):
         label = exchange.endpoint.label if exchange.endpoint else metrics.NONE
         self._metrics.requests.add(label, metrics.NONE if status is None else str(status))
         self._metrics.request_seconds.observe(seconds, label)
+        address = {} if exchange.client_address is None else {"client_address": exchange.client_address}
         self._log.info(
             "request",
             request_id=exchange.id,
@@ -270,6 +287,7 @@ class Application(Generic[routing.ContextT]):
             status=status,
             duration_ms=round(seconds * 1000, 3),
             account_id=exchange.account_id,
+            **address,
         )
 
 

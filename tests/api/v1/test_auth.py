@@ -264,3 +264,17 @@ async def test_no_secret_reaches_the_log_or_a_repr(client: httpx.AsyncClient, li
     assert len(lines.kept) == 3
     for secret in (PASSWORD, NEW_PASSWORD, "wrong password", session.json()["token"], "$argon2"):
         assert secret not in written
+
+
+async def test_every_login_is_logged_with_its_address_and_without_its_words(
+    client: httpx.AsyncClient, lines: app_server.CapturedLog
+) -> None:
+    await client.post("/v1/auth/login", json=LOG_IN | {"password": "wrong horse"})
+    session = await client.post("/v1/auth/login", json=LOG_IN)
+    await client.get("/v1/auth/me", headers=bearer(session))
+    assert [(line["route"], line["status"], line.get("client_address")) for line in lines.kept] == [
+        ("/v1/auth/login", 401, "192.0.2.1"),
+        ("/v1/auth/login", 200, "192.0.2.1"),
+        ("/v1/auth/me", 200, None),
+    ]
+    assert "horse" not in repr(lines.kept)

@@ -265,6 +265,18 @@ async def test_repeated_failures_slow_the_log_in_from_there(ctx: context.Context
     assert elsewhere.user.id == owner.id
 
 
+async def test_a_network_that_the_user_logged_in_from_stays_open_during_an_attack_from_everywhere(
+    ctx: context.Context, owner: users.User
+) -> None:
+    await log_in(ctx)
+    for number in range(50):
+        with pytest.raises(errors.Unauthorized):
+            await authentication.log_in(ctx, owner.email, "wrong horse", client_address=f"198.18.{number}.1")
+    with pytest.raises(errors.RateLimited):
+        await authentication.log_in(ctx, owner.email, PASSWORD, client_address="203.0.113.1")
+    assert (await log_in(ctx)).user.id == owner.id
+
+
 async def test_a_disabled_user_cannot_log_in_and_looks_like_an_unknown_one(
     ctx: context.Context, account: stored_accounts.Account, owner: users.User
 ) -> None:

@@ -1,84 +1,138 @@
-"""Failures: counted for a name from a network and for the network, forgiven, and bounded."""
+"""Failures: counted for all processes, in parallel as in a row, forgiven, and kept in memory when the store is away."""
 
+import asyncio
+from collections.abc import AsyncIterator
+
+import pytest
+import pytest_asyncio
+
+from postroad import config, errors
 from postroad.model import login_throttle, times
+from postroad.roles import composition
+from postroad.services import context
 from postroad.services.auth import login_failures
+from tests.contexts import Clock
+from tests.storage import samples
 
 NOW = 1_000_000 * times.SECOND
 HERE = "192.0.2.1"
-ELSEWHERE = "192.0.2.2"
+ELSEWHERE = "198.51.100.2"
 
 
-def fail(
+def of_user(name: str, address: str = HERE) -> login_throttle.Counters:
+    return login_throttle.of_user(name, address, is_known=False)
+
+
+@pytest_asyncio.fixture
+async def counted(ctx: context.Context) -> login_failures.LoginFailures:
+    return ctx.access_cache.login_failures
+
+
+@pytest_asyncio.fixture
+async def other_process(
+    settings: config.Settings, clock: Clock, ctx: context.Context
+) -> AsyncIterator[login_failures.LoginFailures]:
+    async with composition.open_context(settings, clock=clock) as opened:
+        yield opened.access_cache.login_failures
+
+
+async def fail(
     counted: login_failures.LoginFailures, times: int, *, address: str = HERE, name: str = "jo", now: int = NOW
 ) -> None:
     for _ in range(times):
-        counted.count(address, name, now=now)
+        assert await counted.attempt(of_user(name, address), now=now) == 0
 
 
-def test_a_name_is_slowed_after_its_free_failures_and_the_wait_is_in_whole_seconds() -> None:
-    counted = login_failures.LoginFailures()
-    fail(counted, login_throttle.NAME.free - 1)
-    assert counted.wait(HERE, "jo", now=NOW) == 0
-    fail(counted, 1)
-    assert counted.wait(HERE, "jo", now=NOW) == 60
-    assert counted.wait(HERE, "jo", now=NOW + 59 * times.SECOND + 1) == 1
-    assert counted.wait(HERE, "jo", now=NOW + 60 * times.SECOND) == 0
+async def test_a_name_is_slowed_after_its_free_failures_and_the_wait_is_in_whole_seconds(
+    counted: login_failures.LoginFailures,
+) -> None:
+    await fail(counted, 5)
+    assert await counted.attempt(of_user("jo"), now=NOW) == 60
+    assert await counted.attempt(of_user("jo"), now=NOW + 59 * times.SECOND + 1) == 1
+    assert await counted.attempt(of_user("jo"), now=NOW + 60 * times.SECOND) == 0
 
 
-def test_the_same_name_elsewhere_and_another_name_here_are_not_slowed() -> None:
-    counted = login_failures.LoginFailures()
-    fail(counted, login_throttle.NAME.free)
-    assert counted.wait(ELSEWHERE, "jo", now=NOW) == 0
-    assert counted.wait(HERE, "al", now=NOW) == 0
+async def test_the_same_name_elsewhere_and_another_name_here_are_not_slowed(
+    counted: login_failures.LoginFailures,
+) -> None:
+    await fail(counted, 5)
+    await fail(counted, 1, address=ELSEWHERE)
+    await fail(counted, 1, name="al")
 
 
-def test_a_network_is_slowed_by_failures_with_many_names() -> None:
-    counted = login_failures.LoginFailures()
-    for number in range(login_throttle.NETWORK.free):
-        fail(counted, 1, name=f"name{number}")
-    assert counted.wait(HERE, "a new name", now=NOW) > 0
-    assert counted.wait(ELSEWHERE, "a new name", now=NOW) == 0
+async def test_processes_count_together_and_a_restart_forgets_nothing(
+    counted: login_failures.LoginFailures, other_process: login_failures.LoginFailures
+) -> None:
+    await fail(counted, 3)
+    await fail(other_process, 2)
+    assert await counted.attempt(of_user("jo"), now=NOW) == 60
+    assert await other_process.attempt(of_user("jo"), now=NOW) == 60
 
 
-def test_addresses_of_one_ipv6_network_are_one_client() -> None:
-    counted = login_failures.LoginFailures()
-    for number in range(login_throttle.NAME.free):
-        fail(counted, 1, address=f"2001:db8::{number:x}")
-    assert counted.wait("2001:db8::ffff", "jo", now=NOW) > 0
+async def test_parallel_attempts_in_two_processes_are_throttled_like_sequential_ones(
+    counted: login_failures.LoginFailures, other_process: login_failures.LoginFailures
+) -> None:
+    attempts = (process.attempt(of_user("jo"), now=NOW) for process in (counted, other_process) for _ in range(20))
+    assert sorted(await asyncio.gather(*attempts)) == [0] * 5 + [60] * 35
 
 
-def test_an_empty_name_is_not_the_network() -> None:
-    counted = login_failures.LoginFailures()
-    fail(counted, login_throttle.NAME.free, name="")
-    assert counted.wait(HERE, "", now=NOW) > 0
-    assert counted.wait(HERE, "jo", now=NOW) == 0
+async def test_a_success_forgives_the_name_here_and_leaves_the_others_their_failures(
+    counted: login_failures.LoginFailures, other_process: login_failures.LoginFailures
+) -> None:
+    for number in range(98):
+        await fail(counted, 1, name=f"name{number}")
+    await fail(counted, 2)
+    await counted.forgive(of_user("jo"), now=NOW)
+    await fail(other_process, 1)
+    assert await other_process.attempt(of_user("al"), now=NOW) == 3
 
 
-def test_a_success_forgives_the_name_and_leaves_the_network_its_other_failures() -> None:
-    counted = login_failures.LoginFailures()
-    for number in range(login_throttle.NETWORK.free - 1):
-        fail(counted, 1, name=f"name{number}")
-    fail(counted, 1)
-    counted.reset(HERE, "jo")
-    assert counted.wait(HERE, "jo", now=NOW) == 0
-    fail(counted, 1)
-    assert counted.wait(HERE, "jo", now=NOW) > 0
+async def test_an_attempt_that_was_never_checked_is_taken_off(counted: login_failures.LoginFailures) -> None:
+    await fail(counted, 5)
+    await counted.withdraw(of_user("jo"), now=NOW)
+    await fail(counted, 1)
+    await counted.withdraw(of_user("nobody", ELSEWHERE), now=NOW)
+    await fail(counted, 5, address=ELSEWHERE, name="nobody")
 
 
-def test_an_attempt_that_was_never_checked_is_taken_off() -> None:
-    counted = login_failures.LoginFailures()
-    fail(counted, login_throttle.NAME.free)
-    counted.withdraw(HERE, "jo")
-    assert counted.wait(HERE, "jo", now=NOW) == 0
-    counted.withdraw(ELSEWHERE, "nobody")
-    assert counted.wait(ELSEWHERE, "nobody", now=NOW) == 0
+async def test_a_throttled_attempt_costs_the_store_nothing(
+    ctx: context.Context, counted: login_failures.LoginFailures, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    await fail(counted, 5)
+
+    def refuse() -> None:
+        raise AssertionError("a transaction")
+
+    monkeypatch.setattr(ctx.store, "transaction", refuse)
+    assert await counted.attempt(of_user("jo"), now=NOW) == 60
 
 
-def test_the_counters_are_bounded_and_the_busy_ones_stay() -> None:
-    counted = login_failures.LoginFailures(max_counters=10)
-    for failure in range(login_throttle.NAME.free):
-        for other in range(3):
-            fail(counted, 1, address=f"198.51.100.{3 * failure + other}", name="someone")
-        fail(counted, 1)
+async def test_while_the_store_cannot_be_written_this_process_counts_alone(
+    ctx: context.Context, counted: login_failures.LoginFailures, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def refuse() -> None:
+        raise errors.ServiceUnavailable("the disk is full")
+
+    monkeypatch.setattr(ctx.store, "transaction", refuse)
+    attempts = (counted.attempt(of_user("jo"), now=NOW) for _ in range(20))
+    assert sorted(await asyncio.gather(*attempts)) == [0] * 5 + [60] * 15
+
+
+async def test_no_name_is_stored_and_forgotten_counters_go(
+    ctx: context.Context, counted: login_failures.LoginFailures
+) -> None:
+    await fail(counted, 1, name="my password, by mistake")
+    samples.teach(ctx.store, counters="SELECT counter FROM login_failures")
+    assert [len(row[0]) for row in await samples.scan(ctx.store, "test.counters")] == [16] * 4
+    await fail(counted, 1, address="2001:db8::1", name="al", now=NOW + times.HOUR)
+    assert await samples.count(ctx.store, "login_failures") == 5
+
+
+async def test_the_counters_in_memory_are_bounded_and_the_busy_ones_stay(ctx: context.Context) -> None:
+    counted = login_failures.LoginFailures(ctx.store, max_counters=10)
+    for number in range(5):
+        await fail(counted, 1, address=f"198.51.100.{number}", name="someone")
+        await fail(counted, 1)
     assert len(counted._clear_at) == 10
-    assert counted.wait(HERE, "jo", now=NOW) > 0
+    assert counted._in_memory(login_failures._Item(login_failures._Change.ATTEMPT, of_user("jo"), NOW)).wait > 0
+    await counted.close()

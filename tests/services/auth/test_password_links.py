@@ -1,13 +1,14 @@
 """Links for passwords: they work once, for their user, for a limited time, and end all earlier sessions and links."""
 
 import asyncio
+import dataclasses
 import re
 
 import msgspec
 import pytest
 
 from postroad import errors
-from postroad.model import caller
+from postroad.model import actors, caller
 from postroad.services import context
 from postroad.services.auth import authentication, password_links
 from postroad.services.auth import users as account_users
@@ -174,3 +175,18 @@ async def test_an_address_is_made_from_the_configuration(ctx: context.Context) -
     assert address(ctx, "https://mail.example.com") == "https://mail.example.com/password/token"
     assert address(ctx, "https://mail.example.com/") == "https://mail.example.com/password/token"
     assert address(ctx, "") == "http://127.0.0.1:8025/password/token"
+
+
+async def test_whoever_tries_many_links_is_slowed_like_whoever_tries_many_passwords(
+    ctx: context.Context, owner: users.User, token: str
+) -> None:
+    guessing = dataclasses.replace(ctx, actor=actors.Actor(actors.Kind.PERSON, client_address="198.51.100.1"))
+    for number in range(100):
+        await password_links.find_user(guessing, token)  # a valid one costs nothing
+        with pytest.raises(errors.NotFound):
+            await password_links.find_user(guessing, f"{number:043}")
+    with pytest.raises(errors.RateLimited) as refusal:
+        await password_links.find_user(guessing, token)
+    assert refusal.value.retry_after == 3
+    elsewhere = dataclasses.replace(ctx, actor=actors.Actor(actors.Kind.PERSON, client_address="203.0.113.1"))
+    assert (await password_links.redeem(elsewhere, token, password=NEW)).id == owner.id

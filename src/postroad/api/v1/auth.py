@@ -87,7 +87,9 @@ async def log_in(ctx: context.Context, request: routing.Request) -> routing.Resp
     Repeated failures are throttled: 429 with `Retry-After`.
     """
     body: LoginRequest = request.body
-    session = await authentication.log_in(ctx, body.email, body.password, client_address=request.client_address)
+    session = await authentication.log_in(
+        ctx, body.email, body.password, client_address=request.client_address, request_id=request.id
+    )
     return routing.Response(200, _session(session, request_id=request.id))
 
 

@@ -14,7 +14,7 @@ from collections.abc import Hashable
 from typing import Any, Final
 
 from postroad.concurrency import single_flight
-from postroad.services.auth import last_used, login_failures
+from postroad.services.auth import last_used, login_failures, passwords
 from postroad.storage import access_version, store
 
 FRESH_MICROSECONDS: Final = 500_000
@@ -29,7 +29,9 @@ class AccessCache:
     """The cache of this process; it also holds recent login failures and uses of credentials."""
 
     def __init__(self, database: store.Store) -> None:
-        self.login_failures = login_failures.LoginFailures()
+        self.login_failures = login_failures.LoginFailures(database)
+        # Password checks with their counts, and what is written after them.
+        self.password_checks = single_flight.SingleFlight(passwords.MAX_WAITING, what="password checks")
         self.last_used = last_used.LastUsedRecorder(database)
         self._database = database
         self._key = os.urandom(KEY_BYTES)
@@ -69,6 +71,8 @@ class AccessCache:
 
     async def close(self) -> None:
         """Finish background work."""
+        await self.password_checks.close()
+        await self.login_failures.close()
         await self._version_checks.close()
         await self.last_used.close()
 

@@ -5,17 +5,19 @@ cache is invalidated within half a second of any change, so a revocation reaches
 """
 
 import contextlib
+import dataclasses
+import functools
 from collections.abc import Hashable
 from dataclasses import dataclass, field
 from typing import Final
 
 from postroad import errors
-from postroad.model import caller, identifiers
+from postroad.model import actors, caller, identifiers, login_throttle
 from postroad.protocol import authorization
 from postroad.services import audit_log, context
 from postroad.services.auth import last_used, password_checks, passwords, schemes, tokens
 from postroad.services.auth import users as account_users
-from postroad.storage import access_version, accounts, credentials, password_links, users
+from postroad.storage import access_version, accounts, credentials, known_networks, password_links, store, users
 
 _HOW_TO: Final = "send 'Basic' with an SMTP username and password, or 'Bearer' with an API key or a token"
 
@@ -37,7 +39,11 @@ async def authenticate(ctx: context.Context, authorization_field: str | None, *,
     fact = ("caller", ctx.access_cache.digest(authorization_field))
     known: schemes.AuthenticatedCaller | None = ctx.access_cache.get_fresh(fact, now=ctx.clock())
     if known is None:
-        known = await _look_up(ctx, _parse(authorization_field), fact=fact, client_address=client_address)
+        try:
+            known = await _look_up(ctx, _parse(authorization_field), fact=fact, client_address=client_address)
+        except errors.RateLimited:
+            # The contract has no other answer for `GET /emails/{id}`.
+            raise schemes.wrong_password() from None
     return _admit(ctx, known)
 
 
@@ -52,14 +58,10 @@ async def authenticate_password(
     fact = ("pair", username, ctx.access_cache.digest(password))
     known: schemes.AuthenticatedCaller | None = ctx.access_cache.get_fresh(fact, now=ctx.clock())
     if known is None:
-        seconds = ctx.access_cache.login_failures.wait(client_address, username, now=ctx.clock())
         presented = authorization.Basic(username, password)
         try:
             known = await _look_up(ctx, presented, fact=fact, client_address=client_address)
         except errors.Unauthorized:
-            if seconds:
-                msg = f"too many failed login attempts; try again in {seconds} seconds"
-                raise errors.RateLimited(msg, retry_after=seconds) from None
             msg = "wrong username or password, or the credential is revoked"
             raise errors.Unauthorized(msg) from None
     return _admit(ctx, known)
@@ -133,12 +135,15 @@ def require(who: caller.Caller, permission: caller.Permission) -> None:
     )
 
 
-async def log_in(ctx: context.Context, email: str, password: str, *, client_address: str) -> Session:
+async def log_in(
+    ctx: context.Context, email: str, password: str, *, client_address: str, request_id: str = ""
+) -> Session:
     """Start a session for a user. An unknown email and a wrong password get the same response in the same time."""
     passwords.refuse_impossible("password", password)
     name = account_users.email_key(email)
     async with ctx.store.reading() as tx:
         found = await users.by_email(tx, name) if name is not None else None
+        is_known = await _is_known(tx, found, client_address)
     # An invited user has no password yet.
     user = found if found is not None and found.disabled_at is None and found.joined_at is not None else None
     is_right = await password_checks.check_user_password(
@@ -147,11 +152,19 @@ async def log_in(ctx: context.Context, email: str, password: str, *, client_addr
         password,
         password_hash=user.password_hash if user else None,
         client_address=client_address,
+        is_known=is_known,
     )
+    actor = actors.Actor(actors.Kind.PERSON, None, request_id, client_address)
     if user is None or not is_right:
+        _audit_failure(dataclasses.replace(ctx, actor=actor), found)
         raise errors.Unauthorized("wrong email or password")
-    await _record_login(ctx, user)
+    await _record_login(dataclasses.replace(ctx, actor=dataclasses.replace(actor, user_id=user.id)), user)
     return await issue_token(ctx, user)
+
+
+async def _is_known(tx: store.Transaction, user: users.User | None, client_address: str) -> bool:
+    """Whether the user logged in from this network before; an unknown user takes the same time."""
+    return await known_networks.is_known(tx, user.id if user else "", login_throttle.network_of(client_address))
 
 
 async def issue_token(ctx: context.Context, user: users.User) -> Session:
@@ -171,10 +184,27 @@ async def issue_token(ctx: context.Context, user: users.User) -> Session:
 
 
 async def _record_login(ctx: context.Context, user: users.User) -> None:
-    """Record the time of a login. Logging in to read works while the database is read-only."""
-    with contextlib.suppress(errors.ServiceUnavailable, errors.TemporaryFailure):
+    """Record the time and the network of a login. Logging in to read works while the database is read-only."""
+    network = login_throttle.network_of(ctx.actor.client_address)
+    with contextlib.suppress(*store.UNAVAILABLE):
         async with ctx.store.transaction() as tx:
             await users.note_login(tx, user.id, now=ctx.clock())
+            await known_networks.put(tx, user.id, network, now=ctx.clock())
+            await audit_log.write(ctx, tx, user.account_id, "user.logged_in", user.email)
+
+
+def _audit_failure(ctx: context.Context, user: users.User | None) -> None:
+    """Record a failed login of a user, after the response: its time must not reveal whether the user exists."""
+    if user is not None:
+        with contextlib.suppress(errors.ServiceUnavailable):
+            ctx.access_cache.password_checks.start(object(), functools.partial(_write_failure, ctx, user))
+
+
+async def _write_failure(ctx: context.Context, user: users.User) -> None:
+    if await ctx.access_cache.login_failures.attempt(login_throttle.of_audit(user.id), now=ctx.clock()):
+        return
+    async with ctx.store.transaction() as tx:
+        await audit_log.write(ctx, tx, user.account_id, "user.login_failed", user.email)
 
 
 async def issue_api_token(ctx: context.Context, user: users.User) -> Session:
@@ -202,14 +232,18 @@ async def change_password(
     passwords.refuse_impossible("current_password", current_password)
     passwords.check_new("new_password", new_password)
     user, _ = await me(ctx, who)
+    async with ctx.store.reading() as tx:
+        is_known = await _is_known(tx, user, client_address)
     is_right = await password_checks.check_user_password(
         ctx,
         account_users.email_key(user.email) or "",
         current_password,
         password_hash=user.password_hash,
         client_address=client_address,
+        is_known=is_known,
     )
     if not is_right:
+        _audit_failure(ctx, user)
         raise errors.Unauthorized("current_password: wrong")
     new_hash = await ctx.passwords.hash(new_password)
     async with ctx.store.transaction() as tx:

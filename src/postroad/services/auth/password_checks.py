@@ -6,51 +6,59 @@ connections is not an attacker. Unknown names are treated the same, so neither t
 whether a name exists.
 """
 
+import functools
+
 from postroad import errors
+from postroad.model import login_throttle
 from postroad.services import context
 
 
 async def check_user_password(
-    ctx: context.Context, name: str, password: str, *, password_hash: str | None, client_address: str
+    ctx: context.Context, name: str, password: str, *, password_hash: str | None, client_address: str, is_known: bool
 ) -> bool:
     """Whether a user's password is right. Raises RateLimited while the name or the network is throttled.
 
     Users choose their passwords, so a cached success must not bypass the throttle: anyone could guess without limit.
+    From a known network the user logged in before.
     """
-    seconds = ctx.access_cache.login_failures.wait(client_address, name, now=ctx.clock())
-    if seconds:
-        raise errors.RateLimited("too many failed attempts; wait for Retry-After seconds", retry_after=seconds)
-    return await _check(ctx, name, password, password_hash=password_hash, client_address=client_address)
+    counters = login_throttle.of_user(name, client_address, is_known=is_known)
+    target = password_hash or ctx.passwords.dummy_hash(name)
+    return await _check(ctx, password, target, counters=counters)
 
 
 async def check_credential_password(
     ctx: context.Context, name: str, password: str, *, password_hash: str | None, client_address: str
 ) -> bool:
-    """Whether a credential's password is right. While throttled, only one that was right before still is.
+    """Whether a credential's password is right. While throttled, RateLimited; one that was right before still is.
 
-    These passwords are generated and unguessable; the cached success keeps an application working while others fail.
+    These passwords are generated and unguessable; the cached success keeps an application working while others fail,
+    and costs the database nothing.
     """
     target = password_hash or ctx.passwords.dummy_hash(name)
     if ctx.passwords.is_proven(password, target):
         return True
-    if ctx.access_cache.login_failures.wait(client_address, name, now=ctx.clock()):
-        return False
-    return await _check(ctx, name, password, password_hash=password_hash, client_address=client_address)
+    counters = login_throttle.of_credential(name, client_address)
+    return await _check(ctx, password, target, counters=counters)
 
 
-async def _check(
-    ctx: context.Context, name: str, password: str, *, password_hash: str | None, client_address: str
+async def _check(ctx: context.Context, password: str, target: str, *, counters: login_throttle.Counters) -> bool:
+    attempt = (tuple(counters), target, ctx.access_cache.digest(password))
+    work = functools.partial(_count_and_verify, ctx, password, target, counters=counters)
+    return await ctx.access_cache.password_checks.join(attempt, work)
+
+
+async def _count_and_verify(
+    ctx: context.Context, password: str, target: str, *, counters: login_throttle.Counters
 ) -> bool:
     failures = ctx.access_cache.login_failures
-    target = password_hash or ctx.passwords.dummy_hash(name)
-    if ctx.passwords.is_proven(password, target) or ctx.passwords.is_in_progress(password, target):
-        return await ctx.passwords.verify(password, target)
-    failures.count(client_address, name, now=ctx.clock())
+    seconds = await failures.attempt(counters, now=ctx.clock())
+    if seconds:
+        raise errors.RateLimited(f"too many failed login attempts; try again in {seconds} seconds", retry_after=seconds)
     try:
         is_right = await ctx.passwords.verify(password, target)
     except errors.ServiceUnavailable:  # the queue was full: nothing was checked
-        failures.withdraw(client_address, name)
+        await failures.withdraw(counters, now=ctx.clock())
         raise
     if is_right:
-        failures.reset(client_address, name)
+        await failures.forgive(counters, now=ctx.clock())
     return is_right

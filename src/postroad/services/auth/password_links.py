@@ -1,6 +1,7 @@
 """Links for setting a password: for invited users, and for users who forgot theirs.
 
-A link works once, for a limited time. Its token is unguessable, and the database has only its hash. A newer link, a new
+A link works once, for a limited time. Its token is unguessable, and the database has only its hash. Who tries many is
+throttled like a failed login. A newer link, a new
 password or disabling the user invalidates it. Unknown, used and expired links get the same error. The address comes
 from the configuration, never from a request's Host.
 """
@@ -11,10 +12,10 @@ from dataclasses import dataclass, field
 from typing import Final
 
 from postroad import config, errors
-from postroad.model import actors, times
+from postroad.model import actors, login_throttle, times
 from postroad.services import audit_log, context
 from postroad.services.auth import installation_keys, passwords
-from postroad.storage import access_version, password_links, store, users
+from postroad.storage import access_version, known_networks, password_links, store, users
 
 # A weekend may lie between an invitation and its use; who asks for a new password waits for it.
 INVITATION_HOURS: Final = 72
@@ -41,10 +42,16 @@ async def create(ctx: context.Context, tx: store.Transaction, user: users.User) 
 
 
 async def find_user(ctx: context.Context, token: str) -> users.User:
-    """The user that a link belongs to."""
+    """The user that a link belongs to. Raises RateLimited when too many were tried from the network of the actor."""
     _refuse_impossible(token)
+    counters = login_throttle.of_network(ctx.actor.client_address)
+    seconds = await ctx.access_cache.login_failures.attempt(counters, now=ctx.clock())
+    if seconds:
+        raise errors.RateLimited(f"too many failed attempts; try again in {seconds} seconds", retry_after=seconds)
     async with ctx.store.reading() as tx:
-        return await _person(ctx, tx, await password_links.find(tx, _hash(token)))
+        user = await _person(ctx, tx, await password_links.find(tx, _hash(token)))
+    await ctx.access_cache.login_failures.withdraw(counters, now=ctx.clock())
+    return user
 
 
 async def redeem(ctx: context.Context, token: str, *, password: str) -> users.User:
@@ -58,6 +65,8 @@ async def redeem(ctx: context.Context, token: str, *, password: str) -> users.Us
         user = await _person(ctx, tx, await password_links.consume(tx, _hash(token)))
         await users.set_password(tx, user.id, password_hash=password_hash, now=ctx.clock())
         await password_links.remove(tx, user.id)
+        network = login_throttle.network_of(ctx.actor.client_address)
+        await known_networks.put(tx, user.id, network, now=ctx.clock())
         action = "user.joined" if user.joined_at is None else "user.password_changed"
         await audit_log.write(_acting(ctx, user), tx, user.account_id, action, user.email)
         changed = await users.by_id(tx, user.id)

@@ -94,10 +94,6 @@ class Passwords:
         """Whether the pair was verified recently."""
         return _is_text(password) and self._is_proven(self._digest(password, password_hash))
 
-    def is_in_progress(self, password: str, password_hash: str) -> bool:
-        """Whether the pair is being checked at the moment."""
-        return _is_text(password) and self._digest(password, password_hash) in self._jobs
-
     def dummy_hash(self, name: str) -> str:
         """A hash for an unknown name: constant for a name, and matched by nothing."""
         octets = hashlib.blake2b(

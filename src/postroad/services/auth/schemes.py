@@ -33,7 +33,7 @@ def refuse_malformed(presented: authorization.Basic | authorization.Bearer) -> N
             if not installation_keys.is_api_key(token):
                 raise errors.Unauthorized("Authorization: the API key is mistyped or truncated; its checksum is wrong")
         case authorization.Basic(username) if len(username) > USERNAME_CHARACTERS or not username.isprintable():
-            raise _wrong_password()
+            raise wrong_password()
 
 
 async def authenticate(
@@ -63,7 +63,7 @@ async def _by_password(
         client_address=client_address,
     )
     if live is None or not is_right:
-        raise _wrong_password()
+        raise wrong_password()
     who = caller.Caller(live.account_id, live.id, caller.Scheme.PASSWORD, caller.PASSWORD_PERMISSIONS)
     return AuthenticatedCaller(who, (last_used.CREDENTIAL, live.id))
 
@@ -107,7 +107,8 @@ async def by_claims(ctx: context.Context, claims: tokens.Claims) -> Authenticate
     )
 
 
-def _wrong_password() -> errors.Unauthorized:
+def wrong_password() -> errors.Unauthorized:
+    """The refusal of a password."""
     # While throttled, the right password is refused too; whoever corrected it has to learn why.
     return errors.Unauthorized(
         "Authorization: wrong username or password, or the credential is revoked; after several failures, also "

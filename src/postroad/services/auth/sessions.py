@@ -30,9 +30,13 @@ class Session:
     claims: tokens.Claims
 
 
-async def log_in(ctx: context.Context, email: str, password: str, *, client_address: str) -> Session:
+async def log_in(
+    ctx: context.Context, email: str, password: str, *, client_address: str, request_id: str = ""
+) -> Session:
     """Start a session, as a login to the API does."""
-    known = await services_authentication.log_in(ctx, email, password, client_address=client_address)
+    known = await services_authentication.log_in(
+        ctx, email, password, client_address=client_address, request_id=request_id
+    )
     return begin(ctx, known.user)
 
 

@@ -15,7 +15,7 @@ from postroad.model import actors, caller, identifiers
 from postroad.protocol import address
 from postroad.services import audit_log, context
 from postroad.services.auth import installation_keys, password_links, passwords
-from postroad.storage import access_version, accounts, store, users
+from postroad.storage import access_version, accounts, known_networks, store, users
 from postroad.storage import password_links as stored_links
 
 # 20 characters of 62 are 119 bits.
@@ -168,6 +168,7 @@ async def remove(ctx: context.Context, account_id: str, user_id: str) -> users.U
         # Before the removal: users who remove themselves need a name in the log.
         await audit_log.write(ctx, tx, account_id, "user.removed", user.email)
         await stored_links.remove(tx, user.id)
+        await known_networks.remove(tx, user.id)
         await users.remove(tx, user.id)
     ctx.access_cache.invalidate()
     return user

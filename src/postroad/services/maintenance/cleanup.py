@@ -16,6 +16,8 @@ from postroad.storage import bounce_guard_days as storage_bounce_guard_days
 from postroad.storage import hourly_counts as storage_hourly_counts
 from postroad.storage import (
     idempotency,
+    known_networks,
+    login_failures,
     mta_sts_policies,
     password_links,
     provider_queues,
@@ -32,6 +34,8 @@ MAX_BATCHES: Final = 10_000
 PROVIDER_QUEUE_MICROSECONDS: Final = 10 * 60 * times.SECOND
 # Charts show at most 30 days and the 30 days before, today included.
 HOURLY_COUNTS_HOURS: Final = 62 * 24
+# A network without a login for this long is unknown again.
+KNOWN_NETWORK_DAYS: Final = 90
 # Removed endpoints per sweep: each takes one transaction or more.
 MAX_REMOVED_ENDPOINTS: Final = 1_000
 
@@ -51,6 +55,8 @@ class SweepResult:
     audit_log: int = 0
     password_links: int = 0
     mta_sts_policies: int = 0
+    login_failures: int = 0
+    known_networks: int = 0
     bodies: int = 0
     messages: int = 0
     # Old mail is left that this sweep had no time for.
@@ -94,6 +100,14 @@ async def sweep(ctx: context.Context) -> SweepResult:
         ),
         mta_sts_policies=await _in_batches(
             ctx, lambda tx: mta_sts_policies.sweep(tx, now=now), rows=mta_sts_policies.SWEEP_ROWS
+        ),
+        login_failures=await _in_batches(
+            ctx, lambda tx: login_failures.sweep(tx, now=now), rows=login_failures.SWEEP_ROWS
+        ),
+        known_networks=await _in_batches(
+            ctx,
+            lambda tx: known_networks.sweep(tx, before=now - KNOWN_NETWORK_DAYS * times.DAY),
+            rows=known_networks.SWEEP_ROWS,
         ),
     )
     # The longest work comes last, after the idempotency keys that refer to messages. Bodies are deleted before their

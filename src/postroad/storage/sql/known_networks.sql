@@ -1,0 +1,22 @@
+-- name: find
+-- Whether a user logged in from a network.
+SELECT 1 FROM known_networks WHERE user_id = $1 AND network = $2;
+
+-- name: put
+-- A login from a network.
+INSERT INTO known_networks (user_id, network, last_login_at) VALUES ($1, $2, $3)
+ON CONFLICT (user_id, network) DO UPDATE SET last_login_at = excluded.last_login_at;
+
+-- name: remove_oldest
+-- Keep the latest networks of a user.
+DELETE FROM known_networks WHERE user_id = $1 AND network IN (
+    SELECT network FROM known_networks WHERE user_id = $1 ORDER BY last_login_at DESC, network LIMIT 1000 OFFSET $2);
+
+-- name: remove
+-- Delete the networks of a user.
+DELETE FROM known_networks WHERE user_id = $1;
+
+-- name: sweep
+-- Delete networks without a recent login, up to a limit.
+DELETE FROM known_networks WHERE (user_id, network) IN (
+    SELECT user_id, network FROM known_networks WHERE last_login_at < $1 LIMIT $2);
