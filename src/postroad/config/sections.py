@@ -159,6 +159,17 @@ class Delivery(Section, frozen=True):
     poll_milliseconds: Positive
 
     def check(self) -> None:
+        self._check_names()
+        if not self.retry_seconds:
+            raise ConfigError("delivery.retry_seconds: empty; set at least one delay in seconds")
+        min_days = math.ceil(sum(self.retry_seconds) / 86_400) + MAX_RELAY_DAYS
+        if 0 < self.signature_days < min_days:
+            raise ConfigError(
+                f"delivery.signature_days: mail could arrive after its signature has expired; set at least {min_days}, "
+                "which is the length of delivery.retry_seconds and five days for relays, or 0"
+            )
+
+    def _check_names(self) -> None:
         if self.smarthost:
             addresses.remote(self.smarthost, name="delivery.smarthost")
         for resolver in self.resolvers:
@@ -175,14 +186,6 @@ class Delivery(Section, frozen=True):
         for key, text in (("hostname", self.hostname), ("return_path_domain", self.return_path_domain)):
             if text and not addresses.is_host_name(text):
                 raise ConfigError(f"delivery.{key}: {text!r} is not a host name")
-        if not self.retry_seconds:
-            raise ConfigError("delivery.retry_seconds: empty; set at least one delay in seconds")
-        min_days = math.ceil(sum(self.retry_seconds) / 86_400) + MAX_RELAY_DAYS
-        if 0 < self.signature_days < min_days:
-            raise ConfigError(
-                f"delivery.signature_days: mail could arrive after its signature has expired; set at least {min_days}, "
-                "which is the length of delivery.retry_seconds and five days for relays, or 0"
-            )
 
 
 class Provider(Section, frozen=True):
