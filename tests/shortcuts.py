@@ -3,26 +3,33 @@
 Hashes are Argon2id in tests too, but of the least cost that there is. The keys of domains are as large as ours are, and
 each worker makes only a few, which its tests use in turn. Commits of SQLite reach the system, but not the disk, as with
 the PostgreSQL of tests; files of ours that every start reads are read once, and the types of the routes, which never
-change, are inspected once. A test of the cost, of how keys are made, of the disk or of how files are read asks for
-`real_passwords`, `real_keys`, `real_disk` or `real_files`.
+change, are inspected and described once. Errors in the log are printed plainly, and the HTTP client of tests does not
+search the disk with every request for a package that is not there. A test of the cost, of how keys are made, of the
+disk or of how files are read asks for `real_passwords`, `real_keys`, `real_disk` or `real_files`.
 Processes that a test starts take no shortcut.
 """
 
+import dataclasses
 import functools
+import importlib.util
 import itertools
 import pickle
+import sys
 import threading
-from collections.abc import Callable, Iterator
-from typing import Final, TypeVar
+from collections.abc import Callable, Iterator, Sequence
+from typing import Any, Final, TypeVar
 
 import apsw
 import msgspec.inspect
 import pytest
+import structlog
 
 from postroad import config
+from postroad.api import openapi
 from postroad.services.auth import passwords
 from postroad.services.dkim import domain_keys
 from postroad.storage import migrations, queries, sqlite_connection
+from postroad.web import routing
 
 T = TypeVar("T")
 
@@ -61,6 +68,11 @@ def _shortcuts() -> Iterator[None]:
         for module, name in READERS:
             patch.setattr(module, name, _read_once(getattr(module, name)))
         patch.setattr(msgspec.inspect, "type_info", functools.cache(msgspec.inspect.type_info))
+        patch.setattr(openapi, "document", _described_once())
+        # With its default, a page of coloured source takes half a second.
+        patch.setattr(structlog.get_config()["processors"][-1], "exception_formatter", structlog.dev.plain_traceback)
+        if importlib.util.find_spec("sniffio") is None:
+            patch.setitem(sys.modules, "sniffio", None)
         yield
 
 
@@ -98,6 +110,25 @@ def _set_cost(patch: pytest.MonkeyPatch, cost: tuple[int, int]) -> None:
 def _without_waiting(connection: apsw.Connection) -> None:
     configure(connection)
     connection.execute("PRAGMA synchronous=OFF").fetchall()
+
+
+def _described_once() -> Callable[..., openapi.Schema]:
+    """The document of routes that are alike but for their handlers, which every start makes anew."""
+    describe = openapi.document
+    made: dict[str, bytes] = {}
+
+    def described(routes: Sequence[routing.Route[Any]], *, version: str) -> openapi.Schema:
+        alike = repr((version, [dataclasses.replace(route, handler=_no_handler) for route in routes]))
+        if alike not in made:
+            made[alike] = pickle.dumps(describe(routes, version=version))
+        found: openapi.Schema = pickle.loads(made[alike])  # noqa: S301 - what we have written ourselves
+        return found
+
+    return described
+
+
+async def _no_handler(_context: object, _request: routing.Request) -> routing.Response:
+    raise NotImplementedError
 
 
 def _read_once(read: Callable[..., T]) -> Callable[..., T]:
