@@ -7,7 +7,7 @@ from collections.abc import AsyncIterator, Awaitable, Callable
 from dataclasses import dataclass, field
 from typing import Any
 
-from postroad.network import smtp_listener, smtp_session
+from postroad.network import smtp_listener, smtp_policy
 from postroad.protocol.smtp import server_events, values
 
 # Long enough for a loaded machine; a test that waits this long has failed.
@@ -16,7 +16,7 @@ FEATURES = server_events.Features("mx.example.test", 1_000_000)
 ACCEPTED = values.Reply(250, "taken", "2.0.0")
 TRANSACTION = b"EHLO x\r\nMAIL FROM:<a@example.org>\r\nRCPT TO:<b@example.net>\r\nDATA\r\n"
 
-Take = Callable[[values.MailTransaction], smtp_session.PolicyDecision]
+Take = Callable[[values.MailTransaction], smtp_policy.PolicyDecision]
 
 
 @dataclass(slots=True)
@@ -28,25 +28,25 @@ class Recorded:
     problems: list[Exception] = field(default_factory=list)
 
 
-class RecordingPolicy(smtp_session.SessionPolicy):
+class RecordingPolicy(smtp_policy.SessionPolicy):
     """Takes everything, after `take` has had its say; the password is "secret"."""
 
     def __init__(self, kept: Recorded, take: Take | None) -> None:
         self._kept = kept
         self._take = take
 
-    async def authenticate(self, username: str, password: str) -> smtp_session.ReplyOrClose:
+    async def authenticate(self, username: str, password: str) -> smtp_policy.ReplyOrClose:
         await asyncio.sleep(0)
         if (username, password) == ("jo", "secret"):
             return values.Reply(235, "welcome", "2.7.0")
         return await _later(super().authenticate(username, password))
 
-    def message(self, transaction: values.MailTransaction) -> smtp_session.PolicyDecision:
+    def message(self, transaction: values.MailTransaction) -> smtp_policy.PolicyDecision:
         self._kept.messages.append(transaction)
         return ACCEPTED if self._take is None else self._take(transaction)
 
 
-async def _later(verdict: smtp_session.PolicyDecision) -> smtp_session.ReplyOrClose:
+async def _later(verdict: smtp_policy.PolicyDecision) -> smtp_policy.ReplyOrClose:
     return await verdict if isinstance(verdict, Awaitable) else verdict
 
 
@@ -57,7 +57,7 @@ class Gate:
     reached: asyncio.Event = field(default_factory=asyncio.Event)
     opened: asyncio.Event = field(default_factory=asyncio.Event)
 
-    async def __call__(self, _envelope: values.MailTransaction) -> smtp_session.ReplyOrClose:
+    async def __call__(self, _envelope: values.MailTransaction) -> smtp_policy.ReplyOrClose:
         self.reached.set()
         await self.opened.wait()
         return ACCEPTED
@@ -80,13 +80,13 @@ async def running(
     features: server_events.Features = FEATURES,
     *,
     take: Take | None = None,
-    make_policy: Callable[[server_events.Session], smtp_session.SessionPolicy] | None = None,
+    make_policy: Callable[[server_events.Session], smtp_policy.SessionPolicy] | None = None,
     **options: Any,
 ) -> AsyncIterator[RunningListener]:
     """A listener for the length of a block."""
     kept = Recorded()
 
-    def keep(session: server_events.Session) -> smtp_session.SessionPolicy:
+    def keep(session: server_events.Session) -> smtp_policy.SessionPolicy:
         kept.sessions.append(session)
         return RecordingPolicy(kept, take)
 

@@ -12,7 +12,7 @@ import aiosmtplib
 import pytest
 import trustme
 
-from postroad.network import smtp_session
+from postroad.network import content_spool, smtp_policy, smtp_session
 from postroad.protocol.smtp import server_commands, server_events, values
 from tests.network.recording_listener import TIMEOUT_SECONDS, TRANSACTION, Gate, connect, running
 
@@ -139,13 +139,13 @@ async def test_a_client_that_has_said_all_still_hears_its_answers() -> None:
         assert await client.rest() == b"250 2.0.0 taken\r\n250 2.0.0 OK\r\n"
 
 
-class VerbosePolicy(smtp_session.SessionPolicy):
+class VerbosePolicy(smtp_policy.SessionPolicy):
     """A policy with words of its own for what cannot be taken."""
 
-    async def refused(self, verb: str, reply: values.Reply) -> smtp_session.ReplyOrClose:
+    async def refused(self, verb: str, reply: values.Reply) -> smtp_policy.ReplyOrClose:
         return values.Reply(reply.code, "not that", reply.enhanced)
 
-    def message(self, transaction: values.MailTransaction) -> smtp_session.PolicyDecision:
+    def message(self, transaction: values.MailTransaction) -> smtp_policy.PolicyDecision:
         raise AssertionError(transaction)
 
 
@@ -184,13 +184,13 @@ async def test_a_client_with_much_to_say_lets_others_have_their_turn() -> None:
     turns: list[int] = []
     count = 0
 
-    class Counting(smtp_session.SessionPolicy):
-        def hello(self, name: str) -> smtp_session.PolicyDecision:
+    class Counting(smtp_policy.SessionPolicy):
+        def hello(self, name: str) -> smtp_policy.PolicyDecision:
             nonlocal count
             count += 1
             return super().hello(name)
 
-        def message(self, transaction: values.MailTransaction) -> smtp_session.PolicyDecision:
+        def message(self, transaction: values.MailTransaction) -> smtp_policy.PolicyDecision:
             raise AssertionError(transaction)
 
     async def watch() -> None:
@@ -220,8 +220,8 @@ async def test_who_is_gone_is_obeyed_no_more() -> None:
     heard: list[str] = []
     gone = asyncio.Event()
 
-    class Hearing(smtp_session.SessionPolicy):
-        def hello(self, name: str) -> smtp_session.PolicyDecision:
+    class Hearing(smtp_policy.SessionPolicy):
+        def hello(self, name: str) -> smtp_policy.PolicyDecision:
             heard.append(name)
             if name == "last":
                 (connection,) = server.listener._connections
@@ -231,7 +231,7 @@ async def test_who_is_gone_is_obeyed_no_more() -> None:
         def closed(self) -> None:
             gone.set()
 
-        def message(self, transaction: values.MailTransaction) -> smtp_session.PolicyDecision:
+        def message(self, transaction: values.MailTransaction) -> smtp_policy.PolicyDecision:
             raise AssertionError(transaction)
 
     async with running(make_policy=lambda _session: Hearing()) as server, connect(server.address) as client:
@@ -266,15 +266,15 @@ async def test_a_stranger_who_does_not_log_in_is_let_go_and_a_customer_may_stay(
         assert await customer.ask(b"NOOP\r\n") == [b"250 2.0.0 OK"]
 
 
-class Broken(smtp_session.SessionPolicy):
+class Broken(smtp_policy.SessionPolicy):
     """A policy with a bug in each of the two ways."""
 
-    def mail(self, sender: str, parameters: server_commands.Parameters) -> smtp_session.PolicyDecision:
+    def mail(self, sender: str, parameters: server_commands.Parameters) -> smtp_policy.PolicyDecision:
         if sender == "bug@example.org":
             raise ZeroDivisionError
         return super().mail(sender, parameters)
 
-    async def message(self, transaction: values.MailTransaction) -> smtp_session.ReplyOrClose:
+    async def message(self, transaction: values.MailTransaction) -> smtp_policy.ReplyOrClose:
         raise LookupError(transaction.sender)
 
 
@@ -299,7 +299,7 @@ async def test_a_message_is_accepted_although_its_client_is_gone() -> None:
     gate = Gate()
     accepted = asyncio.Event()
 
-    async def take(transaction: values.MailTransaction) -> smtp_session.ReplyOrClose:
+    async def take(transaction: values.MailTransaction) -> smtp_policy.ReplyOrClose:
         answer = await gate(transaction)
         accepted.set()
         return answer
@@ -364,3 +364,66 @@ async def test_a_line_of_a_hundred_thousand_characters_is_content_as_any_other()
         await client.ask(TRANSACTION, replies=5)
         assert await client.ask(line + b".\r\n") == [b"250 2.0.0 taken"]
         assert server.kept.messages[0].content == (line,)
+
+
+# Large messages: on disk while they arrive, and processed in turn.
+
+LARGE = b"Subject: x\r\n\r\n" + b"0123456789abcde\r\n" * 40_000
+
+
+async def test_a_large_message_is_on_disk_while_it_arrives_and_complete_in_the_end() -> None:
+    spool = content_spool.ContentSpool(megabytes=10)
+    async with running(spool=spool) as server, connect(server.address) as client:
+        assert (await client.ask(TRANSACTION, replies=5))[-1].startswith(b"354")
+        await client.send(LARGE)
+        async with asyncio.timeout(TIMEOUT_SECONDS):
+            while spool.shares.free == 10:
+                await asyncio.sleep(0.01)
+        assert await client.ask(b".\r\nNOOP\r\n", replies=2) == [b"250 2.0.0 taken", b"250 2.0.0 OK"]
+        (sent,) = server.kept.messages
+        assert sent.content == (LARGE,)
+        assert spool.shares.free == 10
+
+
+async def test_who_leaves_in_the_middle_of_a_large_message_leaves_no_file() -> None:
+    spool = content_spool.ContentSpool(megabytes=10)
+    async with running(spool=spool) as server:
+        async with connect(server.address) as client:
+            await client.ask(TRANSACTION, replies=5)
+            await client.send(LARGE)
+            async with asyncio.timeout(TIMEOUT_SECONDS):
+                while spool.shares.free == 10:
+                    await asyncio.sleep(0.01)
+        async with asyncio.timeout(TIMEOUT_SECONDS):
+            while spool.shares.free < 10:
+                await asyncio.sleep(0.01)
+        assert server.kept.messages == []
+
+
+async def test_a_large_message_without_room_may_be_sent_again() -> None:
+    spool = content_spool.ContentSpool(megabytes=1)
+    other = spool.open("somebody else")
+    assert other.write(b"x")
+    async with running(spool=spool) as server, connect(server.address) as client:
+        await client.ask(TRANSACTION, replies=5)
+        (refusal,) = await client.ask(LARGE + b".\r\n")
+        assert refusal == b"452 4.3.1 Insufficient system storage; try again later"
+        other.close()
+        again = b"MAIL FROM:<a@example.org>\r\nRCPT TO:<b@example.net>\r\nDATA\r\n"
+        assert (await client.ask(again, replies=3))[-1].startswith(b"354")
+        assert await client.ask(LARGE + b".\r\n") == [b"250 2.0.0 taken"]
+    assert [sent.content for sent in server.kept.messages] == [(LARGE,)]
+
+
+async def test_a_large_message_whose_turn_does_not_come_may_be_sent_again(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(content_spool, "TURN_SECONDS", 0.01)
+    spool = content_spool.ContentSpool()
+    async with running(spool=spool) as server, connect(server.address) as client, spool.turn("a"), spool.turn("a"):
+        await client.ask(TRANSACTION, replies=5)
+        (refusal,) = await client.ask(LARGE + b".\r\n")
+        assert refusal == b"451 4.3.2 Too many large messages at the same time; try again later"
+        # Small ones do not wait.
+        again = b"MAIL FROM:<a@example.org>\r\nRCPT TO:<b@example.net>\r\nDATA\r\n"
+        await client.ask(again, replies=3)
+        assert await client.ask(MESSAGE + b"\r\n.\r\n") == [b"250 2.0.0 taken"]
+    assert [len(sent.content[0]) < 100 for sent in server.kept.messages] == [True]

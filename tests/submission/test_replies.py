@@ -66,3 +66,11 @@ def test_the_protocols_own_refusals_have_code_words_too() -> None:
 )
 def test_a_message_shows_how_it_was_submitted(*, is_secure: bool, is_utf8: bool, protocol: str) -> None:
     assert replies.protocol_of(is_secure=is_secure, is_utf8=is_utf8) == protocol
+
+
+@pytest.mark.parametrize("reply", [server_replies.NO_ROOM, values.Reply(451, "Too many large messages", "4.3.2")])
+def test_a_content_for_which_there_is_no_room_is_a_temporary_failure(reply: values.Reply) -> None:
+    error = replies.error_of(reply)
+    assert (type(error), error.retry_after) == (errors.TemporaryFailure, 60)
+    assert replies.is_about_content(reply)
+    assert not replies.is_about_content(server_replies.TOO_MANY_RECIPIENTS)

@@ -251,6 +251,8 @@ class Limits(Section, frozen=True):
     accept_seconds: Positive
     accept_waiting: Positive
     queued_recipients: Positive
+    spool_megabytes: Annotated[int, msgspec.Meta(ge=64, le=MAX_INTEGER)]
+    spool_folder: str
 
 
 class Warmup(Section, frozen=True):

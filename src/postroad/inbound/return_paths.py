@@ -10,7 +10,7 @@ from collections.abc import Sequence
 from typing import Final
 
 from postroad import errors
-from postroad.network import smtp_listener, smtp_session
+from postroad.network import content_spool, smtp_listener, smtp_policy, smtp_session
 from postroad.protocol.reports import arf
 from postroad.protocol.smtp import server_commands, server_events, values
 from postroad.services import context, return_path
@@ -24,14 +24,14 @@ MAX_RECIPIENTS: Final = 1
 _LOGGED_AT_INFO: Final = frozenset({async_bounces.ReportResult.RECORDED, async_bounces.ReportResult.NOT_FINAL})
 
 
-class ReturnPathPolicy(smtp_session.SessionPolicy):
+class ReturnPathPolicy(smtp_policy.SessionPolicy):
     """The policy of one session; it keeps no state between verbs."""
 
     def __init__(self, ctx: context.Context, log: logs.Logger) -> None:
         self._ctx = ctx
         self._log = log
 
-    def recipient(self, address: str, parameters: server_commands.Parameters) -> smtp_session.PolicyDecision:
+    def recipient(self, address: str, parameters: server_commands.Parameters) -> smtp_policy.PolicyDecision:
         """Accept only a return path with a valid token, and the complaint address."""
         if self._message_id(address) is None and not complaints.is_ours(self._ctx, address):
             return values.Reply(550, "No such recipient here", "5.1.1")
@@ -96,7 +96,9 @@ class ReturnPathPolicy(smtp_session.SessionPolicy):
             )
 
 
-def listener(ctx: context.Context, *, name: str, log: logs.Logger) -> smtp_listener.SmtpListener:
+def listener(
+    ctx: context.Context, *, name: str, log: logs.Logger, spool: content_spool.ContentSpool | None = None
+) -> smtp_listener.SmtpListener:
     """The inbound listener, not started yet; `name` is its host name in the banner."""
 
     def failed(problem: Exception) -> None:
@@ -113,4 +115,5 @@ def listener(ctx: context.Context, *, name: str, log: logs.Logger) -> smtp_liste
             connections=ctx.settings.inbound.connections,
             connections_per_address=ctx.settings.inbound.connections_per_address,
         ),
+        spool=spool,
     )

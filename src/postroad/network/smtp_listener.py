@@ -4,7 +4,7 @@ import asyncio
 import ssl
 from collections.abc import Callable
 
-from postroad.network import listener, smtp_session, smtp_tls_accept
+from postroad.network import content_spool, listener, smtp_policy, smtp_session, smtp_tls_accept
 from postroad.protocol.smtp import server_events
 
 
@@ -16,11 +16,12 @@ class SmtpListener(listener.Listener):
 
     def __init__(
         self,
-        make_policy: Callable[[server_events.Session], smtp_session.SessionPolicy],
+        make_policy: Callable[[server_events.Session], smtp_policy.SessionPolicy],
         *,
         features: server_events.Features,
         failed: Callable[[Exception], None],
         limits: smtp_session.ListenerLimits | None = None,
+        spool: content_spool.ContentSpool | None = None,
         tls: Callable[[], ssl.SSLContext] | None = None,
         implicit_tls: bool = False,
         refresh: Callable[[], None] | None = None,
@@ -29,7 +30,12 @@ class SmtpListener(listener.Listener):
         if tls is None and (features.starttls or implicit_tls):
             raise ValueError("TLS is offered without a certificate")
         shared = smtp_session.SmtpListenerState(
-            features, make_policy, failed=failed, limits=limits or smtp_session.ListenerLimits(), tls=tls
+            features,
+            make_policy,
+            failed=failed,
+            limits=limits or smtp_session.ListenerLimits(),
+            spool=spool or content_spool.ContentSpool(),
+            tls=tls,
         )
 
         def make_connection() -> asyncio.Protocol:

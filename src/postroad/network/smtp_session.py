@@ -9,86 +9,29 @@ from the previous reply, however slowly its bytes arrive. After `MAX_EVENTS_PER_
 turn.
 """
 
-import abc
 import asyncio
 import contextlib
 import math
 import ssl
-from collections.abc import Awaitable, Callable, Coroutine
+from collections.abc import Awaitable, Callable, Coroutine, Hashable
 from dataclasses import dataclass, field
 from typing import Final
 
-from postroad.network import listener, open_connections
-from postroad.protocol.smtp import server, server_commands, server_events, values
-
-ReplyOrClose = values.Reply | None
-PolicyDecision = ReplyOrClose | Awaitable[ReplyOrClose]
+from postroad.model import login_throttle
+from postroad.network import content_spool, listener, open_connections, smtp_policy
+from postroad.protocol.smtp import server, server_events, values
 
 # About a millisecond of work; a pipelined transaction seldom has as many.
 MAX_EVENTS_PER_TURN: Final = 50
 # How long to wait for the close_notify of the client.
 TLS_SHUTDOWN_SECONDS: Final = 2.0
+_BUSY: Final = values.Reply(451, "Too many large messages at the same time; try again later", "4.3.2")
 _TOO_MANY: Final = {
     open_connections.Excess.TOTAL: values.Reply(421, "Too many connections; try again later", "4.3.2"),
     open_connections.Excess.PER_ADDRESS: values.Reply(
         421, "Too many connections from your address; try again later", "4.7.0"
     ),
 }
-
-
-class SessionPolicy(abc.ABC):
-    """The decisions of one session, a method for each verb. The defaults accept everything but credentials."""
-
-    def hello(self, name: str) -> PolicyDecision:
-        """EHLO or HELO."""
-        return values.Reply(250, f"Hello {name}")
-
-    def authenticate(self, username: str, password: str) -> PolicyDecision:  # noqa: ARG002 - used by overrides
-        """AUTH; 235 authenticates the client."""
-        return values.Reply(535, "Authentication credentials invalid", "5.7.8")
-
-    def mail(self, sender: str, parameters: server_commands.Parameters) -> PolicyDecision:  # noqa: ARG002
-        """MAIL: a transaction begins."""
-        return values.Reply(250, "Sender OK", "2.1.0")
-
-    def recipient(self, address: str, parameters: server_commands.Parameters) -> PolicyDecision:  # noqa: ARG002
-        """RCPT."""
-        return values.Reply(250, "Recipient OK", "2.1.5")
-
-    def data(self) -> PolicyDecision:
-        """DATA, before the content; 354 asks for it. Not called for BDAT."""
-        return values.Reply(354, "Start mail input; end with <CRLF>.<CRLF>")
-
-    def refused(self, verb: str, reply: values.Reply) -> PolicyDecision:  # noqa: ARG002
-        """An address, a recipient over the limit, a size or a content is refused; `reply` says why."""
-        return reply
-
-    def closed(self) -> None:  # noqa: B027 - used by overrides
-        """The connection is closed; a complete message may still be on its way to the store."""
-
-    @abc.abstractmethod
-    def message(self, transaction: values.MailTransaction) -> PolicyDecision:
-        """The message is complete; 250 takes responsibility for it."""
-
-
-def dispatch(policy: SessionPolicy, event: server_events.Event) -> PolicyDecision:
-    """The policy's decision on an event."""
-    # Ordered by frequency; a match statement on classes costs several times as much.
-    if isinstance(event, server_events.Recipient):
-        return policy.recipient(event.path.address, event.path.parameters)
-    if isinstance(event, server_events.Mail):
-        return policy.mail(event.path.address, event.path.parameters)
-    if isinstance(event, server_events.Data):
-        return policy.data()
-    if isinstance(event, server_events.Message):
-        return policy.message(event.transaction)
-    if isinstance(event, server_events.Rejected):
-        return policy.refused(event.verb, event.reply)
-    if isinstance(event, server_events.Hello):
-        return policy.hello(event.name)
-    if isinstance(event, server_events.Authenticate):
-        return policy.authenticate(event.credentials.username, event.credentials.password)
-    raise RuntimeError("a policy does not decide on TLS")
 
 
 @dataclass(frozen=True, slots=True)
@@ -114,9 +57,10 @@ class SmtpListenerState:
     """State shared by the connections of a listener."""
 
     features: server_events.Features
-    make_policy: Callable[[server_events.Session], SessionPolicy]
+    make_policy: Callable[[server_events.Session], smtp_policy.SessionPolicy]
     failed: Callable[[Exception], None]
     limits: ListenerLimits
+    spool: content_spool.ContentSpool = field(default_factory=content_spool.ContentSpool)
     # Called for each handshake, because the certificate may be renewed.
     tls: Callable[[], ssl.SSLContext] | None = None
     connections: open_connections.OpenConnections = field(init=False)
@@ -153,7 +97,7 @@ class SmtpSession(asyncio.Protocol):
 
     transport: asyncio.Transport
     _server: server.Server
-    _policy: SessionPolicy
+    _policy: smtp_policy.SessionPolicy
 
     def __init__(self, shared: SmtpListenerState, *, on_admitted: Callable[[], None] | None = None) -> None:
         """`on_admitted` is called first, to release the slot that the handshake held."""
@@ -182,7 +126,7 @@ class SmtpSession(asyncio.Protocol):
         session = server_events.Session(
             peer_address(transport), is_secure=transport.get_extra_info("sslcontext") is not None
         )
-        self._server = server.Server(shared.features, session)
+        self._server = server.Server(shared.features, session, lambda: shared.spool.open(self._owner))
         if self._on_admitted is not None:
             self._on_admitted()
         shared.connections.enter(self, session.client_address)
@@ -257,6 +201,10 @@ class SmtpSession(asyncio.Protocol):
     # Internal.
 
     @property
+    def _owner(self) -> Hashable:
+        return self._policy.account_id or login_throttle.network_of(self._server.session.client_address)
+
+    @property
     def _is_busy(self) -> bool:
         return self._task is not None or self._next_turn is not None
 
@@ -271,10 +219,10 @@ class SmtpSession(asyncio.Protocol):
                 self._is_in_handshake = True
                 self._begin(self._secure())
                 return
-            try:
-                decision = dispatch(self._policy, event)
-            except Exception as problem:  # noqa: BLE001 - a bug in a policy must not leave the client waiting
-                decision = self._internal_error(problem)
+            if isinstance(event, server_events.LargeContent):
+                self._begin(self._load_content())
+                return
+            decision = self._decide(event)
             if decision is None or isinstance(decision, values.Reply):
                 self._reply(decision)
             else:
@@ -284,6 +232,25 @@ class SmtpSession(asyncio.Protocol):
         self._has_unread_input = True
         self._update_flow()
         self._next_turn = self._loop.call_soon(self._work)
+
+    def _decide(self, event: server_events.Event) -> smtp_policy.PolicyDecision:
+        try:
+            return smtp_policy.dispatch(self._policy, event)
+        except Exception as problem:  # noqa: BLE001 - a bug in a policy must not leave the client waiting
+            return self._internal_error(problem)
+
+    async def _load_content(self) -> None:
+        """Read a large message back and decide on it, when there is memory for it."""
+        try:
+            async with self._shared.spool.turn(self._owner):
+                await self._decide_loaded(self._server.load_content())
+        except TimeoutError:
+            await self._decide_loaded(self._server.load_content(refusal=_BUSY))
+
+    async def _decide_loaded(self, event: server_events.Event | None) -> None:
+        if event is not None:  # otherwise the client has disconnected
+            decision = self._decide(event)
+            await self._wait_for(decision) if isinstance(decision, Awaitable) else self._reply(decision)
 
     def _begin(self, work: Coroutine[None, None, None]) -> None:
         """Run a task; earlier replies are sent first, and no input is processed meanwhile."""
@@ -305,7 +272,7 @@ class SmtpSession(asyncio.Protocol):
         else:
             self._work()
 
-    async def _wait_for(self, decision: Awaitable[ReplyOrClose]) -> None:
+    async def _wait_for(self, decision: Awaitable[smtp_policy.ReplyOrClose]) -> None:
         try:
             reply = await decision
         except Exception as problem:  # noqa: BLE001 - as above
@@ -316,7 +283,7 @@ class SmtpSession(asyncio.Protocol):
         self._shared.failed(problem)
         return values.Reply(451, "Local error in processing; try again later", "4.3.0")
 
-    def _reply(self, reply: ReplyOrClose) -> None:
+    def _reply(self, reply: smtp_policy.ReplyOrClose) -> None:
         if self._server.is_closed:
             return
         if reply is None:

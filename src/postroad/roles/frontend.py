@@ -27,6 +27,8 @@ ORPHAN_SECONDS: Final = 1.0
 
 # Minimum PostgreSQL connections of a frontend: a long list may occupy one.
 MIN_CONNECTIONS: Final = 2
+# Room for a few of the largest messages.
+MIN_SPOOL_MEGABYTES: Final = 64
 
 FRONTEND_ROLES: Final[Mapping[str, supervisor.Start]] = {
     "api": listeners.start_api,
@@ -38,10 +40,12 @@ def divide_limits(settings: config.Settings, *, frontends: int) -> config.Settin
     """The settings of one frontend: limits on shared resources are divided by the number of frontends."""
     connections = max(MIN_CONNECTIONS, settings.database.connections // frontends)
     threads = max(1, settings.security.password_threads // frontends)
+    spool = max(MIN_SPOOL_MEGABYTES, settings.limits.spool_megabytes // frontends)
     return msgspec.structs.replace(
         settings,
         database=msgspec.structs.replace(settings.database, connections=connections),
         security=msgspec.structs.replace(settings.security, password_threads=threads),
+        limits=msgspec.structs.replace(settings.limits, spool_megabytes=spool),
     )
 
 

@@ -29,11 +29,20 @@ from postroad.api.v1 import (
 from postroad.dashboard import application as dashboard
 from postroad.dashboard import site as sites
 from postroad.inbound import return_paths
-from postroad.network import hostname, http_exchange, http_limits, http_listener, server_tls, smtp_listener
+from postroad.network import (
+    content_spool,
+    hostname,
+    http_exchange,
+    http_limits,
+    http_listener,
+    server_tls,
+    smtp_listener,
+)
 from postroad.network import listener as network_listener
 from postroad.roles import role
 from postroad.services import context as services_context
 from postroad.services.auth import authentication as caller_authentication
+from postroad.storage import open_store
 from postroad.submission import listeners as submission_listeners
 from postroad.web import application, body_limits, path_switch, routing
 from postroad.web import proxies as web_proxies
@@ -172,7 +181,10 @@ async def start_inbound(role_context: role.RoleContext) -> role.Started:
     if not settings.inbound.listen:
         return _idle_role(role_context, "inbound_disabled", reason="inbound.listen is not set")
     listener = return_paths.listener(
-        ctx, name=settings.delivery.hostname or await hostname.name(), log=role_context.log
+        ctx,
+        name=settings.delivery.hostname or await hostname.name(),
+        log=role_context.log,
+        spool=_open_spool(role_context),
     )
     return await _listen(role_context, listener, "inbound", grace_seconds=settings.inbound.grace_seconds)
 
@@ -189,7 +201,9 @@ async def start_submission(role_context: role.RoleContext) -> role.Started:
     except server_tls.CertificateError as problem:
         raise role.StartError(f"submission.tls_certificate: {problem}") from problem
     name = ctx.settings.delivery.hostname or await hostname.name()
-    listeners = submission_listeners.listeners(ctx, name=name, certificate=certificate, log=role_context.log)
+    listeners = submission_listeners.listeners(
+        ctx, name=name, certificate=certificate, log=role_context.log, spool=_open_spool(role_context)
+    )
     started: list[role.Started] = []
     try:
         for key, listener in listeners.items():
@@ -205,6 +219,18 @@ async def start_submission(role_context: role.RoleContext) -> role.Started:
         await asyncio.gather(*(each.work() for each in started))
 
     return role.Started(work, {what: where for each in started for what, where in each.addresses.items()})
+
+
+def _open_spool(role_context: role.RoleContext) -> content_spool.ContentSpool:
+    """The room for large messages that are still arriving."""
+    settings = role_context.context.settings
+
+    def failed(problem: OSError) -> None:
+        role_context.log.error("spool_failed", folder=spool.folder, detail=problem.strerror)
+
+    folder = settings.limits.spool_folder or open_store.sqlite_folder(settings.database.url)
+    spool = content_spool.ContentSpool(folder, megabytes=settings.limits.spool_megabytes, failed=failed)
+    return spool
 
 
 def _idle_role(role_context: role.RoleContext, event: str, *, reason: str) -> role.Started:

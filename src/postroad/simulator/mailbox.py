@@ -11,7 +11,7 @@ from typing import Final
 import msgspec
 
 from postroad.concurrency import lru
-from postroad.network import smtp_session
+from postroad.network import smtp_policy
 from postroad.protocol.smtp import server_commands, values
 from postroad.services.messages import dev_inbox
 from postroad.simulator import outcomes
@@ -41,7 +41,7 @@ class Deferrals:
         self._counts.discard((sender, recipient.lower()))
 
 
-class MailboxPolicy(smtp_session.SessionPolicy):
+class MailboxPolicy(smtp_policy.SessionPolicy):
     """One session."""
 
     def __init__(self, mail: dev_inbox.Inbox, deferrals: Deferrals, *, slow_seconds: float) -> None:
@@ -51,13 +51,13 @@ class MailboxPolicy(smtp_session.SessionPolicy):
         self._sender = ""
         self._outcomes: set[outcomes.SimulatedOutcome] = set()
 
-    def mail(self, sender: str, parameters: server_commands.Parameters) -> smtp_session.PolicyDecision:
+    def mail(self, sender: str, parameters: server_commands.Parameters) -> smtp_policy.PolicyDecision:
         """Accept any sender."""
         self._sender = sender
         self._outcomes.clear()
         return super().mail(sender, parameters)
 
-    def recipient(self, address: str, parameters: server_commands.Parameters) -> smtp_session.PolicyDecision:  # noqa: ARG002
+    def recipient(self, address: str, parameters: server_commands.Parameters) -> smtp_policy.PolicyDecision:  # noqa: ARG002
         """Refuse, defer or accept by the recipient's outcome."""
         outcome = outcomes.outcome_of(address)
         refusal = outcomes.REFUSALS.get(outcome)
@@ -68,11 +68,11 @@ class MailboxPolicy(smtp_session.SessionPolicy):
         self._outcomes.add(outcome)
         return outcomes.ACCEPTED
 
-    def data(self) -> smtp_session.PolicyDecision:
+    def data(self) -> smtp_policy.PolicyDecision:
         """Ask for the content, or close the connection."""
         return None if outcomes.SimulatedOutcome.DROP in self._outcomes else super().data()
 
-    def message(self, transaction: values.MailTransaction) -> smtp_session.PolicyDecision:
+    def message(self, transaction: values.MailTransaction) -> smtp_policy.PolicyDecision:
         """Add the message to the inbox, at once or after a delay."""
         if outcomes.SimulatedOutcome.DROP in self._outcomes:
             return None

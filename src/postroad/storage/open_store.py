@@ -30,6 +30,11 @@ def sqlite_path(url: str) -> Path:
     return Path(path)
 
 
+def sqlite_folder(url: str) -> str | None:
+    """The folder of the SQLite file; None for another engine."""
+    return str(sqlite_path(url).absolute().parent) if url.startswith("sqlite:///") else None
+
+
 async def open_current(url: str, *, connections: int = 10, migrate: bool) -> store.Store:
     """Open a store and require the schema of this version, migrating it when allowed."""
     opened = await open_store(url, connections=connections)

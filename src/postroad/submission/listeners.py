@@ -10,7 +10,7 @@ from typing import Final
 
 from postroad import config
 from postroad.model import limits
-from postroad.network import server_tls, smtp_listener, smtp_session
+from postroad.network import content_spool, server_tls, smtp_listener, smtp_session
 from postroad.protocol.smtp import server_events
 from postroad.services import context
 from postroad.submission import session
@@ -30,15 +30,22 @@ def load_certificate(settings: config.Settings) -> server_tls.Certificate | None
 
 
 def listeners(
-    ctx: context.Context, *, name: str, certificate: server_tls.Certificate | None, log: logs.Logger
+    ctx: context.Context,
+    *,
+    name: str,
+    certificate: server_tls.Certificate | None,
+    log: logs.Logger,
+    spool: content_spool.ContentSpool | None = None,
 ) -> Mapping[str, smtp_listener.SmtpListener]:
     """The listeners whose addresses are configured, by setting key; not started yet."""
     chosen = ctx.settings.submission
     offered: dict[str, smtp_listener.SmtpListener] = {}
     if chosen.listen:
-        offered["listen"] = _listener(ctx, name=name, certificate=certificate, log=log)
+        offered["listen"] = _listener(ctx, name=name, certificate=certificate, spool=spool, log=log)
     if chosen.tls_listen:
-        offered["tls_listen"] = _listener(ctx, name=name, certificate=certificate, log=log, implicit_tls=True)
+        offered["tls_listen"] = _listener(
+            ctx, name=name, certificate=certificate, spool=spool, log=log, implicit_tls=True
+        )
     return offered
 
 
@@ -47,6 +54,7 @@ def _listener(
     *,
     name: str,
     certificate: server_tls.Certificate | None,
+    spool: content_spool.ContentSpool | None,
     log: logs.Logger,
     implicit_tls: bool = False,
 ) -> smtp_listener.SmtpListener:
@@ -84,6 +92,7 @@ def _listener(
             connections_per_address=chosen.connections_per_address,
             login_seconds=LOGIN_SECONDS,
         ),
+        spool=spool,
         tls=(lambda: certificate.context) if certificate else None,
         implicit_tls=implicit_tls,
         refresh=refresh,

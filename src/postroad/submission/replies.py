@@ -12,9 +12,13 @@ from postroad.protocol.smtp import values
 
 # The metrics label for a login that was not refused.
 ACCEPTED: Final = "accepted"
-# Content refused by the protocol layer: too large, or with a bare CR. Its other refusals are about addresses.
+# Content refused by the protocol layer: too large, with a bare CR, or while there is no room or time for it. Its other
+# refusals are about addresses.
 _TOO_LARGE: Final = 552
 _BARE_CR: Final = 550
+_BUSY: Final = frozenset({"4.3.1", "4.3.2"})
+# Long enough for other messages to be accepted.
+_BUSY_RETRY_SECONDS: Final = 60
 # RFC 3848 section 3 and RFC 6531 section 4.3; all senders are authenticated.
 _PROTOCOLS: Final[Mapping[tuple[bool, bool], str]] = {
     (False, False): "ESMTPA",
@@ -39,13 +43,15 @@ def status_of(reply: values.Reply) -> str:
 
 def error_of(reply: values.Reply) -> errors.PostroadError:
     """The error for a refusal by the protocol layer."""
+    if reply.enhanced in _BUSY:
+        return errors.TemporaryFailure(reply.text, retry_after=_BUSY_RETRY_SECONDS)
     kind = errors.PayloadTooLarge if reply.code == _TOO_LARGE else errors.InvalidRequest
     return kind(reply.text)
 
 
 def is_about_content(reply: values.Reply) -> bool:
     """Whether a refusal by the protocol layer is about the content, not an address."""
-    return reply.code in (_TOO_LARGE, _BARE_CR)
+    return reply.code in (_TOO_LARGE, _BARE_CR) or reply.enhanced in _BUSY
 
 
 def protocol_of(*, is_secure: bool, is_utf8: bool) -> str:

@@ -13,7 +13,7 @@ from typing import Final
 
 from postroad import errors
 from postroad.model import caller, identifiers, mail
-from postroad.network import smtp_session
+from postroad.network import smtp_policy
 from postroad.protocol import address
 from postroad.protocol.mime import builder
 from postroad.protocol.smtp import server_commands, server_events, values
@@ -42,7 +42,7 @@ class _Request:
     replayed: bool | None = None
 
 
-class SubmissionSession(smtp_session.SessionPolicy):
+class SubmissionSession(smtp_policy.SessionPolicy):
     """One session."""
 
     def __init__(self, ctx: context.Context, session: server_events.Session, *, name: str, log: logs.Logger) -> None:
@@ -53,6 +53,11 @@ class SubmissionSession(smtp_session.SessionPolicy):
         self._caller: caller.Caller | None = None
         ctx.metrics.submission_sessions.add()
         ctx.metrics.submission_connections.change(1)
+
+    @property
+    def account_id(self) -> str | None:
+        """The account of the credential."""
+        return self._caller.account_id if self._caller is not None else None
 
     def closed(self) -> None:
         """The connection is closed."""
@@ -67,11 +72,11 @@ class SubmissionSession(smtp_session.SessionPolicy):
         self._ctx.metrics.submission_logins.add(code or replies.ACCEPTED)
         return reply
 
-    def mail(self, sender: str, parameters: server_commands.Parameters) -> smtp_session.PolicyDecision:
+    def mail(self, sender: str, parameters: server_commands.Parameters) -> smtp_policy.PolicyDecision:
         """MAIL: any sender after authentication; the sender is checked with the message."""
         return super().mail(sender, parameters) if self._is_logged_in() else self._require_login()
 
-    def recipient(self, text: str, parameters: server_commands.Parameters) -> smtp_session.PolicyDecision:
+    def recipient(self, text: str, parameters: server_commands.Parameters) -> smtp_policy.PolicyDecision:
         """RCPT: an address that mail can be sent to."""
         try:
             address.parse(text)
@@ -88,7 +93,7 @@ class SubmissionSession(smtp_session.SessionPolicy):
         self._ctx.metrics.submission_seconds.observe(time.perf_counter() - request.started)
         return reply
 
-    def refused(self, verb: str, reply: values.Reply) -> smtp_session.PolicyDecision:
+    def refused(self, verb: str, reply: values.Reply) -> smtp_policy.PolicyDecision:
         """Reword a refusal by the protocol layer."""
         if not self._is_logged_in():
             return self._require_login()

@@ -55,6 +55,9 @@ def run_session(pieces: list[bytes], *, starttls: bool) -> SessionResult:
         playing.receive(piece)
         while (event := playing.next_event()) is not None:
             result.events += 1
+            if isinstance(event, server_events.LargeContent):
+                event = playing.load_content()
+                assert event is not None
             if isinstance(event, server_events.StartTls):
                 result.output += playing.take_output()
                 playing.secured()

@@ -10,7 +10,7 @@ import re
 from typing import Final
 
 from postroad.model import limits
-from postroad.network import smtp_session
+from postroad.network import smtp_policy
 from postroad.protocol.mime import message_parser
 from postroad.protocol.smtp import server, server_events, values
 from postroad.services.acceptance import mime_compose
@@ -43,6 +43,9 @@ async def check(service: services.WholeService, data: bytes) -> None:
     playing.receive(smtp_server.HELLO + b"AUTH PLAIN " + login + b"\r\n" + data)
     queued: list[str] = []
     while (event := playing.next_event()) is not None:
+        if isinstance(event, server_events.LargeContent):
+            event = playing.load_content()
+            assert event is not None
         reply = await _answer(policy, event)
         assert reply is not None
         if isinstance(event, server_events.Message) and reply.code == 250:
@@ -57,7 +60,7 @@ async def check(service: services.WholeService, data: bytes) -> None:
 async def _answer(policy: submission_session.SubmissionSession, event: server_events.Event) -> values.Reply | None:
     if isinstance(event, server_events.StartTls):
         return values.Reply(502, "TLS is not offered here")
-    verdict = smtp_session.dispatch(policy, event)
+    verdict = smtp_policy.dispatch(policy, event)
     return await verdict if inspect.isawaitable(verdict) else verdict
 
 

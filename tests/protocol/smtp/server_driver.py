@@ -3,7 +3,7 @@
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass, field
 
-from postroad.protocol.smtp import server, server_events, values
+from postroad.protocol.smtp import server, server_content, server_events, values
 
 FEATURES = server_events.Features("mx.example.test", 1000)
 POSITIVE = {
@@ -32,11 +32,14 @@ class Driver:
     features: server_events.Features = FEATURES
     decide: Decide = agree
     is_secure: bool = False
+    open_store: server_content.OpenStore = server_content.MemoryStore
     events: list[server_events.Event] = field(default_factory=list)
     machine: server.Server = field(init=False)
 
     def __post_init__(self) -> None:
-        self.machine = server.Server(self.features, server_events.Session("192.0.2.1", is_secure=self.is_secure))
+        self.machine = server.Server(
+            self.features, server_events.Session("192.0.2.1", is_secure=self.is_secure), self.open_store
+        )
         self.machine.greet(values.Reply(220, f"{self.features.name} ESMTP"))
         self.machine.take_output()
 
@@ -45,6 +48,10 @@ class Driver:
         self.machine.receive(data)
         while (event := self.machine.next_event()) is not None:
             self.events.append(event)
+            if isinstance(event, server_events.LargeContent):
+                event = self.machine.load_content()
+                assert event is not None
+                self.events.append(event)
             if isinstance(event, server_events.StartTls):
                 self.machine.secured()
             else:

@@ -14,7 +14,7 @@ import pytest
 
 from postroad import errors
 from postroad import protocol as protocol_package
-from postroad.protocol.smtp import server_events, values
+from postroad.protocol.smtp import server_content, server_events, values
 from postroad.submission import session
 from tests.protocol.smtp.server_driver import FEATURES, Driver, agree
 
@@ -22,6 +22,7 @@ SOURCE = Path(protocol_package.__file__).parents[1]
 SMTP_SERVER = [*sorted((SOURCE / "protocol/smtp").glob("server*.py")), SOURCE / "protocol/smtp/authentication.py"]
 POLICIES = [
     SOURCE / "network" / "smtp_session.py",
+    SOURCE / "network" / "smtp_policy.py",
     *sorted((SOURCE / "submission").glob("*.py")),
     *sorted((SOURCE / "inbound").glob("*.py")),
     *sorted((SOURCE / "simulator").glob("*.py")),
@@ -68,6 +69,13 @@ SCENARIOS = [
 ]
 
 
+class Full(server_content.MemoryStore):
+    """A store without room."""
+
+    def write(self, part: bytes) -> bool:
+        return False
+
+
 def refuse_logins(event: server_events.Event) -> values.Reply:
     if isinstance(event, server_events.Authenticate):
         return values.Reply(535, "Authentication credentials invalid", "5.7.8")
@@ -99,6 +107,10 @@ def wire_lines() -> list[str]:
     for features, data in SCENARIOS:
         said += Driver(features).send(data)
     said += Driver(AUTH, decide=refuse_logins, is_secure=True).send(b"EHLO x\r\n" + (b"AUTH PLAIN " + PLAIN) * 2)
+    large = b"x" * server_content.IN_MEMORY_OCTETS + b"\r\n"
+    features = server_events.Features("mx.example.test", 10**6)
+    sent = Driver(features, open_store=Full)
+    said += sent.send(b"EHLO x\r\n" + MAIL + RCPT + b"DATA\r\n") + sent.send(large) + sent.send(b".\r\n")
     return list(_without_exempt(said))
 
 

@@ -4,7 +4,7 @@ import hypothesis
 import pytest
 from hypothesis import strategies as st
 
-from postroad.protocol.smtp import server_input
+from postroad.protocol.smtp import server_content, server_input
 
 
 def test_a_line_is_taken_when_it_is_complete() -> None:
@@ -98,3 +98,104 @@ def test_nothing_but_cr_lf_ends_a_line(content: bytes) -> None:
     without = content.replace(b"\r\n", b"")
     assert server_input.has_bare_line_ends(content) == (b"\r" in without or b"\n" in without)
     assert (server_input.normalise(content) is None) == (b"\r" in without)
+
+
+# Content that is too large for memory while it arrives.
+
+
+class CountedStore(server_content.MemoryStore):
+    """A store with room for so many octets."""
+
+    room = 10**9
+    opened: list["CountedStore"]
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.octets = 0
+        self.is_closed = False
+        self.opened.append(self)
+
+    def write(self, part: bytes) -> bool:
+        self.octets += len(part)
+        return self.octets <= self.room and super().write(part)
+
+    def close(self) -> None:
+        self.is_closed = True
+        super().close()
+
+
+@pytest.fixture
+def stores(monkeypatch: pytest.MonkeyPatch) -> list[CountedStore]:
+    """Eight octets are kept in memory; the stores that are opened."""
+    monkeypatch.setattr(server_content, "IN_MEMORY_OCTETS", 8)
+    opened: list[CountedStore] = []
+    monkeypatch.setattr(CountedStore, "opened", opened, raising=False)
+    return opened
+
+
+@hypothesis.settings(suppress_health_check=[hypothesis.HealthCheck.function_scoped_fixture])
+@hypothesis.given(
+    st.lists(st.sampled_from([b"a", b".", b"\r\n", b"\n", b"..", b"\r\n..\r\n", b"long text"]), max_size=30),
+    st.lists(st.integers(1, 40), min_size=1, max_size=9),
+)
+def test_a_store_changes_nothing_of_a_content(stores: list[CountedStore], parts: list[bytes], sizes: list[int]) -> None:
+    data = b"".join(parts)
+    if b"\r\n.\r\n" in b"\r\n" + data + b"\r\n":
+        return
+    sent = b"\r\n" + data + b"\r\n.\r\nQUIT\r\n"
+    whole, pieces = server_input.DotStuffed(200), server_input.DotStuffed(200, CountedStore)
+    rest, buffer = bytearray(sent), bytearray()
+    assert whole.read(rest)
+    at = turn = 0
+    while not pieces.read(buffer):
+        size = sizes[turn % len(sizes)]
+        buffer += sent[at : at + size]
+        at, turn = at + size, turn + 1
+    assert buffer + sent[at:] == b"QUIT\r\n" == bytes(rest)
+    assert (pieces.content(), pieces.is_too_large) == (whole.content(), whole.is_too_large)
+    assert all(store.is_closed for store in stores)
+
+
+def test_little_of_a_large_content_is_in_memory_while_it_arrives(stores: list[CountedStore]) -> None:
+    reader, buffer = server_input.DotStuffed(1000, CountedStore), bytearray(b"\r\n")
+    for _ in range(50):
+        buffer += b"x" * 10
+        assert not reader.read(buffer)
+        assert len(buffer) <= 8
+    assert stores[0].octets >= 490
+    buffer += b"\r\n.\r\n"
+    assert reader.read(buffer)
+    assert reader.content() == b"x" * 500 + b"\r\n"
+    assert (len(stores), stores[0].is_closed) == (1, True)
+
+
+def test_a_content_without_room_is_discarded_and_its_end_found(
+    stores: list[CountedStore], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(CountedStore, "room", 40)
+    reader, buffer = server_input.DotStuffed(1000, CountedStore), bytearray(b"\r\n")
+    for _ in range(20):
+        buffer += b"x" * 10
+        assert not reader.read(buffer)
+    buffer += b"\r\n.\r\nQUIT\r\n"
+    assert reader.read(buffer)
+    assert (reader.stored.is_incomplete, reader.content(), bytes(buffer)) == (True, b"", b"QUIT\r\n")
+    assert (len(stores), stores[0].is_closed) == (1, True)
+
+
+def test_chunks_go_to_the_store_too(stores: list[CountedStore]) -> None:
+    chunks = server_input.Chunks(100, CountedStore)
+    for number, is_last in ((1, False), (2, False), (3, True)):
+        chunks.begin(20, is_last=is_last)
+        assert chunks.read(bytearray(b"%d" % number * 20))
+    assert chunks.content() == b"1" * 20 + b"2" * 20 + b"3" * 20
+    assert (len(stores), stores[0].is_closed) == (1, True)
+
+
+def test_chunks_that_are_too_large_leave_nothing_in_the_store(stores: list[CountedStore]) -> None:
+    chunks = server_input.Chunks(30, CountedStore)
+    chunks.begin(20, is_last=False)
+    assert chunks.read(bytearray(b"x" * 20))
+    chunks.begin(11, is_last=True)
+    assert (chunks.is_too_large, stores[0].is_closed, chunks.read(bytearray(b"y" * 11))) == (True, True, True)
+    assert chunks.content() == b""

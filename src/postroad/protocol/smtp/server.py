@@ -16,6 +16,7 @@ from typing import ClassVar, Final
 from postroad.protocol.smtp import (
     authentication,
     server_commands,
+    server_content,
     server_events,
     server_input,
     server_limits,
@@ -72,7 +73,13 @@ _SERVICE_CLOSING: Final = 421  # RFC 5321 section 3.8
 class Server:
     """One session."""
 
-    def __init__(self, features: server_events.Features, session: server_events.Session) -> None:
+    def __init__(
+        self,
+        features: server_events.Features,
+        session: server_events.Session,
+        open_store: server_content.OpenStore = server_content.MemoryStore,
+    ) -> None:
+        """`open_store` is called for each content that is too large to be kept in memory while it arrives."""
         self.session = session
         self._features = features
         self._state = START
@@ -84,7 +91,7 @@ class Server:
         # What the next bytes belong to, when not to a command.
         self._exchange: authentication.Exchange | None = None
         self._reading: server_input.Reader | None = None
-        self._transaction = server_transaction.TransactionBuilder()
+        self._transaction = server_transaction.TransactionBuilder(features.message_octets, open_store)
 
     # Read by the driver.
 
@@ -155,6 +162,14 @@ class Server:
             self._reply(reply)
         self._pending = None
         self._state = CLOSED
+        self._reset_transaction()
+
+    def load_content(self, *, refusal: values.Reply | None = None) -> server_events.Event | None:
+        """Read a large content back, or refuse it: the event to decide instead, if the session is still open."""
+        event, self._pending = self._pending, None
+        if isinstance(event, server_events.LargeContent):
+            self._decide_content(refusal)
+        return self._pending
 
     # Each reader takes one item out of the buffer, or returns False while it is incomplete.
 
@@ -166,10 +181,10 @@ class Server:
             return False
         try:
             if self._exchange is not None:
-                self._take_response(self._exchange, _strip_line_end(line, 501))
+                self._take_response(self._exchange, server_input.strip_line_end(line, 501))
             else:
                 self._verb = ""
-                self._dispatch(_strip_line_end(line, 500))
+                self._dispatch(server_input.strip_line_end(line, 500))
         except server_commands.CommandError as refused:
             self._exchange = None
             self._reject(refused.reply)
@@ -182,25 +197,28 @@ class Server:
         if self._verb == "BDAT" and self._state not in TRANSITIONS["BDAT"]:
             self._reject(self._wrong_order())
         elif reader.is_complete:
-            self._complete(reader)
+            self._complete()
         else:
             self._state = CHUNKS
             self._reply(server_replies.CHUNK_ACCEPTED)
         return True
 
-    def _complete(self, reader: server_input.Reader) -> None:
+    def _complete(self) -> None:
         """The content is complete: the transaction is over, whatever the reply."""
-        transaction = self._transaction
-        self._reset_transaction()
         self._state = READY
-        content = reader.content()
-        if reader.is_too_large:
-            self._defer_refusal(server_replies.too_large(self._features.message_octets))
-        elif content is not None:
+        if self._transaction.is_large:
+            self._pending = server_events.LargeContent()
+        else:
+            self._decide_content()
+
+    def _decide_content(self, refusal: values.Reply | None = None) -> None:
+        result = refusal or self._transaction.result()
+        self._reset_transaction()
+        if isinstance(result, values.MailTransaction):
             self._limits.message()
-            self._pending = server_events.Message(transaction.build(content))
-        elif self._count_error():
-            self._defer_refusal(server_replies.BARE_CR)
+            self._pending = server_events.Message(result)
+        elif result is not server_replies.BARE_CR or self._count_error():
+            self._defer_refusal(result)
 
     # Verbs.
 
@@ -279,12 +297,9 @@ class Server:
             # Where the next command starts is unknown.
             self.close(server_replies.BAD_CHUNK_SIZE)
             return
-        if self._state is RECIPIENTS:
-            self._transaction.chunks = server_input.Chunks(self._features.message_octets)
         size, is_last = found
         self._limits.chunk(size)
-        self._transaction.chunks.begin(size, is_last=is_last)
-        self._reading = self._transaction.chunks
+        self._reading = self._transaction.begin_chunk(size, is_last=is_last, is_first=self._state is RECIPIENTS)
 
     def _rset(self, _argument: str) -> None:
         self._reset_transaction()
@@ -321,7 +336,7 @@ class Server:
         elif isinstance(event, server_events.Mail):
             self._transaction.sender = event.path
         elif isinstance(event, server_events.Data):
-            self._reading = server_input.DotStuffed(self._features.message_octets)
+            self._reading = self._transaction.begin_data()
             self._buffer[:0] = b"\r\n"
         elif isinstance(event, server_events.Authenticate):
             self.session.is_authenticated = True
@@ -341,7 +356,7 @@ class Server:
     # Internal.
 
     def _reset_transaction(self) -> None:
-        self._transaction = server_transaction.TransactionBuilder()
+        self._transaction = self._transaction.discard()
 
     def _accept_hello(self, hello: server_events.Hello, reply: values.Reply) -> None:
         self._reset_transaction()
@@ -382,13 +397,3 @@ class Server:
 
     def _reply(self, reply: values.Reply) -> None:
         self._output.append(server_replies.encode(reply))
-
-
-def _strip_line_end(line: bytes, code: int) -> bytes:
-    """The line without its CRLF. It has one LF, at its end; it is empty if it was too long."""
-    if not line:
-        raise server_commands.CommandError(code, "5.5.2", "Line too long")
-    text, _, end = line.partition(b"\r")
-    if end != b"\n":
-        raise server_commands.CommandError(code, "5.5.2", "Bare CR or LF in the line; end lines with CRLF")
-    return text

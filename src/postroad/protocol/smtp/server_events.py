@@ -100,6 +100,10 @@ class Message(msgspec.Struct, frozen=True):
     transaction: values.MailTransaction
 
 
+class LargeContent(msgspec.Struct, frozen=True):
+    """A large content is complete. The driver calls `load_content` when there is memory for it, or replies."""
+
+
 class Rejected(msgspec.Struct, frozen=True):
     """An address, a recipient over the limit, a size or a content is refused; the policy may replace `reply`."""
 
@@ -114,4 +118,4 @@ class StartTls(msgspec.Struct, frozen=True):
     """
 
 
-Event = Hello | Authenticate | Mail | Recipient | Data | Message | Rejected | StartTls
+Event = Hello | Authenticate | Mail | Recipient | Data | LargeContent | Message | Rejected | StartTls

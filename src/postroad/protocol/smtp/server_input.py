@@ -4,11 +4,13 @@ The end of DATA is CRLF dot CRLF and nothing else: servers that interpret other 
 one message as two ("SMTP smuggling"; RFC 5321 section 2.3.8). A bare LF in the content becomes CRLF, as with Postfix's
 `smtpd_forbid_bare_newline = normalize`, because programs send the text files of their system. A bare CR ends a line
 nowhere, and a message with one is refused. Sizes are those of what was sent, without the dots for transparency. Input
-over its limit is discarded while it arrives, so it never needs more memory than the limit.
+over its limit is discarded while it arrives, so it never needs more room than the limit.
 """
 
 import io
 from typing import Final
+
+from postroad.protocol.smtp import server_commands, server_content
 
 _LINE_END: Final = b"\r\n"
 _END: Final = b"\r\n.\r\n"
@@ -25,14 +27,15 @@ class DotStuffed:
     The buffer starts with the CRLF of the command, so the first line needs no special case.
     """
 
-    __slots__ = ("_content", "_limit", "_max_buffered", "_scanned", "is_too_large")
+    __slots__ = ("_content", "_limit", "_max_octets", "_scanned", "is_too_large", "stored")
 
-    def __init__(self, limit: int) -> None:
+    def __init__(self, limit: int, open_store: server_content.OpenStore = server_content.MemoryStore) -> None:
         self._limit = limit
         # At most every second octet is a leading dot, which is sent twice.
-        self._max_buffered = limit + limit // 2 + 2 * len(_END)
+        self._max_octets = limit + limit // 2 + 2 * len(_END)
         self._scanned = 0
         self._content = b""
+        self.stored = server_content.StoredContent(open_store)
         self.is_too_large = False
 
     @property
@@ -44,20 +47,34 @@ class DotStuffed:
         """Take the content out of the buffer; whether its end has arrived."""
         end = buffer.find(_END, self._scanned)
         if end < 0:
-            if len(buffer) > self._max_buffered:
+            if self.stored.octets + len(buffer) > self._max_octets:
                 self.is_too_large = True
-                del buffer[:-_KEPT]
+                self.stored.discard()
+            if self.is_too_large or len(buffer) > server_content.IN_MEMORY_OCTETS:
+                self._move(buffer, max(0, len(buffer) - _KEPT))
             self._scanned = max(0, len(buffer) - _KEPT)
             return False
-        if not self.is_too_large:
-            # The CRLF before the final dot belongs to the last line.
-            self._keep(bytes(memoryview(buffer)[: end + len(_LINE_END)]))
-        del buffer[: end + len(_END)]
+        # The CRLF before the final dot belongs to the last line.
+        size = end + len(_LINE_END)
+        if self.stored.octets or self.is_too_large:
+            self._move(buffer, size)
+            size = 0
+        else:
+            self._keep(bytes(memoryview(buffer)[:size]))
+        del buffer[: size + len(_END) - len(_LINE_END)]
         return True
 
     def content(self) -> bytes | None:
         """The content without dot-stuffing, normalised; None with a bare CR, empty when too large."""
+        if self.stored.octets and not self.is_too_large:
+            self._keep(self.stored.take())
         return normalise(self._content)
+
+    def _move(self, buffer: bytearray, size: int) -> None:
+        """Move the beginning of the buffer to the store, or discard what is too large."""
+        if not self.is_too_large:
+            self.stored.append(bytes(memoryview(buffer)[:size]))
+        del buffer[:size]
 
     def _keep(self, lines: bytes) -> None:
         # Clients that send a bare LF take it for a line end, so they double the dots behind it too.
@@ -70,22 +87,24 @@ class DotStuffed:
 class Chunks:
     """The content of BDAT commands (RFC 3030 section 2)."""
 
-    __slots__ = ("_collected", "_is_last", "_left", "_limit", "is_too_large")
+    __slots__ = ("_collected", "_is_last", "_left", "_limit", "is_too_large", "stored")
 
-    def __init__(self, limit: int) -> None:
+    def __init__(self, limit: int, open_store: server_content.OpenStore = server_content.MemoryStore) -> None:
         self._limit = limit
         self._collected = bytearray()
         self._left = 0
         self._is_last = False
+        self.stored = server_content.StoredContent(open_store)
         self.is_too_large = False
 
     def begin(self, size: int, *, is_last: bool) -> None:
         """Begin a chunk of this size."""
         self._left = size
         self._is_last = is_last
-        if len(self._collected) + size > self._limit:
+        if self.stored.octets + len(self._collected) + size > self._limit:
             self.is_too_large = True
             self._collected.clear()
+            self.stored.discard()
 
     def read(self, buffer: bytearray) -> bool:
         """Take the available part of the chunk out of the buffer; whether the chunk is complete."""
@@ -94,6 +113,9 @@ class Chunks:
         self._left -= len(taken)
         if not self.is_too_large:
             self._collected += taken
+            if len(self._collected) > server_content.IN_MEMORY_OCTETS:
+                self.stored.append(bytes(self._collected))
+                self._collected.clear()
         return self._left == 0
 
     @property
@@ -103,7 +125,7 @@ class Chunks:
 
     def content(self) -> bytes | None:
         """All chunks joined, normalised; None with a bare CR, empty when too large."""
-        return normalise(bytes(self._collected))
+        return normalise(b"" if self.is_too_large else self.stored.take() + self._collected)
 
 
 Reader = DotStuffed | Chunks
@@ -119,6 +141,16 @@ def take_line(buffer: bytearray, limit: int) -> bytes | None:
     line = bytes(buffer[:end]) if end <= limit else b""
     del buffer[:end]
     return line
+
+
+def strip_line_end(line: bytes, code: int) -> bytes:
+    """The line without its CRLF. It has one LF, at its end; it is empty if it was too long."""
+    if not line:
+        raise server_commands.CommandError(code, "5.5.2", "Line too long")
+    text, _, end = line.partition(b"\r")
+    if end != b"\n":
+        raise server_commands.CommandError(code, "5.5.2", "Bare CR or LF in the line; end lines with CRLF")
+    return text
 
 
 def normalise(content: bytes) -> bytes | None:

@@ -38,6 +38,7 @@ TOO_MANY_RECIPIENTS: Final = values.Reply(
     452, "Too many recipients; send to the others in another transaction", "4.5.3"
 )
 BARE_CR: Final = values.Reply(550, "Bare CR in the message; end lines with CRLF", "5.6.0")
+NO_ROOM: Final = values.Reply(452, "Insufficient system storage; try again later", "4.3.1")
 # The rest end the session.
 BAD_CHUNK_SIZE: Final = values.Reply(501, "Syntax error: use BDAT <size> [LAST]", "5.5.4")
 HTTP_REQUEST_REJECTED: Final = values.Reply(421, "HTTP is not supported; this is an SMTP server", "4.7.0")
