@@ -31,11 +31,11 @@ def settings(database_url: str) -> config.Settings:
     )
 
 
-def at(ctx: context.Context, address: str) -> httpx.AsyncClient:
+def at(ctx: context.Context, address: str, *, is_behind_proxy: bool = False) -> httpx.AsyncClient:
     """A client that calls from this address."""
     served = application.Application(
         ctx,
-        metrics.routes(functools.partial(gauges.Gauges().text, ctx)),
+        metrics.routes(functools.partial(gauges.Gauges().text, ctx), is_behind_proxy=is_behind_proxy),
         authenticate=authentication.authenticate,
         require=caller_authentication.require,
         clock=ctx.clock,
@@ -108,6 +108,12 @@ async def test_what_a_proxy_passes_on_is_not_local(near: httpx.AsyncClient, name
         assert (await near.get("/metrics", headers=headers)).status_code == 404
     allowed = await near.get("/metrics", headers=[(name, b"192.0.2.7"), (b"Authorization", f"Bearer {TOKEN}".encode())])
     assert allowed.status_code == 200
+
+
+async def test_behind_a_proxy_that_adds_no_field_nobody_is_local(ctx: context.Context) -> None:
+    async with at(ctx, "127.0.0.1", is_behind_proxy=True) as client:
+        assert (await client.get("/metrics")).status_code == 404
+        assert (await client.get("/metrics", headers={"Authorization": f"Bearer {TOKEN}"})).status_code == 200
 
 
 async def test_the_token_opens_from_everywhere(far: httpx.AsyncClient) -> None:

@@ -92,6 +92,17 @@ def test_check_config_prints_the_settings_in_effect_without_secrets(tmp_path: Pa
     assert cli_runner.SECRET_KEY not in printed
 
 
+def test_check_config_names_what_is_unsafe(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    installation = Installation.at(tmp_path, url="sqlite:///x.db")
+    assert installation.json("check-config")["warnings"] == []
+    monkeypatch.setenv("POSTROAD_HTTP__LISTEN", "0.0.0.0:8025")
+    (warning,) = installation.json("check-config")["warnings"]
+    assert warning.startswith("http.listen: keys and passwords cross the network unencrypted")
+    printed = installation.text("check-config")
+    assert printed.startswith(f"# Warning: {warning}\n")
+    assert tomllib.loads(printed) == installation.json("check-config")["settings"]
+
+
 def test_check_config_sees_the_environment(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     installation = Installation.at(tmp_path, url="sqlite:///x.db")
     monkeypatch.setenv("POSTROAD_HTTP__LISTEN", "127.0.0.1:7")

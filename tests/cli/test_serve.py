@@ -76,6 +76,18 @@ def test_a_role_can_run_alone(local: Installation) -> None:
         assert service.stop() == (0, "")
 
 
+def test_an_unsafe_setting_is_named_in_the_log(local: Installation) -> None:
+    key = local.file.parent / "secret.key"
+    key.write_text(cli_runner.SECRET_KEY)
+    key.chmod(0o640)
+    settings = local.file.read_text()
+    local.file.write_text(settings.replace(f'secret_key = "{cli_runner.SECRET_KEY}"', f'secret_key_file = "{key}"'))
+    with serving(local, "--role", "maintenance") as service:
+        assert service.line("unsafe_setting")["detail"].startswith(f"security.secret_key_file: the group of {key} can")
+        assert service.line("started")
+        assert service.stop() == (0, "")
+
+
 def test_a_request_under_way_is_finished_while_nobody_new_gets_in(local: Installation) -> None:
     with serving(local) as service, begin_login(service) as connection:
         service.process.send_signal(signal.SIGTERM)

@@ -1,7 +1,8 @@
 """`/metrics`: the service's metrics for Prometheus (docs/metrics.md).
 
 Local clients may read it; others need `metrics.token` and otherwise get 404. A request that a proxy has forwarded
-counts as remote, whatever its address.
+counts as remote, whatever its address. Not every proxy says that it has forwarded something, so where one is in front,
+nobody counts as local.
 """
 
 import hmac
@@ -26,11 +27,14 @@ PROXY_FIELDS: Final = (
 )
 
 
-def routes(collect: Callable[[], Awaitable[bytes]]) -> tuple[routing.Route[context.Context], ...]:
+def routes(
+    collect: Callable[[], Awaitable[bytes]], *, is_behind_proxy: bool
+) -> tuple[routing.Route[context.Context], ...]:
     """The route. It is left out of the OpenAPI document because it is not part of the API."""
 
     async def show(ctx: context.Context, request: routing.Request) -> routing.Response:
-        if not (_is_local(request) or _has_token(request, ctx.settings.metrics.token)):
+        is_local = not is_behind_proxy and _is_local(request)
+        if not (is_local or _has_token(request, ctx.settings.metrics.token)):
             raise errors.NotFound(routing.UNKNOWN_PATH)
         return routing.Response(200, await collect(), content_type=metrics.CONTENT_TYPE)
 

@@ -39,12 +39,15 @@ async def verify(context: services_context.Context) -> output.Report:
 
 @click.command("check-config", cls=command.SettingsCommand)
 async def check_config(settings: config.Settings) -> output.Report:
-    """Validate the settings and print the effective values, with secrets masked."""
+    """Validate the settings and print the effective values, with secrets masked. Unsafe ones are named first."""
     config.secret_key(settings.security)
+    config.check_keys(settings)
+    warnings = config.warnings(settings, click.get_current_context().params["config"])
     tables = redaction.settings(settings)
     lines = [
         f"{section}.{key} = {output.literal(value)}"
         for section, table in tables.items()
         for key, value in table.items()
     ]
-    return output.Report(data={"settings": tables}, text="\n".join(lines))
+    text = "\n".join([*(f"# Warning: {warning}" for warning in warnings), *lines])
+    return output.Report(data={"settings": tables, "warnings": warnings}, text=text)

@@ -28,7 +28,10 @@ def serve(file: Path | None, names: tuple[str, ...]) -> None:
     with command.report_errors():
         settings = config.load(file, environment=os.environ)
         config.secret_key(settings.security)
+        config.check_keys(settings)
         log = logs.configure(form=settings.logs.format, level=settings.logs.level, stream=sys.stderr)
+        for warning in config.warnings(settings, file):
+            log.warning("unsafe_setting", detail=warning)
         gc_tuning.tune_gc()
         with command.name_store_on_error(settings), command.name_listen_option():
             chosen = list(dict.fromkeys(names)) or list(service.ROLES)

@@ -87,7 +87,7 @@ async def start_api(role_context: role.RoleContext) -> role.Started:
     routes = (
         *described,
         *documentation.routes(described, version=postroad.__version__),
-        *metrics.routes(role_context.render_metrics),
+        *metrics.routes(role_context.render_metrics, is_behind_proxy=config.is_behind_proxy(settings)),
     )
     app = application.Application(
         ctx,
@@ -121,7 +121,10 @@ async def start_metrics(role_context: role.RoleContext) -> role.Started:
     ctx = role_context.context
     app = application.Application(
         ctx,
-        (*metrics.routes(role_context.render_metrics), *health.routes(draining=role_context.stopping.is_set)),
+        (
+            *metrics.routes(role_context.render_metrics, is_behind_proxy=False),
+            *health.routes(draining=role_context.stopping.is_set),
+        ),
         authenticate=authentication.authenticate,
         require=caller_authentication.require,
         clock=ctx.clock,

@@ -1,0 +1,96 @@
+"""Settings that work but are unsafe: keys that other users can read, and passwords that cross a network unencrypted.
+
+A private key that every user of the system can read is an error: it is a secret no longer. The rest is a warning,
+because only the operator knows who is in a group and what protects a network.
+"""
+
+import ipaddress
+import os
+import re
+import stat
+from pathlib import Path
+from typing import Final
+
+from postroad.config import addresses
+from postroad.config.sections import Settings
+from postroad.config.sources import ConfigError
+
+# Where containers mount their secrets, readable by every user inside, of whom there is one.
+CONTAINER_SECRETS: Final = Path("/run/secrets")
+_PASSWORD: Final = re.compile(r"://[^/@]*:[^/@]+@")
+
+
+def check_keys(settings: Settings) -> None:
+    """Raise ConfigError if every user of this system can read a private key."""
+    for setting, file in _key_files(settings):
+        if _is_public(file):
+            raise ConfigError(f"{setting}: every user of this system can read {file}; run 'chmod 600 {file}'")
+
+
+def warnings(settings: Settings, file: Path | None = None) -> list[str]:
+    """What is unsafe in the settings, and in the permissions of the file that they are from."""
+    found = [
+        f"{setting}: the group of {path} can read it; run 'chmod 600 {path}', or make another user its owner"
+        for setting, path in _key_files(settings)
+        if _is_open_to_group(path)
+    ]
+    if file is not None and _has_secrets(settings) and _is_public(file):
+        found.append(f"{file} contains secrets, and every user of this system can read it; run 'chmod 600 {file}'")
+    if _is_on_network(settings.http.listen) and not is_behind_proxy(settings):
+        found.append(
+            "http.listen: keys and passwords cross the network unencrypted; put a proxy with TLS in front and set "
+            "http.base_url to its https:// URL, or listen on 127.0.0.1"
+        )
+    if settings.submission.auth_without_tls and _is_on_network(settings.submission.listen):
+        found.append(
+            "submission.auth_without_tls: passwords may cross the network unencrypted; set tls_certificate and tls_key"
+        )
+    return found
+
+
+def is_behind_proxy(settings: Settings) -> bool:
+    """Whether the operator says that a proxy, which terminates TLS, is in front of the HTTP listener."""
+    return bool(settings.http.trusted_proxies) or settings.http.base_url.startswith("https://")
+
+
+def _key_files(settings: Settings) -> list[tuple[str, Path]]:
+    named = {
+        "security.secret_key_file": settings.security.secret_key_file,
+        "submission.tls_key": settings.submission.tls_key,
+    }
+    return [(setting, Path(file)) for setting, file in named.items() if file]
+
+
+def _has_secrets(settings: Settings) -> bool:
+    has_password = _PASSWORD.search(settings.database.url) is not None
+    return bool(settings.security.secret_key or settings.metrics.token or has_password)
+
+
+def _is_public(file: Path) -> bool:
+    """Whether every user can read a file: its mode allows it, and so does every folder above it."""
+    try:
+        real = file.resolve()
+        if real.is_relative_to(CONTAINER_SECRETS) or not real.stat().st_mode & stat.S_IROTH:
+            return False
+        return all(folder.stat().st_mode & stat.S_IXOTH for folder in real.parents)
+    except OSError:
+        return False  # whoever uses the file reports what is wrong with it
+
+
+def _is_open_to_group(file: Path) -> bool:
+    """Whether a group can read a file of ours. Somebody else's is often read by means of its group."""
+    try:
+        found = file.stat()
+    except OSError:
+        return False
+    return found.st_uid == os.geteuid() and bool(found.st_mode & stat.S_IRGRP) and not found.st_mode & stat.S_IROTH
+
+
+def _is_on_network(listen: str) -> bool:
+    """Whether a listen address can be reached from other hosts."""
+    if not listen:
+        return False
+    host = addresses.endpoint(listen, name="listen").host
+    if not addresses.is_address(host):
+        return host.lower() != "localhost"
+    return not ipaddress.ip_address(host).is_loopback

@@ -1,0 +1,121 @@
+"""Unsafe settings are named, and a private key that everybody can read is refused."""
+
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from postroad import config
+from postroad.config import safety
+
+HTTP = "http.listen: keys and passwords cross the network unencrypted"
+
+
+def load(**sections: dict[str, Any]) -> config.Settings:
+    return config.load(environment={}, overrides=sections)
+
+
+def with_key(file: Path, mode: int) -> config.Settings:
+    file.write_text("secret")
+    file.chmod(mode)
+    return load(security={"secret_key_file": str(file)})
+
+
+@pytest.fixture
+def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """A folder that every user may enter, as far as the check is concerned."""
+    monkeypatch.setattr(safety.stat, "S_IXOTH", 0o777)
+    return tmp_path
+
+
+def test_the_defaults_are_safe() -> None:
+    assert config.warnings(load()) == []
+
+
+@pytest.mark.parametrize("mode", [0o604, 0o644, 0o444])
+def test_a_key_that_everybody_can_read_is_refused(folder: Path, mode: int) -> None:
+    file = folder / "secret.key"
+    with pytest.raises(config.ConfigError) as refused:
+        config.check_keys(with_key(file, mode))
+    assert str(refused.value) == (
+        f"security.secret_key_file: every user of this system can read {file}; run 'chmod 600 {file}'"
+    )
+
+
+def test_a_key_of_a_certificate_is_refused_as_well(folder: Path) -> None:
+    key = folder / "key.pem"
+    key.write_text("secret")
+    key.chmod(0o644)
+    with pytest.raises(config.ConfigError, match=r"submission\.tls_key: every user of this system can read"):
+        config.check_keys(load(submission={"tls_certificate": str(key), "tls_key": str(key)}))
+
+
+@pytest.mark.parametrize("mode", [0o600, 0o400, 0o640])
+def test_a_key_that_not_everybody_can_read_is_accepted(folder: Path, mode: int) -> None:
+    config.check_keys(with_key(folder / "secret.key", mode))
+
+
+def test_a_folder_that_others_cannot_enter_protects_its_files(tmp_path: Path) -> None:
+    closed = tmp_path / "closed"
+    closed.mkdir(mode=0o700)
+    config.check_keys(with_key(closed / "secret.key", 0o644))
+
+
+def test_the_secrets_of_a_container_are_exempt(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(safety, "CONTAINER_SECRETS", folder.resolve())
+    config.check_keys(with_key(folder / "secret.key", 0o444))
+
+
+def test_a_key_that_is_missing_is_left_to_its_reader() -> None:
+    settings = load(security={"secret_key_file": "/nonexistent/secret.key"})
+    config.check_keys(settings)
+    assert config.warnings(settings) == []
+
+
+def test_a_key_that_its_group_can_read_is_a_warning(folder: Path) -> None:
+    (warning,) = config.warnings(with_key(folder / "secret.key", 0o640))
+    assert warning.startswith(f"security.secret_key_file: the group of {folder / 'secret.key'} can read it")
+    assert config.warnings(with_key(folder / "secret.key", 0o600)) == []
+
+
+@pytest.mark.parametrize(
+    "sections",
+    [
+        {"security": {"secret_key": "x" * 40}},
+        {"metrics": {"token": "token-of-the-tests"}},
+        {"database": {"url": "postgresql://jo:hunter2@host/name"}},
+    ],
+)
+def test_a_file_with_secrets_that_everybody_can_read_is_a_warning(folder: Path, sections: dict[str, Any]) -> None:
+    file = folder / "postroad.toml"
+    file.touch()
+    file.chmod(0o644)
+    (warning,) = config.warnings(load(**sections), file)
+    assert warning == f"{file} contains secrets, and every user of this system can read it; run 'chmod 600 {file}'"
+    assert config.warnings(load(), file) == []
+    file.chmod(0o600)
+    assert config.warnings(load(**sections), file) == []
+
+
+@pytest.mark.parametrize(
+    "http, count",
+    [
+        ({"listen": "127.0.0.1:80"}, 0),
+        ({"listen": "[::1]:80"}, 0),
+        ({"listen": "localhost:80"}, 0),
+        ({"listen": "0.0.0.0:80"}, 1),
+        ({"listen": "[::]:80"}, 1),
+        ({"listen": "mail.example.com:80"}, 1),
+        ({"listen": "0.0.0.0:80", "base_url": "http://mail.example.com"}, 1),
+        ({"listen": "0.0.0.0:80", "base_url": "https://mail.example.com"}, 0),
+        ({"listen": "0.0.0.0:80", "trusted_proxies": ["10.0.0.1"]}, 0),
+    ],
+)
+def test_unencrypted_http_on_a_network_is_a_warning(http: dict[str, Any], count: int) -> None:
+    assert [one.startswith(HTTP) for one in config.warnings(load(http=http))] == [True] * count
+
+
+@pytest.mark.parametrize("listen, count", [("127.0.0.1:587", 0), ("0.0.0.0:587", 1), ("", 0)])
+def test_passwords_without_tls_on_a_network_are_a_warning(listen: str, count: int) -> None:
+    found = config.warnings(load(submission={"listen": listen, "auth_without_tls": True}))
+    assert [one.partition(":")[0] for one in found] == ["submission.auth_without_tls"] * count
