@@ -217,6 +217,7 @@ async def running_engine(
     zones: dns_server.Zones | None = None,
     providers: Mapping[str, object] | None = None,
     clock: contexts.Clock | None = None,
+    tls_reports: Mapping[str, object] | None = None,
     **delivery: Any,
 ) -> AsyncIterator[EngineHarness]:
     """An engine on the store at `url`, for the time of the block; `delivery` and `providers` are settings."""
@@ -229,6 +230,7 @@ async def running_engine(
                 "security": {"secret_key": contexts.SECRET_KEY},
                 "delivery": {**QUICK, "mx_port": port, "resolvers": [dns.address], **delivery},
                 "providers": providers or {},
+                "tls_reports": tls_reports or {},
                 "warmup": {"enabled": False},
             },
         )

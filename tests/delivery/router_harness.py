@@ -51,6 +51,7 @@ async def running(
     https: https_get.Client | None = None,
     shuffle: Callable[[list[resolver.Mx]], None] | None = None,
     stored_policies: mta_sts_policies.StoredPolicies | None = None,
+    report: mta_sts_policies.Report | None = None,
     log: logs.Logger | None = None,
     timeout_seconds: float = 30,
     **settings: Any,
@@ -70,6 +71,7 @@ async def running(
             own_names=own_names,
             https=https,
             stored_policies=stored_policies,
+            report=report,
             log=log,
         )
         try:

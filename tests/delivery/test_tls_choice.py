@@ -11,6 +11,7 @@ from postroad.delivery import tls_choice
 from postroad.model import tls_policy
 from postroad.network import resolver
 from postroad.protocol.dns import mta_sts
+from postroad.protocol.reports import tls_report
 from tests import dns_server
 from tests.delivery import router_harness
 
@@ -143,4 +144,5 @@ async def test_dane_wins_over_an_mta_sts_policy_even_one_that_does_not_name_the_
         signed = await choice.choose("mx.example.net", domain="example.org", policy=policy, is_authentic=True)
         plain = await choice.choose("mx.example.net", domain="example.org", policy=policy, is_authentic=False)
     assert signed == DANE
-    assert plain == "the MTA-STS policy of example.org does not allow mx.example.net"
+    detail = "the MTA-STS policy of example.org does not allow mx.example.net"
+    assert plain == tls_choice.Refusal(detail, tls_report.FailureType.VALIDATION_FAILURE)

@@ -9,6 +9,7 @@ from collections.abc import Awaitable, Callable
 import pytest
 
 from postroad.model import bounce_guard
+from postroad.protocol.reports import tls_report
 from postroad.storage import (
     access_version,
     async_bounces,
@@ -30,6 +31,7 @@ from postroad.storage import (
     recipients,
     retention,
     suppressions,
+    tls_reports,
     users,
 )
 from postroad.storage.sqlite import SqliteStore
@@ -308,6 +310,10 @@ async def test_policies_of_destinations_are_stored_from_the_version_before_on(
     async with empty.transaction() as tx:
         await mta_sts_policies.put(tx, row)
         assert await mta_sts_policies.find(tx, "example.org", now=8) == row
+        result = tls_report.Result(tls_report.Policy(tls_report.PolicyType.NONE, "example.org"))
+        await tls_reports.add(tx, 7, {"example.org": {result: 2}}, due_at={"example.org": 9})
+        (report,) = await tls_reports.claim_due(tx, now=9, until=10, limit=5)
+        assert await tls_reports.sessions(tx, report) == {result: 2}
         assert await consistency.findings(tx) == []
 
 

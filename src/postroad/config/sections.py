@@ -15,6 +15,7 @@ from postroad.config.sources import ConfigError
 DATABASE_SCHEMES: Final = ("sqlite:///", "postgresql://", "postgres://")
 # A bearer token (RFC 6750 section 2.1).
 _TOKEN = re.compile(r"[!-~]{16,1000}")
+_LOCAL_PART = re.compile(r"[A-Za-z0-9_+-]+(\.[A-Za-z0-9_+-]+)*")
 MAX_INTEGER: Final = 1_000_000_000
 # How long the hosts behind the next hop may keep mail (RFC 5321 section 4.5.4.1).
 MAX_RELAY_DAYS: Final = 5
@@ -300,6 +301,21 @@ class Retention(Section, frozen=True):
             raise ConfigError("retention.body_days: must not exceed message_days")
 
 
+class TlsReports(Section, frozen=True):
+    """Reports of TLS results to recipient domains."""
+
+    sender: str = msgspec.field(name="from")
+    organization: str
+
+    def check(self) -> None:
+        local, _, domain = self.sender.rpartition("@")
+        if self.sender and not (_LOCAL_PART.fullmatch(local) and addresses.is_host_name(domain)):
+            raise ConfigError(
+                f"tls_reports.from: {self.sender!r} is not a plain email address; write for example "
+                "tls-reports@example.org"
+            )
+
+
 class Metrics(Section, frozen=True):
     """Access to /metrics."""
 
@@ -338,6 +354,7 @@ class Settings(Section, frozen=True):
     warmup: Warmup
     bounce_guard: BounceGuard
     retention: Retention
+    tls_reports: TlsReports
     metrics: Metrics
     logs: Logs
 

@@ -1,8 +1,8 @@
 """The delivery engine of one process: builds its parts and runs them until it is stopped.
 
-One task walks the queue, one renews leases, one reports the status of provider queues. On a stop nothing more is
-claimed, deliveries under way get the grace period, jobs that were not begun are released, and every result is recorded,
-unless the database is unavailable for longer than the grace period.
+One task walks the queue, one renews leases, one reports the status of provider queues, one stores TLS results. On a
+stop nothing more is claimed, deliveries under way get the grace period, jobs that were not begun are released, and
+every result is recorded, unless the database is unavailable for longer than the grace period.
 """
 
 import asyncio
@@ -24,6 +24,7 @@ from postroad.delivery import (
     recorder,
     routing,
     status_reporter,
+    tls_results,
 )
 from postroad.network import hostname, resolver, smtp_connection
 from postroad.services import context
@@ -51,6 +52,7 @@ class Engine:
         )
         self._sources = itertools.cycle(settings.source_addresses or (None,))
         self._hosts = hosts.Hosts(loop.time)
+        self._tls_results = tls_results.TlsResults(ctx, log)
         self._router = routing.Router(
             settings,
             resolver.Resolver(settings.resolvers),
@@ -58,6 +60,7 @@ class Engine:
             shuffle=random.shuffle,
             own_names=(hello_name,),
             stored_policies=mta_sts_policies.StoredPolicies(ctx.store, ctx.clock),
+            report=self._tls_results.add if ctx.settings.tls_reports.sender else None,
             log=log,
         )
         self._signing = signing.DkimSigner(ctx) if settings.sign else None
@@ -84,9 +87,10 @@ class Engine:
         walk = asyncio.create_task(self._run())
         renewals = asyncio.create_task(self._held.renew_forever())
         reports = asyncio.create_task(self._status_reporter.run_forever())
+        counts = asyncio.create_task(self._tls_results.run_forever())
         stop = asyncio.create_task(stopping.wait())
         try:
-            done, _ = await asyncio.wait([walk, renewals, reports, stop], return_when=asyncio.FIRST_COMPLETED)
+            done, _ = await asyncio.wait([walk, renewals, reports, counts, stop], return_when=asyncio.FIRST_COMPLETED)
             for task in done:
                 task.result()  # a task that ended by itself has a bug, which the role reports
         finally:
@@ -96,6 +100,7 @@ class Engine:
             await poll_loop.stop(walk, grace)
             await poll_loop.cancel(stop)
             await poll_loop.cancel(reports)
+            await poll_loop.cancel(counts)
             try:
                 await self._stop(grace)
             finally:
@@ -131,6 +136,7 @@ class Engine:
         await stop
         await self._recorder.close(seconds=grace.remaining_for_recording)
         await self._status_reporter.close()
+        await self._tls_results.flush()
         await self._router.close()
         if self._signing is not None:
             await self._signing.close()
@@ -139,7 +145,15 @@ class Engine:
         destination = smtp_connection.Destination(
             host=host.name, address=host.address, port=host.port, tls=host.tls, source_address=self._source(host)
         )
-        return await smtp_connection.connect(destination, hello_name=self._hello_name, timeouts=self._timeouts)
+        try:
+            connection = await smtp_connection.connect(
+                destination, hello_name=self._hello_name, timeouts=self._timeouts
+            )
+        except smtp_connection.ConnectFailed as problem:
+            self._tls_results.failed(host, problem)
+            raise
+        self._tls_results.connected(host, connection)
+        return connection
 
     def _source(self, host: routing.Host) -> str | None:
         """The next source address of the destination's address family."""

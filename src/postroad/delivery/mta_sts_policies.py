@@ -15,6 +15,7 @@ from postroad.delivery import host_addresses
 from postroad.model import times
 from postroad.network import https_get, resolver
 from postroad.protocol.dns import mta_sts
+from postroad.protocol.reports import tls_report
 from postroad.storage import mta_sts_policies as stored_policies
 from postroad.storage import store
 from postroad.telemetry import logs
@@ -28,6 +29,9 @@ REFRESH_SECONDS: Final = 86_400.0
 # How long a domain without a stored policy is not looked up again: another host may have fetched one.
 UNKNOWN_SECONDS: Final = 3600.0
 _OK: Final = 200
+
+# Counts a result for a domain.
+Report = Callable[[str, tls_report.Result], None]
 
 
 @dataclass(frozen=True, slots=True)
@@ -43,6 +47,14 @@ class _Cached:
 @dataclass(frozen=True, slots=True)
 class _FailedFetch:
     valid_until: float
+
+
+@dataclass(frozen=True, slots=True)
+class _NoPolicy:
+    """Why a policy could not be fetched: for people, and as it is reported to the domain."""
+
+    detail: str
+    failure: tls_report.FailureType = tls_report.FailureType.STS_POLICY_FETCH_ERROR
 
 
 class StoredPolicies:
@@ -82,6 +94,7 @@ class PolicyCache:
         https: https_get.Client,
         clock: Callable[[], float],
         stored: StoredPolicies | None = None,
+        report: Report | None = None,
         log: logs.Logger | None = None,
     ) -> None:
         self._resolver = dns_resolver
@@ -89,6 +102,7 @@ class PolicyCache:
         self._https = https
         self._clock = clock
         self._stored = stored
+        self._report = report
         self._log = log
         self._cached: ttl_cache.TtlCache[_Cached] = ttl_cache.TtlCache(max_entries=MAX_POLICIES, clock=clock)
         self._failed: ttl_cache.TtlCache[_FailedFetch] = ttl_cache.TtlCache(max_entries=MAX_POLICIES, clock=clock)
@@ -116,7 +130,12 @@ class PolicyCache:
             return fetched
         self._failed.put(attempt, _FailedFetch(self._clock() + FAILURE_SECONDS))
         if self._log is not None:
-            self._log.warning("mta_sts_fetch_failed", domain=domain, detail=fetched, cached=cached.policy is not None)
+            self._log.warning(
+                "mta_sts_fetch_failed", domain=domain, detail=fetched.detail, cached=cached.policy is not None
+            )
+        if self._report is not None:
+            policy = tls_report.Policy(tls_report.PolicyType.STS, domain)
+            self._report(domain, tls_report.Result(policy, fetched.failure))
         return cached.policy
 
     async def _load(self, domain: str) -> _Cached:
@@ -142,18 +161,20 @@ class PolicyCache:
         refresh_at = now + min(REFRESH_SECONDS, total) - (total - seconds)
         return _Cached(policy, policy_id, refresh_at=refresh_at, valid_until=now + seconds)
 
-    async def _fetch(self, domain: str) -> mta_sts.Policy | str:
-        """The policy, or why there is none."""
+    async def _fetch(self, domain: str) -> mta_sts.Policy | _NoPolicy:
         host = f"mta-sts.{domain}"
         found = await self._addresses.find(host)
         if not found.to_try:
-            return found.detail
+            return _NoPolicy(found.detail)
         response = await self._https.get(host, mta_sts.WELL_KNOWN_PATH, addresses=found.to_try)
         if isinstance(response, https_get.Failure):
-            return response.detail
+            if response.is_about_tls:
+                return _NoPolicy(response.detail, tls_report.FailureType.STS_WEBPKI_INVALID)
+            return _NoPolicy(response.detail)
         if response.status != _OK or response.media_type != mta_sts.MEDIA_TYPE:
-            return f"{host}: status {response.status}, {response.media_type or 'no media type'}"
-        return mta_sts.parse_policy(response.body) or f"{host}: not a policy"
+            return _NoPolicy(f"{host}: status {response.status}, {response.media_type or 'no media type'}")
+        policy = mta_sts.parse_policy(response.body)
+        return policy or _NoPolicy(f"{host}: not a policy", tls_report.FailureType.STS_POLICY_INVALID)
 
 
 def _seconds(policy: mta_sts.Policy) -> float:

@@ -18,6 +18,7 @@ from postroad.delivery import host_addresses, mta_sts_policies, tls_choice
 from postroad.model import destinations, providers, tls_policy
 from postroad.network import https_get, resolver
 from postroad.protocol.dns import mta_sts
+from postroad.protocol.reports import tls_report
 from postroad.protocol.smtp import values
 from postroad.telemetry import logs
 
@@ -33,12 +34,13 @@ LOCALHOST: Final = ("127.0.0.1", "::1")
 
 @dataclass(frozen=True, slots=True)
 class Host:
-    """One address to try."""
+    """One address to try. `counted_for`: the domain and the policy for which TLS results are counted, if they are."""
 
     name: str
     address: str
     port: int
     tls: tls_policy.TlsPolicy
+    counted_for: tuple[str, tls_report.Policy] | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -89,6 +91,7 @@ class Router:
         own_names: Iterable[str] = (),
         https: https_get.Client | None = None,
         stored_policies: mta_sts_policies.StoredPolicies | None = None,
+        report: mta_sts_policies.Report | None = None,
         log: logs.Logger | None = None,
     ) -> None:
         self._port = settings.mx_port
@@ -96,7 +99,8 @@ class Router:
         self._shuffle = shuffle
         self._own_names = _own_names(own_names, settings)
         self._smarthost = config.endpoint(settings.smarthost, name="delivery.smarthost") if settings.smarthost else None
-        self._tls = tls_choice.TlsChoice(settings, dns_resolver)
+        self._report = report
+        self._tls = tls_choice.TlsChoice(settings, dns_resolver, tests=report is not None)
         self._addresses = host_addresses.HostAddresses(settings, dns_resolver, clock=clock)
         self._policies = (
             mta_sts_policies.PolicyCache(
@@ -105,6 +109,7 @@ class Router:
                 https=https or https_get.Client(),
                 clock=clock,
                 stored=stored_policies,
+                report=report,
                 log=log,
             )
             if settings.mta_sts and settings.tls != "off"
@@ -249,11 +254,24 @@ class Router:
         )
         hosts: list[Host] = []
         for site, tls in zip(sites, chosen, strict=True):
-            if isinstance(tls, str):
-                details.append(tls)
+            name = site.mx.host
+            counted_for = self._count(tls, host=name, domain=domain, policy=policy)
+            if isinstance(tls, tls_choice.Refusal):
+                details.append(tls.detail)
             else:
-                hosts += (Host(site.mx.host, address, self._port, tls) for address in site.found.to_try)
+                hosts += (Host(name, address, self._port, tls, counted_for) for address in site.found.to_try)
         return tuple(hosts), details
+
+    def _count(
+        self, tls: tls_policy.TlsPolicy | tls_choice.Refusal, *, host: str, domain: str, policy: mta_sts.Policy | None
+    ) -> tuple[str, tls_report.Policy] | None:
+        """Count what is known without a session; returns for what sessions are counted, if they are."""
+        if self._report is None:
+            return None
+        reported, result = tls_choice.reported(tls, host=host, domain=domain, policy=policy)
+        if result is not None:
+            self._report(domain, result)
+        return None if reported is None else (domain, reported)
 
     def _permanent(self, cause: values.Cause, detail: str, *, ttl: float = host_addresses.MAX_TTL_SECONDS) -> NoRoute:
         return NoRoute(cause, detail, self._addresses.until(ttl))

@@ -2,18 +2,25 @@
 
     usable TLSA records (DANE, RFC 7672)  >  an enforced MTA-STS policy (RFC 8461)  >  the setting
 
+An MTA-STS policy that is being tested changes nothing, but its failures are noted if results are reported (RFC 8460).
+
 TLSA records count only when DNSSEC covers the MX records, the host's addresses and the records themselves. If so and
 the TLSA lookup fails, the host is not used now (RFC 7672 section 2.1.2). An MX name that is an alias is looked up under
 its own name only.
 """
 
+from dataclasses import dataclass
 from typing import Final
 
 from postroad import config
 from postroad.model import tls_policy
 from postroad.network import resolver
 from postroad.protocol.dns import mta_sts
+from postroad.protocol.reports import tls_report
 
+# A policy may have a hundred lines; these show which one it is.
+MAX_REPORTED_LINES: Final = 20
+APPLIES_MTA_STS: Final = frozenset({tls_policy.Mode.VERIFIED, tls_policy.Mode.TESTING})
 BY_SETTING: Final = {
     "off": tls_policy.TlsPolicy(tls_policy.Mode.PLAIN),
     "opportunistic": tls_policy.OPPORTUNISTIC,
@@ -21,13 +28,22 @@ BY_SETTING: Final = {
 }
 
 
-class TlsChoice:
-    """Chooses the policy for a host."""
+@dataclass(frozen=True, slots=True)
+class Refusal:
+    """Why a host must not be used now: for people, and as it is reported to the domain."""
 
-    def __init__(self, settings: config.Delivery, dns_resolver: resolver.Resolver) -> None:
+    detail: str
+    failure: tls_report.FailureType
+
+
+class TlsChoice:
+    """Chooses the policy for a host. `tests`: policies that are being tested are tried."""
+
+    def __init__(self, settings: config.Delivery, dns_resolver: resolver.Resolver, *, tests: bool = False) -> None:
         self._resolver = dns_resolver
         self._setting = BY_SETTING[settings.tls]
         self._port = settings.mx_port
+        self._tests = tests and settings.tls == "opportunistic"
         self._asks_for_tlsa = settings.dane and settings.tls != "off"
 
     @property
@@ -37,23 +53,27 @@ class TlsChoice:
 
     async def choose(
         self, host: str, *, domain: str, policy: mta_sts.Policy | None, is_authentic: bool
-    ) -> tls_policy.TlsPolicy | str:
+    ) -> tls_policy.TlsPolicy | Refusal:
         """The policy for a host, or why it must not be used now."""
         if self._asks_for_tlsa and is_authentic:
             found = await self._by_tlsa(host, domain=domain)
             if found is not None:
                 return found
+        if policy is not None and policy.mode is mta_sts.Mode.TESTING and self._tests and policy.allows(host):
+            return tls_policy.TlsPolicy(tls_policy.Mode.TESTING, names=(host,), reason=f"MTA-STS of {domain}")
         if policy is None or policy.mode is not mta_sts.Mode.ENFORCE:
             return self._setting
         if not policy.allows(host):
-            return f"the MTA-STS policy of {domain} does not allow {host}"
+            detail = f"the MTA-STS policy of {domain} does not allow {host}"
+            return Refusal(detail, tls_report.FailureType.VALIDATION_FAILURE)
         return tls_policy.TlsPolicy(tls_policy.Mode.VERIFIED, names=(host,), reason=f"MTA-STS of {domain}")
 
-    async def _by_tlsa(self, host: str, *, domain: str) -> tls_policy.TlsPolicy | str | None:
+    async def _by_tlsa(self, host: str, *, domain: str) -> tls_policy.TlsPolicy | Refusal | None:
         name = f"_{self._port}._tcp.{host}"
         answer = await self._resolver.tlsa(name)
         if isinstance(answer, resolver.Failure):
-            return f"DNS lookup failed for {name}: {answer.detail}"
+            detail = f"DNS lookup failed for {name}: {answer.detail}"
+            return Refusal(detail, tls_report.FailureType.DNSSEC_INVALID)
         if not answer.records or not answer.is_authentic:
             return None
         usable = tuple(record for record in answer.records if record.is_usable)
@@ -62,3 +82,35 @@ class TlsChoice:
             return tls_policy.TlsPolicy(tls_policy.Mode.REQUIRED, reason=f"TLSA of {host}, none usable")
         names = (host,) if host == domain else (host, domain)
         return tls_policy.TlsPolicy(tls_policy.Mode.DANE, names=names, tlsa=usable, reason=f"TLSA of {host}")
+
+
+def reported(
+    tls: tls_policy.TlsPolicy | Refusal, *, host: str, domain: str, policy: mta_sts.Policy | None
+) -> tuple[tls_report.Policy | None, tls_report.Result | None]:
+    """The policy for which sessions with a host are counted, if they are, and a result that is known without one."""
+    found = _reported_policy(tls, host=host, domain=domain, policy=policy)
+    if isinstance(tls, Refusal):
+        return None, tls_report.Result(found, tls.failure, mx_host=host)
+    if tls.mode is tls_policy.Mode.PLAIN:
+        return None, None
+    if found.type is tls_report.PolicyType.STS and tls.mode not in APPLIES_MTA_STS:
+        # The policy is being tested, and a session would say nothing about it.
+        is_excluded = policy is not None and not policy.allows(host)
+        excluded = tls_report.Result(found, tls_report.FailureType.VALIDATION_FAILURE, mx_host=host)
+        return None, excluded if is_excluded else None
+    return found, None
+
+
+def _reported_policy(
+    tls: tls_policy.TlsPolicy | Refusal, *, host: str, domain: str, policy: mta_sts.Policy | None
+) -> tls_report.Policy:
+    """The policy of a host (RFC 8460 section 4.4)."""
+    if isinstance(tls, tls_policy.TlsPolicy) and tls.tlsa:
+        records = (f"{one.usage} {one.selector} {one.matching_type} {one.data.hex()}" for one in tls.tlsa)
+        return tls_report.Policy(tls_report.PolicyType.TLSA, host, tuple(records)[:MAX_REPORTED_LINES])
+    if isinstance(tls, Refusal) and tls.failure is tls_report.FailureType.DNSSEC_INVALID:
+        return tls_report.Policy(tls_report.PolicyType.TLSA, host)
+    if policy is None or policy.mode is mta_sts.Mode.NONE:
+        return tls_report.Policy(tls_report.PolicyType.NONE, domain)
+    patterns, lines = policy.patterns[:MAX_REPORTED_LINES], policy.lines[:MAX_REPORTED_LINES]
+    return tls_report.Policy(tls_report.PolicyType.STS, domain, lines, patterns)

@@ -17,6 +17,8 @@ class Mode(StrEnum):
     """From the weakest to the strictest."""
 
     PLAIN = "plain"  # never STARTTLS
+    # As VERIFIED, but when that fails the failure is only noted, and the session is OPPORTUNISTIC (RFC 8461 section 5).
+    TESTING = "testing"
     OPPORTUNISTIC = "opportunistic"  # STARTTLS when offered, any certificate; plain text when it fails (RFC 7435)
     REQUIRED = "required"  # STARTTLS or no delivery, any certificate
     VERIFIED = "verified"  # STARTTLS with a certificate of a known authority for one of `names` (RFC 8461)

@@ -33,9 +33,10 @@ class Response:
 
 @dataclass(frozen=True, slots=True)
 class Failure:
-    """No response; `detail` is the reason."""
+    """No response; `detail` is the reason. `is_about_tls`: the host is there, and its certificate is not valid."""
 
     detail: str
+    is_about_tls: bool = False
 
 
 class Client:
@@ -50,7 +51,7 @@ class Client:
 
     async def get(self, host: str, path: str, *, addresses: Sequence[str]) -> Response | Failure:
         """The response of the first address that can be reached."""
-        detail = f"{host} has no address"
+        detail, is_about_tls = f"{host} has no address", False
         try:
             async with asyncio.timeout(self._seconds):
                 for address in addresses[:MAX_ADDRESSES]:
@@ -59,12 +60,12 @@ class Client:
                     except http_client.HttpClientError as problem:
                         if problem.code == "invalid_response":
                             return Failure(f"{host}: {problem}")
-                        detail = str(problem)
+                        detail, is_about_tls = str(problem), problem.code == "tls_failure"
                     except TimeoutError:
-                        detail = f"{host} at {address}: connection timed out"
+                        detail, is_about_tls = f"{host} at {address}: connection timed out", False
         except TimeoutError:
             return Failure(f"{host}: no complete response within {self._seconds:g} seconds")
-        return Failure(detail)
+        return Failure(detail, is_about_tls)
 
     async def _get_from(self, address: str, *, host: str, path: str) -> http_client.Response:
         if self._context is None:

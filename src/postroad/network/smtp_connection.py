@@ -9,6 +9,7 @@ deadline is a plain number, and the timer compares it when it fires.
 
 import asyncio
 import contextlib
+import dataclasses
 import errno
 import math
 import os
@@ -16,8 +17,11 @@ import ssl
 from dataclasses import dataclass
 from typing import Final
 
+import msgspec
+
 from postroad.model import tls_policy
 from postroad.network import tls
+from postroad.protocol.reports import tls_report
 from postroad.protocol.smtp import client, values
 
 # The mail is accepted even if the server does not answer QUIT.
@@ -29,6 +33,16 @@ CONNECT_CAUSES: Final = {
     errno.ETIMEDOUT: values.Cause.CONNECTION_TIMED_OUT,
     errno.ENETUNREACH: values.Cause.HOST_UNREACHABLE,
     errno.EHOSTUNREACH: values.Cause.HOST_UNREACHABLE,
+}
+NO_STARTTLS: Final = tls_report.FailureType.STARTTLS_NOT_SUPPORTED
+# The sessions to try, where a policy allows a weaker one when TLS fails.
+FALLBACKS: Final = {
+    tls_policy.Mode.TESTING: (
+        tls_policy.Mode.VERIFIED,
+        tls_policy.Mode.OPPORTUNISTIC,
+        tls_policy.Mode.PLAIN,
+    ),
+    tls_policy.Mode.OPPORTUNISTIC: (tls_policy.Mode.OPPORTUNISTIC, tls_policy.Mode.PLAIN),
 }
 
 
@@ -53,27 +67,33 @@ class Timeouts:
 
 
 class ConnectFailed(Exception):
-    """No session was established; the result says how far it got."""
+    """No session was established; the result says how far it got, and `tls_failure` how TLS failed, if it did."""
 
-    def __init__(self, result: values.RecipientResult) -> None:
+    def __init__(self, result: values.RecipientResult, tls_failure: tls_report.FailureType | None = None) -> None:
         super().__init__(result.detail or (result.reply.text if result.reply else ""))
         self.result = result
+        self.tls_failure = tls_failure
+        self.source_address = ""
 
 
 async def connect(
     destination: Destination, *, hello_name: str, timeouts: Timeouts, ca_file: str | None = None
 ) -> "SmtpConnection":
     """A session that is ready for mail. `ca_file` takes the place of the system's authorities."""
-    mode = destination.tls.mode
-    if mode is tls_policy.Mode.PLAIN:
-        return await _open(destination, hello_name=hello_name, timeouts=timeouts)
-    context = tls.context(verifies=mode is tls_policy.Mode.VERIFIED, ca_file=ca_file)
-    try:
-        return await _open(destination, hello_name=hello_name, timeouts=timeouts, context=context)
-    except _TlsFailed:
-        if mode is not tls_policy.Mode.OPPORTUNISTIC:
-            raise
-    return await _open(destination, hello_name=hello_name, timeouts=timeouts)
+    modes = FALLBACKS.get(destination.tls.mode, (destination.tls.mode,))
+    tls_failure: tls_report.FailureType | None = None
+    for mode in modes[:-1]:
+        try:
+            connection = await _open(destination, mode, hello_name=hello_name, timeouts=timeouts, ca_file=ca_file)
+            break
+        except _TlsFailed as failed:
+            tls_failure = tls_failure or failed.tls_failure
+    else:
+        connection = await _open(destination, modes[-1], hello_name=hello_name, timeouts=timeouts, ca_file=ca_file)
+    connection.tls_failure = tls_failure or connection.tls_failure
+    # For the next message it is a connection under the policy that was asked for.
+    connection.destination = destination
+    return connection
 
 
 class _TlsFailed(ConnectFailed):
@@ -81,10 +101,18 @@ class _TlsFailed(ConnectFailed):
 
 
 async def _open(
-    destination: Destination, *, hello_name: str, timeouts: Timeouts, context: ssl.SSLContext | None = None
+    destination: Destination, mode: tls_policy.Mode, *, hello_name: str, timeouts: Timeouts, ca_file: str | None
 ) -> "SmtpConnection":
+    """A session of this mode, whatever the mode of the policy."""
     loop = asyncio.get_running_loop()
     source = destination.source_address
+    context = (
+        None
+        if mode is tls_policy.Mode.PLAIN
+        else tls.context(verifies=mode is tls_policy.Mode.VERIFIED, ca_file=ca_file)
+    )
+    if mode is not destination.tls.mode:
+        destination = dataclasses.replace(destination, tls=msgspec.structs.replace(destination.tls, mode=mode))
     try:
         async with asyncio.timeout(timeouts.connect):
             _, connection = await loop.create_connection(
@@ -101,7 +129,9 @@ async def _open(
         raise _connect_failed(destination, cause, _reason(problem)) from None
     try:
         await connection.greet()
-    except BaseException:
+    except BaseException as problem:
+        if isinstance(problem, ConnectFailed):
+            problem.source_address = connection.source_address
         connection.abort()
         raise
     return connection
@@ -115,6 +145,7 @@ class SmtpConnection(asyncio.Protocol):
     ) -> None:
         self.destination = destination
         self.tls = ""
+        self.tls_failure: tls_report.FailureType | None = None
         self.deliveries = 0
         self._timeouts = timeouts
         self._context = context
@@ -126,6 +157,12 @@ class SmtpConnection(asyncio.Protocol):
         self._is_paused = False
         self._deadline = math.inf
         self._timer: asyncio.TimerHandle | None = None
+
+    @property
+    def source_address(self) -> str:
+        """The local address of the connection."""
+        name = self._transport.get_extra_info("sockname") if self._transport is not None else None
+        return str(name[0]) if name else ""
 
     @property
     def is_usable(self) -> bool:
@@ -171,9 +208,15 @@ class SmtpConnection(asyncio.Protocol):
             await self._wait_until_idle()
         if session.failure is not None:
             is_about_tls = session.failure.stage is values.Stage.STARTTLS or (self.tls and not session.failure.reply)
-            raise (_TlsFailed if is_about_tls else ConnectFailed)(session.failure)
-        if not self.tls and mode not in {tls_policy.Mode.PLAIN, tls_policy.Mode.OPPORTUNISTIC}:
-            raise _TlsFailed(_tls_failure("the destination does not offer STARTTLS, which is required here"))
+            if not is_about_tls:
+                raise ConnectFailed(session.failure)
+            is_refused = not self.tls and session.failure.reply is not None
+            raise _TlsFailed(session.failure, NO_STARTTLS if is_refused else tls_report.FailureType.VALIDATION_FAILURE)
+        if not self.tls and mode is not tls_policy.Mode.PLAIN:
+            self.tls_failure = NO_STARTTLS
+            if mode is not tls_policy.Mode.OPPORTUNISTIC:
+                detail = "the destination does not offer STARTTLS, which is required here"
+                raise _TlsFailed(_tls_failure(detail), NO_STARTTLS)
 
     async def _secure(self, context: ssl.SSLContext) -> None:
         assert self._transport is not None  # noqa: S101 - the handshake follows a reply
@@ -192,9 +235,10 @@ class SmtpConnection(asyncio.Protocol):
             seen = transport.get_extra_info("ssl_object")
             found = tls.check(seen, destination.tls, host=destination.host)
         except tls.CertificateRejected as problem:
-            raise _TlsFailed(_tls_failure(str(problem))) from None
+            raise _TlsFailed(_tls_failure(str(problem)), problem.failure) from None
         except (OSError, ValueError) as problem:  # ValueError: a host name that cannot be sent as SNI
-            raise _TlsFailed(_tls_failure(f"the TLS handshake failed: {_reason(problem)}")) from None
+            result = _tls_failure(f"the TLS handshake failed: {_reason(problem)}")
+            raise _TlsFailed(result, tls.failure_of(problem)) from None
         self.tls = f"{seen.version()} {found}".rstrip()
 
     # Called by the transport.

@@ -18,15 +18,22 @@ from cryptography.hazmat.primitives import serialization
 from cryptography.x509 import verification
 
 from postroad.model import tls_policy
+from postroad.protocol.reports import tls_report
 
 _FULL_CERTIFICATE: Final = 0
 _DIGESTS: Final = {1: hashlib.sha256, 2: hashlib.sha512}
+# X509_V_ERR_CERT_HAS_EXPIRED of OpenSSL.
+_CERTIFICATE_EXPIRED: Final = 10
 # A chain has two to four certificates; each costs a parse.
 _MAX_CHAIN: Final = 10
 
 
 class CertificateRejected(Exception):
     """The certificate does not show what the policy asks for; the text says what is missing."""
+
+    def __init__(self, detail: str, failure: tls_report.FailureType) -> None:
+        super().__init__(detail)
+        self.failure = failure
 
 
 @functools.lru_cache(maxsize=8)  # making one reads the system's authorities, which takes milliseconds
@@ -59,10 +66,21 @@ def check(connection: ssl.SSLObject, policy: tls_policy.TlsPolicy, *, host: str)
         certificates = [x509.load_der_x509_certificate(der) for der in chain(connection)[:_MAX_CHAIN]]
         matches = bool(certificates) and any(_matches(record, certificates, names) for record in usable)
     except ValueError as problem:
-        raise CertificateRejected(f"the destination's certificate cannot be read: {problem}") from None
+        detail = f"the destination's certificate cannot be read: {problem}"
+        raise CertificateRejected(detail, tls_report.FailureType.VALIDATION_FAILURE) from None
     if not matches:
-        raise CertificateRejected("the destination's certificate matches none of its TLSA records")
+        detail = "the destination's certificate matches none of its TLSA records"
+        raise CertificateRejected(detail, tls_report.FailureType.CERTIFICATE_NOT_TRUSTED)
     return "DANE"
+
+
+def failure_of(problem: BaseException) -> tls_report.FailureType:
+    """How a handshake that failed is reported."""
+    if not isinstance(problem, ssl.SSLCertVerificationError):
+        return tls_report.FailureType.VALIDATION_FAILURE
+    if problem.verify_code == _CERTIFICATE_EXPIRED:
+        return tls_report.FailureType.CERTIFICATE_EXPIRED
+    return tls_report.FailureType.CERTIFICATE_NOT_TRUSTED
 
 
 def chain(connection: ssl.SSLObject) -> list[bytes]:
@@ -79,7 +97,8 @@ def chain(connection: ssl.SSLObject) -> list[bytes]:
 def _check_names(certificate: Any, names: Iterable[str]) -> None:  # noqa: ANN401 - the dictionary of getpeercert
     patterns = [value for kind, value in certificate.get("subjectAltName", ()) if kind == "DNS"]
     if not any(_covers(pattern, name) for pattern in patterns for name in names):
-        raise CertificateRejected(f"the destination's certificate is not for {' or '.join(names)}")
+        detail = f"the destination's certificate is not for {' or '.join(names)}"
+        raise CertificateRejected(detail, tls_report.FailureType.CERTIFICATE_HOST_MISMATCH)
 
 
 def _covers(pattern: str, name: str) -> bool:

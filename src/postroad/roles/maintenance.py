@@ -1,11 +1,12 @@
-"""The maintenance role: it deletes expired data and checks the DNS records of sender domains.
+"""The maintenance role: it deletes expired data, checks the DNS records of sender domains and sends TLS reports.
 
-Both run concurrently, so slow DNS does not delay the cleanup. Failures are logged and never stop the service.
+All run concurrently, so slow DNS does not delay the cleanup. Failures are logged and never stop the service.
 """
 
 import asyncio
 import contextlib
 import dataclasses
+from collections.abc import Awaitable, Callable
 from typing import Final
 
 from postroad import errors
@@ -13,6 +14,7 @@ from postroad.concurrency import poll_loop
 from postroad.roles import role
 from postroad.services.domains import monitor
 from postroad.services.maintenance import cleanup
+from postroad.services.tls_reports import reporter
 
 CLEANUP_INTERVAL_SECONDS: Final = 60
 # After a cleanup that did not finish within its time.
@@ -20,6 +22,7 @@ CLEANUP_AGAIN_SECONDS: Final = 1
 # Shorter than the default grace period, so that a cleanup does not delay shutdown; the next one continues.
 CLEANUP_TIMEOUT_SECONDS: Final = 15
 CHECK_INTERVAL_SECONDS: Final = 60
+REPORT_INTERVAL_SECONDS: Final = 60
 
 
 async def start_maintenance(role_context: role.RoleContext) -> role.Started:
@@ -29,6 +32,7 @@ async def start_maintenance(role_context: role.RoleContext) -> role.Started:
         async with asyncio.TaskGroup() as tasks:
             tasks.create_task(_clean_up_forever(role_context))
             tasks.create_task(_check_domains_forever(role_context))
+            tasks.create_task(_send_tls_reports_forever(role_context))
 
     return role.Started(work)
 
@@ -43,8 +47,26 @@ async def _check_domains_forever(role_context: role.RoleContext) -> None:
     if not role_context.context.settings.domains.check_hours:
         return
     while not role_context.stopping.is_set():
-        await _check_domains(role_context)
+        await _until_stopped(role_context, _check_due)
         await _sleep(role_context, CHECK_INTERVAL_SECONDS)
+
+
+async def _send_tls_reports_forever(role_context: role.RoleContext) -> None:
+    if not role_context.context.settings.tls_reports.sender:
+        return
+    sender = reporter.Reporter(role_context.context, role_context.log)
+
+    async def send_due(role_context: role.RoleContext) -> None:
+        try:
+            reports = await sender.report_due()
+        except Exception:
+            role_context.log.exception("tls_reports_failed")
+        else:
+            role_context.log.debug("tls_reports_done", reports=reports)
+
+    while not role_context.stopping.is_set():
+        await _until_stopped(role_context, send_due)
+        await _sleep(role_context, REPORT_INTERVAL_SECONDS)
 
 
 async def _sleep(role_context: role.RoleContext, seconds: float) -> None:
@@ -71,15 +93,15 @@ async def _clean_up(role_context: role.RoleContext) -> bool:
         return swept.has_more
 
 
-async def _check_domains(role_context: role.RoleContext) -> None:
-    """Check the sender domains that are due. Shutdown cancels checks in progress; they stay due."""
-    checking = asyncio.create_task(_check_due(role_context))
+async def _until_stopped(role_context: role.RoleContext, work: Callable[[role.RoleContext], Awaitable[None]]) -> None:
+    """Work on what is due. Shutdown cancels work in progress; it stays due."""
+    working = asyncio.ensure_future(work(role_context))
     stop = asyncio.create_task(role_context.stopping.wait())
     try:
-        await asyncio.wait([checking, stop], return_when=asyncio.FIRST_COMPLETED)
+        await asyncio.wait([working, stop], return_when=asyncio.FIRST_COMPLETED)
     finally:
         await poll_loop.cancel(stop)
-        await poll_loop.cancel(checking)
+        await poll_loop.cancel(working)
 
 
 async def _check_due(role_context: role.RoleContext) -> None:

@@ -24,6 +24,8 @@ ATTEMPT_SECONDS: Final = (0.01, 0.05, 0.1, 0.25, 0.5, 1.0, 2.5, 5.0, 10.0, 30.0,
 WEBHOOK_SECONDS: Final = (0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1.0, 2.0, 3.0, 4.0, 5.0)
 # The results of a webhook attempt.
 WEBHOOK_RESULTS: Final = ("succeeded", "retried", "failed")
+# The results of sending a TLS report.
+TLS_REPORT_RESULTS: Final = ("sent", "retried", "failed")
 # The actions of the bounce guard and their causes.
 GUARD_ACTIONS: Final = ("warned", "suspended")
 GUARD_CAUSES: Final = tuple(bounce_guard.Trigger)
@@ -205,6 +207,12 @@ class Metrics(registry.Collector):
             "DNS records of sender domains checked, by result.",
             ["purpose", "state"],
             known=[(purpose, state) for purpose in domain_records.RecordPurpose for state in domain_records.ANSWERS],
+        )
+        self.tls_reports = Counter(
+            "postroad_tls_reports_total",
+            "TLS reports to recipient domains, by transport and result.",
+            ["transport", "result"],
+            known=[(transport, result) for transport in ("https", "mail") for result in TLS_REPORT_RESULTS],
         )
         self.store_up = Gauge("postroad_store_up", "1 if the queue could be read from the store, 0 otherwise.")
         self._processes = _Processes(self.others)

@@ -9,7 +9,7 @@ import re
 from typing import Final
 
 from postroad.protocol import download_names, form_fields, placeholders
-from postroad.protocol.dns import dmarc_record, mta_sts, spf_record, tag_lists
+from postroad.protocol.dns import dmarc_record, mta_sts, spf_record, tag_lists, tls_rpt_record
 from postroad.protocol.mime import encoded_words, header_fields, header_text
 from postroad.protocol.mime import parameters as mime_parameters
 from tests.fuzz import target
@@ -70,6 +70,7 @@ def _check_records(data: bytes, text: str) -> None:
     tag_lists.parse(text)
     mta_sts.policy_id([text, text])
     mta_sts.parse_policy(data)
+    assert all(uri.isascii() for uri in tls_rpt_record.report_uris([text]))
     with contextlib.suppress(dmarc_record.DmarcError):
         assert dmarc_record.policy(text) in {"none", "quarantine", "reject"}
     with contextlib.suppress(spf_record.SpfError):
@@ -98,6 +99,7 @@ TARGET: Final = target.Target(
         "protocol/dns/dmarc_record.py",
         "protocol/dns/mta_sts.py",
         "protocol/dns/tag_lists.py",
+        "protocol/dns/tls_rpt_record.py",
         "protocol/form_fields.py",
         "protocol/download_names.py",
         "protocol/mime/header_fields.py",

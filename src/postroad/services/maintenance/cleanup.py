@@ -23,6 +23,7 @@ from postroad.storage import (
     provider_queues,
     rates,
     store,
+    tls_reports,
     users,
     webhook_deliveries,
     webhooks,
@@ -36,6 +37,8 @@ PROVIDER_QUEUE_MICROSECONDS: Final = 10 * 60 * times.SECOND
 HOURLY_COUNTS_HOURS: Final = 62 * 24
 # A network without a login for this long is unknown again.
 KNOWN_NETWORK_DAYS: Final = 90
+# The report of yesterday is retried for a day; older ones belong to an installation that no longer reports.
+TLS_REPORT_DAYS: Final = 3
 # Removed endpoints per sweep: each takes one transaction or more.
 MAX_REMOVED_ENDPOINTS: Final = 1_000
 
@@ -57,6 +60,7 @@ class SweepResult:
     mta_sts_policies: int = 0
     login_failures: int = 0
     known_networks: int = 0
+    tls_reports: int = 0
     bodies: int = 0
     messages: int = 0
     # Old mail is left that this sweep had no time for.
@@ -108,6 +112,11 @@ async def sweep(ctx: context.Context) -> SweepResult:
             ctx,
             lambda tx: known_networks.sweep(tx, before=now - KNOWN_NETWORK_DAYS * times.DAY),
             rows=known_networks.SWEEP_ROWS,
+        ),
+        tls_reports=await _in_batches(
+            ctx,
+            lambda tx: tls_reports.sweep(tx, until_day=times.day_of(now) - TLS_REPORT_DAYS),
+            rows=tls_reports.SWEEP_ROWS,
         ),
     )
     # The longest work comes last, after the idempotency keys that refer to messages. Bodies are deleted before their

@@ -1,0 +1,143 @@
+"""Sends the TLS reports that are due (RFC 8460), to the URIs that the domain publishes at that time.
+
+A report is claimed by moving its time ahead, so hosts share the work and one that dies loses none: the claim expires.
+A report that is sent twice for that reason has the same id, and its mail the same idempotency key. Over HTTPS a report
+passes the SSRF guard of webhooks. By mail it is a message of the account that has verified the domain of
+`tls_reports.from`: signed, queued, retried and charged like any other.
+"""
+
+import asyncio
+import hashlib
+from collections.abc import Sequence
+from typing import Final
+
+from postroad import errors
+from postroad.concurrency import lru
+from postroad.model import caller, identifiers, mail, times
+from postroad.network import resolver
+from postroad.protocol.dns import tls_rpt_record
+from postroad.protocol.mime import builder
+from postroad.protocol.reports import tls_report
+from postroad.services import context
+from postroad.services.acceptance import submit_mime
+from postroad.services.domains import registry as domains
+from postroad.services.tls_reports import schedule
+from postroad.storage import tls_reports as stored_reports
+from postroad.telemetry import logs
+
+USER_AGENT: Final = "Service-TLS-Report/1.0"
+BATCH_SIZE: Final = 10
+# For one round; the rest is due in the next one. A batch that has begun takes less than a minute.
+ROUND_SECONDS: Final = 30.0
+# Far longer than a batch takes.
+CLAIM_DURATION: Final = 10 * 60 * times.SECOND
+# Whoever owns many domains could otherwise have them all report to somebody else.
+MAX_MAILS_PER_MAILBOX: Final = 100
+MAX_MAILBOXES: Final = 10_000
+
+
+class Reporter:
+    """Sends reports; one instance per process."""
+
+    def __init__(self, ctx: context.Context, log: logs.Logger) -> None:
+        self._ctx = ctx
+        self._log = log
+        self._settings = ctx.settings.tls_reports
+        self._resolver = resolver.Resolver(ctx.settings.delivery.resolvers)
+        # How many reports of a day a mailbox was sent.
+        self._mailed: lru.LruCache[tuple[int, str], int] = lru.LruCache(MAX_MAILBOXES)
+
+    async def report_due(self) -> int:
+        """Send due reports until none is left or the round's time is over; returns how many were due."""
+        loop = asyncio.get_running_loop()
+        ends_at = loop.time() + ROUND_SECONDS
+        total = 0
+        while loop.time() < ends_at:
+            now = self._ctx.clock()
+            async with self._ctx.store.transaction() as tx:
+                claimed = await stored_reports.claim_due(tx, now=now, until=now + CLAIM_DURATION, limit=BATCH_SIZE)
+            await asyncio.gather(*map(self._report, claimed))
+            total += len(claimed)
+            if len(claimed) < BATCH_SIZE:
+                break
+        return total
+
+    async def _report(self, due: stored_reports.DueReport) -> None:
+        """Send one report. A bug does not affect the others, and the report is due again when the claim expires."""
+        try:
+            answer = await self._resolver.txt(tls_rpt_record.name_of(due.domain))
+            if isinstance(answer, resolver.Failure):
+                await self._finish(due, due.sent.split("\n"), is_complete=False)
+                return
+            uris = tls_rpt_record.report_uris(answer.records)
+            sent = await self._send_everywhere(due, uris) if uris else []
+            await self._finish(due, sent, is_complete=len(sent) == len(uris))
+        except errors.PostroadError as trouble:
+            self._log.warning("tls_report_deferred", domain=due.domain, error=trouble.message)
+        except Exception:  # noqa: BLE001 - logged; the report stays due
+            self._log.exception("tls_report_deferred", domain=due.domain)
+
+    async def _send_everywhere(self, due: stored_reports.DueReport, uris: Sequence[str]) -> list[str]:
+        """Send to every URI that has not got the report; returns those that have."""
+        async with self._ctx.store.reading() as tx:
+            sessions = await stored_reports.sessions(tx, due)
+        sender = self._settings.sender
+        organization = self._settings.organization or sender.rpartition("@")[2]
+        report = tls_report.Report(organization, sender, due.domain, due.day, sessions)
+        before = due.sent.split("\n")
+        is_last = schedule.retry_at(due.attempt_count, now=0) is None
+        sent = []
+        for uri in uris:
+            transport = "mail" if uri.startswith(tls_rpt_record.MAILTO) else "https"
+            error = None if uri in before else await (self._mail if transport == "mail" else self._post)(report, uri)
+            if error is None:
+                sent.append(uri)
+            if error is not None:
+                self._ctx.metrics.tls_reports.add(transport, "failed" if is_last else "retried")
+                self._log.warning("tls_report_failed", domain=due.domain, uri=uri, error=error, retries=not is_last)
+            elif uri not in before:
+                self._ctx.metrics.tls_reports.add(transport, "sent")
+                self._log.info("tls_report_sent", domain=due.domain, uri=uri, report_id=report.id)
+        return sent
+
+    async def _finish(self, due: stored_reports.DueReport, sent: Sequence[str], *, is_complete: bool) -> None:
+        """Remove a report that is done or was tried often enough, and postpone any other."""
+        retry_at = None if is_complete else schedule.retry_at(due.attempt_count, now=self._ctx.clock())
+        async with self._ctx.store.transaction() as tx:
+            if retry_at is None:
+                await stored_reports.remove(tx, due)
+            else:
+                await stored_reports.postpone(tx, due, due_at=retry_at, sent=sent)
+
+    async def _post(self, report: tls_report.Report, uri: str) -> str | None:
+        """Send a report over HTTPS; returns why that failed."""
+        headers = (("Content-Type", tls_report.MEDIA_TYPE), ("User-Agent", USER_AGENT))
+        response = await self._ctx.webhook_client.post(uri, report.content(), headers)
+        return None if response.succeeded else response.error or f"status {response.status_code}"
+
+    async def _mail(self, report: tls_report.Report, uri: str) -> str | None:
+        """Queue a report as mail; returns why that failed."""
+        recipient = uri.removeprefix(tls_rpt_record.MAILTO)
+        mailed = self._mailed.get((report.day, recipient)) or 0
+        if mailed >= MAX_MAILS_PER_MAILBOX:
+            return f"{recipient} has got {mailed} reports"
+        self._mailed.put((report.day, recipient), mailed + 1)
+        owner = await domains.verified_owner(self._ctx, report.submitter)
+        if owner is None:
+            return f"tls_reports.from: {report.submitter} is not a verified domain of an account"
+        key = hashlib.sha256(f"{report.id} {uri}".encode()).hexdigest()
+        now = self._ctx.clock()
+        raw = mail.RawMessage(
+            sender=report.contact,
+            recipients=(recipient,),
+            content=report.mail(recipient, key=f"tls-report-{key}"),
+            trace=f"by {report.submitter}; {builder.format_date(now // times.SECOND)}",
+            has_only_crlf=True,
+        )
+        who = caller.Caller(owner, None, caller.Scheme.TOKEN, frozenset({caller.Permission.SEND}))
+        request_id = self._ctx.new_id(identifiers.REQUEST, now=now)
+        try:
+            await submit_mime.submit_mime(self._ctx, who, raw, request_id=request_id)
+        except errors.PostroadError as refusal:
+            return f"{refusal.code}: {refusal.message}"
+        return None

@@ -1,0 +1,77 @@
+"""Reports about TLS that recipient domains may ask for (RFC 8460), by UTC day, and the results that they report.
+
+The report of a domain is opened with its first result. Their number is bounded for each day, and so is the number of
+different results in each: neither a tenant with a million recipient domains nor a domain with ever new mail hosts can
+fill the database.
+"""
+
+import hashlib
+from collections.abc import Mapping, Sequence
+from typing import Final
+
+import msgspec
+
+from postroad.protocol.reports import tls_report
+from postroad.storage import store
+
+SWEEP_ROWS: Final = 1_000
+# Domains for which a day is counted; some 20 MB. A batch that begins below it may exceed it by its own size.
+MAX_REPORTS_PER_DAY: Final = 20_000
+# Two or three policies with a failure of each kind for every mail host.
+MAX_RESULTS: Final = 100
+
+Sessions = Mapping[tls_report.Result, int]
+_DECODER: Final = msgspec.json.Decoder(tls_report.Result)
+
+
+class DueReport(msgspec.Struct, frozen=True):
+    """A row of `tls_reports`. `sent` are the URIs that have got it, one on each line."""
+
+    day: int
+    domain: str
+    due_at: int
+    attempt_count: int
+    sent: str
+
+
+async def add(tx: store.Transaction, day: int, sessions: Mapping[str, Sessions], *, due_at: Mapping[str, int]) -> None:
+    """Add the sessions of a day, by domain; `due_at` is when the report of each is due if this is its first result."""
+    row = await tx.fetch_one("tls_reports.count", day)
+    if row is not None and row[0] < MAX_REPORTS_PER_DAY:
+        await tx.execute_many("tls_reports.open", [(day, domain, due_at[domain]) for domain in sorted(sessions)])
+    await tx.execute_many(
+        "tls_reports.add_sessions",
+        sorted(
+            (day, domain, hashlib.sha256(encoded).hexdigest(), encoded.decode(), count, MAX_RESULTS)
+            for domain, results in sessions.items()
+            for encoded, count in ((msgspec.json.encode(result), count) for result, count in results.items())
+        ),
+    )
+
+
+async def claim_due(tx: store.Transaction, *, now: int, until: int, limit: int) -> list[DueReport]:
+    """Claim reports that are due; they are due again at `until`, unless they are removed or postponed."""
+    return [DueReport(*row) for row in await tx.fetch("tls_reports.claim_due", now, until, limit)]
+
+
+async def sessions(tx: store.Transaction, report: DueReport) -> dict[tls_report.Result, int]:
+    """The results of a report."""
+    rows = await tx.fetch("tls_reports.sessions", report.day, report.domain)
+    return {_DECODER.decode(row[0]): int(row[1]) for row in rows}
+
+
+async def postpone(tx: store.Transaction, report: DueReport, *, due_at: int, sent: Sequence[str]) -> None:
+    """Try the other URIs later."""
+    await tx.execute("tls_reports.postpone", report.day, report.domain, due_at, "\n".join(sent))
+
+
+async def remove(tx: store.Transaction, report: DueReport) -> None:
+    """Delete a report that is done, and its results."""
+    await tx.execute("tls_reports.remove", report.day, report.domain)
+    await tx.execute("tls_reports.remove_sessions", report.day, report.domain)
+
+
+async def sweep(tx: store.Transaction, *, until_day: int) -> int:
+    """Delete up to SWEEP_ROWS reports and results of days up to this one; returns how many."""
+    reports = await tx.execute("tls_reports.sweep", until_day, SWEEP_ROWS)
+    return reports + await tx.execute("tls_reports.sweep_sessions", until_day, SWEEP_ROWS - reports)

@@ -1,0 +1,109 @@
+"""TLS reports: results are added up by day and domain, within bounds, and one host claims a report."""
+
+from typing import Any
+
+import pytest
+
+from postroad.protocol.reports import tls_report
+from postroad.storage import tls_reports
+from postroad.storage.store import Store
+from tests.storage import samples
+from tests.storage.conftest import Reopen
+
+DAY = 20_000
+POLICY = tls_report.Policy(tls_report.PolicyType.NONE, "example.org")
+SUCCESS = tls_report.Result(POLICY)
+
+
+def failure(number: int = 0) -> tls_report.Result:
+    kind = tls_report.FailureType.STARTTLS_NOT_SUPPORTED
+    return tls_report.Result(POLICY, kind, "192.0.2.9", f"mx{number}.example.org", "192.0.2.1")
+
+
+async def add(store: Store, *, day: int = DAY, due_at: int = 100, **sessions: dict[tls_report.Result, int]) -> None:
+    named = {f"{name}.example": results for name, results in sessions.items()}
+    async with store.transaction() as tx:
+        await tls_reports.add(tx, day, named, due_at=dict.fromkeys(named, due_at))
+
+
+async def claim(store: Store, *, now: int = 100, until: int = 200, limit: int = 10) -> list[tls_reports.DueReport]:
+    async with store.transaction() as tx:
+        return sorted(await tls_reports.claim_due(tx, now=now, until=until, limit=limit), key=lambda one: one.domain)
+
+
+async def sessions(store: Store, report: tls_reports.DueReport) -> dict[tls_report.Result, int]:
+    async with store.reading() as tx:
+        return await tls_reports.sessions(tx, report)
+
+
+async def test_results_are_added_up_by_day_and_domain(store: Store) -> None:
+    await add(store, one={SUCCESS: 3, failure(): 1}, two={SUCCESS: 1})
+    await add(store, one={SUCCESS: 4}, due_at=999)
+    await add(store, day=DAY + 1, one={SUCCESS: 9}, due_at=999)
+    one, two = await claim(store)
+    assert one == tls_reports.DueReport(DAY, "one.example", 200, 1, "")
+    assert await sessions(store, one) == {SUCCESS: 7, failure(): 1}
+    assert await sessions(store, two) == {SUCCESS: 1}
+
+
+async def test_a_claimed_report_belongs_to_one_host_until_its_claim_expires(store: Store, reopen: Reopen) -> None:
+    other = await reopen()
+    await add(store, one={SUCCESS: 1})
+    assert await claim(store, now=99) == []
+    (first,) = await claim(store)
+    assert await claim(other) == []
+    assert await claim(other, now=199) == []
+    (again,) = await claim(other, now=200, until=300)
+    assert (first.attempt_count, again.attempt_count) == (1, 2)
+
+
+async def test_a_report_that_is_being_sent_gets_no_more_results(store: Store) -> None:
+    await add(store, one={SUCCESS: 1})
+    (report,) = await claim(store)
+    await add(store, one={SUCCESS: 1, failure(): 1})
+    assert await sessions(store, report) == {SUCCESS: 1}
+
+
+async def test_a_postponed_report_remembers_who_has_got_it(store: Store) -> None:
+    await add(store, one={SUCCESS: 1})
+    (report,) = await claim(store)
+    async with store.transaction() as tx:
+        await tls_reports.postpone(tx, report, due_at=500, sent=["mailto:a@example.org", "https://example.org/"])
+    assert await claim(store, now=499) == []
+    (again,) = await claim(store, now=500, until=600)
+    assert again.sent.split("\n") == ["mailto:a@example.org", "https://example.org/"]
+    async with store.transaction() as tx:
+        await tls_reports.remove(tx, again)
+    assert await claim(store, now=10_000) == []
+    assert await sessions(store, again) == {}
+
+
+async def test_a_domain_with_ever_new_results_has_a_bound(store: Store, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(tls_reports, "MAX_RESULTS", 3)
+    for number in range(6):
+        await add(store, one={failure(number): 1})
+    await add(store, one={failure(0): 5, failure(5): 5})
+    (report,) = await claim(store)
+    assert await sessions(store, report) == {failure(0): 6, failure(1): 1, failure(2): 1}
+
+
+async def test_a_tenant_with_ever_new_domains_has_a_bound(store: Store, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(tls_reports, "MAX_REPORTS_PER_DAY", 2)
+    for number in range(5):
+        named: dict[str, Any] = {f"domain{number}": {SUCCESS: 1}}
+        await add(store, **named)
+    await add(store, domain0={SUCCESS: 1})
+    await add(store, day=DAY + 1, other={SUCCESS: 1})
+    claimed = await claim(store)
+    assert [report.domain for report in claimed] == ["domain0.example", "domain1.example", "other.example"]
+    assert await sessions(store, claimed[0]) == {SUCCESS: 2}
+    assert await samples.count(store, "tls_results") == 3
+
+
+async def test_old_reports_are_swept_with_their_results(store: Store) -> None:
+    await add(store, one={SUCCESS: 1, failure(): 1})
+    await add(store, day=DAY + 1, one={SUCCESS: 1})
+    async with store.transaction() as tx:
+        assert await tls_reports.sweep(tx, until_day=DAY - 1) == 0
+        assert await tls_reports.sweep(tx, until_day=DAY) == 3
+    assert [report.day for report in await claim(store)] == [DAY + 1]
