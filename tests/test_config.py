@@ -184,7 +184,7 @@ def test_a_provider_keeps_what_is_not_mentioned_in_any_layer(tmp_path: Path) -> 
         (
             "DELIVERY__SIGNATURE_DAYS",
             "5",
-            "delivery.signature_days: mail could arrive after its signature has expired; set at least 6",
+            "delivery.signature_days: mail could arrive after its signature has expired; set at least 6, which is",
         ),
         ("DELIVERY__RETRY_SECONDS", "0", "delivery.retry_seconds[0]: expected `int` >= 1"),
         ("DELIVERY__RETRY_SECONDS", ",".join(["1"] * 101), "delivery.retry_seconds: expected `array` of length <= 100"),

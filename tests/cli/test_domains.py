@@ -164,17 +164,19 @@ def test_a_check_says_what_is_missing_and_fails_until_it_is_there(
     assert lines[8] == "    example.com. IN MX 10 mail.example.net."
     assert lines[9].startswith("DMARC (recommended): missing. ")
     assert lines[10] == '    _dmarc.example.com. IN TXT ( "v=DMARC1; p=none" )'
+    assert lines[11] == "DKIM with Ed25519 (optional): missing. No TXT record with this name; add it."
     publish(asking, server)
     lines = asking.text("domain", "check", "example.com").splitlines()
     assert lines[0].endswith("): verified by DNS")
-    assert [line.partition(".")[0] for line in lines[3:]] == [
+    assert [line.partition(".")[0] for line in lines[3:-1]] == [
         "DKIM: ok",
         "SPF: ok",
         "Return path (recommended): ok",
         "DMARC (recommended): ok",
+        "DKIM with Ed25519 (optional): missing",
     ]
     # Whoever moves the zone still finds everything to copy.
-    assert asking.text("domain", "show", "example.com").count(" IN ") == 4
+    assert asking.text("domain", "show", "example.com").count(" IN ") == 5
 
 
 def test_advice_alone_does_not_make_a_check_fail(asking: Installation, server: dns_server.DnsServer) -> None:
@@ -182,8 +184,19 @@ def test_advice_alone_does_not_make_a_check_fail(asking: Installation, server: d
     server.zones.pop("_dmarc.example.com")
     checked = asking.json("domain", "check", "example.com")["domain"]
     assert (checked["verified"], checked["verified_by"]) == (True, "dns")
-    assert [record["state"] for record in checked["records"]] == ["ok", "ok", "ok", "missing"]
+    assert [record["state"] for record in checked["records"]] == ["ok", "ok", "ok", "missing", "missing"]
     assert asking.json("domain", "show", "example.com")["domain"] == checked
+
+
+def test_a_rotation_shows_the_record_of_the_new_key(asking: Installation) -> None:
+    before = asking.json("domain", "show", "example.com")["domain"]
+    lines = asking.text("domain", "rotate-key", "Example.com").splitlines()
+    shown = asking.json("domain", "rotate-key", "example.com")["domain"]
+    record = next(one for one in shown["records"] if one["purpose"] == "dkim_next")
+    assert shown["dkim"] == before["dkim"]
+    line = lines[lines.index("DKIM, next key (recommended): pending. Not checked yet.") + 1].strip()
+    assert line.startswith(f'{record["name"]}. IN TXT ( "v=DKIM1; k=rsa; ')
+    assert "DKIM with Ed25519, next key (optional): pending. Not checked yet." in lines
 
 
 def test_a_check_of_nobodys_domain_is_refused(installation: Installation) -> None:

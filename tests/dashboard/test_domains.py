@@ -64,7 +64,7 @@ async def test_the_form_registers_a_domain_and_leads_to_its_records(ctx: context
     assert 'data-copy="10 mail.example.net"' in page
     assert 'data-copy="v=DMARC1; p=none"' in page
     assert "status-unverified" in page
-    assert page.count("status-pending") == 4
+    assert page.count("status-pending") == 5
 
 
 async def test_a_name_that_is_none_is_refused_with_a_sentence(ctx: context.Context, browser: Browser) -> None:
@@ -228,6 +228,26 @@ class TestReturnPathsOfTheOperator:
         assert "0 of 2 records are correct" in (await browser.follow(checked)).text
 
 
+async def test_a_key_is_rotated_and_the_page_leads_through_it(
+    ctx: context.Context, browser: Browser, server: dns_server.DnsServer, clock: contexts.Clock
+) -> None:
+    domain = await add(ctx, browser)
+    await domain_zones.publish_all(ctx, server, domain)
+    await browser.post(f"/domains/{domain.id}/check")
+    assert "must then stay published for 7 days" in (await browser.get(f"/domains/{domain.id}")).text
+    begun = await browser.post(f"/domains/{domain.id}/rotate-key")
+    assert browser_client.notice_of(begun).startswith("New DKIM key created. Add its record, then check")
+    page = (await browser.follow(begun)).text
+    assert "DKIM, next key" in page
+    assert "Create new key" not in page
+    await domain_zones.publish_keys(ctx, server, domain, domain_records.RecordPurpose.DKIM_NEXT)
+    clock.pass_seconds(10)
+    page = (await browser.follow(await browser.post(f"/domains/{domain.id}/check"))).text
+    assert "keep the record until 2027-01-22T08:00:10.000Z" in page
+    assert "Create new key" not in page
+    assert (await browser.post(f"/domains/{domain.id}/rotate-key")).status_code == 409
+
+
 async def test_a_domain_is_removed(ctx: context.Context, browser: Browser) -> None:
     domain = await add(ctx, browser)
     assert "data-confirm=" in (await browser.get(f"/domains/{domain.id}")).text
@@ -250,7 +270,7 @@ async def test_whoever_may_only_look_changes_nothing(ctx: context.Context, brows
     page = await reader.get(f"/domains/{domain.id}")
     assert page.status_code == 200
     assert f"/domains/{domain.id}/" not in page.text
-    for path in ("/domains", f"/domains/{domain.id}/check", f"/domains/{domain.id}/remove"):
+    for path in ("/domains", *(f"/domains/{domain.id}/{action}" for action in ("check", "rotate-key", "remove"))):
         assert (await reader.post(path, {"name": "example.org"} if path == "/domains" else None)).status_code == 403
     assert await domains.of_account(ctx, reader.account_id) == [domain]
 
@@ -264,6 +284,7 @@ async def test_the_domain_of_another_account_is_not_there(
         await stranger.get(f"/domains/{domain.id}"),
         await stranger.post(f"/domains/{domain.id}/check"),
         await stranger.post(f"/domains/{domain.id}/remove"),
+        await stranger.post(f"/domains/{domain.id}/rotate-key"),
         await stranger.get("/domains/none"),
     ):
         assert answer.status_code == 404

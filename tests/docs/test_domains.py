@@ -44,7 +44,7 @@ def time_in(text: str) -> int:
 def without_keys(text: str) -> list[str]:
     """Lines without what is made by chance."""
     text = re.sub(r"dom_[0-9a-f]{28}", "dom_", text)
-    return re.sub(r"pr[a-z0-9]{8}(\._domainkey.*?p=)[^)]*\)", r"\1)", text).strip().splitlines()
+    return re.sub(r"p[re][a-z0-9]{8}(\._domainkey.*?p=)[^)]*\)", r"\1)", text).strip().splitlines()
 
 
 @pytest.fixture
@@ -73,14 +73,27 @@ def test_the_example_of_a_check_is_what_the_command_prints(
 def test_the_table_of_records_is_what_a_new_domain_shows(installation: Installation) -> None:
     records = installation.json("domain", "add", "example.com")["domain"]["records"]
     shown = {row[0].strip("`"): [cell.strip("`") for cell in row[1:4]] for row in rows("record")}
-    assert list(shown) == list(domain_records.RecordPurpose)
-    for record in records[1:]:
+    assert list(shown) == [record["purpose"] for record in records]
+    for record in records[1:-1]:
         assert shown[record["purpose"]] == [record["name"], record["type"], record["value"]]
     assert re.fullmatch(r"pr[a-z0-9]{8}\._domainkey\.example\.com", records[0]["name"])
     assert re.fullmatch(r"pr[a-z0-9]{8}\._domainkey\.example\.com", shown["dkim"][0])
     assert records[0]["value"].startswith(shown["dkim"][2].rstrip("…"))
+    assert re.fullmatch(r"pe[a-z0-9]{8}\._domainkey\.example\.com", shown["dkim_ed25519"][0])
+    assert shown["dkim_ed25519"][2].startswith("v=DKIM1; k=ed25519; p=")
+    assert records[-1]["value"].startswith("v=DKIM1; k=ed25519; p=")
     assert [record["purpose"] for record in records if record["required"]] == ["dkim", "spf"]
-    assert "`dkim` and `spf` are required, the other two are recommended." in PAGE
+    assert (
+        "`dkim` and `spf` are required, `return_path` and `dmarc` are recommended, and `dkim_ed25519` is optional."
+        in PAGE
+    )
+
+
+def test_every_purpose_is_named() -> None:
+    named = set(CODE.findall(PAGE))
+    assert {purpose for purpose in domain_records.RecordPurpose if purpose not in named} == {"dkim_ed25519_old"}
+    days = config.load(environment={}, overrides={}).domains.key_overlap_days
+    assert f"published for {days} days (`domains.key_overlap_days`)" in PAGE
 
 
 def test_every_state_is_explained() -> None:

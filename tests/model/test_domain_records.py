@@ -19,7 +19,8 @@ def service(**changes: object) -> domain_records.Service:
 def records(
     of: domain_records.Service = SERVICE, domain: str = "example.com"
 ) -> dict[RecordPurpose, domain_records.Record]:
-    made = domain_records.records(domain, dkim_name=f"pr1._domainkey.{domain}", dkim_value=KEY, service=of)
+    key = domain_records.Record(RecordPurpose.DKIM, f"pr1._domainkey.{domain}", "TXT", KEY)
+    made = domain_records.records(domain, keys=[key], service=of)
     return {record.purpose: record for record in made}
 
 

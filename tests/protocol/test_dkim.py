@@ -3,10 +3,11 @@
 import base64
 import hashlib
 import re
+from pathlib import Path
 
 import pytest
 from cryptography.hazmat.primitives import hashes, serialization
-from cryptography.hazmat.primitives.asymmetric import padding, rsa, utils
+from cryptography.hazmat.primitives.asymmetric import ed25519, padding, rsa, utils
 from hypothesis import given
 from hypothesis import strategies as st
 
@@ -55,7 +56,7 @@ def signed(key: rsa.RSAPrivateKey, content: bytes) -> bytes:
 
 
 def prepare(content: bytes) -> dkim.UnsignedField:
-    return dkim.prepare(content, domain="example.com", selector="pr1", signed_at=SIGNED_AT)
+    return dkim.prepare(dkim.cover(content), domain="example.com", selector="pr1", signed_at=SIGNED_AT)
 
 
 def tags(field: bytes) -> dict[str, str]:
@@ -167,10 +168,51 @@ def test_the_field_says_what_was_agreed_and_nothing_else() -> None:
     }
 
 
+def test_the_ed25519_example_of_rfc_8463_comes_out_as_it_says() -> None:
+    # RFC 8463 appendix A: the key is that of RFC 8032 section 7.1, test 1
+    seed = base64.b64decode("nWGxne/9WmC6hEr0kuwsxERJxWl7MmkZcDusAxyuf2A=")
+    key = ed25519.Ed25519PrivateKey.from_private_bytes(seed)
+    record = dkim_record.value(key.public_key().public_bytes_raw(), key_type="ed25519")
+    assert record == "v=DKIM1; k=ed25519; p=11qYAYKxCrfVS/7TyWQHOg7hcvPapiMlrwIaaPcHURo="
+    message = (
+        b"From: Joe SixPack <joe@football.example.com>\r\nTo: Suzie Q <suzie@shopping.example.net>\r\n"
+        b"Subject: Is dinner ready?\r\nDate: Fri, 11 Jul 2003 21:00:37 -0700 (PDT)\r\n"
+        b"Message-ID: <20030712040037.46341.5F8J@football.example.com>\r\n\r\n"
+        b"Hi.\r\n\r\nWe lost the game.  Are you hungry yet?\r\n\r\nJoe.\r\n"
+    )
+    assert dkim.cover(message).body_hash == "2jUSOH9NhtVGCQWNr9BrIAPreKQjO6Sn7XIkfJVOzv8="
+    field = (
+        b"DKIM-Signature: v=1; a=ed25519-sha256; c=relaxed/relaxed;\r\n d=football.example.com; "
+        b"i=@football.example.com;\r\n q=dns/txt; s=brisbane; t=1528637909; h=from : to :\r\n subject : date : "
+        b"message-id : from : subject : date;\r\n bh=2jUSOH9NhtVGCQWNr9BrIAPreKQjO6Sn7XIkfJVOzv8=;\r\n b="
+    )
+    covered = b"".join(one for _, one in dkim.relaxed_head(message.partition(b"\r\n\r\n")[0] + b"\r\n" + field))
+    signature = key.sign(hashlib.sha256(covered.removesuffix(b"\r\n")).digest())
+    assert base64.b64encode(signature) == (
+        b"/gCrinpcQOoIfuHNQIbq4pgh9kyIK3AQUdt9OdqQehSwhEIug4D11BusFa3bT3FY5OsU7ZbnKELq+eXdp1Q1Dw=="
+    )
+
+
+@dkim_verifiers.needs_opendkim
+def test_an_ed25519_signature_covers_the_same_as_an_rsa_signature(tmp_path: Path) -> None:
+    key = ed25519.Ed25519PrivateKey.generate()
+    coverage = dkim.cover(MESSAGE)
+    unsigned = dkim.prepare(
+        coverage, domain="example.com", selector="pe1", signed_at=SIGNED_AT, algorithm="ed25519-sha256"
+    )
+    expected = tags(prepare(MESSAGE).field) | {"a": "ed25519-sha256", "s": "pe1"}
+    assert tags(unsigned.field) == expected
+    message = dkim.finish(unsigned, key.sign(unsigned.digest)) + MESSAGE
+    record = dkim_record.value(key.public_key().public_bytes_raw(), key_type="ed25519")
+    published = {dkim_record.name("pe1", "example.com"): record}
+    assert dkim_verifiers.opendkim_accepts(message, published, tmp_path)
+    assert not dkim_verifiers.opendkim_accepts(message.replace(b"Ada", b"Eve"), published, tmp_path)
+
+
 def test_a_signature_may_expire(key: rsa.RSAPrivateKey, records: dict[str, str]) -> None:
     def expiring(expires_at: int) -> bytes:
         unsigned = dkim.prepare(
-            MESSAGE, domain="example.com", selector="pr1", signed_at=SIGNED_AT, expires_at=expires_at
+            dkim.cover(MESSAGE), domain="example.com", selector="pr1", signed_at=SIGNED_AT, expires_at=expires_at
         )
         value = key.sign(unsigned.digest, padding.PKCS1v15(), utils.Prehashed(hashes.SHA256()))
         return dkim.finish(unsigned, value) + MESSAGE

@@ -1,6 +1,7 @@
 """A service with a name server of its own, and zones that a customer would write."""
 
 from postroad import config
+from postroad.model.domain_records import RecordPurpose
 from postroad.services import context
 from postroad.services.dkim import domain_keys
 from postroad.storage import domains
@@ -23,14 +24,23 @@ def settings(url: str, server: dns_server.DnsServer) -> config.Settings:
 
 async def publish_key(ctx: context.Context, server: dns_server.DnsServer, domain: domains.Domain) -> str:
     """Put the domain's key into the zone; its name."""
-    record = await domain_keys.record(ctx, domain)
-    half = len(record.value) // 2
-    server.zones[record.name] = {"TXT": [f'"{record.value[:half]}" "{record.value[half:]}"']}
-    return record.name
+    return await publish_keys(ctx, server, domain, RecordPurpose.DKIM)
+
+
+async def publish_keys(
+    ctx: context.Context, server: dns_server.DnsServer, domain: domains.Domain, *purposes: RecordPurpose
+) -> str:
+    """Put keys of the domain into the zone; the name of the last one."""
+    found = {record.purpose: record for record in await domain_keys.records(ctx, domain)}
+    for purpose in purposes:
+        name, value = found[purpose].name, found[purpose].value or ""
+        half = len(value) // 2
+        server.zones[name] = {"TXT": [f'"{value[:half]}" "{value[half:]}"']}
+    return found[purposes[-1]].name
 
 
 async def publish_all(ctx: context.Context, server: dns_server.DnsServer, domain: domains.Domain) -> str:
-    """Put everything that the domain should have into the zone; the name of the key."""
+    """Put everything that the domain should have into the zone, but nothing optional; the name of the key."""
     server.zones[domain.name] = {"TXT": ['"v=spf1 include:spf.example.net ~all"'], "MX": ["10 mail.example.net."]}
     server.zones[f"_dmarc.{domain.name}"] = {"TXT": ['"v=DMARC1; p=none"']}
     return await publish_key(ctx, server, domain)

@@ -1,4 +1,6 @@
-"""Keys of domains: the newest one signs, and an account sees its own."""
+"""Keys of domains: the current RSA key signs, and an account sees its own."""
+
+import dataclasses
 
 import pytest
 
@@ -11,15 +13,28 @@ def key(domain_id: str, selector: str, *, account_id: str = "acc_1", age: int = 
     return dkim_keys.DkimKey(account_id, domain_id, selector, b"\0sealed\xff", b"public", samples.NOW - age)
 
 
-async def test_the_newest_key_of_a_domain_signs(store: Store) -> None:
+async def test_all_keys_of_a_domain_are_found_oldest_first(store: Store) -> None:
     async with store.transaction() as tx:
-        assert await dkim_keys.newest(tx, "acc_1", "dom_1") is None
-        for one in (key("dom_1", "b", age=5), key("dom_1", "a"), key("dom_1", "c", age=9)):
+        assert await dkim_keys.of_domain(tx, "acc_1", "dom_1") == []
+        for one in (key("dom_1", "b", age=5), key("dom_1", "a"), key("dom_1", "c", age=9), key("dom_2", "d")):
             await dkim_keys.insert(tx, one)
     async with store.reading() as tx:
-        assert await dkim_keys.newest(tx, "acc_1", "dom_1") == key("dom_1", "a")
-        assert await dkim_keys.newest(tx, "acc_2", "dom_1") is None
-        assert await dkim_keys.newest(tx, "acc_1", "dom_2") is None
+        found = await dkim_keys.of_domain(tx, "acc_1", "dom_1")
+        assert await dkim_keys.of_domain(tx, "acc_2", "dom_1") == []
+    assert found == [key("dom_1", "c", age=9), key("dom_1", "b", age=5), key("dom_1", "a")]
+
+
+async def test_a_key_goes_through_its_life(store: Store) -> None:
+    made = dataclasses.replace(key("dom_1", "a"), algorithm="ed25519", status="next")
+    old = dataclasses.replace(made, status="old", private_key=b"", published_at=7, retired_at=8)
+    other = key("dom_1", "b")
+    async with store.transaction() as tx:
+        await dkim_keys.insert(tx, made)
+        await dkim_keys.insert(tx, other)
+        await dkim_keys.update(tx, old)
+        assert await dkim_keys.of_domain(tx, "acc_1", "dom_1") == [old, other]
+        await dkim_keys.remove_one(tx, old)
+        assert await dkim_keys.of_domain(tx, "acc_1", "dom_1") == [other]
 
 
 async def test_the_keys_of_a_part_of_a_list_are_found_together(store: Store) -> None:
@@ -31,6 +46,8 @@ async def test_the_keys_of_a_part_of_a_list_are_found_together(store: Store) -> 
             key("dom_4", "d"),
             key("dom_5", "e"),
             key("dom_3", "f", account_id="acc_2"),
+            dataclasses.replace(key("dom_4", "g", age=-5), status="next"),
+            dataclasses.replace(key("dom_4", "h", age=-5), algorithm="ed25519"),
         ):
             await dkim_keys.insert(tx, one)
     async with store.scanning() as tx:

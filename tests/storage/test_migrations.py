@@ -17,6 +17,8 @@ from postroad.storage import (
     audit_log,
     bounce_guard_days,
     consistency,
+    dkim_keys,
+    domain_checks,
     domains,
     hourly_counts,
     known_networks,
@@ -334,6 +336,41 @@ async def test_a_database_without_counters_of_logins_gets_them_and_keeps_its_use
         assert await users.by_email(tx, "jo@example.com") == user
         assert not await known_networks.is_known(tx, "usr_1", "192.0.2.1")
         assert await login_failures.lock(tx, [b"counter"]) == {}
+
+
+async def test_keys_and_checks_come_through_the_rotation(empty: Store, monkeypatch: pytest.MonkeyPatch) -> None:
+    known = migrations.known
+    before = [one.name for one in known(empty.dialect)].index("dkim_rotation")
+    monkeypatch.setattr(migrations, "known", lambda dialect: known(dialect)[:before])
+    await migrations.apply(empty)
+    add_key = """
+        INSERT INTO dkim_keys (account_id, domain_id, selector, private_key, public_key, created_at)
+        VALUES ('acc_1', 'dom_1', '{selector}', {value}, {value}, 7)"""
+    value = "x'00ff'" if empty.dialect == "sqlite" else "'\\x00ff'"
+    async with empty.transaction() as tx:
+        await tx.run_script(add_key.format(selector="pr1", value=value))
+        await tx.run_script("INSERT INTO domain_checks VALUES ('acc_1', 'dom_1', 'dkim', 'ok', 'key found', '', 7)")
+    monkeypatch.setattr(migrations, "known", known)
+
+    assert (await migrations.apply(empty))[0].name == "dkim_rotation"
+    async with empty.transaction() as tx:
+        await tx.run_script(add_key.format(selector="pr2", value=value))  # by a process of the version before
+        one, two = await dkim_keys.of_domain(tx, "acc_1", "dom_1")
+        assert one == dkim_keys.DkimKey("acc_1", "dom_1", "pr1", b"\0\xff", b"\0\xff", 7, "rsa", "current", None, None)
+        assert (two.algorithm, two.status) == ("rsa", "current")
+        checked = domain_checks.Check("acc_1", "dom_1", "dkim", "ok", "key found", "", 7)
+        assert await domain_checks.of_domain(tx, "acc_1", "dom_1") == {"dkim": checked}
+        added = domain_checks.Check("acc_1", "dom_1", "dkim_next", "missing", "add it", "", 8)
+        await domain_checks.put(tx, [added])
+        assert await domain_checks.of_domain(tx, "acc_1", "dom_1") == {"dkim": checked, "dkim_next": added}
+    for change in (
+        "UPDATE domain_checks SET state = 'another'",
+        "UPDATE dkim_keys SET status = 'another'",
+        "UPDATE dkim_keys SET algorithm = 'another'",
+    ):
+        with pytest.raises(ConstraintViolated):
+            async with empty.transaction() as tx:
+                await tx.run_script(change)
 
 
 async def test_no_name_of_the_schema_is_from_before_the_renames(store: Store) -> None:

@@ -36,7 +36,7 @@ WITHOUT_INDEX = {
     "accounts.by_name",
     "access_version.bump",
     "access_version.version",
-    "dkim_keys.newest",
+    "dkim_keys.of_domain",
     "dkim_keys.of_domains",
     "known_networks.remove_oldest",
     "login_failures.lock",

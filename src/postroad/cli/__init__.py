@@ -48,6 +48,7 @@ COMMANDS: Final[Mapping[str, tuple[str, str]]] = {
     "domain show": ("domains:show", "Show a domain with its DNS records and warm-up."),
     "domain verify": ("domains:verify", "Mark a domain as verified without a DNS check."),
     "domain check": ("domains:check", "Check the DNS records of a domain."),
+    "domain rotate-key": ("domains:rotate_key", "Create a new DKIM key for a domain."),
     "domain warm": ("domains:warm", "Exempt a domain with an established reputation from warm-up."),
     "domain remove": ("domains:remove", "Remove a domain and its DKIM key from an account."),
     "credential create": ("credentials:create", "Create an SMTP credential and show its password once."),

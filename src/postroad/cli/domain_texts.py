@@ -10,9 +10,14 @@ from postroad.storage import domains
 
 TITLES: Final = {
     domain_records.RecordPurpose.DKIM: "DKIM",
+    domain_records.RecordPurpose.DKIM_NEXT: "DKIM, next key",
     domain_records.RecordPurpose.SPF: "SPF",
     domain_records.RecordPurpose.RETURN_PATH: "Return path",
     domain_records.RecordPurpose.DMARC: "DMARC",
+    domain_records.RecordPurpose.DKIM_ED25519: "DKIM with Ed25519",
+    domain_records.RecordPurpose.DKIM_ED25519_NEXT: "DKIM with Ed25519, next key",
+    domain_records.RecordPurpose.DKIM_OLD: "DKIM, old key",
+    domain_records.RecordPurpose.DKIM_ED25519_OLD: "DKIM with Ed25519, old key",
 }
 
 
@@ -44,10 +49,17 @@ def records(shown: Sequence[domain_checks.RecordStatus], *, only_incomplete: boo
 
 def _record(shown: domain_checks.RecordStatus, *, with_line: bool) -> str:
     record = shown.record
-    whose = " (managed by the operator)" if record.managed else "" if shown.required else " (recommended)"
     detail = shown.detail[:1].upper() + shown.detail[1:]
-    text = f"{TITLES[record.purpose]}{whose}: {shown.state}. {detail}{'' if detail.endswith('.') else '.'}"
+    text = f"{TITLES[record.purpose]}{_importance(shown)}: {shown.state}. {detail}{'' if detail.endswith('.') else '.'}"
     return f"{text}\n    {zone_line(shown)}" if with_line and shown.value is not None else text
+
+
+def _importance(shown: domain_checks.RecordStatus) -> str:
+    if shown.record.managed:
+        return " (managed by the operator)"
+    if shown.record.purpose in domain_records.OLD_KEYS or shown.required:
+        return ""
+    return " (optional)" if shown.optional else " (recommended)"
 
 
 def zone_line(shown: domain_checks.RecordStatus) -> str:

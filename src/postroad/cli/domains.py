@@ -10,7 +10,7 @@ from postroad.cli import command, domain_texts, output, views
 from postroad.model import domain_records, times
 from postroad.services import context as services_context
 from postroad.services.accounts import registry as services_accounts
-from postroad.services.dkim import domain_keys
+from postroad.services.dkim import domain_keys, key_rotation
 from postroad.services.domains import checks as domain_checks
 from postroad.services.domains import registry as services_domains
 from postroad.services.domains import warmup_status
@@ -64,6 +64,15 @@ async def check(context: services_context.Context, name: str, account: accounts.
     domain = await services_domains.by_name(context, account.id, name)
     checked = await domain_checks.check(context, domain)
     return await _report(context, checked.domain, is_check=True)
+
+
+@click.command("rotate-key", cls=command.AccountCommand)
+@click.argument("name", metavar="DOMAIN")
+async def rotate_key(context: services_context.Context, name: str, account: accounts.Account) -> output.Report:
+    """Create a new DKIM key for a domain. It signs as soon as its record is in DNS."""
+    domain = await services_domains.by_name(context, account.id, name)
+    await key_rotation.rotate(context, domain)
+    return await _report(context, domain)
 
 
 @click.command("warm", cls=command.AccountCommand)

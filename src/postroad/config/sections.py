@@ -130,6 +130,7 @@ class Domains(Section, frozen=True):
     require_verified: bool
     spf: str
     check_hours: Annotated[int, msgspec.Meta(ge=0, le=8760)]
+    key_overlap_days: Annotated[int, msgspec.Meta(ge=1, le=365)]
 
 
 class Delivery(Section, frozen=True):

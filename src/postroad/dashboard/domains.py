@@ -6,7 +6,7 @@ from typing import Final
 
 from postroad.dashboard import forms, lists, requests
 from postroad.model import domain_records, domain_verification, identifiers, times, warmup
-from postroad.services.dkim import domain_keys
+from postroad.services.dkim import domain_keys, key_rotation
 from postroad.services.domains import checks as domain_checks
 from postroad.services.domains import registry as domains
 from postroad.services.domains import warmup_status
@@ -44,6 +44,31 @@ RECORD_GUIDES: Final = {
         "Tells receiving servers what to do with mail that fails authentication.",
         "Large mailbox providers trust your mail less.",
     ),
+    domain_records.RecordPurpose.DKIM_NEXT: RecordGuide(
+        "DKIM, next key",
+        "The new key, which signs your mail as soon as this record is found. Keep the current record as well.",
+        "The current key keeps signing.",
+    ),
+    domain_records.RecordPurpose.DKIM_ED25519: RecordGuide(
+        "DKIM with Ed25519",
+        "Adds a second, shorter signature to your mail, for receiving servers that support it.",
+        "Your mail has the RSA signature alone, which all receiving servers support.",
+    ),
+    domain_records.RecordPurpose.DKIM_ED25519_NEXT: RecordGuide(
+        "DKIM with Ed25519, next key",
+        "The second signature of the new key.",
+        "Mail signed with the new key has the RSA signature alone.",
+    ),
+    domain_records.RecordPurpose.DKIM_OLD: RecordGuide(
+        "DKIM, old key",
+        "Receiving servers verify mail with it that was signed before the key was replaced.",
+        "Mail that is still in flight fails verification.",
+    ),
+    domain_records.RecordPurpose.DKIM_ED25519_OLD: RecordGuide(
+        "DKIM with Ed25519, old key",
+        "Receiving servers verify mail with it that was signed before the key was replaced.",
+        "Mail that is still in flight has the RSA signature alone.",
+    ),
 }
 
 
@@ -75,9 +100,15 @@ def verification_status(domain: stored.Domain) -> str:
 
 
 def count_correct(records: list[domain_checks.RecordStatus]) -> tuple[int, int]:
-    """How many of the account's own records are correct, and of how many; managed records do not count."""
-    own = [shown for shown in records if not shown.record.managed]
+    """How many of the account's own records are correct, and of how many; managed and optional ones do not count."""
+    own = [shown for shown in records if not shown.record.managed and not shown.optional]
     return sum(shown.state is domain_records.RecordState.OK for shown in own), len(own)
+
+
+def is_rotating(records: list[domain_checks.RecordStatus], now: int) -> bool:
+    """Whether a new key is awaited, or the old one is still needed."""
+    next_key = domain_records.RecordPurpose.DKIM_NEXT
+    return any(shown.record.purpose is next_key or (shown.record.needed_until or 0) > now for shown in records)
 
 
 async def index(request: requests.PageRequest) -> routing.Response:
@@ -122,6 +153,8 @@ async def show(request: requests.PageRequest) -> routing.Response:
         calendar=calendar,
         today=next((day for day in calendar or () if day.state is warmup.Step.TODAY), None),
         date_of=date_of,
+        is_rotating=is_rotating(records, request.ctx.clock()),
+        overlap_days=request.ctx.settings.domains.key_overlap_days,
         is_warmup_enabled=request.ctx.settings.warmup.enabled,
     )
 
@@ -142,6 +175,14 @@ async def check(request: requests.PageRequest) -> routing.Response:
     return request.redirect(f"/domains/{checked.domain.id}", notice=notice, kind=kind)
 
 
+async def rotate_key(request: requests.PageRequest) -> routing.Response:
+    """Create the next DKIM key."""
+    domain = await domains.find(request.ctx, request.account_id, request.path["id"])
+    await key_rotation.rotate(request.ctx, domain)
+    notice = "New DKIM key created. Add its record, then check: it signs as soon as the record is found."
+    return request.redirect(f"/domains/{domain.id}", notice=notice)
+
+
 async def remove(request: requests.PageRequest) -> routing.Response:
     """Remove a domain."""
     domain = await domains.find(request.ctx, request.account_id, request.path["id"])
@@ -160,5 +201,6 @@ ROUTES: Final = (
     requests.post("/domains", create, form=NewDomain),
     requests.get("/domains/{id}", show),
     requests.post("/domains/{id}/check", check),
+    requests.post("/domains/{id}/rotate-key", rotate_key),
     requests.post("/domains/{id}/remove", remove),
 )

@@ -1,9 +1,11 @@
 """The DNS records of a sender domain, and what a check of them finds.
 
-`dkim` proves that the domain is the account's and holds the key of its signatures. `spf` lists the hosts that may send;
-receivers check it for the domain of the envelope sender (RFC 7208 section 2.4), so it belongs to the return-path
-domain. `return_path` routes asynchronous bounces to this service. `dmarc` is recommended: large mailbox providers
-expect it. Each record is checked on its own, and `detail` says what was found and what to do.
+`dkim` proves that the domain is the account's and holds the key of its signatures. While the key is rotated,
+`dkim_next` holds the one that is about to sign, and `dkim_old` the one that has signed mail in flight. `dkim_ed25519`
+is optional: the key of a second signature (RFC 8463). `spf` lists the hosts that may send; receivers check it for the
+domain of the envelope sender (RFC 7208 section 2.4), so it belongs to the return-path domain. `return_path` routes
+asynchronous bounces to this service. `dmarc` is recommended: large mailbox providers expect it. Each record is checked
+on its own, and `detail` says what was found and what to do.
 """
 
 import ipaddress
@@ -12,8 +14,8 @@ from dataclasses import dataclass
 from enum import StrEnum
 from typing import Final, Literal
 
-from postroad.model import special_addresses
-from postroad.protocol.dns import dkim_record, dmarc_record, spf_record, tag_lists
+from postroad.model import special_addresses, times
+from postroad.protocol.dns import dmarc_record, spf_record, tag_lists
 
 # The MX preference that is recommended; any other works.
 MX_PREFERENCE: Final = 10
@@ -25,9 +27,14 @@ class RecordPurpose(StrEnum):
     """What a record is for."""
 
     DKIM = "dkim"
+    DKIM_NEXT = "dkim_next"
     SPF = "spf"
     RETURN_PATH = "return_path"
     DMARC = "dmarc"
+    DKIM_ED25519 = "dkim_ed25519"
+    DKIM_ED25519_NEXT = "dkim_ed25519_next"
+    DKIM_OLD = "dkim_old"
+    DKIM_ED25519_OLD = "dkim_ed25519_old"
 
 
 class RecordState(StrEnum):
@@ -41,8 +48,11 @@ class RecordState(StrEnum):
 
 
 ANSWERS: Final = (RecordState.OK, RecordState.MISSING, RecordState.WRONG, RecordState.UNKNOWN)
-# Without these, mail is refused or not delivered; the others are recommended.
+# Without these, mail is refused or not delivered; the others are recommended, or optional.
 REQUIRED: Final = frozenset({RecordPurpose.DKIM, RecordPurpose.SPF})
+OLD_KEYS: Final = frozenset({RecordPurpose.DKIM_OLD, RecordPurpose.DKIM_ED25519_OLD})
+OPTIONAL: Final = OLD_KEYS | {RecordPurpose.DKIM_ED25519, RecordPurpose.DKIM_ED25519_NEXT}
+_ORDER: Final = {purpose: number for number, purpose in enumerate(RecordPurpose)}
 
 
 @dataclass(frozen=True, slots=True)
@@ -56,13 +66,18 @@ class Service:
 
 @dataclass(frozen=True, slots=True)
 class Record:
-    """A record to publish. The operator publishes those that are `managed`. `value` is None when unknown."""
+    """A record to publish. The operator publishes those that are `managed`. `value` is None when unknown.
+
+    A DKIM record has the `selector` of its key; an old key is `needed_until` the time at which its mail has arrived.
+    """
 
     purpose: RecordPurpose
     name: str
     type: Literal["TXT", "MX"]
     value: str | None
     managed: bool = False
+    selector: str = ""
+    needed_until: int | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -92,18 +107,19 @@ def _public_terms(addresses: Sequence[str]) -> tuple[str, ...]:
     return tuple(f"ip{one.version}:{one}" for one in parsed if special_addresses.kind_of(one) is None)
 
 
-def records(domain: str, *, dkim_name: str, dkim_value: str, service: Service) -> tuple[Record, ...]:
-    """All records of a domain, the most important first."""
+def records(domain: str, *, keys: Sequence[Record], service: Service) -> tuple[Record, ...]:
+    """All records of a domain, with those of its keys, the most important first."""
     managed = service.return_path_domain not in {"", domain}
     return_path = service.return_path_domain or domain
     spf = spf_record.new_record(service.spf) if service.spf else None
     host = f"{MX_PREFERENCE} {service.host}" if service.host else None
-    return (
-        Record(RecordPurpose.DKIM, dkim_name, dkim_record.TYPE, dkim_value),
+    made = (
+        *keys,
         Record(RecordPurpose.SPF, return_path, spf_record.TYPE, spf, managed),
         Record(RecordPurpose.RETURN_PATH, return_path, "MX", host, managed),
         Record(RecordPurpose.DMARC, dmarc_record.name(domain), dmarc_record.TYPE, dmarc_record.MINIMAL),
     )
+    return tuple(sorted(made, key=lambda record: _ORDER[record.purpose]))
 
 
 def recommended_value(record: Record, finding: Finding, service: Service) -> str | None:
@@ -143,6 +159,15 @@ def check_dkim(record: Record, texts: Sequence[str]) -> Finding:
     return Finding(RecordState.WRONG, problem) if problem else Finding(RecordState.OK, "key found")
 
 
+def describe_old_key(needed_until: int, detail: str, *, now: int) -> str:
+    """What to do with the record of a key that no longer signs; `detail` is what was found."""
+    if now < needed_until:
+        return (
+            f"{detail}; mail signed with this key is in flight, so keep the record until {times.to_wire(needed_until)}"
+        )
+    return "this key no longer signs; remove the record"
+
+
 def _unescaped(text: str) -> str:
     """Some DNS forms keep the quoting of a zone file as part of the text."""
     return text.replace("\\", "").replace('"', "")
@@ -167,8 +192,8 @@ def _key_problem(tags: dict[str, str], wanted: dict[str, str]) -> str | None:
         return "found a different key; replace it with the value shown"
     if tags.get("v", "DKIM1") != "DKIM1" or ("v" in tags and next(iter(tags)) != "v"):
         return "v=DKIM1 must come first"
-    if tags.get("k", "rsa") != "rsa":
-        return "k= must be rsa"
+    if tags.get("k", "rsa") != wanted["k"]:
+        return f"k= must be {wanted['k']}"
     if "h" in tags and "sha256" not in [one.strip() for one in tags["h"].split(":")]:
         return "h= must allow sha256; remove it"
     if "s" in tags and not {"*", "email"} & {one.strip() for one in tags["s"].split(":")}:

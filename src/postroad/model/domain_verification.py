@@ -13,7 +13,7 @@ from postroad.model import domain_records, times
 MINUTE: Final = 60 * times.SECOND
 # How long the record may be missing: a zone that breaks on Friday is repaired on Monday.
 GRACE_PERIOD: Final = 72 * times.HOUR
-# Check interval of an unverified domain up to this age; older ones are checked weekly.
+# Check interval of an unverified domain or a new key up to this age; older ones are checked weekly.
 UNVERIFIED_CHECK_INTERVALS: Final = ((times.HOUR, 5 * MINUTE), (times.DAY, times.HOUR), (30 * times.DAY, times.DAY))
 LONG_UNVERIFIED_CHECK_INTERVAL: Final = 7 * times.DAY
 # A failing domain is checked every hour while a repair is likely.
@@ -50,16 +50,30 @@ def change(
 
 
 def next_check(
-    *, verified: bool, failing_since: int | None, created_at: int, check_hours: int, now: int, random_fraction: float
+    *,
+    verified: bool,
+    failing_since: int | None,
+    created_at: int,
+    check_hours: int,
+    now: int,
+    random_fraction: float,
+    rotating_since: int | None = None,
 ) -> int:
-    """When to check again; `random_fraction` (0 to 1) moves it by up to a tenth, either way."""
+    """When to check again; `random_fraction` (0 to 1) moves it by up to a tenth, either way.
+
+    The record of a new key is awaited like that of a new domain.
+    """
     if failing_since is not None and now - failing_since < FAILING_CHECK_PERIOD:
         delay = FAILING_CHECK_INTERVAL
-    elif verified:
-        delay = check_hours * times.HOUR
+    elif not verified:
+        delay = _waiting_interval(now - created_at)
+    elif rotating_since is not None:
+        delay = min(check_hours * times.HOUR, _waiting_interval(now - rotating_since))
     else:
-        delay = next(
-            (often for age, often in UNVERIFIED_CHECK_INTERVALS if now - created_at < age),
-            LONG_UNVERIFIED_CHECK_INTERVAL,
-        )
+        delay = check_hours * times.HOUR
     return now + round(delay * (1 - JITTER + 2 * JITTER * random_fraction))
+
+
+def _waiting_interval(age: int) -> int:
+    """The check interval of a record that has been awaited for this long."""
+    return next((often for limit, often in UNVERIFIED_CHECK_INTERVALS if age < limit), LONG_UNVERIFIED_CHECK_INTERVAL)

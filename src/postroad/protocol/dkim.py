@@ -1,8 +1,9 @@
-"""What a DKIM signature says and what it covers (RFC 6376): relaxed/relaxed, rsa-sha256. The caller signs.
+"""What a DKIM signature says and what it covers (RFC 6376, RFC 8463): relaxed/relaxed with SHA-256. The caller signs.
 
-`prepare` gives the header field up to its `b=` and the digest to sign; `finish` puts the signature behind it. The field
-goes in front of the message, which has CRLF line ends. White space is folded by searches for fixed strings: on the
-text of ordinary mail they find nothing and cost a few microseconds, where a regular expression costs hundreds.
+`cover` reads the message, once for all its signatures. `prepare` gives a header field up to its `b=` and the digest to
+sign; `finish` puts the signature behind it. The fields go in front of the message, which has CRLF line ends. White
+space is folded by searches for fixed strings: on the text of ordinary mail they find nothing and cost a few
+microseconds, where a regular expression costs hundreds.
 """
 
 import base64
@@ -10,7 +11,7 @@ import functools
 import hashlib
 import re
 from collections.abc import Iterable
-from typing import Final
+from typing import Final, Literal
 
 import msgspec
 
@@ -27,6 +28,14 @@ LINE_CHARACTERS: Final = 74
 _LINE_ENDS_BACKWARDS: Final = re.compile(rb"(?:\n\r)*")
 
 
+class Coverage(msgspec.Struct, frozen=True):
+    """What the signatures of a message cover: the names for `h=`, their fields as they are hashed, and `bh=`."""
+
+    names: str
+    fields: bytes
+    body_hash: str
+
+
 class UnsignedField(msgspec.Struct, frozen=True):
     """A signature that only lacks its value: the field up to `b=`, and the SHA-256 digest to be signed."""
 
@@ -34,22 +43,36 @@ class UnsignedField(msgspec.Struct, frozen=True):
     digest: bytes
 
 
-def prepare(
-    content: bytes, *, domain: str, selector: str, signed_at: int, expires_at: int | None = None
-) -> UnsignedField:
-    """Everything but the work of the key. Times are in seconds since 1970; `domain` is in A-labels."""
+def cover(content: bytes) -> Coverage:
+    """The work on a message that all its signatures share."""
     head, body = _split(content)
-    names, covered = _cover(relaxed_head(head))
+    names, fields = _cover(relaxed_head(head))
     body_hash = base64.b64encode(hashlib.sha256(relaxed_body(body)).digest()).decode()
+    return Coverage(_fold(names), fields, body_hash)
+
+
+def prepare(
+    coverage: Coverage,
+    *,
+    domain: str,
+    selector: str,
+    signed_at: int,
+    expires_at: int | None = None,
+    algorithm: Literal["rsa-sha256", "ed25519-sha256"] = "rsa-sha256",
+) -> UnsignedField:
+    """Everything but the work of the key. Times are in seconds since 1970; `domain` is in A-labels.
+
+    An RSA key signs the digest as the SHA-256 of PKCS #1 v1.5, an Ed25519 key as its message (RFC 8463 section 3).
+    """
     expiry = "" if expires_at is None else f"x={expires_at}; "
     field = (
-        f"DKIM-Signature: v=1; a=rsa-sha256; c=relaxed/relaxed; t={signed_at};\r\n"
+        f"DKIM-Signature: v=1; a={algorithm}; c=relaxed/relaxed; t={signed_at};\r\n"
         f" {expiry}d={domain}; s={selector};\r\n"
-        f" bh={body_hash};\r\n h={_fold(names)};\r\n b="
+        f" bh={coverage.body_hash};\r\n h={coverage.names};\r\n b="
     ).encode()
     # The field itself comes last, with an empty `b=` and no line end (section 3.7).
     own = b"dkim-signature:" + field.replace(b"\r\n", b"").partition(b": ")[2]
-    return UnsignedField(field, hashlib.sha256(covered + own).digest())
+    return UnsignedField(field, hashlib.sha256(coverage.fields + own).digest())
 
 
 def finish(unsigned: UnsignedField, signature: bytes) -> bytes:

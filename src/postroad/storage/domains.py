@@ -83,6 +83,11 @@ async def record_check(
     return await tx.execute("domains.record_check", account_id, domain_id, check_at, failing_since) == 1
 
 
+async def schedule_check(tx: store.Transaction, account_id: str, domain_id: str, *, check_at: int) -> None:
+    """Store the time of the next DNS check."""
+    await tx.execute("domains.schedule_check", account_id, domain_id, check_at)
+
+
 async def mark_check_requested(
     tx: store.Transaction, account_id: str, domain_id: str, *, now: int, not_since: int
 ) -> bool:

@@ -26,6 +26,7 @@ ACTIONS: Mapping[Key, str | None] = {
     ("POST", "/v1/domains"): "domain.added",
     ("DELETE", "/v1/domains/{id}"): "domain.removed",
     ("POST", "/v1/domains/{id}/check"): None,
+    ("POST", "/v1/domains/{id}/rotate-key"): "domain.key_created",
     ("PUT", "/v1/templates/{alias}"): "template.saved",
     ("DELETE", "/v1/templates/{alias}"): "template.removed",
     ("POST", "/v1/suppressions"): "suppression.added",

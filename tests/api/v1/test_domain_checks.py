@@ -8,6 +8,7 @@ import pytest
 import pytest_asyncio
 
 from postroad import config
+from postroad.model.domain_records import RecordPurpose
 from postroad.services import context
 from postroad.services.domains import registry as domains
 from tests import contexts, dns_server
@@ -39,12 +40,14 @@ async def publish(
 
 async def test_a_new_domain_shows_every_record_to_add(mine: AccountClients) -> None:
     domain = await register(mine)
-    dkim = domain["dkim"]
+    dkim, second = domain["dkim"], domain["records"][-1]
+    assert second["value"].startswith("v=DKIM1; k=ed25519; p=")
     wanted = [
         ("dkim", dkim["name"], "TXT", dkim["value"], True),
         ("spf", "example.com", "TXT", "v=spf1 include:spf.example.net ~all", True),
         ("return_path", "example.com", "MX", "10 mail.example.net", False),
         ("dmarc", "_dmarc.example.com", "TXT", "v=DMARC1; p=none", False),
+        ("dkim_ed25519", f"pe{dkim['name'][2:]}", "TXT", second["value"], False),
     ]
     assert domain["records"] == [
         {
@@ -71,7 +74,7 @@ async def test_a_check_proves_a_domain_whose_records_are_there(
     checked = response.json()["domain"]
     assert response.status_code == 200
     assert (checked["verified"], checked["verified_by"]) == (True, "dns")
-    assert {record["state"] for record in checked["records"]} == {"ok"}
+    assert [record["state"] for record in checked["records"]] == ["ok", "ok", "ok", "ok", "missing"]
     assert {record["checked_at"] for record in checked["records"]} == {"2027-01-15T08:00:00.000Z"}
     assert (await mine.reader.get(f"/v1/domains/{domain['id']}")).json()["domain"] == checked
 
@@ -87,12 +90,37 @@ async def test_a_check_says_what_was_found_and_what_to_do(mine: AccountClients, 
         "spf": "wrong",
         "return_path": "unknown",
         "dmarc": "missing",
+        "dkim_ed25519": "missing",
     }
     assert records["spf"]["detail"] == (
         "found v=spf1 include:_spf.google.com ~all; add include:spf.example.net before ~all"
     )
     assert records["spf"]["value"] == "v=spf1 include:_spf.google.com include:spf.example.net ~all"
     assert not checked["verified"]
+
+
+async def test_a_new_key_signs_when_its_record_is_there(
+    ctx: context.Context, mine: AccountClients, server: dns_server.DnsServer, clock: contexts.Clock
+) -> None:
+    domain = await register(mine)
+    await publish(ctx, server, mine, domain)
+    path = f"/v1/domains/{domain['id']}"
+    await mine.owner.post(f"{path}/check")
+    response = await mine.owner.post(f"{path}/rotate-key")
+    rotating = response.json()["domain"]
+    assert (response.status_code, rotating["dkim"]) == (200, domain["dkim"])
+    pending = {record["purpose"]: record for record in rotating["records"]}
+    assert list(pending) == ["dkim", "dkim_next", "spf", "return_path", "dmarc", "dkim_ed25519", "dkim_ed25519_next"]
+    assert (pending["dkim_next"]["state"], pending["dkim_next"]["required"]) == ("pending", False)
+    assert (await mine.owner.post(f"{path}/rotate-key")).json()["domain"] == rotating
+    found = await domains.find(ctx, mine.account_id, domain["id"])
+    await domain_zones.publish_keys(ctx, server, found, RecordPurpose.DKIM_NEXT)
+    clock.pass_seconds(10)
+    switched = (await mine.owner.post(f"{path}/check")).json()["domain"]
+    assert switched["dkim"]["name"] == pending["dkim_next"]["name"]
+    assert (switched["records"][-1]["purpose"], switched["records"][-1]["name"]) == ("dkim_old", domain["dkim"]["name"])
+    refused = await mine.owner.post(f"{path}/rotate-key")
+    assert (refused.status_code, refused.json()["code"]) == (409, "conflict")
 
 
 async def test_checks_are_not_for_every_second(mine: AccountClients, clock: contexts.Clock) -> None:
@@ -175,5 +203,6 @@ class TestWhereTheOperatorHasAReturnPath:
             "spf": True,
             "return_path": True,
             "dmarc": False,
+            "dkim_ed25519": False,
         }
         assert records["spf"]["name"] == "bounces.example.net"

@@ -72,6 +72,7 @@ NAMED: Mapping[Key, str] = {
     ("GET", "/v1/domains/{id}"): "domain",
     ("DELETE", "/v1/domains/{id}"): "domain",
     ("POST", "/v1/domains/{id}/check"): "domain",
+    ("POST", "/v1/domains/{id}/rotate-key"): "domain",
     ("GET", "/v1/messages/{id}"): "message",
     ("GET", "/v1/messages/{id}/raw"): "message",
     ("POST", "/v1/messages/{id}/retry"): "message",

@@ -213,7 +213,7 @@ async def test_the_signature_carries_domain_key_and_time(
     record = await domain_keys.record(ctx, domain)
     field = await signer.signature(account.id, "example.com", "em_1", CONTENT)
     expected = dkim.prepare(
-        CONTENT, domain="example.com", selector=record.selector, signed_at=clock.now // contexts.SECOND
+        dkim.cover(CONTENT), domain="example.com", selector=record.selector, signed_at=clock.now // contexts.SECOND
     )
     assert field.startswith(expected.field)
     key = await domain_keys.signing_key(ctx, account.id, "example.com")

@@ -54,17 +54,19 @@ async def find(ctx: context.Context, domain: stored.Domain) -> stored.Domain:
 
 async def test_records_are_pending_until_they_are_checked(ctx: context.Context, domain: stored.Domain) -> None:
     shown = await domain_checks.records(ctx, domain)
-    assert [one.record.purpose for one in shown] == list(RecordPurpose)
+    assert [one.record.purpose for one in shown] == ["dkim", "spf", "return_path", "dmarc", "dkim_ed25519"]
     assert {(one.state, one.detail, one.checked_at) for one in shown} == {
         (RecordState.PENDING, "not checked yet", None)
     }
-    assert [one.required for one in shown] == [True, True, False, False]
+    assert [one.required for one in shown] == [True, True, False, False, False]
+    assert [one.optional for one in shown] == [False, False, False, False, True]
 
 
 async def test_a_domain_with_all_its_records_is_proven_by_dns(
     ctx: context.Context, server: dns_server.DnsServer, domain: stored.Domain, clock: contexts.Clock
 ) -> None:
     await domain_zones.publish_all(ctx, server, domain)
+    await domain_zones.publish_keys(ctx, server, domain, RecordPurpose.DKIM_ED25519)
     checked = await domain_checks.check(ctx, domain)
     assert checked.change is Change.VERIFIED
     assert (checked.domain.verified_at, checked.domain.verified_by) == (clock.now, stored.DNS)
@@ -84,6 +86,7 @@ async def test_each_record_is_checked_on_its_own(
         RecordPurpose.SPF: RecordState.WRONG,
         RecordPurpose.RETURN_PATH: RecordState.UNKNOWN,
         RecordPurpose.DMARC: RecordState.MISSING,
+        RecordPurpose.DKIM_ED25519: RecordState.MISSING,
     }
     assert (await find(ctx, domain)).verified_at is None
     spf = (await domain_checks.records(ctx, domain))[1]

@@ -38,7 +38,8 @@ async def look(
     server: dns_server.DnsServer, purpose: RecordPurpose, *, domain: str = "example.com"
 ) -> domain_records.Finding:
     asking = domain_dns.DomainDns(settings(server))
-    wanted = domain_records.records(domain, dkim_name=KEY_NAME, dkim_value=KEY, service=await asking.service())
+    keys = [domain_records.Record(one, KEY_NAME, "TXT", KEY) for one in RecordPurpose if one.startswith("dkim")]
+    wanted = domain_records.records(domain, keys=keys, service=await asking.service())
     (record,) = [one for one in wanted if one.purpose is purpose]
     return await asking.check(record, domain=domain)
 

@@ -9,7 +9,7 @@ from postroad.api.v1 import resource, schemas
 from postroad.model import cursors, domain_records, identifiers, times
 from postroad.protocol import address_syntax
 from postroad.services import context
-from postroad.services.dkim import domain_keys
+from postroad.services.dkim import domain_keys, key_rotation
 from postroad.services.domains import checks as domain_checks
 from postroad.services.domains import registry as domains
 from postroad.services.domains import warmup_status
@@ -77,7 +77,11 @@ class DnsRecord(msgspec.Struct, frozen=True):
         ),
     ]
     required: Annotated[
-        bool, msgspec.Meta(description="Whether mail delivery depends on it; the other records are recommended.")
+        bool,
+        msgspec.Meta(
+            description="Whether mail delivery depends on it; the other records are recommended, and those of Ed25519 "
+            "and old keys optional."
+        ),
     ]
     managed: Annotated[bool, msgspec.Meta(description="The record is in the operator's DNS: nothing to do.")]
     state: Annotated[
@@ -195,6 +199,13 @@ async def check(ctx: context.Context, request: routing.Request) -> routing.Respo
     return routing.Response(200, DomainResponse(await _details(ctx, checked.domain), request_id=request.id))
 
 
+async def rotate_key(ctx: context.Context, request: routing.Request) -> routing.Response:
+    """Create a new DKIM key for a sender domain."""
+    found = await domains.find(ctx, request.caller.account_id, request.path["id"])
+    await key_rotation.rotate(ctx, found)
+    return routing.Response(200, DomainResponse(await _details(ctx, found), request_id=request.id))
+
+
 async def remove(ctx: context.Context, request: routing.Request) -> routing.Response:
     """Remove a sender domain.
 
@@ -224,5 +235,14 @@ ROUTES: Final = (
         "at once per account. The service also checks periodically.",
         responses={200: DomainResponse},
         errors=(errors.RateLimited,),
+    ),
+    RESOURCE.route(
+        "POST /v1/domains/{id}/rotate-key",
+        rotate_key,
+        description="The record of the new key is `dkim_next`. The old key signs until a check finds that record, and "
+        "its own record, then `dkim_old`, must stay published for the days that `detail` says. Repeating the request "
+        "while the record is awaited changes nothing; during the overlap it is a conflict.",
+        responses={200: DomainResponse},
+        errors=(errors.Conflict, errors.RateLimited),
     ),
 )

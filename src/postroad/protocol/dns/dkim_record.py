@@ -1,4 +1,4 @@
-"""The DKIM public key record: a TXT record in the zone of the signing domain (RFC 6376 section 3.6)."""
+"""The DKIM public key record: a TXT record in the zone of the signing domain (RFC 6376 section 3.6, RFC 8463)."""
 
 import base64
 from typing import Final
@@ -13,9 +13,9 @@ def name(selector: str, domain: str) -> str:
     return f"{selector}._domainkey.{domain}"
 
 
-def value(public_key: bytes) -> str:
-    """What the record says, as one text. The key is an RSA SubjectPublicKeyInfo in DER."""
-    return f"v=DKIM1; k=rsa; p={base64.b64encode(public_key).decode()}"
+def value(public_key: bytes, *, key_type: str = "rsa") -> str:
+    """What the record says, as one text. An RSA key is a SubjectPublicKeyInfo in DER, an Ed25519 key its 32 octets."""
+    return f"v=DKIM1; k={key_type}; p={base64.b64encode(public_key).decode()}"
 
 
 def strings(text: str) -> list[str]:

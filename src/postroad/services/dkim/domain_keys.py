@@ -1,31 +1,45 @@
 """DKIM keys of sender domains (RFC 6376): created when first needed, stored encrypted, published by the owner.
 
-A key is needed when the domain's record is shown or its first message is signed. Every receiver supports 2048-bit RSA
+Keys are needed when the domain's records are shown or its first message is signed. Every receiver supports 2048-bit RSA
 (RFC 8301 section 3.2). Generating one takes a quarter of a second in a thread; the transaction begins only afterwards,
-and the first of several creators wins. Every key has its own selector, so that a record published for another key never
-meets a signature of this one.
+and the first of several creators wins. Beside each RSA key is an Ed25519 key (RFC 8463), which signs once its record is
+published. Every key has its own selector, so that a record published for another key never meets a signature of this
+one. `key_rotation.py` replaces keys.
 """
 
 import asyncio
 import base64
-from collections.abc import Sequence
+import dataclasses
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Final, Literal
 
 from cryptography.hazmat.primitives import serialization
-from cryptography.hazmat.primitives.asymmetric import rsa
+from cryptography.hazmat.primitives.asymmetric import ed25519, rsa
 
 from postroad import errors
+from postroad.model import domain_records, times
 from postroad.protocol.dns import dkim_record
 from postroad.services import context
 from postroad.services.auth import encryption
-from postroad.storage import access_version, dkim_keys, domains
+from postroad.storage import access_version, dkim_keys, domains, store
 
 KEY_BITS: Final = 2048
 PUBLIC_EXPONENT: Final = 65_537
 # 40 random bits in 8 letters and digits: a domain has few keys, which never collide.
 SELECTOR_BYTES: Final = 5
-SELECTOR_PREFIX: Final = "pr"
+# The keys of one generation differ only in this. A process of an older version takes the selector that sorts last,
+# which must be that of the RSA key.
+SELECTOR_PREFIXES: Final = {dkim_keys.Algorithm.RSA: "pr", dkim_keys.Algorithm.ED25519: "pe"}
+_CURRENT: Final = dkim_keys.Status.CURRENT
+_PURPOSES: Final[Mapping[tuple[str, str], domain_records.RecordPurpose]] = {
+    (dkim_keys.Algorithm.RSA, dkim_keys.Status.NEXT): domain_records.RecordPurpose.DKIM_NEXT,
+    (dkim_keys.Algorithm.RSA, dkim_keys.Status.CURRENT): domain_records.RecordPurpose.DKIM,
+    (dkim_keys.Algorithm.RSA, dkim_keys.Status.OLD): domain_records.RecordPurpose.DKIM_OLD,
+    (dkim_keys.Algorithm.ED25519, dkim_keys.Status.NEXT): domain_records.RecordPurpose.DKIM_ED25519_NEXT,
+    (dkim_keys.Algorithm.ED25519, dkim_keys.Status.CURRENT): domain_records.RecordPurpose.DKIM_ED25519,
+    (dkim_keys.Algorithm.ED25519, dkim_keys.Status.OLD): domain_records.RecordPurpose.DKIM_ED25519_OLD,
+}
 
 
 @dataclass(frozen=True, slots=True)
@@ -39,16 +53,31 @@ class DkimRecord:
 
 
 @dataclass(frozen=True, slots=True)
+class Ed25519Key:
+    """The key of a second signature, loaded."""
+
+    selector: str
+    private_key: ed25519.Ed25519PrivateKey = field(repr=False)
+
+
+@dataclass(frozen=True, slots=True)
 class SigningKey:
-    """A key ready for use: PKCS #1 in DER."""
+    """A key ready for use: PKCS #1 in DER; and beside it the Ed25519 key whose record is published."""
 
     selector: str
     private_key: bytes = field(repr=False)
+    ed25519: Ed25519Key | None = None
 
 
 async def record(ctx: context.Context, domain: domains.Domain) -> DkimRecord:
-    """The record to publish for a domain; creates its key if there is none."""
-    return _record(domain, await _key(ctx, domain))
+    """The record of the key that signs for a domain; creates the key if there is none."""
+    return _record(domain, _signing(await keys(ctx, domain)))
+
+
+async def records(ctx: context.Context, domain: domains.Domain) -> list[domain_records.Record]:
+    """The records of all keys of a domain, whose purposes tell them apart."""
+    overlap = ctx.settings.domains.key_overlap_days * times.DAY
+    return [_dns_record(domain, key, overlap) for key in await keys(ctx, domain)]
 
 
 async def existing_records(ctx: context.Context, listed: Sequence[domains.Domain]) -> dict[str, DkimRecord]:
@@ -56,49 +85,110 @@ async def existing_records(ctx: context.Context, listed: Sequence[domains.Domain
     if not listed:
         return {}
     async with ctx.store.scanning() as tx:
-        keys = await dkim_keys.of_domains(tx, listed[0].account_id, first=listed[0].id, last=listed[-1].id)
-    return {domain.id: _record(domain, keys[domain.id]) for domain in listed if domain.id in keys}
+        found = await dkim_keys.of_domains(tx, listed[0].account_id, first=listed[0].id, last=listed[-1].id)
+    return {domain.id: _record(domain, found[domain.id]) for domain in listed if domain.id in found}
 
 
 async def signing_key(ctx: context.Context, account_id: str, name: str) -> SigningKey | None:
     """The signing key of a domain, created if there is none; None when the account has no such domain."""
     async with ctx.store.reading() as tx:
         domain = await domains.by_name(tx, account_id, name)
+        found = [] if domain is None else await dkim_keys.of_domain(tx, account_id, domain.id)
     if domain is None:
         return None
     try:
-        key = await _key(ctx, domain)
+        found = found or await keys(ctx, domain)
     except errors.NotFound:
         return None
-    return SigningKey(key.selector, encryption.decrypt(ctx.keys.encryption, key.private_key, owner=_owner(domain)))
+    signing = _signing(found)
+    return SigningKey(signing.selector, _decrypted(ctx, domain, signing), _second(ctx, domain, found))
 
 
-async def _key(ctx: context.Context, domain: domains.Domain) -> dkim_keys.DkimKey:
+async def keys(ctx: context.Context, domain: domains.Domain) -> list[dkim_keys.DkimKey]:
+    """All keys of a domain, which has at least those of one generation afterwards."""
     async with ctx.store.reading() as tx:
-        key = await dkim_keys.newest(tx, domain.account_id, domain.id)
-    return key or await _make(ctx, domain)
+        found = await dkim_keys.of_domain(tx, domain.account_id, domain.id)
+    if {key.algorithm for key in found if key.status == _CURRENT} == set(dkim_keys.Algorithm):
+        return found
+    # A domain of an older version has an RSA key alone.
+    generated = None if found else await generate_rsa()
+    async with ctx.store.transaction() as tx:
+        found = await lock(tx, domain)
+        if not found and generated is not None:
+            await insert_generation(ctx, tx, domain, generated, selector=new_selector(ctx), status=_CURRENT)
+        elif not any(key.algorithm == dkim_keys.Algorithm.ED25519 and key.status == _CURRENT for key in found):
+            await dkim_keys.insert(tx, _ed25519_beside(ctx, domain, _signing(found)))
+        return await dkim_keys.of_domain(tx, domain.account_id, domain.id)
 
 
-async def _make(ctx: context.Context, domain: domains.Domain) -> dkim_keys.DkimKey:
-    private_key, public_key = await asyncio.to_thread(_generate)
+async def lock(tx: store.Transaction, domain: domains.Domain) -> list[dkim_keys.DkimKey]:
+    """The keys of a domain, which no other process changes before the transaction ends. Raises NotFound."""
+    await access_version.bump(tx)  # the holder of this row sees every key and every domain written by others
+    if await domains.by_id(tx, domain.account_id, domain.id) is None:
+        raise errors.NotFound("no such domain in this account")
+    return await dkim_keys.of_domain(tx, domain.account_id, domain.id)
+
+
+async def generate_rsa() -> tuple[bytes, bytes]:
+    """A private key and its public key."""
+    return await asyncio.to_thread(_generate)
+
+
+async def insert_generation(
+    ctx: context.Context,
+    tx: store.Transaction,
+    domain: domains.Domain,
+    generated: tuple[bytes, bytes],
+    *,
+    selector: str,
+    status: dkim_keys.Status,
+) -> None:
+    """Store a generated RSA key with an Ed25519 key beside it."""
+    private_key, public_key = generated
     made = dkim_keys.DkimKey(
         account_id=domain.account_id,
         domain_id=domain.id,
-        selector=SELECTOR_PREFIX + base64.b32encode(ctx.entropy(SELECTOR_BYTES)).decode().lower(),
-        private_key=encryption.encrypt(
-            ctx.keys.encryption, private_key, owner=_owner(domain), nonce=ctx.entropy(encryption.NONCE_BYTES)
-        ),
+        selector=selector,
+        private_key=_encrypted(ctx, domain, private_key),
         public_key=public_key,
         created_at=ctx.clock(),
+        status=status,
     )
-    async with ctx.store.transaction() as tx:
-        await access_version.bump(tx)  # the holder of this row sees every key and every domain written by others
-        if await domains.by_id(tx, domain.account_id, domain.id) is None:
-            raise errors.NotFound("no such domain in this account")
-        found = await dkim_keys.newest(tx, domain.account_id, domain.id)
-        if found is None:
-            await dkim_keys.insert(tx, made)
-    return found or made
+    await dkim_keys.insert(tx, made)
+    await dkim_keys.insert(tx, _ed25519_beside(ctx, domain, made))
+
+
+def new_selector(ctx: context.Context) -> str:
+    """A selector for an RSA key that no key has had."""
+    name = base64.b32encode(ctx.entropy(SELECTOR_BYTES)).decode().lower()
+    return SELECTOR_PREFIXES[dkim_keys.Algorithm.RSA] + name
+
+
+def _ed25519_beside(ctx: context.Context, domain: domains.Domain, key: dkim_keys.DkimKey) -> dkim_keys.DkimKey:
+    """An Ed25519 key of the generation of an RSA key. It has the same time: see `SELECTOR_PREFIXES`."""
+    seed = ctx.entropy(32)
+    public_key = ed25519.Ed25519PrivateKey.from_private_bytes(seed).public_key().public_bytes_raw()
+    name = key.selector.removeprefix(SELECTOR_PREFIXES[dkim_keys.Algorithm.RSA])
+    return dataclasses.replace(
+        key,
+        selector=SELECTOR_PREFIXES[dkim_keys.Algorithm.ED25519] + name,
+        private_key=_encrypted(ctx, domain, seed),
+        public_key=public_key,
+        algorithm=dkim_keys.Algorithm.ED25519,
+    )
+
+
+def _signing(found: Sequence[dkim_keys.DkimKey]) -> dkim_keys.DkimKey:
+    """The RSA key that signs; the newest, should there be several."""
+    return [key for key in found if key.algorithm == dkim_keys.Algorithm.RSA and key.status == _CURRENT][-1]
+
+
+def _second(ctx: context.Context, domain: domains.Domain, found: Sequence[dkim_keys.DkimKey]) -> Ed25519Key | None:
+    for key in found:
+        if key.algorithm == dkim_keys.Algorithm.ED25519 and key.status == _CURRENT and key.published_at is not None:
+            seed = _decrypted(ctx, domain, key)
+            return Ed25519Key(key.selector, ed25519.Ed25519PrivateKey.from_private_bytes(seed))
+    return None
 
 
 def _generate() -> tuple[bytes, bytes]:
@@ -113,8 +203,29 @@ def _record(domain: domains.Domain, key: dkim_keys.DkimKey) -> DkimRecord:
         selector=key.selector,
         name=dkim_record.name(key.selector, domain.name),
         type=dkim_record.TYPE,
-        value=dkim_record.value(key.public_key),
+        value=dkim_record.value(key.public_key, key_type=key.algorithm),
     )
+
+
+def _dns_record(domain: domains.Domain, key: dkim_keys.DkimKey, overlap: int) -> domain_records.Record:
+    made = _record(domain, key)
+    return domain_records.Record(
+        _PURPOSES[key.algorithm, key.status],
+        made.name,
+        made.type,
+        made.value,
+        selector=key.selector,
+        needed_until=None if key.retired_at is None else key.retired_at + overlap,
+    )
+
+
+def _encrypted(ctx: context.Context, domain: domains.Domain, private_key: bytes) -> bytes:
+    nonce = ctx.entropy(encryption.NONCE_BYTES)
+    return encryption.encrypt(ctx.keys.encryption, private_key, owner=_owner(domain), nonce=nonce)
+
+
+def _decrypted(ctx: context.Context, domain: domains.Domain, key: dkim_keys.DkimKey) -> bytes:
+    return encryption.decrypt(ctx.keys.encryption, key.private_key, owner=_owner(domain))
 
 
 def _owner(domain: domains.Domain) -> str:

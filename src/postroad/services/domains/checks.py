@@ -13,10 +13,12 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Final
 
+import msgspec
+
 from postroad import errors
 from postroad.model import domain_records, domain_verification, times
 from postroad.services import context, quota
-from postroad.services.dkim import domain_keys
+from postroad.services.dkim import domain_keys, key_rotation
 from postroad.services.domains import registry as services_domains
 from postroad.storage import domain_checks, domains
 
@@ -39,6 +41,11 @@ class RecordStatus:
         """Whether mail delivery depends on it."""
         return self.record.purpose in domain_records.REQUIRED
 
+    @property
+    def optional(self) -> bool:
+        """Whether nothing is amiss without it."""
+        return self.record.purpose in domain_records.OPTIONAL
+
 
 @dataclass(frozen=True, slots=True)
 class CheckResult:
@@ -54,7 +61,7 @@ async def records(ctx: context.Context, domain: domains.Domain) -> list[RecordSt
     wanted = await _wanted(ctx, domain, service)
     async with ctx.store.reading() as tx:
         checks = await domain_checks.of_domain(tx, domain.account_id, domain.id)
-    return [_record_status(record, checks.get(record.purpose), service) for record in wanted]
+    return [_record_status(record, checks.get(record.purpose), service, ctx.clock()) for record in wanted]
 
 
 async def check_now(ctx: context.Context, account_id: str, domain_id: str) -> CheckResult:
@@ -87,16 +94,31 @@ def _too_soon(asked_at: int, now: int) -> errors.RateLimited:
 
 async def check(ctx: context.Context, domain: domains.Domain) -> CheckResult:
     """Query every record of a domain. Raises NotFound when the domain was removed meanwhile."""
-    wanted = await _wanted(ctx, domain, await ctx.dns.service())
+    service = await ctx.dns.service()
+    wanted = await _wanted(ctx, domain, service)
     findings = await asyncio.gather(*(ctx.dns.check(record, domain=domain.name) for record in wanted))
-    found = dict(zip((record.purpose for record in wanted), findings, strict=True))
-    for purpose, finding in found.items():
-        ctx.metrics.domain_checks.add(purpose, finding.state)
-    return await _conclude(ctx, await services_domains.find(ctx, domain.account_id, domain.id), found)
+    by_record = {(record.name, record.type): finding for record, finding in zip(wanted, findings, strict=True)}
+    for record, finding in zip(wanted, findings, strict=True):
+        ctx.metrics.domain_checks.add(record.purpose, finding.state)
+    states = {record.selector: by_record[record.name, record.type].state for record in wanted if record.selector}
+    if await key_rotation.apply(ctx, domain, states):
+        wanted = await _wanted(ctx, domain, service)  # with other purposes: the next key is the current one
+    found = {
+        record.purpose: by_record[record.name, record.type]
+        for record in wanted
+        if (record.name, record.type) in by_record
+    }
+    rotating_since = await key_rotation.rotating_since(ctx, domain)
+    domain = await services_domains.find(ctx, domain.account_id, domain.id)
+    return await _conclude(ctx, domain, found, rotating_since=rotating_since)
 
 
 async def _conclude(
-    ctx: context.Context, domain: domains.Domain, found: dict[domain_records.RecordPurpose, domain_records.Finding]
+    ctx: context.Context,
+    domain: domains.Domain,
+    found: dict[domain_records.RecordPurpose, domain_records.Finding],
+    *,
+    rotating_since: int | None,
 ) -> CheckResult:
     now = ctx.clock()
     change = domain_verification.change(
@@ -118,10 +140,12 @@ async def _conclude(
         check_hours=ctx.settings.domains.check_hours,
         now=now,
         random_fraction=random.random(),  # noqa: S311 - jitter
+        rotating_since=rotating_since,
     )
     place = (domain.account_id, domain.id)
     async with ctx.store.transaction() as tx:
         if await domains.record_check(tx, *place, check_at=check_at, failing_since=domain.failing_since):
+            await domain_checks.remove(tx, *place)  # a key may have another purpose than at the last check
             await domain_checks.put(tx, [_row(place, purpose, finding, now) for purpose, finding in found.items()])
     return CheckResult(dataclasses.replace(domain, check_at=check_at), change)
 
@@ -148,15 +172,17 @@ async def _apply_change(
 async def _wanted(
     ctx: context.Context, domain: domains.Domain, service: domain_records.Service
 ) -> Sequence[domain_records.Record]:
-    key = await domain_keys.record(ctx, domain)
-    return domain_records.records(domain.name, dkim_name=key.name, dkim_value=key.value, service=service)
+    return domain_records.records(domain.name, keys=await domain_keys.records(ctx, domain), service=service)
 
 
 def _record_status(
-    record: domain_records.Record, check: domain_checks.Check | None, service: domain_records.Service
+    record: domain_records.Record, check: domain_checks.Check | None, service: domain_records.Service, now: int
 ) -> RecordStatus:
     if check is None:
         return RecordStatus(record, record.value, domain_records.RecordState.PENDING, "not checked yet", None)
+    if record.needed_until is not None:
+        detail = domain_records.describe_old_key(record.needed_until, check.detail, now=now)
+        check = msgspec.structs.replace(check, detail=detail)
     finding = domain_records.Finding(
         domain_records.RecordState(check.state), check.detail, tuple(check.found.split("\n")) if check.found else ()
     )

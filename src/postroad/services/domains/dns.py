@@ -77,14 +77,14 @@ class DomainDns:
 
     async def _check(self, record: domain_records.Record, domain: str) -> domain_records.Finding:
         match record.purpose:
-            case domain_records.RecordPurpose.DKIM:
-                return await self._dkim(record, domain)
             case domain_records.RecordPurpose.SPF:
                 return await self._spf(record, await self.service())
             case domain_records.RecordPurpose.RETURN_PATH:
                 return await self._return_path(record, await self.service())
             case domain_records.RecordPurpose.DMARC:
                 return await self._dmarc(record, domain)
+            case _:
+                return await self._dkim(record, domain)
 
     async def _dkim(self, record: domain_records.Record, domain: str) -> domain_records.Finding:
         answer = await self._dns.txt(record.name)

@@ -47,6 +47,10 @@ RETURNING id, account_id, name, verified_at, created_at, warm, verified_by, fail
 -- When DNS is checked next, and since when the check fails.
 UPDATE domains SET check_at = $3, failing_since = CAST($4 AS BIGINT) WHERE account_id = $1 AND id = $2;
 
+-- name: schedule_check
+-- When DNS is checked next.
+UPDATE domains SET check_at = $3 WHERE account_id = $1 AND id = $2;
+
 -- name: mark_check_requested
 -- A DNS check is requested now, unless one was a moment ago. A time in the future means that the clock was set back.
 UPDATE domains SET check_requested_at = $3

@@ -1,0 +1,140 @@
+"""Rotation of DKIM keys: a new generation under selectors of its own, and an overlap in which both are published.
+
+The new keys wait until DNS has their RSA record; the old ones sign until then. What a check of DNS finds is applied
+here, in a transaction that increments the access version: every process signs with the new keys within a second. The
+old records stay published for `domains.key_overlap_days`, because mail in flight has their signatures. Then the private
+keys are deleted, and the rows when DNS no longer has their records.
+"""
+
+import dataclasses
+from collections.abc import Mapping, Sequence
+from typing import Final
+
+from postroad import errors
+from postroad.model import domain_records, times
+from postroad.services import audit_log, context, quota
+from postroad.services.dkim import domain_keys
+from postroad.storage import dkim_keys, domains
+
+ROTATIONS: Final = quota.Quota("key rotations", per_account=1, per_process=4, retry_seconds=5)
+_ABSENT: Final = (domain_records.RecordState.MISSING, domain_records.RecordState.WRONG)
+
+
+async def rotate(ctx: context.Context, domain: domains.Domain) -> None:
+    """Create the next keys of a domain; nothing when they are there already. Raises Conflict during the overlap."""
+    if _has_next(ctx, await domain_keys.keys(ctx, domain)):
+        return
+    with quota.acquire(ctx, ROTATIONS, domain.account_id):
+        generated = await domain_keys.generate_rsa()
+    async with ctx.store.transaction() as tx:
+        found = await domain_keys.lock(tx, domain)
+        if _has_next(ctx, found):
+            return
+        for key in found:
+            if key.status == dkim_keys.Status.OLD:
+                await dkim_keys.remove_one(tx, key)
+        selector = domain_keys.new_selector(ctx)
+        await domain_keys.insert_generation(ctx, tx, domain, generated, selector=selector, status=dkim_keys.Status.NEXT)
+        await domains.schedule_check(tx, domain.account_id, domain.id, check_at=ctx.clock())
+        await audit_log.write(ctx, tx, domain.account_id, "domain.key_created", domain.name, f"selector {selector}")
+
+
+async def rotating_since(ctx: context.Context, domain: domains.Domain) -> int | None:
+    """Since when the record of the next key is awaited; None when none is."""
+    async with ctx.store.reading() as tx:
+        found = await dkim_keys.of_domain(tx, domain.account_id, domain.id)
+    return min((key.created_at for key in found if key.status == dkim_keys.Status.NEXT), default=None)
+
+
+async def apply(ctx: context.Context, domain: domains.Domain, states: Mapping[str, domain_records.RecordState]) -> bool:
+    """Apply the states of the records, by selector, to the keys of a domain; returns whether any key changed."""
+    async with ctx.store.reading() as tx:
+        found = await dkim_keys.of_domain(tx, domain.account_id, domain.id)
+    if _changed(ctx, found, states) == found:
+        return False
+    async with ctx.store.transaction() as tx:
+        found = await domain_keys.lock(tx, domain)
+        changed = {key.selector: key for key in _changed(ctx, found, states)}
+        for before in found:
+            after = changed.get(before.selector)
+            if after is None:
+                await dkim_keys.remove_one(tx, before)
+            elif after != before:
+                await dkim_keys.update(tx, after)
+            for action in _actions(before, after):
+                await audit_log.write(ctx, tx, domain.account_id, action, domain.name, f"selector {before.selector}")
+    ctx.access_cache.invalidate()
+    return True
+
+
+def _has_next(ctx: context.Context, found: Sequence[dkim_keys.DkimKey]) -> bool:
+    for key in found:
+        if key.status == dkim_keys.Status.OLD and key.private_key:
+            until = times.to_wire(_overlap_end(ctx, key))
+            raise errors.Conflict(f"the previous key is kept until {until}; rotate again after that")
+    return any(key.status == dkim_keys.Status.NEXT for key in found)
+
+
+def _changed(
+    ctx: context.Context, found: Sequence[dkim_keys.DkimKey], states: Mapping[str, domain_records.RecordState]
+) -> list[dkim_keys.DkimKey]:
+    """The keys as they should be."""
+    now = ctx.clock()
+    is_next_published = any(
+        key.status == dkim_keys.Status.NEXT
+        and key.algorithm == dkim_keys.Algorithm.RSA
+        and states.get(key.selector) is domain_records.RecordState.OK
+        for key in found
+    )
+    kept = [_advanced(key, now) for key in found] if is_next_published else list(found)
+    kept = [_with_publication(key, states.get(key.selector), now) for key in kept]
+    return [after for key in kept if (after := _without_secret(ctx, key, states.get(key.selector), now)) is not None]
+
+
+def _advanced(key: dkim_keys.DkimKey, now: int) -> dkim_keys.DkimKey:
+    """A key after the switch to the next generation."""
+    match key.status:
+        case dkim_keys.Status.NEXT:
+            return dataclasses.replace(key, status=dkim_keys.Status.CURRENT)
+        case dkim_keys.Status.CURRENT:
+            return dataclasses.replace(key, status=dkim_keys.Status.OLD, retired_at=now)
+        case _:
+            return key
+
+
+def _with_publication(key: dkim_keys.DkimKey, state: domain_records.RecordState | None, now: int) -> dkim_keys.DkimKey:
+    """Whether an Ed25519 key signs. A failure of DNS changes nothing."""
+    if key.algorithm != dkim_keys.Algorithm.ED25519 or key.status != dkim_keys.Status.CURRENT:
+        return key
+    if state is domain_records.RecordState.OK and key.published_at is None:
+        return dataclasses.replace(key, published_at=now)
+    return dataclasses.replace(key, published_at=None) if state in _ABSENT else key
+
+
+def _without_secret(
+    ctx: context.Context, key: dkim_keys.DkimKey, state: domain_records.RecordState | None, now: int
+) -> dkim_keys.DkimKey | None:
+    """An old key loses its private half at the end of the overlap; None when nobody can see it any more."""
+    if key.status != dkim_keys.Status.OLD:
+        return key
+    if key.algorithm == dkim_keys.Algorithm.ED25519 and key.published_at is None:
+        return None  # it has signed nothing
+    if now < _overlap_end(ctx, key):
+        return key
+    return None if state in _ABSENT else dataclasses.replace(key, private_key=b"")
+
+
+def _actions(before: dkim_keys.DkimKey, after: dkim_keys.DkimKey | None) -> list[str]:
+    """The entries of the audit log for a change of a key; the RSA key stands for its generation."""
+    if before.algorithm != dkim_keys.Algorithm.RSA:
+        return []
+    actions = []
+    if after is not None and before.status == dkim_keys.Status.NEXT and after.status == dkim_keys.Status.CURRENT:
+        actions.append("domain.key_activated")
+    if before.private_key and (after is None or not after.private_key):
+        actions.append("domain.key_deleted")
+    return actions
+
+
+def _overlap_end(ctx: context.Context, key: dkim_keys.DkimKey) -> int:
+    return (key.retired_at or 0) + ctx.settings.domains.key_overlap_days * times.DAY
