@@ -2,15 +2,18 @@
 
 import asyncio
 import contextlib
+import dataclasses
 from collections.abc import AsyncIterator, Sequence
 from dataclasses import dataclass
 
+import msgspec
 import pytest
 
 from postroad.delivery import attempter, hosts, message_loader, routing
 from postroad.model import breaker, tls_policy
 from postroad.model.bounces import disposition as bounces_disposition
 from postroad.network import smtp_connection
+from postroad.protocol.reports import tls_report
 from postroad.protocol.smtp import values
 from postroad.storage import queue
 from tests import smtp_peers
@@ -65,6 +68,14 @@ def job_for(*there: routing.Host, recipients: Sequence[str] = ("ada@example.net"
     )
     transaction = values.MailTransaction("shop@example.com", tuple(recipients), (b"Subject: Hello\r\n\r\nHello\r\n",))
     return message_loader.Job(claims, parts.route_to(*there), len(claims), transaction)
+
+
+def waiving(there: routing.Host, field: bytes = b"TLS-Required: No") -> message_loader.Job:
+    job = job_for(there)
+    assert job.transaction is not None
+    content = (b"DKIM-Signature: x\r\n", b"From: a@example.com\r\n" + field + b"\r\nSubject: x\r\n\r\nHello\r\n")
+    job.transaction = msgspec.structs.replace(job.transaction, content=content)
+    return job
 
 
 def verdicts(job_result: attempter.JobResult) -> list[str]:
@@ -257,3 +268,40 @@ async def test_a_cancelled_attempt_leaves_no_connection_behind() -> None:
         await asyncio.wait([task])
         assert task.cancelled()
         assert harness.slot.opening is None
+
+
+STRICT = tls_policy.TlsPolicy(tls_policy.Mode.VERIFIED, names=("mx.example.net",), reason="MTA-STS of example.net")
+
+
+@pytest.mark.parametrize("field", [b"TLS-Required: No", b"tls-required:no "])
+async def test_a_message_that_waives_tls_policies_arrives_where_tls_fails(field: bytes) -> None:
+    async with trying_out() as harness, smtp_peers.serving() as peer:
+        strict = dataclasses.replace(parts.host_at(peer.port), tls=STRICT)
+        assert verdicts(await harness.outcome(job_for(strict))) == [Verdict.RETRY]
+        assert verdicts(await harness.outcome(waiving(strict, field))) == [Verdict.DELIVERED]
+        # Its connection is none for the next message.
+        assert verdicts(await harness.outcome(job_for(strict))) == [Verdict.RETRY]
+        assert len(peer.transactions) == 1
+
+
+@pytest.mark.parametrize("field", [b"TLS-Required: Yes", b"X: TLS-Required: No", b"X: y\r\n TLS-Required: No"])
+async def test_any_other_message_keeps_to_the_policy(field: bytes) -> None:
+    async with trying_out() as harness, smtp_peers.serving() as peer:
+        strict = dataclasses.replace(parts.host_at(peer.port), tls=STRICT)
+        assert verdicts(await harness.outcome(waiving(strict, field))) == [Verdict.RETRY]
+        assert peer.transactions == []
+
+
+async def test_nobody_can_waive_what_the_operator_requires_and_what_is_waived_is_not_counted() -> None:
+    required = tls_policy.TlsPolicy(tls_policy.Mode.REQUIRED, reason="delivery.tls")
+    asked: list[routing.Host] = []
+
+    async def connect(host: routing.Host) -> smtp_connection.SmtpConnection:
+        asked.append(host)
+        raise smtp_connection.ConnectFailed(attempter.ABORTED)
+
+    policy = tls_report.Policy(tls_report.PolicyType.NONE, "example.net")
+    host = dataclasses.replace(parts.host_at(25), tls=STRICT, counted_for=("example.net", policy))
+    tries = attempter.Attempter(hosts.Hosts(parts.Time()), connect, setting=required)
+    await tries.attempt(waiving(host), attempter.ConnectionSlot(), max_deliveries=1)
+    assert [(one.tls, one.counted_for) for one in asked] == [(required, None)]

@@ -3,9 +3,13 @@
 An open connection to a host of the route is used first. If the server closed it while it was idle, that says nothing
 about the message: a new one is opened. When a host refuses before RCPT, the next host is tried; the refusal is final
 only when all hosts refuse permanently.
+
+A message whose sender waives TLS policies of destinations goes to the same hosts with the TLS of the setting, and does
+not count as a result of the policy: a report of failing TLS arrives (RFC 8460 section 3), and is not reported itself.
 """
 
 import asyncio
+import dataclasses
 from collections.abc import Callable, Coroutine, Sequence
 from dataclasses import dataclass
 from typing import Any, Final
@@ -13,6 +17,7 @@ from typing import Any, Final
 import msgspec
 
 from postroad.delivery import hosts, message_loader, routing
+from postroad.model import tls_policy
 from postroad.model.bounces import disposition as bounces_disposition
 from postroad.network import smtp_connection
 from postroad.protocol.smtp import values
@@ -92,9 +97,12 @@ class JobResult(msgspec.Struct, frozen=True):
 class Attempter:
     """Delivers jobs to hosts."""
 
-    def __init__(self, known_hosts: hosts.Hosts, connect: Connect) -> None:
+    def __init__(
+        self, known_hosts: hosts.Hosts, connect: Connect, *, setting: tls_policy.TlsPolicy = tls_policy.OPPORTUNISTIC
+    ) -> None:
         self._hosts = known_hosts
         self._connect = connect
+        self._setting = setting
 
     async def attempt(self, job: message_loader.Job, slot: ConnectionSlot, *, max_deliveries: int) -> JobResult | None:
         """Attempt the job; None when no host may be tried now, and nothing was done."""
@@ -123,6 +131,8 @@ class Attempter:
         return _final_result(refusals, is_complete=asked == len(job.route.hosts))
 
     async def _try_host(self, job: message_loader.Job, slot: ConnectionSlot, host: routing.Host) -> JobResult:
+        if job.waives_tls_policies:
+            host = dataclasses.replace(host, tls=self._setting, counted_for=None)
         slot.opening = asyncio.get_running_loop().create_task(self._connect(host))
         try:
             slot.connection = await slot.opening

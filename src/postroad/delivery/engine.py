@@ -24,6 +24,7 @@ from postroad.delivery import (
     recorder,
     routing,
     status_reporter,
+    tls_choice,
     tls_results,
 )
 from postroad.network import hostname, resolver, smtp_connection
@@ -71,7 +72,7 @@ class Engine:
             ctx=ctx,
             held=self._held,
             message_loader=message_loader.MessageLoader(ctx, self._signing, log),
-            attempter=attempter.Attempter(self._hosts, self._connect),
+            attempter=attempter.Attempter(self._hosts, self._connect, setting=tls_choice.BY_SETTING[settings.tls]),
             recorder=self._recorder,
             permits=permits.Permits(settings.connections),
             log=log,

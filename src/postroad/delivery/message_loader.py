@@ -6,6 +6,7 @@ that memory stays bounded.
 """
 
 import asyncio
+import re
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Final
@@ -35,6 +36,8 @@ LARGE_MESSAGE_BYTES: Final = 256 * 1024
 MAX_CONCURRENT_LARGE: Final = 8
 # For a destination that is not a large provider: it may stop reading.
 MAX_CONCURRENT_LARGE_PER_DESTINATION: Final = 2
+
+_TLS_NOT_REQUIRED: Final = re.compile(rb"(?:\A|\n)tls-required:[ \t]*no[ \t]*(?:\r|\Z)", re.IGNORECASE)
 
 # Results of recipients whose message cannot be sent.
 CONTENT_MISSING: Final = values.RecipientResult(
@@ -71,6 +74,12 @@ class Job:
     def is_large(self) -> bool:
         """Whether only a few of this size are loaded at a time."""
         return self.claims[0].size > LARGE_MESSAGE_BYTES
+
+    @property
+    def waives_tls_policies(self) -> bool:
+        """Whether the sender wants it delivered although TLS fails (RFC 8689 section 5), such as a report of that."""
+        mime = self.transaction.content[-1] if self.transaction is not None else b""
+        return _TLS_NOT_REQUIRED.search(_header(mime)) is not None
 
     @property
     def message(self) -> tuple[str, str]:

@@ -154,6 +154,7 @@ async def test_a_report_is_mail_of_the_account_that_has_verified_the_senders_dom
     assert (message.get_content_type(), message.get_param("report-type")) == ("multipart/report", "tlsrpt")
     assert message["TLS-Report-Domain"] == DOMAIN
     assert message["TLS-Report-Submitter"] == "example.com"
+    assert message["TLS-Required"] == "No"
     assert message["Idempotency-Key"] is None
     part = list(message.walk())[2]
     assert part.get_filename() == "example.com!example.net!1800057600!1800143999.json.gz"
