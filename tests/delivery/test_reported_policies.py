@@ -6,8 +6,10 @@ from typing import Any
 
 import pytest
 
+from postroad.delivery import tls_choice
 from postroad.model import tls_policy
 from postroad.network import https_get
+from postroad.protocol.dns import mta_sts
 from postroad.protocol.reports import tls_report
 from tests import dns_server, https_server
 from tests.delivery import router_harness
@@ -129,3 +131,25 @@ async def test_a_policy_without_reports_is_not_tested() -> None:
     async with router_harness.running(zones) as harness:
         (host,) = (await harness.route("example.org")).hosts
     assert (host.tls, host.counted_for) == (tls_policy.OPPORTUNISTIC, None)
+
+
+async def test_a_policy_of_any_size_is_stored_in_a_bounded_one() -> None:
+    certificate = "ab" * 5_000
+    records: dns_server.Zones = {
+        "_2525._tcp.mx1.example.org": {"TLSA": [f"3 1 1 {DIGEST}", f"3 0 0 {certificate}"]},
+        "mx2.example.net": {"A": []},
+    }
+    signed = ("example.org", "mx1.example.org")
+    async with publishing(None, zones=records, secure=signed, dane=True) as (harness, _):
+        (host,) = (await harness.route("example.org")).hosts
+        assert len(host.tls.tlsa) == 2
+        assert host.counted_for is not None
+        assert host.counted_for[1].lines in {(), (f"3 1 1 {DIGEST}",)}
+    many = mta_sts.Policy(mta_sts.Mode.ENFORCE, tuple(f"mx{n}.{'a' * 60}.example.org" for n in range(100)), 86_400)
+    allowed = many.patterns[0]
+    tls = tls_policy.TlsPolicy(tls_policy.Mode.VERIFIED, names=(allowed,))
+    found, _ = tls_choice.reported(tls, host=allowed, domain="example.org", policy=many)
+    assert found is not None
+    assert found.lines[:2] == ("version: STSv1", "mode: enforce")
+    assert 900 < sum(map(len, found.lines)) <= 1_000
+    assert 900 < sum(map(len, found.mx_hosts)) <= 1_000

@@ -11,10 +11,11 @@ from postroad import errors
 from postroad.delivery import mta_sts_policies
 from postroad.model import tls_policy
 from postroad.network import https_get
+from postroad.protocol.dns import mta_sts
 from postroad.storage import open_store, store
-from tests import dns_server, https_server
+from tests import dns_server, https_server, smtp_peers
 from tests.contexts import database_url
-from tests.delivery import router_harness
+from tests.delivery import engine_harness, router_harness
 
 __all__ = ["database_url"]
 
@@ -101,6 +102,20 @@ async def test_a_policy_that_ends_the_enforcement_replaces_the_stored_one(proces
     process.server.answer = https_server.response(b"version: STSv1\nmode: none\nmax_age: 86400")
     await process.hosts("v=STSv1; id=2;")
     assert set((await process.hosts(None)).values()) == {tls_policy.OPPORTUNISTIC}
+
+
+async def test_an_engine_that_has_just_started_knows_the_policy_and_sends_nothing_in_plain_text(
+    database_url: str, database: store.Store
+) -> None:
+    policy = mta_sts.Policy(mta_sts.Mode.ENFORCE, (engine_harness.HOST,), 604_800)
+    await mta_sts_policies.StoredPolicies(database, lambda: NOW).save("example.net", policy, policy_id="1")
+    async with (
+        smtp_peers.serving() as peer,
+        engine_harness.running_engine(database_url, port=peer.port, mta_sts=True) as harness,
+    ):
+        seen = await harness.settle(await harness.send())
+    assert (seen.attempt.stage, seen.attempt.reason) == ("starttls", "tls_failed")
+    assert peer.transactions == []
 
 
 class Reads:

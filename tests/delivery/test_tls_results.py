@@ -122,12 +122,12 @@ async def test_a_domain_with_ever_new_hosts_fills_neither_memory_nor_store(
 ) -> None:
     for number in range(300):
         counted.add(DOMAIN, no_starttls(number))
-    assert len(next(iter(counted._counts.values()))) == 100
+    assert len(next(iter(counted._counts.values()))) == 50
     await counted.flush()
     for number in range(200, 300):
         counted.add(DOMAIN, no_starttls(number))
     await counted.flush()
-    assert await samples.count(ctx.store, "tls_results") == 100
+    assert await samples.count(ctx.store, "tls_results") == 50
 
 
 async def test_a_database_outage_loses_counts_and_nothing_else(

@@ -9,6 +9,8 @@ the TLSA lookup fails, the host is not used now (RFC 7672 section 2.1.2). An MX 
 its own name only.
 """
 
+import itertools
+from collections.abc import Iterable
 from dataclasses import dataclass
 from typing import Final
 
@@ -18,8 +20,9 @@ from postroad.network import resolver
 from postroad.protocol.dns import mta_sts
 from postroad.protocol.reports import tls_report
 
-# A policy may have a hundred lines; these show which one it is.
-MAX_REPORTED_LINES: Final = 20
+# A policy may have a hundred lines and a TLSA record a whole certificate: the beginning shows which one it is. Results
+# are stored with it, and strangers write it.
+MAX_REPORTED_CHARACTERS: Final = 1_000
 APPLIES_MTA_STS: Final = frozenset({tls_policy.Mode.VERIFIED, tls_policy.Mode.TESTING})
 BY_SETTING: Final = {
     "off": tls_policy.TlsPolicy(tls_policy.Mode.PLAIN),
@@ -107,10 +110,15 @@ def _reported_policy(
     """The policy of a host (RFC 8460 section 4.4)."""
     if isinstance(tls, tls_policy.TlsPolicy) and tls.tlsa:
         records = (f"{one.usage} {one.selector} {one.matching_type} {one.data.hex()}" for one in tls.tlsa)
-        return tls_report.Policy(tls_report.PolicyType.TLSA, host, tuple(records)[:MAX_REPORTED_LINES])
+        return tls_report.Policy(tls_report.PolicyType.TLSA, host, _beginning(records))
     if isinstance(tls, Refusal) and tls.failure is tls_report.FailureType.DNSSEC_INVALID:
         return tls_report.Policy(tls_report.PolicyType.TLSA, host)
     if policy is None or policy.mode is mta_sts.Mode.NONE:
         return tls_report.Policy(tls_report.PolicyType.NONE, domain)
-    patterns, lines = policy.patterns[:MAX_REPORTED_LINES], policy.lines[:MAX_REPORTED_LINES]
-    return tls_report.Policy(tls_report.PolicyType.STS, domain, lines, patterns)
+    return tls_report.Policy(tls_report.PolicyType.STS, domain, _beginning(policy.lines), _beginning(policy.patterns))
+
+
+def _beginning(lines: Iterable[str]) -> tuple[str, ...]:
+    """As many lines as have room."""
+    totals = itertools.accumulate(map(len, kept := tuple(lines)))
+    return tuple(line for line, total in zip(kept, totals, strict=True) if total <= MAX_REPORTED_CHARACTERS)

@@ -15,10 +15,10 @@ from postroad.protocol.reports import tls_report
 from postroad.storage import store
 
 SWEEP_ROWS: Final = 1_000
-# Domains for which a day is counted; some 20 MB. A batch that begins below it may exceed it by its own size.
+# Domains for which a day is counted; ordinarily some 20 MB. A batch that begins below it may exceed it by its own size.
 MAX_REPORTS_PER_DAY: Final = 20_000
-# Two or three policies with a failure of each kind for every mail host.
-MAX_RESULTS: Final = 100
+# A few policies with a few failures of several mail hosts; each at most 3 KB.
+MAX_RESULTS: Final = 50
 
 Sessions = Mapping[tls_report.Result, int]
 _DECODER: Final = msgspec.json.Decoder(tls_report.Result)
