@@ -9,8 +9,8 @@ import uvloop
 
 from postroad import config
 from postroad.cli import command, gc_tuning
+from postroad.roles import file_limit, service
 from postroad.roles import frontends as roles_frontends
-from postroad.roles import service
 from postroad.telemetry import logs
 
 
@@ -32,6 +32,7 @@ def serve(file: Path | None, names: tuple[str, ...]) -> None:
         log = logs.configure(form=settings.logs.format, level=settings.logs.level, stream=sys.stderr)
         for warning in config.warnings(settings, file):
             log.warning("unsafe_setting", detail=warning)
+        file_limit.raise_limit(settings, log=log)
         gc_tuning.tune_gc()
         with command.name_store_on_error(settings), command.name_listen_option():
             chosen = list(dict.fromkeys(names)) or list(service.ROLES)

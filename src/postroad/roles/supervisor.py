@@ -6,6 +6,7 @@ import signal
 from collections.abc import Awaitable, Callable, Iterator, Mapping
 from typing import Final
 
+from postroad.roles import file_limit
 from postroad.roles import role as roles_role
 
 SIGNALS: Final = (signal.SIGTERM, signal.SIGINT)
@@ -34,7 +35,7 @@ async def run_all(
         raise
     finally:
         # Also after a failed start: `stopping` is set by then, so the roles that have started shut down.
-        async with asyncio.TaskGroup() as group:
+        async with file_limit.watched(role_context.log), asyncio.TaskGroup() as group:
             for name, role in started.items():
                 group.create_task(_run_role(name, role, role_context, failed))
     if failed:
