@@ -1,5 +1,6 @@
 """Unsafe settings are named, and a private key that everybody can read is refused."""
 
+import stat
 from pathlib import Path
 from typing import Any
 
@@ -24,7 +25,7 @@ def with_key(file: Path, mode: int) -> config.Settings:
 @pytest.fixture
 def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     """A folder that every user may enter, as far as the check is concerned."""
-    monkeypatch.setattr(safety.stat, "S_IXOTH", 0o777)
+    monkeypatch.setattr(stat, "S_IXOTH", 0o777)
     return tmp_path
 
 

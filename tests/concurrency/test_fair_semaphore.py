@@ -63,6 +63,19 @@ async def test_who_gives_up_waiting_takes_nothing_along() -> None:
         pass
 
 
+async def test_those_who_give_up_when_a_unit_comes_back_are_passed_over() -> None:
+    semaphore = fair_semaphore.FairSemaphore(1)
+    async with semaphore.hold("first"):
+        waiting = [asyncio.create_task(semaphore.hold(name).__aenter__()) for name in ("a", "a", "b", "c")]
+        await asyncio.sleep(0)
+        for gone in waiting[:3]:
+            gone.cancel()
+    async with asyncio.timeout(60):
+        await waiting[3]
+        results = await asyncio.gather(*waiting[:3], return_exceptions=True)
+    assert [type(result) for result in results] == [asyncio.CancelledError] * 3
+
+
 async def test_a_timeout_ends_the_wait_and_not_the_work() -> None:
     semaphore = fair_semaphore.FairSemaphore(1)
     async with semaphore.hold("first", timeout=0):

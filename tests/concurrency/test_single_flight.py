@@ -118,3 +118,15 @@ async def test_work_can_be_started_without_waiting_and_close_waits_for_it() -> N
     assert done == [1]
     with pytest.raises(errors.ServiceUnavailable):
         flights.start("name", work)
+
+
+async def test_one_who_starts_much_leaves_flights_for_others() -> None:
+    together, work = single_flight.SingleFlight(10, what="things"), Work()
+    waiting = [asyncio.create_task(together.join(number, work, party="greedy")) for number in range(8)]
+    await started(*waiting)
+    with pytest.raises(errors.ServiceUnavailable, match="too many things"):
+        await together.join("another", work, party="greedy")
+    waiting.append(asyncio.create_task(together.join("mine", work, party="modest")))
+    await started(*waiting)
+    work.may_end.set()
+    await asyncio.gather(*waiting)

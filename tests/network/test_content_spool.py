@@ -2,6 +2,7 @@
 
 import asyncio
 import errno
+import tempfile
 from pathlib import Path
 
 import pytest
@@ -49,7 +50,7 @@ def test_a_full_disk_is_reported_and_gives_its_room_back(monkeypatch: pytest.Mon
     def full(**_options: object) -> object:
         raise OSError(errno.ENOSPC, "No space left on device")
 
-    monkeypatch.setattr(content_spool.tempfile, "TemporaryFile", full)
+    monkeypatch.setattr(tempfile, "TemporaryFile", full)
     store = spool.open("a")
     assert not store.write(b"x")
     store.close()

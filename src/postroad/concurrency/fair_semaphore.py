@@ -50,6 +50,9 @@ class FairSemaphore:
         """Give what is free to those that wait."""
         while self._waiting and self._shares.free:
             name = min(self._waiting, key=lambda one: self._shares.held(fair_shares.Party(one)))
+            if (first := self._waiting[name][0]).cancelled():  # its caller has not run since
+                self._leave(name, first)
+                continue
             if not self._shares.take((fair_shares.Party(name, self._alpha),)):
                 return
             turns = self._waiting.pop(name)
@@ -58,7 +61,8 @@ class FairSemaphore:
                 self._waiting[name] = turns  # now the last
 
     def _leave(self, name: Hashable, turn: asyncio.Future[None]) -> None:
-        turns = self._waiting[name]
-        turns.remove(turn)
-        if not turns:
-            del self._waiting[name]
+        turns = self._waiting.get(name)
+        if turns is not None and turn in turns:
+            turns.remove(turn)
+            if not turns:
+                del self._waiting[name]

@@ -85,4 +85,5 @@ def build_application(
         entropy=ctx.entropy,
         log=log,
         counted=ctx.metrics,
+        threads=ctx.threads,
     )

@@ -43,7 +43,7 @@ def routes(mail: received.Inbox) -> tuple[requests.SiteRoute, ...]:
     async def show(request: requests.PageRequest) -> routing.Response:
         query: previews.Query = request.query
         one = mail.find(request.path["id"])
-        shown = await previews.preview_page(f"{PATH}/{one.id}", one.content, query.view)
+        shown = await previews.preview_page(request, f"{PATH}/{one.id}", one.content, wanted=query.view)
         return request.page("inbox_message.html", one=one, shown=shown)
 
     async def clear(request: requests.PageRequest) -> routing.Response:

@@ -110,7 +110,7 @@ async def _shown(
         raw = await messages.raw(request.ctx, request.account_id, message_id)
     except errors.NotFound:
         return None
-    return await previews.preview_page(f"/messages/{message_id}", raw, view)
+    return await previews.preview_page(request, f"/messages/{message_id}", raw, wanted=view)
 
 
 async def retry(request: requests.PageRequest) -> routing.Response:

@@ -4,11 +4,10 @@ Untrusted content enters our pages only as text. Its HTML is a separate document
 frame, and attachments are only downloaded (services/messages/previews.py).
 """
 
-import asyncio
 from collections.abc import Awaitable, Callable
 from dataclasses import dataclass
 from enum import StrEnum
-from typing import Final
+from typing import Final, TypeVar
 
 import msgspec
 
@@ -17,6 +16,8 @@ from postroad.dashboard import requests
 from postroad.services.messages import downloads, previews
 from postroad.services.messages import lookup as messages
 from postroad.web import routing
+
+T = TypeVar("T")
 
 EML: Final = "message/rfc822"
 # More digits than the number of parts of any message has.
@@ -52,11 +53,9 @@ class PreviewPage:
     source: previews.Source | None
 
 
-async def preview_page(path: str, raw: bytes, wanted: View | None) -> PreviewPage:
+async def preview_page(request: requests.PageRequest, path: str, raw: bytes, *, wanted: View | None) -> PreviewPage:
     """Parse a message for a view; if it lacks the wanted view, the first available one is shown."""
-    is_large = len(raw) > previews.LARGE_OCTETS
-    # In a thread, so that it does not block the event loop.
-    preview = await asyncio.to_thread(previews.of_bytes, raw) if is_large else previews.of_bytes(raw)
+    preview = await _parse(request, raw, lambda: previews.of_bytes(raw))
     views = _views(preview)
     view = wanted if wanted in dict(views) else views[0][0]
     return PreviewPage(path, views, view, preview, previews.source_text(raw) if view is View.SOURCE else None)
@@ -79,7 +78,7 @@ def parts(path: str, source: Source) -> tuple[requests.SiteRoute, ...]:
     async def show_html(request: requests.PageRequest) -> routing.Response:
         async def read() -> previews.Download:
             raw = await source(request)
-            body = await asyncio.to_thread(lambda: previews.html_document(previews.of_bytes(raw)))
+            body = await _parse(request, raw, lambda: previews.html_document(previews.of_bytes(raw)))
             return previews.Download("", previews.DOCUMENT_TYPE, body)
 
         begun = await downloads.begin(request.ctx, request.account_id, read)
@@ -97,7 +96,8 @@ def parts(path: str, source: Source) -> tuple[requests.SiteRoute, ...]:
         index = _index(request.path["index"])
 
         async def read() -> previews.Download:
-            return await asyncio.to_thread(previews.attachment_of, await source(request), index)
+            raw = await source(request)
+            return await _parse(request, raw, lambda: previews.attachment_of(raw, index))
 
         begun = await downloads.begin(request.ctx, request.account_id, read)
         return _answer(begun, previews.download_headers(begun.filename))
@@ -107,6 +107,10 @@ def parts(path: str, source: Source) -> tuple[requests.SiteRoute, ...]:
         requests.get(f"{path}/raw", save_message),
         requests.get(f"{path}/attachments/{{index}}", save_file),
     )
+
+
+async def _parse(request: requests.PageRequest, raw: bytes, work: Callable[[], T]) -> T:
+    return await previews.in_thread(request.ctx, request.account_id, work, octets=len(raw))
 
 
 def _answer(begun: downloads.StartedDownload, headers: requests.Headers) -> routing.Response:

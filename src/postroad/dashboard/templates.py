@@ -4,7 +4,6 @@ The preview is a sandboxed frame whose document has its own policy (`services/me
 any name, so pages that do not belong to a template are under `/template`.
 """
 
-import asyncio
 import json
 import re
 from typing import Any, Final, Literal
@@ -122,7 +121,7 @@ async def send_draft(request: requests.PageRequest) -> routing.Response:
     accepted = await send_test.send_rendered(
         request.ctx,
         request.http.caller,
-        await asyncio.to_thread(draft.render),
+        await request.ctx.threads.run(request.account_id, draft.render),
         sender=draft.sender or "",
         to=draft.to or request.user.email,
         request_id=request.http.id,
@@ -149,14 +148,18 @@ async def _document(request: requests.PageRequest, draft: Draft, part: Part | No
 
 async def _shown(request: requests.PageRequest, draft: Draft, part: Part | None) -> routing.Response:
     try:
-        rendered, problem = await asyncio.to_thread(draft.render), None
+        rendered, problem = await request.ctx.threads.run(request.account_id, draft.render), None
     except errors.PostroadError as refusal:
         rendered, problem = templates.Rendered("", None, None), refusal.message
     wants_text = part == "text" or (part is None and not rendered.html)
     text = (rendered.text or "")[: previews.TEXT_CHARACTERS] if wants_text else None
     values = {"problem": problem, "subject": rendered.subject, "text": text, "has_html": rendered.html is not None}
     head = request.site.pages.render("parts/template_preview.html", values)
-    body = b"" if wants_text or rendered.html is None else await previews.of_html(rendered.html)
+    body = (
+        b""
+        if wants_text or rendered.html is None
+        else await previews.of_html(request.ctx, request.account_id, rendered.html)
+    )
     return routing.Response(200, head + body, headers=previews.DOCUMENT_HEADERS, content_type=previews.DOCUMENT_TYPE)
 
 

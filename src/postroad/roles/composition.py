@@ -61,24 +61,27 @@ async def open_context(
     remembered = auth_access_cache.AccessCache(database)
     mark = acceptance_queue_limit.QueueLimit(database, max_recipients=settings.limits.queued_recipients)
     client = webhooks_client.WebhookClient(settings)
+    ctx = context.Context(
+        settings=settings,
+        store=database,
+        keys=keys,
+        passwords=hasher,
+        access_cache=remembered,
+        rate_limiter=rate_limit.RateLimiter(rate),
+        queue_limit=mark,
+        accept_commits=accept,
+        outcome_commits=record,
+        outbox=outbox,
+        webhook_client=client,
+        dns=domain_dns.DomainDns(settings),
+        clock=clock,
+        actor=actor,
+    )
     try:
-        yield context.Context(
-            settings=settings,
-            store=database,
-            keys=keys,
-            passwords=hasher,
-            access_cache=remembered,
-            rate_limiter=rate_limit.RateLimiter(rate),
-            queue_limit=mark,
-            accept_commits=accept,
-            outcome_commits=record,
-            outbox=outbox,
-            webhook_client=client,
-            dns=domain_dns.DomainDns(settings),
-            clock=clock,
-            actor=actor,
-        )
+        yield ctx
     finally:
+        ctx.threads.close()
+        ctx.key_threads.close()
         await accept.close()
         await record.close()
         await remembered.close()

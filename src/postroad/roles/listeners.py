@@ -101,6 +101,7 @@ async def start_api(role_context: role.RoleContext) -> role.Started:
         log=role_context.log,
         counted=ctx.metrics,
         large_body_slots=body_limits.LargeBodySlots(frontends=role_context.frontend_processes),
+        threads=ctx.threads,
     )
     served: http_exchange.Application = app
     if settings.dashboard.enabled:

@@ -13,6 +13,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 
 from postroad import config
+from postroad.concurrency import fair_threads
 from postroad.model import actors, caller, identifiers
 from postroad.services.acceptance import queue_limit as acceptance_queue_limit
 from postroad.services.acceptance import rate_limit, transaction
@@ -51,6 +52,11 @@ class Context:
     dns: domain_dns.DomainDns
     clock: Callable[[], int] = system_clock
     entropy: Callable[[int], bytes] = os.urandom
+    # Work that would block the event loop, by account. It needs the interpreter lock, so a few threads do as much as
+    # many, and delay the event loop less.
+    threads: fair_threads.FairThreads = field(default_factory=lambda: fair_threads.FairThreads(4, name="work"))
+    # Generating a key is a quarter of a second of one core: one at a time, whoever registers how many domains.
+    key_threads: fair_threads.FairThreads = field(default_factory=lambda: fair_threads.FairThreads(1, name="key"))
     in_flight: set[tuple[str, str]] = field(default_factory=set)
     # Costly work in progress, by kind and account, and by kind alone (services/quota.py).
     quota_usage: Counter[tuple[str, str]] = field(default_factory=Counter)

@@ -19,6 +19,7 @@ from typing import Any, TypeVar
 import apsw
 
 from postroad import errors
+from postroad.concurrency import fair_threads
 from postroad.storage import queries, sqlite_connection, store
 
 T = TypeVar("T")
@@ -37,7 +38,6 @@ SCANS = 4
 SCAN_SECONDS = 60.0
 # The log grows while scans overlap; at this size new scans wait until it is truncated.
 MAX_WAL_BYTES = 256 * 1024 * 1024
-INTERRUPT_SECONDS = 0.05
 CLOSE_SECONDS = 10.0
 _PLACEHOLDER = re.compile(r"\$(\d+)")
 
@@ -109,7 +109,7 @@ class ThreadedTransaction(SqliteTransaction):
         alarm = loop.call_later(SCAN_SECONDS, self._connection.interrupt)
         try:
             done = loop.run_in_executor(self._threads, self._checked, work)
-            return await _finished(done, interrupt=self._connection.interrupt)
+            return await fair_threads.finished(done, interrupt=self._connection.interrupt)
         finally:
             alarm.cancel()
 
@@ -305,26 +305,9 @@ def _rows(cursor: apsw.Cursor) -> list[Any]:
     return cursor.fetchall()
 
 
-async def _finished(work: asyncio.Future[T], *, interrupt: Callable[[], None] | None = None) -> T:
-    """The result of a thread. A cancelled caller waits for it too: the connection is in use until then."""
-    cancelled: asyncio.CancelledError | None = None
-    while not work.done():
-        try:
-            await asyncio.wait([work], timeout=None if cancelled is None else INTERRUPT_SECONDS)
-        except asyncio.CancelledError as cancellation:
-            cancelled = cancellation
-        # Repeated, because SQLite ignores an interrupt that arrives before the statement has begun.
-        if cancelled is not None and interrupt is not None and not work.done():
-            interrupt()
-    if cancelled is None:
-        return work.result()
-    work.exception()  # retrieved, so that asyncio does not report it: the caller is gone
-    raise cancelled
-
-
 async def _in_thread(thread: ThreadPoolExecutor, work: Callable[[], object]) -> None:
     def translated() -> None:
         with sqlite_connection.public_errors():
             work()
 
-    await _finished(asyncio.get_running_loop().run_in_executor(thread, translated))
+    await fair_threads.finished(asyncio.get_running_loop().run_in_executor(thread, translated))

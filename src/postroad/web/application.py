@@ -14,6 +14,7 @@ from dataclasses import dataclass
 from typing import Any, Final, Generic, Protocol, TypeVar
 
 from postroad import errors
+from postroad.concurrency import fair_threads
 from postroad.model import caller, identifiers, login_throttle
 from postroad.telemetry import logs, metrics
 from postroad.web import body_limits, request_reader, responses, routing
@@ -96,7 +97,7 @@ class Application(Generic[routing.ContextT]):
 
     `bind_actor` returns the context for changes by a user. `render_error` may render an error differently from the
     error object; None means that it declines. `proxies` determine the client address. `large_body_slots` bounds the
-    memory of large bodies.
+    memory of large bodies, and `threads` decode those that could block the event loop.
     """
 
     def __init__(
@@ -114,6 +115,7 @@ class Application(Generic[routing.ContextT]):
         log: logs.Logger,
         counted: metrics.Metrics | None = None,
         large_body_slots: body_limits.LargeBodySlots | None = None,
+        threads: fair_threads.FairThreads | None = None,
     ) -> None:
         self._context = context
         self._authenticate = authenticate
@@ -126,6 +128,7 @@ class Application(Generic[routing.ContextT]):
         self._log = log
         self._metrics = counted or metrics.Metrics()
         self._large_body_slots = large_body_slots or body_limits.LargeBodySlots()
+        self._threads = threads or fair_threads.FairThreads(1, name="decode")
         self._table: routing.Table[_Endpoint[routing.ContextT]] = routing.Table()
         for route in routes:
             responses.check(route)
@@ -225,7 +228,7 @@ class Application(Generic[routing.ContextT]):
                 await exchange.body_slots.enter_async_context(self._large_body_slots.processing(party))
             elif exchange.body_slots is not None:
                 await exchange.body_slots.aclose()  # no declared length, and small
-            body = await reader.decode_async(raw)
+            body = await reader.decode_async(raw, threads=self._threads, party=party)
             del raw  # a large body must not be held twice while it is handled
         request = routing.Request(
             id=exchange.id,

@@ -5,7 +5,7 @@ A `Reader` is built once per route; its methods are in the order of docs/api.md,
 time. Every error is `invalid_request` or `payload_too_large` and names the field; `validation_errors` words it.
 """
 
-import asyncio
+import functools
 from collections.abc import Awaitable, Callable, MutableMapping
 from typing import Any, Final
 
@@ -13,6 +13,7 @@ import msgspec
 from msgspec import inspect
 
 from postroad import errors
+from postroad.concurrency import fair_threads
 from postroad.model import limits
 from postroad.protocol import form_fields, strict_json
 from postroad.web import routing, validation_errors
@@ -99,7 +100,7 @@ class Reader:
             raise errors.InvalidRequest(f"Idempotency-Key: at most {limits.IDEMPOTENCY_KEY_CHARACTERS} characters")
         return key
 
-    async def decode_async(self, body: bytes) -> Any:  # noqa: ANN401 - the route's own Struct
+    async def decode_async(self, body: bytes, *, threads: fair_threads.FairThreads, party: str) -> Any:  # noqa: ANN401 - the route's own Struct
         """`decode` without blocking the event loop for long."""
         if len(body) <= LARGE_OCTETS:
             return self.decode(body)
@@ -107,7 +108,7 @@ class Reader:
         is_json = self._route.body is not bytes and self._form is None
         plain = strict_json.read_plain(body) if is_json else None
         if plain is None:
-            return await asyncio.to_thread(self.decode, body)
+            return await threads.run(party, functools.partial(self.decode, body))
         return self._convert(plain, self._route.body, info=self._body, root="body")
 
     def decode(self, body: bytes) -> Any:  # noqa: ANN401 - the route's own Struct

@@ -2,7 +2,9 @@
 
 import asyncio
 import base64
+import threading
 
+import argon2
 import pytest
 
 from postroad import config, errors
@@ -39,6 +41,34 @@ async def test_two_credentials_share_nothing(ctx: context.Context, account: stor
     assert its_password != other_password
     with pytest.raises(errors.Unauthorized):
         await authentication.authenticate(ctx, basic(one.username, other_password), client_address="127.0.0.1")
+
+
+async def test_a_login_does_not_wait_until_somebody_has_created_150_credentials(
+    ctx: context.Context, account: stored_accounts.Account, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    other = await accounts.create(ctx, "Other")
+    credential, password = await credentials.create(ctx, other.id, "Web shop")
+    hash_password, may_end = argon2.PasswordHasher.hash, threading.Semaphore(0)
+
+    def held(hasher: argon2.PasswordHasher, octets: bytes) -> str:
+        may_end.acquire(timeout=60)
+        return hash_password(hasher, octets)
+
+    monkeypatch.setattr(argon2.PasswordHasher, "hash", held)
+    creations = [asyncio.create_task(credentials.create(ctx, account.id, f"No. {number}")) for number in range(150)]
+    await asyncio.sleep(0)
+    field = basic(credential.username, password)
+    login = asyncio.create_task(authentication.authenticate(ctx, field, client_address="127.0.0.1"))
+    try:
+        async with asyncio.timeout(60):
+            while not ctx.passwords.is_in_progress(password, credential.password_hash):
+                await asyncio.sleep(0.01)
+            await asyncio.sleep(0.01)
+            may_end.release()  # one of those in progress ends, and the next turn is the login's
+            await login
+    finally:
+        may_end.release(150)
+    await asyncio.gather(*creations)
 
 
 @pytest.mark.parametrize("name", ["", "a\nb", "a\0b", "x" * 101])

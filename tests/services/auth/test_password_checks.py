@@ -171,7 +171,7 @@ async def test_a_check_that_a_full_queue_refused_is_not_a_failure(
     ctx: context.Context, password_hash: str | None, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     with monkeypatch.context() as full:
-        full.setattr(ctx.passwords._jobs, "_max_pending", 0)
+        full.setattr(ctx.passwords._jobs._places, "free", 0)
         for _ in range(20):
             with pytest.raises(errors.ServiceUnavailable):
                 await person(ctx, "wrong horse", password_hash)

@@ -169,7 +169,7 @@ async def test_fifty_checks_share_a_few_threads_and_leave_the_loop_free(
 async def test_a_full_queue_refuses_and_recovers(
     hasher: passwords.Passwords, checks: Checks, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(hasher._jobs, "_max_pending", 3)
+    monkeypatch.setattr(hasher._jobs._places, "free", 3)
     password_hash = await hasher.hash("correct horse")
     checks.go.clear()
     waiting = [asyncio.ensure_future(hasher.verify(f"wrong {number}", password_hash)) for number in range(3)]

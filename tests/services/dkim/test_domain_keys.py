@@ -2,6 +2,7 @@
 
 import asyncio
 import dataclasses
+import threading
 
 import pytest
 from cryptography.hazmat.primitives import serialization
@@ -63,6 +64,36 @@ async def test_processes_that_need_the_first_key_at_one_moment_get_the_same(
     key = await stored_key(ctx, account.id, domain.id)
     assert key is not None
     assert key.selector == records[0].selector
+
+
+async def test_forty_domains_of_one_account_keep_neither_threads_nor_keys_from_another(
+    ctx: context.Context, account: stored_accounts.Account, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    other = await accounts.create(ctx, "Other")
+    theirs = await domains.add(ctx, other.id, "other.example", verified=False)
+    mine = [await domains.add(ctx, account.id, f"d{number}.example", verified=False) for number in range(40)]
+    generate, may_go_on = domain_keys._generate, threading.Semaphore(0)
+
+    def held() -> tuple[bytes, bytes]:
+        may_go_on.acquire(timeout=60)
+        return generate()
+
+    monkeypatch.setattr(domain_keys, "_generate", held)
+    records = [asyncio.create_task(domain_keys.record(ctx, domain)) for domain in mine]
+    try:
+        async with asyncio.timeout(60):
+            other_work = await asyncio.gather(
+                asyncio.to_thread(threading.current_thread), ctx.threads.run(other.id, threading.current_thread)
+            )
+            assert threading.main_thread() not in other_work
+            its_record = asyncio.create_task(domain_keys.record(ctx, theirs))
+            while set(ctx.key_threads._turns._waiting) != {account.id, other.id}:
+                await asyncio.sleep(0.01)
+            may_go_on.release(3)  # for the one in progress, one more, and its own
+            await its_record
+    finally:
+        may_go_on.release(40)
+    await asyncio.gather(*records)
 
 
 @pytest.mark.usefixtures("real_keys")

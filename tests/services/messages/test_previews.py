@@ -142,14 +142,17 @@ def test_no_octets_make_a_preview_fail(octets: bytes, head: bytes) -> None:
         previews.download_headers(previews.attachment_of(head + octets, index).filename)
 
 
-async def test_html_that_is_no_message_yet_is_shown_by_the_same_guards(monkeypatch: pytest.MonkeyPatch) -> None:
-    shown = await previews.of_html('<p>x</p><script>y()</script><img src="cid:a"><a href="https://evil.example">z</a>')
+async def test_html_that_is_no_message_yet_is_shown_by_the_same_guards(
+    ctx: context.Context, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    html = '<p>x</p><script>y()</script><img src="cid:a"><a href="https://evil.example">z</a>'
+    shown = await previews.of_html(ctx, "acc_1", html)
     assert b"<p>x</p>" in shown
     assert b"y()" not in shown
     assert b" href=" not in shown
     assert b"cid:" not in shown
     monkeypatch.setattr(previews, "TEXT_CHARACTERS", 3)
-    assert (await previews.of_html("abcdef")).endswith(b"abc")
+    assert (await previews.of_html(ctx, "acc_1", "abcdef")).endswith(b"abc")
 
 
 async def test_a_message_of_the_account_is_shown(ctx: context.Context, account: stored_accounts.Account) -> None:

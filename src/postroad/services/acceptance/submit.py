@@ -5,7 +5,6 @@ was used before gets its stored response, whatever the later checks would say no
 replay, while a success needs no lookup before its transaction.
 """
 
-import asyncio
 import contextlib
 from collections.abc import Awaitable, Callable, Iterator
 from typing import TypeVar
@@ -50,7 +49,9 @@ async def submit(
     """
     large = _characters(request) > INLINE_CHARACTERS
     with count_refusals(ctx, source):
-        checked, hashed = await run(lambda: _check(request, is_keyed=key is not None), threaded=large)
+        checked, hashed = await run(
+            ctx, who.account_id, lambda: _check(request, is_keyed=key is not None), threaded=large
+        )
         used = None if key is None else transaction.Key(sending_identity(who), key, hashed)
         info = SubmissionInfo(request_id=request_id, source=source, key=used)
         return await submit_checked(
@@ -117,7 +118,7 @@ async def compose_fields(
     rendered = await _rendered(ctx, identity.account_id, checked)
     # A template may repeat a value: a small request can become a large message.
     large = is_large or len(rendered.text or "") + len(rendered.html or "") > INLINE_CHARACTERS
-    return await run(lambda: compose.compose(rendered, identity), threaded=large)
+    return await run(ctx, identity.account_id, lambda: compose.compose(rendered, identity), threaded=large)
 
 
 def sending_identity(who: caller.Caller) -> str:
@@ -130,9 +131,9 @@ def _characters(request: send_request.SendRequest) -> int:
     return bodies + sum(len(attachment.content) for attachment in request.attachments or ())
 
 
-async def run(work: Callable[[], T], *, threaded: bool) -> T:
+async def run(ctx: context.Context, account_id: str, work: Callable[[], T], *, threaded: bool) -> T:
     """Run long work in a thread, so that other requests do not wait for it."""
-    return await asyncio.to_thread(work) if threaded else work()
+    return await ctx.threads.run(account_id, work) if threaded else work()
 
 
 class _InFlight:

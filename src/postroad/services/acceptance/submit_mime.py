@@ -44,7 +44,9 @@ async def submit_mime(
     scope = submit.sending_identity(who)
     slow = _is_slow(raw.content)
     with submit.count_refusals(ctx, mail.Source.SMTP):
-        checked, send, key = await submit.run(lambda: _check(raw, credential_id=scope), threaded=slow)
+        checked, send, key = await submit.run(
+            ctx, who.account_id, lambda: _check(raw, credential_id=scope), threaded=slow
+        )
         info = submit.SubmissionInfo(request_id=request_id, source=mail.Source.SMTP, key=key)
         return await submit.submit_checked(
             ctx, who, checked, info, lambda identity: _compose(ctx, checked, send, identity, is_slow=slow)
@@ -87,7 +89,9 @@ async def _compose(
     await _check_envelope_domain(ctx, checked, identity.account_id)
     if send is not None:
         return await submit.compose_fields(ctx, send, identity, is_large=is_slow)
-    return await submit.run(lambda: mime_compose.compose_mime(checked, identity), threaded=is_slow)
+    return await submit.run(
+        ctx, identity.account_id, lambda: mime_compose.compose_mime(checked, identity), threaded=is_slow
+    )
 
 
 async def _check_envelope_domain(ctx: context.Context, checked: mime_validation.CheckedMime, account_id: str) -> None:

@@ -245,7 +245,7 @@ async def change_password(
     if not is_right:
         _audit_failure(ctx, user)
         raise errors.Unauthorized("current_password: wrong")
-    new_hash = await ctx.passwords.hash(new_password)
+    new_hash = await ctx.passwords.hash(new_password, party=user.account_id)
     async with ctx.store.transaction() as tx:
         await access_version.bump(tx)
         replaced = await users.replace_password(

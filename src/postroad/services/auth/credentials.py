@@ -22,7 +22,7 @@ async def create(ctx: context.Context, account_id: str, name: str) -> tuple[cred
     labels.check("name", name)
     secret = installation_keys.random_text(installation_keys.SECRET_CHARACTERS)
     password = secret + installation_keys.checksum(secret)
-    password_hash = await ctx.passwords.hash(password)
+    password_hash = await ctx.passwords.hash(password, party=account_id)
     now = ctx.clock()
     credential = credentials.Credential(
         id=ctx.new_id(identifiers.CREDENTIAL, now=now),

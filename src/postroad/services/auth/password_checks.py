@@ -23,7 +23,7 @@ async def check_user_password(
     """
     counters = login_throttle.of_user(name, client_address, is_known=is_known)
     target = password_hash or ctx.passwords.dummy_hash(name)
-    return await _check(ctx, password, target, counters=counters)
+    return await _check(ctx, password, target, counters=counters, network=login_throttle.network_of(client_address))
 
 
 async def check_credential_password(
@@ -38,24 +38,26 @@ async def check_credential_password(
     if ctx.passwords.is_proven(password, target):
         return True
     counters = login_throttle.of_credential(name, client_address)
-    return await _check(ctx, password, target, counters=counters)
+    return await _check(ctx, password, target, counters=counters, network=login_throttle.network_of(client_address))
 
 
-async def _check(ctx: context.Context, password: str, target: str, *, counters: login_throttle.Counters) -> bool:
+async def _check(
+    ctx: context.Context, password: str, target: str, *, counters: login_throttle.Counters, network: str
+) -> bool:
     attempt = (tuple(counters), target, ctx.access_cache.digest(password))
-    work = functools.partial(_count_and_verify, ctx, password, target, counters=counters)
-    return await ctx.access_cache.password_checks.join(attempt, work)
+    work = functools.partial(_count_and_verify, ctx, password, target, counters=counters, network=network)
+    return await ctx.access_cache.password_checks.join(attempt, work, party=network)
 
 
 async def _count_and_verify(
-    ctx: context.Context, password: str, target: str, *, counters: login_throttle.Counters
+    ctx: context.Context, password: str, target: str, *, counters: login_throttle.Counters, network: str
 ) -> bool:
     failures = ctx.access_cache.login_failures
     seconds = await failures.attempt(counters, now=ctx.clock())
     if seconds:
         raise errors.RateLimited(f"too many failed login attempts; try again in {seconds} seconds", retry_after=seconds)
     try:
-        is_right = await ctx.passwords.verify(password, target)
+        is_right = await ctx.passwords.verify(password, target, party=network)
     except errors.ServiceUnavailable:  # the queue was full: nothing was checked
         await failures.withdraw(counters, now=ctx.clock())
         raise

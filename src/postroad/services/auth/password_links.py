@@ -58,8 +58,8 @@ async def redeem(ctx: context.Context, token: str, *, password: str) -> users.Us
     """Set the password that the user of a link chose. All their sessions end."""
     passwords.check_new("password", password)
     # Hashing costs time: only a valid link gets that far.
-    await find_user(ctx, token)
-    password_hash = await ctx.passwords.hash(password)
+    invited = await find_user(ctx, token)
+    password_hash = await ctx.passwords.hash(password, party=invited.account_id)
     async with ctx.store.transaction() as tx:
         await access_version.bump(tx)
         user = await _person(ctx, tx, await password_links.consume(tx, _hash(token)))

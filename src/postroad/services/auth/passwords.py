@@ -1,12 +1,14 @@
-"""Passwords: hashed with Argon2id (RFC 9106) in a few threads, behind a bounded queue.
+"""Passwords: hashed with Argon2id (RFC 9106) in a few threads, behind a bounded queue, both shared fairly.
 
 Argon2 is slow on purpose, so work is not repeated: a correct (password, hash) pair is cached as a keyed digest that is
 meaningless outside this process, and a pair being checked is not checked in parallel. The cache entry is for the pair:
 a changed password has another hash and no entry. An unknown name gets a hash that nothing matches, so that it takes the
 same time and path as a real one.
+
+`party` is who waits: the network of a client that logs in, the account that gets a new password. However many
+credentials one account creates, logins wait for one of them at most.
 """
 
-import asyncio
 import base64
 import functools
 import hashlib
@@ -14,15 +16,12 @@ import os
 import time
 import unicodedata
 from collections.abc import Callable
-from concurrent import futures
-from typing import Final, TypeVar
+from typing import Final
 
 import argon2
 
 from postroad import errors
-from postroad.concurrency import lru, single_flight
-
-T = TypeVar("T")
+from postroad.concurrency import fair_threads, lru, single_flight
 
 MIN_CHARACTERS: Final = 8
 # At most 1,024 octets of UTF-8: longer than any passphrase, short enough to refuse cheaply.
@@ -67,7 +66,7 @@ class Passwords:
             hash_len=HASH_BYTES,
             salt_len=SALT_BYTES,
         )
-        self._threads = futures.ThreadPoolExecutor(threads, thread_name_prefix="password")
+        self._threads = fair_threads.FairThreads(threads, name="password")
         self._clock = clock
         self._key = os.urandom(HASH_BYTES)
         # Checks by the digest of their pair, and hashes, each under a name of its own.
@@ -75,12 +74,12 @@ class Passwords:
         # Digests of correct pairs, and their expiry.
         self._proofs: lru.LruCache[bytes, float] = lru.LruCache(MAX_PROOFS)
 
-    async def hash(self, password: str) -> str:
+    async def hash(self, password: str, *, party: str = "") -> str:
         """The stored hash of a password."""
         work = functools.partial(self._hasher.hash, _octets(password))
-        return await self._jobs.join(object(), functools.partial(self._in_thread, work))
+        return await self._jobs.join(object(), functools.partial(self._threads.run, party, work), party=party)
 
-    async def verify(self, password: str, password_hash: str | None) -> bool:
+    async def verify(self, password: str, password_hash: str | None, *, party: str = "") -> bool:
         """Whether the password matches the hash; without a hash it is False, after the same time."""
         if len(password) > MAX_CHARACTERS or not _is_text(password):
             return False
@@ -88,7 +87,8 @@ class Passwords:
         digest = self._digest(password, target)
         if self._is_proven(digest):
             return True
-        return await self._jobs.join(digest, functools.partial(self._check, digest, target, _octets(password)))
+        work = functools.partial(_matches, self._hasher, target, _octets(password))
+        return await self._jobs.join(digest, functools.partial(self._check, digest, work, party), party=party)
 
     def is_proven(self, password: str, password_hash: str) -> bool:
         """Whether the pair was verified recently."""
@@ -104,14 +104,11 @@ class Passwords:
 
     async def close(self) -> None:
         """Stop the threads; queued checks never run."""
-        self._threads.shutdown(cancel_futures=True)
+        self._threads.close()
         await self._jobs.close()
 
-    async def _in_thread(self, work: Callable[[], T]) -> T:
-        return await asyncio.get_running_loop().run_in_executor(self._threads, work)
-
-    async def _check(self, digest: bytes, target: str, octets: bytes) -> bool:
-        is_match = await self._in_thread(functools.partial(_matches, self._hasher, target, octets))
+    async def _check(self, digest: bytes, work: Callable[[], bool], party: str) -> bool:
+        is_match = await self._threads.run(party, work)
         if is_match:
             self._proofs.put(digest, self._clock() + PROOF_SECONDS)
         return is_match

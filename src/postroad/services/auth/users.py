@@ -49,7 +49,8 @@ async def create(
         passwords.check_new("password", password)
     chosen = installation_keys.random_text(GENERATED_CHARACTERS) if password is None else password
     mailbox = _plain_address(email)
-    user = _new(ctx, account_id, mailbox, role=role, password_hash=await ctx.passwords.hash(chosen))
+    password_hash = await ctx.passwords.hash(chosen, party=account_id)
+    user = _new(ctx, account_id, mailbox, role=role, password_hash=password_hash)
     user = dataclasses.replace(user, joined_at=user.created_at)
     async with ctx.store.transaction() as tx:
         await _insert(tx, user, mailbox, members=await _lock_members(ctx, tx, account_id))
@@ -97,7 +98,7 @@ async def set_password(ctx: context.Context, account_id: str, user_id: str, *, p
     """Set a user's password without the old one; for operators."""
     passwords.check_new("password", password)
     user = await find(ctx, account_id, user_id)
-    password_hash = await ctx.passwords.hash(password)
+    password_hash = await ctx.passwords.hash(password, party=account_id)
     async with ctx.store.transaction() as tx:
         await access_version.bump(tx)
         if not await users.set_password(tx, user.id, password_hash=password_hash, now=ctx.clock()):

@@ -1,13 +1,12 @@
 """DKIM keys of sender domains (RFC 6376): created when first needed, stored encrypted, published by the owner.
 
 Keys are needed when the domain's records are shown or its first message is signed. Every receiver supports 2048-bit RSA
-(RFC 8301 section 3.2). Generating one takes a quarter of a second in a thread; the transaction begins only afterwards,
-and the first of several creators wins. Beside each RSA key is an Ed25519 key (RFC 8463), which signs once its record is
-published. Every key has its own selector, so that a record published for another key never meets a signature of this
-one. `key_rotation.py` replaces keys.
+(RFC 8301 section 3.2). Generating one takes a quarter of a second in a thread of its own, in which accounts take turns;
+the transaction begins only afterwards, and the first of several creators wins. Beside each RSA key is an Ed25519 key
+(RFC 8463), which signs once its record is published. Every key has its own selector, so that a record published for
+another key never meets a signature of this one. `key_rotation.py` replaces keys.
 """
 
-import asyncio
 import base64
 import dataclasses
 from collections.abc import Mapping, Sequence
@@ -111,7 +110,7 @@ async def keys(ctx: context.Context, domain: domains.Domain) -> list[dkim_keys.D
     if {key.algorithm for key in found if key.status == _CURRENT} == set(dkim_keys.Algorithm):
         return found
     # A domain of an older version has an RSA key alone.
-    generated = None if found else await generate_rsa()
+    generated = None if found else await generate_rsa(ctx, domain)
     async with ctx.store.transaction() as tx:
         found = await lock(tx, domain)
         if not found and generated is not None:
@@ -129,9 +128,9 @@ async def lock(tx: store.Transaction, domain: domains.Domain) -> list[dkim_keys.
     return await dkim_keys.of_domain(tx, domain.account_id, domain.id)
 
 
-async def generate_rsa() -> tuple[bytes, bytes]:
+async def generate_rsa(ctx: context.Context, domain: domains.Domain) -> tuple[bytes, bytes]:
     """A private key and its public key."""
-    return await asyncio.to_thread(_generate)
+    return await ctx.key_threads.run(domain.account_id, _generate)
 
 
 async def insert_generation(

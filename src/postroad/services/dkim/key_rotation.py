@@ -25,7 +25,7 @@ async def rotate(ctx: context.Context, domain: domains.Domain) -> None:
     if _has_next(ctx, await domain_keys.keys(ctx, domain)):
         return
     with quota.acquire(ctx, ROTATIONS, domain.account_id):
-        generated = await domain_keys.generate_rsa()
+        generated = await domain_keys.generate_rsa(ctx, domain)
     async with ctx.store.transaction() as tx:
         found = await domain_keys.lock(tx, domain)
         if _has_next(ctx, found):

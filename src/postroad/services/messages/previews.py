@@ -6,7 +6,6 @@ sandbox it also when it is opened directly, and `html_document`, which removes w
 are never shown, only saved: `download_headers` and a type that no browser opens.
 """
 
-import asyncio
 import binascii
 from collections.abc import Callable
 from dataclasses import dataclass, field
@@ -103,19 +102,19 @@ class Source:
 async def of_message(ctx: context.Context, account_id: str, message_id: str) -> Preview:
     """The preview of a message of an account; NotFound as in `lookup.raw`."""
     raw = await messages.raw(ctx, account_id, message_id)
-    return await _in_thread(lambda: of_bytes(raw), octets=len(raw))
+    return await in_thread(ctx, account_id, lambda: of_bytes(raw), octets=len(raw))
 
 
 async def document(ctx: context.Context, account_id: str, message_id: str) -> bytes:
     """The HTML of a message, for the frame."""
     raw = await messages.raw(ctx, account_id, message_id)
-    return await _in_thread(lambda: html_document(of_bytes(raw)), octets=len(raw))
+    return await in_thread(ctx, account_id, lambda: html_document(of_bytes(raw)), octets=len(raw))
 
 
 async def attachment(ctx: context.Context, account_id: str, message_id: str, index: int) -> Download:
     """A part of a message, by its index in the preview."""
     raw = await messages.raw(ctx, account_id, message_id)
-    return await _in_thread(lambda: attachment_of(raw, index), octets=len(raw))
+    return await in_thread(ctx, account_id, lambda: attachment_of(raw, index), octets=len(raw))
 
 
 def of_bytes(raw: bytes) -> Preview:
@@ -141,10 +140,15 @@ def html_document(preview: Preview) -> bytes:
     return html_preview.render(preview.html or "", images.uri).encode("utf-8", "replace")
 
 
-async def of_html(html: str) -> bytes:
+async def of_html(ctx: context.Context, account_id: str, html: str) -> bytes:
     """HTML that is not in a message, for the frame, up to the limit; to be sent with `DOCUMENT_HEADERS`."""
     shown = html[:TEXT_CHARACTERS]
-    return await _in_thread(lambda: html_preview.render(shown, _no_image).encode("utf-8", "replace"), octets=len(shown))
+    return await in_thread(
+        ctx,
+        account_id,
+        lambda: html_preview.render(shown, _no_image).encode("utf-8", "replace"),
+        octets=len(shown),
+    )
 
 
 def attachment_of(raw: bytes, index: int) -> Download:
@@ -229,5 +233,6 @@ def _filename(part: preview_parser.Part) -> str:
     return part.filename or f"part-{part.path}.{_EXTENSIONS.get(part.content_type, 'bin')}"
 
 
-async def _in_thread(work: Callable[[], T], *, octets: int) -> T:
-    return await asyncio.to_thread(work) if octets > LARGE_OCTETS else work()
+async def in_thread(ctx: context.Context, account_id: str, work: Callable[[], T], *, octets: int) -> T:
+    """Parse so many bytes, in a thread if they could block the event loop for long."""
+    return await ctx.threads.run(account_id, work) if octets > LARGE_OCTETS else work()

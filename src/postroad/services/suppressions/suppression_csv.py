@@ -6,7 +6,6 @@ get an apostrophe in front (`csv_rows.py`). It is removed again in files with al
 there an apostrophe is part of the address.
 """
 
-import asyncio
 import csv
 import functools
 import io
@@ -85,7 +84,7 @@ async def import_csv(
     The rows are written in small transactions. After a database failure the same file can be imported again.
     """
     with quota.acquire(ctx, IMPORTS, account_id):
-        reasons, rows = await asyncio.to_thread(_read, content, limits)
+        reasons, rows = await ctx.threads.run(account_id, functools.partial(_read, content, limits))
         now, added = ctx.clock(), 0
         wanted = sorted(reasons.items())
         for first in range(0, len(wanted), BATCH_ROWS):

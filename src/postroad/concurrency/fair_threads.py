@@ -1,0 +1,56 @@
+"""A few threads for costly work, shared fairly: who waits gets one in turn, however much work others have.
+
+A thread cannot be interrupted. A cancelled caller therefore waits until its work is done: the thread is taken until
+then, and what it works with is in use.
+"""
+
+import asyncio
+from collections.abc import Callable, Hashable
+from concurrent import futures
+from typing import Final, TypeVar
+
+from postroad import errors
+from postroad.concurrency import fair_semaphore
+
+T = TypeVar("T")
+
+# How often a cancelled caller asks its thread to stop, where that is possible.
+INTERRUPT_SECONDS: Final = 0.05
+
+
+class FairThreads:
+    """The threads of one kind of work. A party that is alone may use all of them: no work lasts long."""
+
+    def __init__(self, threads: int, *, name: str) -> None:
+        self._threads = futures.ThreadPoolExecutor(threads, thread_name_prefix=name)
+        self._turns = fair_semaphore.FairSemaphore(threads)
+        self._is_closed = False
+
+    async def run(self, party: Hashable, work: Callable[[], T]) -> T:
+        """Run the work in a thread, when it is the party's turn."""
+        async with self._turns.hold(party):
+            if self._is_closed:
+                raise errors.ServiceUnavailable("the service is stopping; try again", retry_after=5)
+            return await finished(asyncio.get_running_loop().run_in_executor(self._threads, work))
+
+    def close(self) -> None:
+        """Start nothing more, and wait for the threads."""
+        self._is_closed = True
+        self._threads.shutdown(cancel_futures=True)
+
+
+async def finished(work: asyncio.Future[T], *, interrupt: Callable[[], None] | None = None) -> T:
+    """The result of a thread. A cancelled caller waits for it too: what it works with is in use until then."""
+    cancelled: asyncio.CancelledError | None = None
+    while not work.done():
+        try:
+            await asyncio.wait([work], timeout=None if cancelled is None else INTERRUPT_SECONDS)
+        except asyncio.CancelledError as cancellation:
+            cancelled = cancellation
+        # Repeated, because SQLite ignores an interrupt that arrives before the statement has begun.
+        if cancelled is not None and interrupt is not None and not work.done():
+            interrupt()
+    if cancelled is None:
+        return work.result()
+    work.exception()  # retrieved, so that asyncio does not report it: the caller is gone
+    raise cancelled

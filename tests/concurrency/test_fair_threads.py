@@ -1,0 +1,67 @@
+"""Threads are shared: whoever has much to do, the next party's turn comes after one piece of work."""
+
+import asyncio
+import threading
+
+import pytest
+
+from postroad import errors
+from postroad.concurrency import fair_threads
+
+
+async def test_one_who_wants_much_is_passed_by_one_who_wants_little() -> None:
+    threads = fair_threads.FairThreads(1, name="test")
+    done: list[str] = []
+    try:
+        much = [asyncio.create_task(threads.run("greedy", lambda: done.append("greedy"))) for _ in range(100)]
+        await asyncio.sleep(0)
+        await threads.run("modest", lambda: done.append("modest"))
+        assert done.index("modest") < 10
+        await asyncio.gather(*much)
+        assert len(done) == 101
+    finally:
+        threads.close()
+
+
+async def test_a_result_and_an_error_reach_the_caller() -> None:
+    threads = fair_threads.FairThreads(1, name="test")
+
+    def fail() -> None:
+        raise LookupError
+
+    try:
+        assert await threads.run("a", threading.current_thread) is not threading.main_thread()
+        with pytest.raises(LookupError):
+            await threads.run("a", fail)
+    finally:
+        threads.close()
+
+
+async def test_a_thread_is_taken_until_its_work_is_done_also_when_the_caller_has_gone() -> None:
+    threads, may_end, order = fair_threads.FairThreads(1, name="test"), threading.Event(), list[str]()
+
+    def long() -> None:
+        may_end.wait(60)
+        order.append("long")
+
+    try:
+        gone = asyncio.create_task(threads.run("a", long))
+        await asyncio.sleep(0)
+        waiting = asyncio.create_task(threads.run("b", lambda: order.append("next")))
+        gone.cancel()
+        await asyncio.sleep(0.01)
+        assert not gone.done()
+        may_end.set()
+        with pytest.raises(asyncio.CancelledError):
+            await gone
+        await waiting
+        assert order == ["long", "next"]
+    finally:
+        threads.close()
+
+
+async def test_after_the_end_nothing_begins() -> None:
+    threads = fair_threads.FairThreads(1, name="test")
+    threads.close()
+    with pytest.raises(errors.ServiceUnavailable):
+        await threads.run("a", threading.current_thread)
