@@ -14,7 +14,7 @@ from postroad.api.v1 import resource, schemas
 from postroad.model import caller, times
 from postroad.protocol import address
 from postroad.services import context
-from postroad.services.auth import authentication, passwords
+from postroad.services.auth import authentication, password_rules, passwords
 from postroad.storage import users
 from postroad.web import routing
 
@@ -28,9 +28,9 @@ GivenPassword = Annotated[str, msgspec.Meta(max_length=passwords.MAX_CHARACTERS,
 NewPassword = Annotated[
     str,
     msgspec.Meta(
-        min_length=passwords.MIN_CHARACTERS,
+        min_length=password_rules.MIN_CHARACTERS,
         max_length=passwords.MAX_CHARACTERS,
-        description="Any characters except NUL.",
+        description="Any characters except NUL; neither a common password nor your email address.",
         extra_json_schema=WITHOUT_NUL,
     ),
 ]

@@ -15,7 +15,7 @@ from postroad import errors
 from postroad.model import actors, caller, identifiers, login_throttle
 from postroad.protocol import authorization
 from postroad.services import audit_log, context
-from postroad.services.auth import last_used, password_checks, passwords, schemes, tokens
+from postroad.services.auth import last_used, password_checks, password_rules, passwords, schemes, tokens
 from postroad.services.auth import users as account_users
 from postroad.storage import access_version, accounts, credentials, known_networks, password_links, store, users
 
@@ -230,7 +230,7 @@ async def change_password(
 ) -> Session:
     """Change a user's password. All earlier tokens are revoked; the returned session is new."""
     passwords.refuse_impossible("current_password", current_password)
-    passwords.check_new("new_password", new_password)
+    passwords.refuse_impossible("new_password", new_password)
     user, _ = await me(ctx, who)
     async with ctx.store.reading() as tx:
         is_known = await _is_known(tx, user, client_address)
@@ -245,6 +245,7 @@ async def change_password(
     if not is_right:
         _audit_failure(ctx, user)
         raise errors.Unauthorized("current_password: wrong")
+    password_rules.check_new("new_password", new_password, email=user.email)
     new_hash = await ctx.passwords.hash(new_password, party=user.account_id)
     async with ctx.store.transaction() as tx:
         await access_version.bump(tx)

@@ -14,7 +14,7 @@ from typing import Final
 from postroad import config, errors
 from postroad.model import actors, login_throttle, times
 from postroad.services import audit_log, context
-from postroad.services.auth import installation_keys, passwords
+from postroad.services.auth import installation_keys, password_rules
 from postroad.storage import access_version, known_networks, password_links, store, users
 
 # A weekend may lie between an invitation and its use; who asks for a new password waits for it.
@@ -56,9 +56,9 @@ async def find_user(ctx: context.Context, token: str) -> users.User:
 
 async def redeem(ctx: context.Context, token: str, *, password: str) -> users.User:
     """Set the password that the user of a link chose. All their sessions end."""
-    passwords.check_new("password", password)
     # Hashing costs time: only a valid link gets that far.
     invited = await find_user(ctx, token)
+    password_rules.check_new("password", password, email=invited.email)
     password_hash = await ctx.passwords.hash(password, party=invited.account_id)
     async with ctx.store.transaction() as tx:
         await access_version.bump(tx)

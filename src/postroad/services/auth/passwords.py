@@ -23,7 +23,6 @@ import argon2
 from postroad import errors
 from postroad.concurrency import fair_threads, lru, single_flight
 
-MIN_CHARACTERS: Final = 8
 # At most 1,024 octets of UTF-8: longer than any passphrase, short enough to refuse cheaply.
 MAX_CHARACTERS: Final = 256
 
@@ -46,13 +45,6 @@ def refuse_impossible(field: str, password: str) -> None:
         raise errors.InvalidRequest(f"{field}: at most {MAX_CHARACTERS} characters")
     if not _is_text(password):
         raise errors.InvalidRequest(f"{field}: must not contain NUL or an unpaired surrogate")
-
-
-def check_new(field: str, password: str) -> None:
-    """The rules for a password that a user chooses."""
-    refuse_impossible(field, password)
-    if len(password) < MIN_CHARACTERS:
-        raise errors.InvalidRequest(f"{field}: at least {MIN_CHARACTERS} characters")
 
 
 class Passwords:

@@ -14,7 +14,7 @@ from postroad import errors
 from postroad.model import actors, caller, identifiers
 from postroad.protocol import address
 from postroad.services import audit_log, context
-from postroad.services.auth import installation_keys, password_links, passwords
+from postroad.services.auth import installation_keys, password_links, password_rules
 from postroad.storage import access_version, accounts, known_networks, store, users
 from postroad.storage import password_links as stored_links
 
@@ -46,7 +46,7 @@ async def create(
 ) -> tuple[users.User, str]:
     """Create a user; the password is generated when none is given."""
     if password is not None:
-        passwords.check_new("password", password)
+        password_rules.check_new("password", password, email=email)
     chosen = installation_keys.random_text(GENERATED_CHARACTERS) if password is None else password
     mailbox = _plain_address(email)
     password_hash = await ctx.passwords.hash(chosen, party=account_id)
@@ -96,8 +96,8 @@ async def by_email(ctx: context.Context, email: str) -> users.User | None:
 
 async def set_password(ctx: context.Context, account_id: str, user_id: str, *, password: str) -> users.User:
     """Set a user's password without the old one; for operators."""
-    passwords.check_new("password", password)
     user = await find(ctx, account_id, user_id)
+    password_rules.check_new("password", password, email=user.email)
     password_hash = await ctx.passwords.hash(password, party=account_id)
     async with ctx.store.transaction() as tx:
         await access_version.bump(tx)
