@@ -376,9 +376,9 @@ async def test_of_two_changes_at_once_one_wins(
     session = await log_in(ctx)
     both_proven, hashed = asyncio.Barrier(2), passwords.Passwords.hash
 
-    async def hash_together(self: passwords.Passwords, password: str) -> str:
+    async def hash_together(self: passwords.Passwords, password: str, *, party: str) -> str:
         await both_proven.wait()
-        return await hashed(self, password)
+        return await hashed(self, password, party=party)
 
     monkeypatch.setattr(passwords.Passwords, "hash", hash_together)
     results = await asyncio.gather(
