@@ -5,10 +5,20 @@ from typing import Any
 import pytest
 
 from postroad.model import identifiers, limits
+from postroad.protocol.reports import tls_report
 from postroad.services import context
 from postroad.services.maintenance import cleanup, consistency
 from postroad.storage import accounts as stored_accounts
-from postroad.storage import hourly_counts, idempotency, provider_queues, users, webhook_deliveries, webhooks
+from postroad.storage import (
+    hourly_counts,
+    idempotency,
+    mta_sts_policies,
+    provider_queues,
+    tls_reports,
+    users,
+    webhook_deliveries,
+    webhooks,
+)
 from tests import accepted_mail, contexts
 from tests.storage import samples, webhook_samples
 
@@ -65,6 +75,22 @@ async def test_the_status_of_provider_queues_of_a_dead_worker_is_removed(
     assert (await cleanup.sweep(ctx)).provider_queues == 1
     async with ctx.store.reading() as tx:
         assert await provider_queues.heard_since(tx, 0) == []
+
+
+async def test_policies_of_destinations_go_when_they_expire_and_reports_after_three_days(
+    ctx: context.Context, clock: contexts.Clock
+) -> None:
+    today = clock.now // (24 * 3600 * contexts.SECOND)
+    result = tls_report.Result(tls_report.Policy(tls_report.PolicyType.NONE, "example.org"))
+    async with ctx.store.transaction() as tx:
+        for domain, until in (("old.example", clock.now), ("new.example", clock.now + 1)):
+            await mta_sts_policies.put(tx, mta_sts_policies.StoredPolicy(domain, "1", "text", 1, until))
+        for day in (today - 3, today - 2):
+            await tls_reports.add(tx, day, {"example.org": {result: 1}}, due_at={"example.org": 1})
+    swept = await cleanup.sweep(ctx)
+    assert (swept.mta_sts_policies, swept.tls_reports) == (1, 2)
+    swept = await cleanup.sweep(ctx)
+    assert (swept.mta_sts_policies, swept.tls_reports) == (0, 0)
 
 
 @pytest.mark.parametrize("count", [idempotency.SWEEP_ROWS, 2 * idempotency.SWEEP_ROWS + 1])

@@ -1,0 +1,84 @@
+"""The maintenance role sends the TLS reports that are due, if reports are on."""
+
+import asyncio
+from collections.abc import AsyncIterator, Callable
+from typing import Any
+
+import pytest
+import structlog
+
+from postroad import config
+from postroad.protocol.reports import tls_report
+from postroad.roles import composition, maintenance, role
+from postroad.services import context
+from postroad.storage import tls_reports
+from tests import contexts, dns_server
+from tests.storage import samples
+
+TIMEOUT_SECONDS = 60
+SUCCESS = tls_report.Result(tls_report.Policy(tls_report.PolicyType.NONE, "example.net"))
+
+
+@pytest.fixture
+async def opened(clean_sqlite_url: str) -> AsyncIterator[Callable[[str], Any]]:
+    async with dns_server.running({}) as dns:
+
+        def open_with(sender: str) -> Any:  # noqa: ANN401 - a context manager
+            overrides: dict[str, dict[str, Any]] = {
+                "database": {"url": clean_sqlite_url},
+                "security": {"secret_key": contexts.SECRET_KEY},
+                "delivery": {"resolvers": [dns.address]},
+                "domains": {"check_hours": 0},
+                "tls_reports": {"from": sender},
+            }
+            return composition.open_context(config.load(environment={}, overrides=overrides))
+
+        yield open_with
+
+
+async def run_until(ctx: context.Context, is_so: Callable[[], Any]) -> None:
+    """Run the role until it is so."""
+    stopping = asyncio.Event()
+    log = structlog.wrap_logger(None, processors=[structlog.testing.LogCapture()])
+
+    async def no_metrics() -> bytes:
+        return b""
+
+    started = await maintenance.start_maintenance(role.RoleContext(ctx, log, stopping, no_metrics))
+    working = asyncio.create_task(started.work())
+    try:
+        async with asyncio.timeout(TIMEOUT_SECONDS):
+            while not await is_so():
+                await asyncio.sleep(0.02)
+    finally:
+        stopping.set()
+        await working
+
+
+async def add_report(ctx: context.Context, *, day: int) -> None:
+    async with ctx.store.transaction() as tx:
+        await tls_reports.add(tx, day, {"example.net": {SUCCESS: 1}}, due_at={"example.net": 1})
+
+
+async def test_reports_that_are_due_are_sent(opened: Callable[[str], Any]) -> None:
+    async with opened("tls-reports@example.com") as ctx:
+        today = ctx.clock() // (86_400 * contexts.SECOND)
+        await add_report(ctx, day=today)
+
+        async def is_done() -> bool:
+            return await samples.count(ctx.store, "tls_reports") == 0
+
+        await run_until(ctx, is_done)
+
+
+async def test_without_a_sender_old_reports_are_only_removed(opened: Callable[[str], Any]) -> None:
+    async with opened("") as ctx:
+        today = ctx.clock() // (86_400 * contexts.SECOND)
+        await add_report(ctx, day=today)
+        await add_report(ctx, day=today - 3)
+
+        async def is_swept() -> bool:
+            return await samples.count(ctx.store, "tls_results") == 1
+
+        await run_until(ctx, is_swept)
+        assert await samples.count(ctx.store, "tls_reports") == 1
