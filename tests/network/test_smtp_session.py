@@ -16,6 +16,7 @@ from postroad.network import content_spool, smtp_policy, smtp_session
 from postroad.protocol.smtp import server_commands, server_events, values
 from tests.network.recording_listener import TIMEOUT_SECONDS, TRANSACTION, Gate, connect, running
 
+SMALL = b"Subject: x\r\n\r\nHello\r\n.\r\n"
 MESSAGE = b"Subject: x\r\n\r\nHello\r\n.\r\n..\r\n"
 
 
@@ -425,5 +426,42 @@ async def test_a_large_message_whose_turn_does_not_come_may_be_sent_again(monkey
         # Small ones do not wait.
         again = b"MAIL FROM:<a@example.org>\r\nRCPT TO:<b@example.net>\r\nDATA\r\n"
         await client.ask(again, replies=3)
-        assert await client.ask(MESSAGE + b"\r\n.\r\n") == [b"250 2.0.0 taken"]
+        assert await client.ask(SMALL) == [b"250 2.0.0 taken"]
     assert [len(sent.content[0]) < 100 for sent in server.kept.messages] == [True]
+
+
+# Content that trickles.
+
+SLOW = smtp_session.ListenerLimits(min_content_speed=1000, speed_grace_seconds=0.2)
+TOO_SLOW = b"421 4.4.2 The message content arrives too slowly"
+
+
+async def test_content_that_arrives_too_slowly_ends_the_session() -> None:
+    async with running(limits=SLOW) as server, connect(server.address) as client:
+        await client.ask(TRANSACTION, replies=5)
+        assert (await client.ask(b"Subject: x\r\n"))[-1] == TOO_SLOW
+        assert await client.rest() == b""
+        assert server.kept.messages == []
+
+
+async def test_chunks_that_trickle_are_too_slow_together() -> None:
+    start = b"EHLO x\r\nMAIL FROM:<a@example.org>\r\nRCPT TO:<b@example.net>\r\n"
+    async with running(limits=SLOW) as server, connect(server.address) as client:
+        await client.ask(start, replies=4)
+        reply = b""
+        while reply != TOO_SLOW:
+            (reply,) = await client.ask(b"BDAT 10\r\n" + b"x" * 10)
+            assert reply in (b"250 2.0.0 Chunk accepted", TOO_SLOW)
+            await asyncio.sleep(0.05)
+        assert await client.rest() == b""
+
+
+async def test_a_client_is_not_slow_while_a_message_is_accepted() -> None:
+    gate = Gate()
+    async with running(limits=SLOW, take=gate) as server, connect(server.address) as client:
+        again = b"MAIL FROM:<a@example.org>\r\nRCPT TO:<b@example.net>\r\nDATA\r\n"
+        await client.ask(TRANSACTION + SMALL + again, replies=5)
+        await gate.reached.wait()
+        await asyncio.sleep(0.5)
+        gate.opened.set()
+        assert [(await client.reply())[:3] for _ in range(4)] == [b"250", b"250", b"250", b"354"]

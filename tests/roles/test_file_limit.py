@@ -4,6 +4,7 @@ import asyncio
 import errno
 import os
 import resource
+from typing import Any
 
 import pytest
 
@@ -41,7 +42,7 @@ def test_the_soft_limit_is_raised_to_the_hard_one(monkeypatch: pytest.MonkeyPatc
 def test_a_limit_below_what_the_settings_need_is_a_warning(monkeypatch: pytest.MonkeyPatch) -> None:
     limited(monkeypatch, 1024, 4096)
     lines = app_server.CapturedLog()
-    overrides = {
+    overrides: dict[str, dict[str, object]] = {
         "http": {"connections": 4000},
         "submission": {"listen": "127.0.0.1:587", "auth_without_tls": True, "connections": 30},
         "delivery": {"connections": 20},
@@ -65,7 +66,7 @@ async def test_a_process_without_free_files_says_so_once_in_a_while(monkeypatch:
     monkeypatch.setattr(file_limit, "CHECK_SECONDS", 0.001)
     lines, real, attempts = app_server.CapturedLog(), os.open, []
 
-    def open_file(*arguments: int) -> int:
+    def open_file(*arguments: Any) -> int:
         attempts.append(arguments)
         if len(attempts) > 3:
             raise OSError(errno.EMFILE, "Too many open files")

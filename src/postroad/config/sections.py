@@ -255,6 +255,7 @@ class Limits(Section, frozen=True):
     queued_recipients: Positive
     spool_megabytes: Annotated[int, msgspec.Meta(ge=64, le=MAX_INTEGER)]
     spool_folder: str
+    min_content_speed: Annotated[int, msgspec.Meta(ge=0, le=MAX_INTEGER)]
 
 
 class Warmup(Section, frozen=True):

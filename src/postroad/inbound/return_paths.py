@@ -114,6 +114,7 @@ def listener(
         limits=smtp_session.ListenerLimits(
             connections=ctx.settings.inbound.connections,
             connections_per_address=ctx.settings.inbound.connections_per_address,
+            min_content_speed=ctx.settings.limits.min_content_speed,
         ),
         spool=spool,
     )

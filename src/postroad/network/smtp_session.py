@@ -45,6 +45,10 @@ class ListenerLimits:
     command_seconds: float = 300
     # 10 MiB in ten minutes: 140 kbit/s.
     content_seconds: float = 600
+    # In octets a second, on average. Any network is faster; a slower client holds the connection on purpose.
+    min_content_speed: float = 500
+    # Content may pause for this long before its speed counts.
+    speed_grace_seconds: float = 60
     handshake_seconds: float = 30
     # A client that does not read its replies for this long is disconnected.
     write_seconds: float = 60
@@ -108,6 +112,8 @@ class SmtpSession(asyncio.Protocol):
         self._next_turn: asyncio.Handle | None = None
         self._deadline = math.inf
         self._was_content = False
+        self._content_since = 0.0
+        self._content_octets = 0
         self._is_admitted = False
         self._is_in_handshake = False
         self._has_unread_input = False
@@ -146,6 +152,7 @@ class SmtpSession(asyncio.Protocol):
     def data_received(self, data: bytes) -> None:
         """Bytes of commands and content."""
         self._server.receive(data)
+        self._content_octets += len(data)
         if not self._is_busy:
             self._work()
         else:
@@ -194,6 +201,9 @@ class SmtpSession(asyncio.Protocol):
             awaited = "the message content" if self._was_content else "a command"
             self._server.close(values.Reply(421, f"Timeout waiting for {awaited}", "4.4.2"))
             self._idle()
+        elif self._is_too_slow(now):
+            self._server.close(values.Reply(421, "The message content arrives too slowly", "4.4.2"))
+            self._idle()
         elif now - self._unauthenticated_since >= self._shared.limits.login_seconds:
             self._server.close(values.Reply(421, "Authentication timeout", "4.4.2"))
             self._idle()
@@ -208,6 +218,11 @@ class SmtpSession(asyncio.Protocol):
     def _is_busy(self) -> bool:
         return self._task is not None or self._next_turn is not None
 
+    def _is_too_slow(self, now: float) -> bool:
+        limits, elapsed = self._shared.limits, now - self._content_since
+        is_judged = self._was_content and elapsed >= limits.speed_grace_seconds
+        return is_judged and self._content_octets < limits.min_content_speed * elapsed
+
     def _work(self) -> None:
         """Process the input until it is used up, a decision is asynchronous, or the turn is over."""
         self._next_turn = None
@@ -215,6 +230,8 @@ class SmtpSession(asyncio.Protocol):
             if self.transport.is_closing() or (event := self._server.next_event()) is None:
                 self._idle()
                 return
+            # Whatever content comes next is another one; chunks of one content are no events.
+            self._was_content = False
             if isinstance(event, server_events.StartTls):
                 self._is_in_handshake = True
                 self._begin(self._secure())
@@ -326,9 +343,10 @@ class SmtpSession(asyncio.Protocol):
             self.transport.close()
             return
         is_content = self._server.is_reading_content
-        if has_replied or is_content != self._was_content:
-            limits = self._shared.limits
-            self._deadline = self._loop.time() + (limits.content_seconds if is_content else limits.command_seconds)
+        if is_content != self._was_content or (has_replied and not is_content):
+            limits, now = self._shared.limits, self._loop.time()
+            self._deadline = now + (limits.content_seconds if is_content else limits.command_seconds)
+            self._content_since, self._content_octets = now, 0
         self._was_content = is_content
         self._has_unread_input = False
         self._update_flow()

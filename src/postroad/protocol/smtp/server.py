@@ -102,8 +102,8 @@ class Server:
 
     @property
     def is_reading_content(self) -> bool:
-        """Whether the next bytes are content and not a command."""
-        return self._reading is not None
+        """Whether a content has begun and is not complete; between its chunks there are commands."""
+        return self._reading is not None or self._state is CHUNKS
 
     @property
     def is_idle(self) -> bool:
