@@ -42,7 +42,7 @@ class Away:
     def __init__(self, problem: Exception) -> None:
         self._problem = problem
 
-    def reading(self) -> contextlib.AbstractAsyncContextManager[store.Transaction]:
+    def reading(self, _party: str = "") -> contextlib.AbstractAsyncContextManager[store.Transaction]:
         raise self._problem
 
     transaction = scanning = reading

@@ -88,8 +88,8 @@ class CrashingStore:
     def reading(self) -> AbstractAsyncContextManager[store.Transaction]:
         return self.real.reading()
 
-    def scanning(self) -> AbstractAsyncContextManager[store.Transaction]:
-        return self.real.scanning()
+    def scanning(self, party: str = "") -> AbstractAsyncContextManager[store.Transaction]:
+        return self.real.scanning(party)
 
     async def close(self) -> None:
         await self.real.close()

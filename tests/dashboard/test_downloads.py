@@ -8,7 +8,7 @@ from collections.abc import AsyncIterator, Callable
 import pytest
 
 from postroad.dashboard import cookies
-from postroad.model import send_request
+from postroad.model import fair_shares, send_request
 from postroad.network import http_limits, http_listener
 from postroad.protocol.smtp import values as smtp
 from postroad.services import context
@@ -19,7 +19,11 @@ from tests.dashboard.browser_client import Browser, Served
 # More than the buffers of two sockets hold, which the system may let grow to some MiB each.
 HUGE = b"Subject: x\r\n\r\n" + b"0123456789abcde\n" * (2 * 1024 * 1024)
 FILE = bytes(range(256)) * 4096
-PLACE = downloads.DOWNLOADS.name
+
+
+def held(ctx: context.Context, account_id: str) -> int:
+    usage = ctx.quota_usage.get(downloads.DOWNLOADS.name)
+    return 0 if usage is None else usage.held(fair_shares.Party(account_id))
 
 
 @contextlib.asynccontextmanager
@@ -79,7 +83,7 @@ async def test_who_does_not_read_holds_a_place_until_they_hang_up(
             for _ in range(8):
                 connection = await stalled.enter_async_context(raw_http.connect(address))
                 await connection.send(asking(browser, huge))
-            await until(lambda: ctx.quota_usage[PLACE, browser.account_id] == 8)
+            await until(lambda: held(ctx, browser.account_id) == 8)
             refused = await raw_http.exchange(address, asking(browser, huge))
             assert (refused.status, refused.headers["retry-after"]) == (429, "5")
             # Whatever is no download is served as ever.

@@ -104,9 +104,9 @@ class FaultyStore:
         self._refuse_when_dead()
         return self.real.reading()
 
-    def scanning(self) -> AbstractAsyncContextManager[store.Transaction]:
+    def scanning(self, party: str = "") -> AbstractAsyncContextManager[store.Transaction]:
         self._refuse_when_dead()
-        return self.real.scanning()
+        return self.real.scanning(party)
 
     async def close(self) -> None:
         await self.real.close()

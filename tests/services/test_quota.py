@@ -1,5 +1,7 @@
 """Costly work takes turns, within an account and within a process."""
 
+import contextlib
+
 import pytest
 
 from postroad import errors
@@ -36,3 +38,14 @@ def test_work_that_fails_gives_its_turn_back(ctx: context.Context) -> None:
         raise LookupError
     with quota.acquire(ctx, OTHER, "acc_b"):
         pass
+
+
+def test_accounts_that_use_all_they_may_leave_something_for_the_next(ctx: context.Context) -> None:
+    downloads = quota.Quota("downloads", per_account=8, per_process=32, retry_seconds=5)
+    with contextlib.ExitStack() as taken:
+        for number in range(6):
+            with contextlib.suppress(errors.RateLimited):
+                for _ in range(8):
+                    taken.enter_context(quota.acquire(ctx, downloads, f"acc_{number}"))
+        taken.enter_context(quota.acquire(ctx, downloads, "acc_next"))
+    assert not ctx.quota_usage

@@ -55,7 +55,7 @@ class Gate:
         self.transactions = 0
 
     @contextlib.asynccontextmanager
-    async def transaction(self) -> AsyncIterator[Transaction]:
+    async def transaction(self, _party: str = "") -> AsyncIterator[Transaction]:
         self.transactions += 1
         self.reached.set()
         await self.opened.wait()

@@ -152,7 +152,7 @@ def test_an_interrupt_from_the_keyboard_leaves_nobody_waiting() -> None:
         dialect = "none"
 
         @contextlib.asynccontextmanager
-        async def transaction(self) -> AsyncIterator[Transaction]:
+        async def transaction(self, _party: str = "") -> AsyncIterator[Transaction]:
             if self.dialect == "none":
                 raise KeyboardInterrupt
             yield  # type: ignore[misc]

@@ -254,7 +254,8 @@ async def test_a_cancelled_scan_keeps_its_connection_until_its_thread_is_done(sq
         assert task.cancelled()
         # All of them at once: whichever connection comes back, no thread may still be at work on it.
         async with contextlib.AsyncExitStack() as stack:
-            views = [await stack.enter_async_context(sqlite_store.scanning()) for _ in range(sqlite.SCANS)]
+            scans = [sqlite_store.scanning(f"acc_{number}") for number in range(sqlite.SCANS)]
+            views = [await stack.enter_async_context(scan) for scan in scans]
             assert await asyncio.gather(*[access_version.version(view) for view in views]) == [0] * sqlite.SCANS
 
 

@@ -51,6 +51,24 @@ async def test_many_more_views_than_connections_all_get_their_turn(store: Store)
     assert found == [0] * 80
 
 
+async def test_scans_of_one_account_keep_no_other_from_its_own(store: Store) -> None:
+    end = asyncio.Event()
+
+    async def hang() -> None:
+        async with store.scanning("acc_greedy"):
+            await end.wait()
+
+    async with asyncio.timeout(60):
+        hanging = [asyncio.create_task(hang()) for _ in range(20)]
+        await asyncio.sleep(0.05)
+        async with store.scanning("acc_modest") as view:
+            assert await access_version.version(view) == 0
+        async with store.scanning() as view:  # the service's own, such as the length of the queue
+            assert await access_version.version(view) == 0
+        end.set()
+        await asyncio.gather(*hanging)
+
+
 async def test_nothing_can_be_asked_after_a_failure(store: Store) -> None:
     samples.teach(store, wrong="SELEKT")
     async with store.reading() as tx:

@@ -99,7 +99,7 @@ async def page(ctx: context.Context, account_id: str, *, before: str | None, lim
     place = cursors.end(identifiers.AUDIT_ENTRY)
     if before is not None:
         place = cursors.check("before", before, identifiers.AUDIT_ENTRY)
-    async with ctx.store.scanning() as tx:
+    async with ctx.store.scanning(account_id) as tx:
         return await audit_log.page(tx, account_id, before=place, limit=limit)
 
 

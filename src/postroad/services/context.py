@@ -8,13 +8,12 @@ import asyncio
 import dataclasses
 import os
 import time
-from collections import Counter
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 
 from postroad import config
 from postroad.concurrency import fair_threads
-from postroad.model import actors, caller, identifiers
+from postroad.model import actors, caller, fair_shares, identifiers
 from postroad.services.acceptance import queue_limit as acceptance_queue_limit
 from postroad.services.acceptance import rate_limit, transaction
 from postroad.services.auth import access_cache as auth_access_cache
@@ -58,8 +57,8 @@ class Context:
     # Generating a key is a quarter of a second of one core: one at a time, whoever registers how many domains.
     key_threads: fair_threads.FairThreads = field(default_factory=lambda: fair_threads.FairThreads(1, name="key"))
     in_flight: set[tuple[str, str]] = field(default_factory=set)
-    # Costly work in progress, by kind and account, and by kind alone (services/quota.py).
-    quota_usage: Counter[tuple[str, str]] = field(default_factory=Counter)
+    # Costly work in progress, by kind (services/quota.py).
+    quota_usage: dict[str, fair_shares.FairShares] = field(default_factory=dict)
     # Set when mail was queued in this process, so that an engine in the same one need not wait for its next poll.
     mail_wakeup: asyncio.Event = field(default_factory=asyncio.Event)
     # The same for webhook events.

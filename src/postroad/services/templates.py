@@ -107,13 +107,13 @@ async def find(ctx: context.Context, account_id: str, alias: str) -> templates.T
 
 async def page(ctx: context.Context, account_id: str, after: str, limit: int) -> list[templates.Template]:
     """A page of templates by alias; the first page is after an empty text."""
-    async with ctx.store.scanning() as tx:
+    async with ctx.store.scanning(account_id) as tx:
         return await templates.page(tx, account_id, after=after, limit=limit)
 
 
 async def summaries(ctx: context.Context, account_id: str, after: str, limit: int) -> list[templates.Summary]:
     """The same without bodies, which can be large."""
-    async with ctx.store.scanning() as tx:
+    async with ctx.store.scanning(account_id) as tx:
         return await templates.summaries(tx, account_id, after=after, limit=limit)
 
 

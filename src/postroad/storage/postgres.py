@@ -17,6 +17,7 @@ from typing import Any
 import asyncpg
 
 from postroad import errors
+from postroad.concurrency import fair_semaphore
 from postroad.storage import postgres_errors, queries, store
 
 COMMAND_SECONDS = 10
@@ -126,7 +127,7 @@ class PostgresStore:
         self._pool = pool
         self._statements = queries.load(self.dialect)
         # Scans take long; half of the connections stay free for mail and lookups.
-        self._scans = asyncio.Semaphore(max(1, pool.get_max_size() // 2))
+        self._scans = fair_semaphore.FairSemaphore(max(1, pool.get_max_size() // 2), alpha=store.SCAN_ALPHA)
 
     @contextlib.asynccontextmanager
     async def transaction(self) -> AsyncIterator[store.Transaction]:
@@ -140,15 +141,11 @@ class PostgresStore:
             yield view
 
     @contextlib.asynccontextmanager
-    async def scanning(self) -> AsyncIterator[store.Transaction]:
-        with postgres_errors.translated():
-            async with asyncio.timeout(CONNECT_SECONDS):
-                await self._scans.acquire()
-        try:
-            async with self._session(_BEGIN_SCAN, seconds=SCAN_SECONDS) as view:
-                yield view
-        finally:
-            self._scans.release()
+    async def scanning(self, party: str = "") -> AsyncIterator[store.Transaction]:
+        async with contextlib.AsyncExitStack() as held:
+            with postgres_errors.translated():
+                await held.enter_async_context(self._scans.hold(party, timeout=CONNECT_SECONDS))
+            yield await held.enter_async_context(self._session(_BEGIN_SCAN, seconds=SCAN_SECONDS))
 
     @contextlib.asynccontextmanager
     async def _session(self, begin: str, *, seconds: int) -> AsyncIterator[PostgresTransaction]:

@@ -19,7 +19,7 @@ from typing import Any, TypeVar
 import apsw
 
 from postroad import errors
-from postroad.concurrency import fair_threads
+from postroad.concurrency import fair_semaphore, fair_threads
 from postroad.storage import queries, sqlite_connection, store
 
 T = TypeVar("T")
@@ -163,6 +163,7 @@ class SqliteStore:
         self._scan_threads = ThreadPoolExecutor(SCANS, thread_name_prefix="sqlite-scan")
         self._lookups = _Readers(LOOKUPS, busy_milliseconds=LOOKUP_BUSY_MILLISECONDS)
         self._scans = _Readers(SCANS, busy_milliseconds=int(sqlite_connection.BUSY_SECONDS * 1000))
+        self._scan_shares = fair_semaphore.FairSemaphore(SCANS, alpha=store.SCAN_ALPHA)
         self._truncating = asyncio.Lock()
         self._is_closing = False
 
@@ -206,13 +207,20 @@ class SqliteStore:
         return self._view(self._lookups, lambda connection: SqliteTransaction(connection, self._statements))
 
     @contextlib.asynccontextmanager
-    async def scanning(self) -> AsyncIterator[store.Transaction]:
+    async def scanning(self, party: str = "") -> AsyncIterator[store.Transaction]:
         if self._wal_bytes() > MAX_WAL_BYTES and not self._truncating.locked():
             await self._truncate_wal()
-        async with self._view(
-            self._scans, lambda connection: ThreadedTransaction(connection, self._statements, self._scan_threads)
-        ) as view:
-            yield view
+        async with contextlib.AsyncExitStack() as held:
+            try:
+                await held.enter_async_context(self._scan_shares.hold(party, timeout=SLOT_WAIT_SECONDS))
+            except TimeoutError as cause:
+                raise sqlite_connection.busy() from cause
+            yield await held.enter_async_context(
+                self._view(
+                    self._scans,
+                    lambda connection: ThreadedTransaction(connection, self._statements, self._scan_threads),
+                )
+            )
 
     @contextlib.asynccontextmanager
     async def _view(

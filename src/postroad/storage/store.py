@@ -16,6 +16,8 @@ from typing import Any, Final, Protocol
 from postroad import errors
 
 Row = Sequence[Any]
+# Of four scans, one party gets three: however many pages and exports an account opens, there is one for the next.
+SCAN_ALPHA: Final = 2.0
 # What a store raises when it cannot be reached, is full or is too slow: the next transaction would fail as well.
 UNAVAILABLE: Final = (errors.ServiceUnavailable, errors.TemporaryFailure)
 
@@ -73,8 +75,11 @@ class Store(Protocol):
         """A consistent view for lookups by key: fast, so SQLite runs them on the event loop."""
         ...
 
-    def scanning(self) -> AbstractAsyncContextManager[Transaction]:
-        """A consistent view for reads that may take long, such as lists, sums and consistency checks."""
+    def scanning(self, party: str = "", /) -> AbstractAsyncContextManager[Transaction]:
+        """A consistent view for reads that may take long, such as lists, sums and consistency checks.
+
+        Their number is limited and shared fairly. `party` is whose read it is: an account, or the service itself.
+        """
         ...
 
     async def close(self) -> None:

@@ -153,8 +153,8 @@ async def test_a_credential_revoked_while_its_password_is_checked_is_refused(
     credential, password = await credentials.create(ctx, account.id, "main")
     verify = passwords.Passwords.verify
 
-    async def slow_verify(self: passwords.Passwords, password: str, password_hash: str | None) -> bool:
-        result = await verify(self, password, password_hash)
+    async def slow_verify(self: passwords.Passwords, password: str, password_hash: str | None, *, party: str) -> bool:
+        result = await verify(self, password, password_hash, party=party)
         if self is ctx.passwords and clock.now % SECOND == 0:
             await credentials.revoke(other_process, account.id, credential.id)
             clock.pass_seconds(0.9)

@@ -26,7 +26,7 @@ class RefusingStore:
         self.asked = 0
 
     @contextlib.asynccontextmanager
-    async def transaction(self) -> AsyncIterator[store.Transaction]:
+    async def transaction(self, _party: str = "") -> AsyncIterator[store.Transaction]:
         self.asked += 1
         if self.asked:
             raise errors.ServiceUnavailable("the database cannot be reached")

@@ -136,6 +136,30 @@ async def test_the_time_of_a_look_begins_when_it_has_its_place(
     assert [finding.state for finding in findings] == [RecordState.UNKNOWN, RecordState.OK]
 
 
+async def test_silent_zones_of_one_account_keep_no_other_from_its_lookups(
+    server: dns_server.DnsServer, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(domain_dns, "MAX_CONCURRENT_CHECKS", 5)
+    monkeypatch.setattr(domain_dns, "CHECK_SECONDS", 300.0)
+    monkeypatch.setattr(domain_dns, "QUERY_SECONDS", 300.0)
+    server.zones["slow.example"] = {"MX": dns_server.Fault.SILENCE}
+    server.zones["_dmarc.example.com"] = {"TXT": ['"v=DMARC1; p=none"']}
+    asking = domain_dns.DomainDns(settings(server))
+    slow = domain_records.Record(RecordPurpose.RETURN_PATH, "slow.example", "MX", "10 mail.example.net")
+    quick = domain_records.Record(RecordPurpose.DMARC, "_dmarc.example.com", "TXT", "v=DMARC1; p=none")
+    silent = [
+        asyncio.create_task(asking.check(slow, domain="slow.example", account_id="acc_greedy")) for _ in range(20)
+    ]
+    await asyncio.sleep(0)
+    async with asyncio.timeout(60):
+        for _ in range(3):
+            finding = await asking.check(quick, domain="example.com", account_id="acc_modest")
+            assert finding.state is RecordState.OK
+    for task in silent:
+        task.cancel()
+    await asyncio.wait(silent)
+
+
 async def test_a_server_that_fails_makes_every_record_unknown(server: dns_server.DnsServer) -> None:
     server.zones["*"] = dns_server.Fault.SERVFAIL
     for purpose in RecordPurpose:

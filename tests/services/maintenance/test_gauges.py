@@ -121,7 +121,7 @@ class Away:
     def __init__(self, problem: Exception) -> None:
         self._problem = problem
 
-    def scanning(self) -> contextlib.AbstractAsyncContextManager[store.Transaction]:
+    def scanning(self, _party: str = "") -> contextlib.AbstractAsyncContextManager[store.Transaction]:
         raise self._problem
 
     transaction = reading = scanning

@@ -6,6 +6,7 @@ import gc
 import pytest
 
 from postroad import errors
+from postroad.model import fair_shares
 from postroad.services import context
 from postroad.services.messages import downloads, previews
 
@@ -36,7 +37,7 @@ async def test_a_large_file_comes_in_parts_in_its_order_and_holds_a_place(ctx: c
     assert not isinstance(begun.body, bytes)
     collected = []
     async for part in begun.body:
-        assert ctx.quota_usage[downloads.DOWNLOADS.name, ACCOUNT] == 1
+        assert ctx.quota_usage[downloads.DOWNLOADS.name].held(fair_shares.Party(ACCOUNT)) == 1
         collected.append(part)
     assert [len(part) for part in collected] == [64 * 1024] * 4 + [len(b"the end")]
     assert b"".join(collected) == LARGE

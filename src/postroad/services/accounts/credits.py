@@ -51,5 +51,5 @@ async def ledger(ctx: context.Context, account_id: str, before: str | None, limi
     place = cursors.end(identifiers.LEDGER)
     if before is not None:
         place = cursors.check("before", before, identifiers.LEDGER)
-    async with ctx.store.scanning() as tx:
+    async with ctx.store.scanning(account_id) as tx:
         return await stored_ledger.page(tx, account_id, before=place, limit=limit)

@@ -32,7 +32,7 @@ async def export(ctx: context.Context, account_id: str) -> AsyncGenerator[bytes,
     rows: list[Sequence[str | int]] = [COLUMNS]
     after = ""
     while True:
-        async with ctx.store.scanning() as tx:
+        async with ctx.store.scanning(account_id) as tx:
             page = await ledger.page_from(tx, account_id, after=after, limit=PAGE_ROWS)
         rows.extend(balances.cells(entry) for entry in page)
         if rows:

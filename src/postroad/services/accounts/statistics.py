@@ -132,7 +132,7 @@ async def overview(ctx: context.Context, account_id: str, period: Period) -> Ove
     from_hour = until_hour - length
     # The current bucket is incomplete, so the previous period is cut at the same point, to the nearest hour.
     until_before = hourly_counts.hour_of(now + times.HOUR // 2) - length
-    async with ctx.store.scanning() as tx:
+    async with ctx.store.scanning(account_id) as tx:
         account = await stored_accounts.by_id(tx, account_id)
         if account is None:
             raise accounts.not_found()

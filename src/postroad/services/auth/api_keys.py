@@ -51,7 +51,7 @@ async def of_account(
     ctx: context.Context, account_id: str, *, after: str = "", limit: int = api_keys.MAX_ROWS
 ) -> list[api_keys.ApiKey]:
     """A page of an account's keys, including revoked ones, oldest first. A key is revoked with its credential."""
-    async with ctx.store.scanning() as tx:
+    async with ctx.store.scanning(account_id) as tx:
         return await api_keys.of_account(tx, account_id, after=after, limit=limit)
 
 

@@ -47,7 +47,7 @@ async def of_account(
     ctx: context.Context, account_id: str, *, after: str = "", limit: int = credentials.MAX_ROWS
 ) -> list[credentials.Credential]:
     """A page of an account's credentials, including revoked ones, oldest first."""
-    async with ctx.store.scanning() as tx:
+    async with ctx.store.scanning(account_id) as tx:
         return await credentials.of_account(tx, account_id, after=after, limit=limit)
 
 

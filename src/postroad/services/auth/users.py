@@ -72,7 +72,7 @@ async def invite(ctx: context.Context, account_id: str, *, email: str, role: cal
 
 async def of_account(ctx: context.Context, account_id: str) -> list[users.User]:
     """The users of an account, oldest first."""
-    async with ctx.store.scanning() as tx:
+    async with ctx.store.scanning(account_id) as tx:
         return await users.of_account(tx, account_id)
 
 

@@ -83,7 +83,7 @@ async def existing_records(ctx: context.Context, listed: Sequence[domains.Domain
     """The records of those domains of an account, given by id, that have a key, by domain id."""
     if not listed:
         return {}
-    async with ctx.store.scanning() as tx:
+    async with ctx.store.scanning(listed[0].account_id) as tx:
         found = await dkim_keys.of_domains(tx, listed[0].account_id, first=listed[0].id, last=listed[-1].id)
     return {domain.id: _record(domain, found[domain.id]) for domain in listed if domain.id in found}
 

@@ -96,7 +96,9 @@ async def check(ctx: context.Context, domain: domains.Domain) -> CheckResult:
     """Query every record of a domain. Raises NotFound when the domain was removed meanwhile."""
     service = await ctx.dns.service()
     wanted = await _wanted(ctx, domain, service)
-    findings = await asyncio.gather(*(ctx.dns.check(record, domain=domain.name) for record in wanted))
+    findings = await asyncio.gather(
+        *(ctx.dns.check(record, domain=domain.name, account_id=domain.account_id) for record in wanted)
+    )
     by_record = {(record.name, record.type): finding for record, finding in zip(wanted, findings, strict=True)}
     for record, finding in zip(wanted, findings, strict=True):
         ctx.metrics.domain_checks.add(record.purpose, finding.state)

@@ -9,7 +9,7 @@ import asyncio
 from typing import Final
 
 from postroad import config
-from postroad.concurrency import lru
+from postroad.concurrency import fair_semaphore, lru
 from postroad.model import domain_records
 from postroad.network import hostname, resolver
 from postroad.protocol.dns import dmarc_record, spf_record
@@ -20,7 +20,7 @@ CHECK_SECONDS: Final = 7.0
 QUERY_SECONDS: Final = 4.0
 TRY_SECONDS: Final = 1.5
 # Over all checks of a process: name servers rate-limit clients. The monitor has at most 40 lookups in progress, and
-# callers 80: a lookup waits for at most one other.
+# callers 80: a lookup waits for at most one other, and those of an account that has the most come last.
 MAX_CONCURRENT_CHECKS: Final = 60
 # A host has addresses of two kinds; everything else is queried one by one.
 MAX_CONCURRENT_QUERIES: Final = 2 * MAX_CONCURRENT_CHECKS
@@ -46,7 +46,7 @@ class DomainDns:
             query_seconds=QUERY_SECONDS,
             max_concurrent=MAX_CONCURRENT_QUERIES,
         )
-        self._free = asyncio.Semaphore(MAX_CONCURRENT_CHECKS)
+        self._lookups = fair_semaphore.FairSemaphore(MAX_CONCURRENT_CHECKS)
         self._service: domain_records.Service | None = None
         # The last check by callers, by account and name.
         self.check_requested_at: lru.LruCache[tuple[str, str], int] = lru.LruCache(MAX_REMEMBERED_CHECKS)
@@ -64,11 +64,13 @@ class DomainDns:
             )
         return self._service
 
-    async def check(self, record: domain_records.Record, *, domain: str) -> domain_records.Finding:
-        """Query one record of a domain and evaluate it; every result is a finding."""
+    async def check(
+        self, record: domain_records.Record, *, domain: str, account_id: str = ""
+    ) -> domain_records.Finding:
+        """Query one record of a domain and evaluate it, when it is its account's turn; every result is a finding."""
         if record.value is None:
             return domain_records.not_configured(record)
-        async with self._free:
+        async with self._lookups.hold(account_id):
             try:
                 async with asyncio.timeout(CHECK_SECONDS):
                     return await self._check(record, domain)

@@ -46,7 +46,7 @@ async def of_account(
     ctx: context.Context, account_id: str, *, after: str = "", limit: int = domains.MAX_ROWS
 ) -> list[domains.Domain]:
     """An account's domains, oldest first."""
-    async with ctx.store.scanning() as tx:
+    async with ctx.store.scanning(account_id) as tx:
         return await domains.of_account(tx, account_id, after=after, limit=limit)
 
 

@@ -91,7 +91,7 @@ async def details(ctx: context.Context, account_id: str, message_id: str) -> Det
 async def raw(ctx: context.Context, account_id: str, message_id: str) -> bytes:
     """The MIME of one message, as it is sent."""
     _check_id(message_id)
-    async with ctx.store.scanning() as tx:
+    async with ctx.store.scanning(account_id) as tx:
         body = await messages.body(tx, account_id, message_id)
     if body is None:
         raise errors.NotFound("no such message in this account, or its content is no longer retained")
@@ -109,7 +109,7 @@ async def page(
 ) -> Page:
     """A page of an account's messages, newest first, after a cursor."""
     chosen = _chosen(filters, cursor)
-    async with ctx.store.scanning() as tx:
+    async with ctx.store.scanning(account_id) as tx:
         reach = await messages.plan_scan(tx, account_id, chosen, limit=examined)
         within = chosen if reach.floor is None else dataclasses.replace(chosen, after=reach.floor)
         found = await messages.page(tx, account_id, within, limit=limit + 1, index=reach.index)

@@ -69,7 +69,7 @@ async def receive(ctx: context.Context, message_id: str, content: bytes) -> Proc
     outcomes = dsn.read(content)
     if not any(outcome.action is dsn.Action.FAILED for outcome in outcomes):
         return ProcessedReport([Handled(ReportResult.NOT_A_FAILURE, outcome) for outcome in outcomes])
-    async with ctx.store.scanning() as tx:
+    async with ctx.store.scanning("reports") as tx:
         account_id = await messages.account_of(tx, message_id)
     if account_id is None:
         return ProcessedReport([Handled(ReportResult.UNKNOWN_MESSAGE, outcome) for outcome in outcomes])

@@ -72,7 +72,7 @@ async def receive(ctx: context.Context, report: arf.FeedbackReport, *, sent_to: 
         return ProcessedReport([Handled(ReportResult.NOT_A_COMPLAINT, message_id)])
     if message_id is None:
         return ProcessedReport([Handled(ReportResult.UNKNOWN_MESSAGE)])
-    async with ctx.store.scanning() as tx:
+    async with ctx.store.scanning("reports") as tx:
         account_id = await messages.account_of(tx, message_id)
     if account_id is None:
         return ProcessedReport([Handled(ReportResult.UNKNOWN_MESSAGE, message_id)])

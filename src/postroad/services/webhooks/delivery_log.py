@@ -93,7 +93,7 @@ async def part(
     if message_id is not None and not identifiers.is_identifier(message_id, identifiers.MESSAGE):
         return Page([], None)
     now = ctx.clock()
-    async with ctx.store.scanning() as tx:
+    async with ctx.store.scanning(account_id) as tx:
         webhook = await stored.of_account(tx, account_id)
         if webhook is None:
             return Page([], None)
