@@ -138,8 +138,8 @@ class Reads:
             raise errors.ServiceUnavailable("the database is away")
         return self.database.transaction()
 
-    def scanning(self) -> contextlib.AbstractAsyncContextManager[store.Transaction]:
-        return self.database.scanning()
+    def scanning(self, party: str = "", /) -> contextlib.AbstractAsyncContextManager[store.Transaction]:
+        return self.database.scanning(party)
 
     async def close(self) -> None:
         await self.database.close()
