@@ -45,7 +45,7 @@ async def run_until(ctx: context.Context, is_so: Callable[[], Any]) -> None:
         return b""
 
     started = await maintenance.start_maintenance(role.RoleContext(ctx, log, stopping, no_metrics))
-    working = asyncio.create_task(started.work())
+    working = asyncio.ensure_future(started.work())
     try:
         async with asyncio.timeout(TIMEOUT_SECONDS):
             while not await is_so():
