@@ -38,6 +38,8 @@ async def test_a_domain_whose_certificate_fails_its_own_policy_is_told_by_mail(
         f"mta-sts.{DOMAIN}": {"A": ["127.0.0.1"]},
         f"_smtp._tls.{DOMAIN}": {"TXT": ['"v=TLSRPTv1; rua=mailto:reports@example.net"']},
     }
+    monkeypatch.setattr(reporter, "TRY_SECONDS", 10.0)
+    monkeypatch.setattr(reporter, "QUERY_SECONDS", 30.0)
     clock = contexts.Clock()
     clock.now = 20_834 * DAY_SECONDS * contexts.SECOND
     async with https_server.running(f"mta-sts.{DOMAIN}") as policies, smtp_peers.serving(tls=certificate()) as peer:

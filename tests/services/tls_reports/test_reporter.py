@@ -237,6 +237,27 @@ async def test_a_domain_whose_name_server_is_down_is_asked_again(
     assert len(endpoint.requests) == 1
 
 
+async def test_a_name_server_that_never_answers_is_asked_three_times(host: Host) -> None:
+    host.dns.zones[RECORD] = dns_server.Fault.SERVFAIL
+    await host.count()
+    for _ in range(8):
+        await host.reporter.report_due()
+        host.clock.pass_seconds(HOUR)
+    assert await host.left() == (0, 0)
+    assert host.dns.count(RECORD, "TXT") == 3
+
+
+async def test_more_reports_than_fit_into_a_batch_are_sent_in_one_go(
+    host: Host, endpoint: webhook_server.WebhookServer, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(reporter, "BATCH_SIZE", 2)
+    for number in range(5):
+        await host.count(f"domain{number}.example")
+        host.dns.zones[f"_smtp._tls.domain{number}.example"] = {"TXT": [f'"v=TLSRPTv1; rua={endpoint.url}"']}
+    assert await host.reporter.report_due() == 5
+    assert len(endpoint.requests) == 5
+
+
 @pytest.mark.parametrize(
     "uri", ["https://private.example.org/", "https://127.0.0.1/", "https://[::1]/", "https://localhost/"]
 )
