@@ -126,6 +126,18 @@ async def test_tlsa_records_are_the_policy_of_the_mail_host() -> None:
     assert noted == [("example.org", failure)]
 
 
+async def test_tlsa_records_that_cannot_be_used_are_a_result() -> None:
+    records: dns_server.Zones = {"_2525._tcp.mx1.example.org": {"TLSA": [f"1 1 1 {DIGEST}"]}}
+    async with publishing(None, zones=records, secure=("example.org", "mx1.example.org"), dane=True) as (
+        harness,
+        noted,
+    ):
+        assert (await counted(harness))["mx1.example.org"] == ("required", None)
+    tlsa = tls_report.Policy(tls_report.PolicyType.TLSA, "mx1.example.org", (f"1 1 1 {DIGEST}",))
+    failure = tls_report.Result(tlsa, tls_report.FailureType.TLSA_INVALID, mx_host="mx1.example.org")
+    assert noted == [("example.org", failure)]
+
+
 async def test_a_policy_without_reports_is_not_tested() -> None:
     zones: dns_server.Zones = {"example.org": {"A": ["192.0.2.1"]}}
     async with router_harness.running(zones) as harness:

@@ -82,7 +82,8 @@ class TlsChoice:
         usable = tuple(record for record in answer.records if record.is_usable)
         if not usable:
             # RFC 7672 section 2.2: encryption is required, but there is nothing to verify it against.
-            return tls_policy.TlsPolicy(tls_policy.Mode.REQUIRED, reason=f"TLSA of {host}, none usable")
+            reason = f"TLSA of {host}, none usable"
+            return tls_policy.TlsPolicy(tls_policy.Mode.REQUIRED, tlsa=answer.records, reason=reason)
         names = (host,) if host == domain else (host, domain)
         return tls_policy.TlsPolicy(tls_policy.Mode.DANE, names=names, tlsa=usable, reason=f"TLSA of {host}")
 
@@ -96,6 +97,9 @@ def reported(
         return None, tls_report.Result(found, tls.failure, mx_host=host)
     if tls.mode is tls_policy.Mode.PLAIN:
         return None, None
+    if found.type is tls_report.PolicyType.TLSA and tls.mode is not tls_policy.Mode.DANE:
+        # None of the records is usable; a session proves nothing.
+        return None, tls_report.Result(found, tls_report.FailureType.TLSA_INVALID, mx_host=host)
     if found.type is tls_report.PolicyType.STS and tls.mode not in APPLIES_MTA_STS:
         # The policy is being tested, and a session would say nothing about it.
         is_excluded = policy is not None and not policy.allows(host)
