@@ -30,8 +30,8 @@ COMPOSED = {
 RUN_ELSEWHERE = {"migrations.create_table"}
 # Consistency checks read everything, and so do the views of operators.
 READING_ALL = ("consistency.", "queue_views.", "webhook_views.")
-# Tables of a few rows, a request of operators, the rare asynchronous bounce, recursion over its own result, and sums
-# over a few rows an hour.
+# Tables of a few rows, a request of operators, the rare asynchronous bounce, recursion over its own result, sums over a
+# few rows an hour, and an index of policies, whose length is bounded.
 WITHOUT_INDEX = {
     "accounts.by_name",
     "access_version.bump",
@@ -43,6 +43,7 @@ WITHOUT_INDEX = {
     "messages.account_of",
     "migrations.is_recorded",
     "migrations.lock",
+    "mta_sts_policies.trim",
     "provider_queues.heard_since",
     "provider_queues.sweep",
     "queue.is_longer_than",
