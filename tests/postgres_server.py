@@ -19,7 +19,7 @@ import uuid
 from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Final, Self
+from typing import ClassVar, Final, Self
 
 # A start takes 0.2 s on a quiet machine; this bound is for a machine that is busy with other tests.
 TIMEOUT_SECONDS: Final = 600.0
@@ -56,7 +56,13 @@ class Account:
 
 
 class PostgresServer:
-    """A server that can be stopped and started again on the same data; as a context manager it cleans up."""
+    """A server that can be stopped and started again on the same data; as a context manager it cleans up.
+
+    To copy the data of a new server takes a tenth of the time that it takes to make them. So the first server of a
+    process keeps a copy in its folder for those that come while it lives.
+    """
+
+    _original: ClassVar[Path | None] = None
 
     def __init__(self, settings: Mapping[str, str] = QUICK) -> None:
         self._settings = dict(settings)
@@ -158,8 +164,12 @@ class PostgresServer:
             self._programs = copy / PROGRAMS
 
     def _initialise(self) -> None:
-        options = ["--username=postgres", "--auth=trust", "--encoding=UTF8", "--locale=C", "--no-sync"]
-        self._run(["initdb", *options, "-D", str(self._data)])
+        original = PostgresServer._original
+        if original is None or not original.exists():
+            original = PostgresServer._original = self._folder / "original"
+            options = ["--username=postgres", "--auth=trust", "--encoding=UTF8", "--locale=C", "--no-sync"]
+            self._run(["initdb", *options, "-D", str(original)])
+        self._run(["/bin/cp", "-R", str(original), str(self._data)])
 
     def _wait_until_ready(self) -> None:
         deadline = time.monotonic() + TIMEOUT_SECONDS
