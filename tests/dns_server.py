@@ -133,7 +133,7 @@ class DnsServer:
                 sort = kind if alias is None else "CNAME"
                 # One by one: a set would be shuffled.
                 response.answer.extend(dns.rrset.from_text(f"{name}.", ttl, "IN", sort, record) for record in found)
-            if alias is None or isinstance(alias, Fault):
+            if alias is None or isinstance(alias, Fault) or kind == "CNAME":
                 break
             name = alias[0].rstrip(".").lower()
         if not response.answer:

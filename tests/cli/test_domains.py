@@ -199,6 +199,21 @@ def test_a_rotation_shows_the_record_of_the_new_key(asking: Installation) -> Non
     assert "DKIM with Ed25519, next key (optional): pending. Not checked yet." in lines
 
 
+def test_the_keys_of_all_domains_are_printed_for_the_zone_of_the_operator(installation: Installation) -> None:
+    assert "domains.key_zone is not set" in installation.refusal("domain", "records")
+    with installation.file.open("a") as file:
+        file.write('[domains]\nkey_zone = "dkim.example.net"\n')
+    assert installation.text("domain", "records").strip() == ""
+    domain = installation.json("domain", "add", "example.org")["domain"]
+    assert domain["dkim"]["type"] == "CNAME"
+    records = installation.json("domain", "records")["records"]
+    assert domain["dkim"]["value"] in {record["name"] for record in records}
+    lines = installation.text("domain", "records").splitlines()
+    assert [line.partition(" IN TXT ")[0] for line in lines] == [f"{record['name']}." for record in records]
+    shown = installation.text("domain", "show", "example.org").splitlines()
+    assert f"    {domain['dkim']['name']}. IN CNAME {domain['dkim']['value']}." in shown
+
+
 def test_a_check_of_nobodys_domain_is_refused(installation: Installation) -> None:
     assert installation.refusal("domain", "check", "example.org") == "example.org is not registered by this account"
     assert installation.refusal("domain", "warm", "example.org") == "example.org is not registered by this account"

@@ -92,8 +92,9 @@ def test_the_table_of_records_is_what_a_new_domain_shows(installation: Installat
 def test_every_purpose_is_named() -> None:
     named = set(CODE.findall(PAGE))
     assert {purpose for purpose in domain_records.RecordPurpose if purpose not in named} == {"dkim_ed25519_old"}
-    days = config.load(environment={}, overrides={}).domains.key_overlap_days
-    assert f"published for {days} days (`domains.key_overlap_days`)" in PAGE
+    settings = config.load(environment={}, overrides={}).domains
+    assert f"published for {settings.key_overlap_days} days (`domains.key_overlap_days`)" in PAGE
+    assert f"when they are {settings.key_rotation_days} days old (`domains.key_rotation_days`)" in PAGE
 
 
 def test_every_state_is_explained() -> None:

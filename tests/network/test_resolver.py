@@ -82,6 +82,13 @@ async def test_an_alias_is_followed_and_lends_the_shorter_lifetime() -> None:
     assert (answer.records, answer.ttl) == (("192.0.2.1",), 7)
 
 
+async def test_an_alias_is_found_whatever_it_leads_to() -> None:
+    async with dns_server.running({"a.example": {"CNAME": ["B.Example."]}, "c.example": {"TXT": ['"text"']}}) as server:
+        asking = resolver.Resolver([server.address])
+        found = [await asking.cname(name) for name in ("a.example", "c.example", "d.example")]
+    assert [one.records for one in found if isinstance(one, resolver.Answer)] == [("b.example",), (), ()]
+
+
 async def test_the_strings_of_a_text_are_joined() -> None:
     async with dns_server.running({"example.org": {"TXT": ['"v=STSv1; " "id=1;"']}}) as server:
         answer = await resolver.Resolver([server.address]).txt("example.org")

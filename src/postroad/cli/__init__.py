@@ -49,6 +49,7 @@ COMMANDS: Final[Mapping[str, tuple[str, str]]] = {
     "domain verify": ("domains:verify", "Mark a domain as verified without a DNS check."),
     "domain check": ("domains:check", "Check the DNS records of a domain."),
     "domain rotate-key": ("domains:rotate_key", "Create a new DKIM key for a domain."),
+    "domain records": ("domains:zone_records", "Print the DKIM keys of all domains as lines of the operator's zone."),
     "domain warm": ("domains:warm", "Exempt a domain with an established reputation from warm-up."),
     "domain remove": ("domains:remove", "Remove a domain and its DKIM key from an account."),
     "credential create": ("credentials:create", "Create an SMTP credential and show its password once."),

@@ -1,6 +1,7 @@
 """`postroad domain`: the sender domains of an account."""
 
 import contextlib
+import dataclasses
 from collections.abc import AsyncIterator
 
 import click
@@ -8,9 +9,10 @@ import click
 from postroad import errors
 from postroad.cli import command, domain_texts, output, views
 from postroad.model import domain_records, times
+from postroad.protocol.dns import dkim_record
 from postroad.services import context as services_context
 from postroad.services.accounts import registry as services_accounts
-from postroad.services.dkim import domain_keys, key_rotation
+from postroad.services.dkim import domain_keys, key_rotation, zone
 from postroad.services.domains import checks as domain_checks
 from postroad.services.domains import registry as services_domains
 from postroad.services.domains import warmup_status
@@ -73,6 +75,14 @@ async def rotate_key(context: services_context.Context, name: str, account: acco
     domain = await services_domains.by_name(context, account.id, name)
     await key_rotation.rotate(context, domain)
     return await _report(context, domain)
+
+
+@click.command("records", cls=command.StoreCommand)
+async def zone_records(context: services_context.Context) -> output.Report:
+    """Print the DKIM keys of all domains as lines of the operator's zone."""
+    records = await zone.records(context)
+    lines = [dkim_record.zone_line(record.name, record.value) for record in records]
+    return output.Report(data={"records": [dataclasses.asdict(record) for record in records]}, text="\n".join(lines))
 
 
 @click.command("warm", cls=command.AccountCommand)

@@ -131,6 +131,15 @@ class Domains(Section, frozen=True):
     spf: str
     check_hours: Annotated[int, msgspec.Meta(ge=0, le=8760)]
     key_overlap_days: Annotated[int, msgspec.Meta(ge=1, le=365)]
+    # Names below it have a selector and an id, and no name has more than 253 characters.
+    key_zone: Annotated[str, msgspec.Meta(max_length=200)]
+    key_rotation_days: Annotated[int, msgspec.Meta(ge=0, le=3650)]
+
+    def check(self) -> None:
+        if self.key_zone and not addresses.is_host_name(self.key_zone):
+            raise ConfigError(f"domains.key_zone: {self.key_zone!r} is not a domain name")
+        if 0 < self.key_rotation_days <= self.key_overlap_days:
+            raise ConfigError("domains.key_rotation_days: must exceed key_overlap_days, or be 0")
 
 
 class Delivery(Section, frozen=True):

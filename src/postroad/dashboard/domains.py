@@ -46,7 +46,7 @@ RECORD_GUIDES: Final = {
     ),
     domain_records.RecordPurpose.DKIM_NEXT: RecordGuide(
         "DKIM, next key",
-        "The new key, which signs your mail as soon as this record is found. Keep the current record as well.",
+        "The key that follows the current one, and signs as soon as it is found here. Keep the current record as well.",
         "The current key keeps signing.",
     ),
     domain_records.RecordPurpose.DKIM_ED25519: RecordGuide(
@@ -108,7 +108,10 @@ def count_correct(records: list[domain_checks.RecordStatus]) -> tuple[int, int]:
 def is_rotating(records: list[domain_checks.RecordStatus], now: int) -> bool:
     """Whether a new key is awaited, or the old one is still needed."""
     next_key = domain_records.RecordPurpose.DKIM_NEXT
-    return any(shown.record.purpose is next_key or (shown.record.needed_until or 0) > now for shown in records)
+    return any(
+        (shown.record.purpose is next_key and shown.record.selector) or (shown.record.needed_until or 0) > now
+        for shown in records
+    )
 
 
 async def index(request: requests.PageRequest) -> routing.Response:

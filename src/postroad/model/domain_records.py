@@ -69,15 +69,17 @@ class Record:
     """A record to publish. The operator publishes those that are `managed`. `value` is None when unknown.
 
     A DKIM record has the `selector` of its key; an old key is `needed_until` the time at which its mail has arrived.
+    `text` is what receivers find through a CNAME; nothing while the name is reserved for the next key.
     """
 
     purpose: RecordPurpose
     name: str
-    type: Literal["TXT", "MX"]
+    type: Literal["TXT", "MX", "CNAME"]
     value: str | None
     managed: bool = False
     selector: str = ""
     needed_until: int | None = None
+    text: str = ""
 
 
 @dataclass(frozen=True, slots=True)
@@ -155,8 +157,22 @@ def check_dkim(record: Record, texts: Sequence[str]) -> Finding:
         return Finding(RecordState.WRONG, f"{len(keys)} keys found with this name; keep only the one shown")
     if keys[0] != _unescaped(keys[0]):
         return Finding(RecordState.WRONG, "the value contains quotation marks or backslashes; enter it without them")
-    problem = _key_problem(tag_lists.parse(keys[0]) or {}, tag_lists.parse(record.value or "") or {})
+    problem = _key_problem(tag_lists.parse(keys[0]) or {}, tag_lists.parse(record.text or record.value or "") or {})
     return Finding(RecordState.WRONG, problem) if problem else Finding(RecordState.OK, "key found")
+
+
+def check_alias(record: Record, targets: Sequence[str]) -> Finding:
+    """Whether a name leads to the operator's DNS, which has the key."""
+    if not targets:
+        return Finding(RecordState.MISSING, "no CNAME record with this name; add it")
+    if targets[0] != record.value:
+        return Finding(RecordState.WRONG, f"found a CNAME to {quoted(targets[0])}; replace it with the value shown")
+    return Finding(RecordState.OK, "alias found")
+
+
+def alias_without_key() -> Finding:
+    """The alias is correct, but the operator's DNS lacks the key."""
+    return Finding(RecordState.MISSING, "alias found, but the operator has not published the key yet; nothing to do")
 
 
 def describe_old_key(needed_until: int, detail: str, *, now: int) -> str:

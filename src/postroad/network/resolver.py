@@ -87,6 +87,10 @@ class Resolver:
         """Texts, each with its strings joined (RFC 7208 section 3.3)."""
         return await self._query(name, "TXT", lambda record: b"".join(record.strings).decode(errors="replace"))
 
+    async def cname(self, name: str) -> Answer[str] | Failure:
+        """The name that this one is an alias of, in lower case, without a final dot."""
+        return await self._query(name, "CNAME", lambda record: record.target.to_text().lower().removesuffix("."))
+
     async def tlsa(self, name: str) -> Answer[tls_policy.Tlsa] | Failure:
         """Associations of a name with certificates, usable or not."""
         return await self._query(

@@ -64,6 +64,11 @@ async def of_domains(tx: store.Transaction, account_id: str, *, first: str, last
     return {key.domain_id: key for key in keys}  # the newest key of a domain comes last
 
 
+async def page(tx: store.Transaction, *, after: tuple[str, str, str], limit: int) -> list[DkimKey]:
+    """The keys of all domains that have a private key, after account, domain and selector."""
+    return [DkimKey(*row) for row in await tx.fetch("dkim_keys.page", *after, limit)]
+
+
 async def update(tx: store.Transaction, key: DkimKey) -> None:
     """Store the status, the times and the private key of a key."""
     place = (key.account_id, key.domain_id, key.selector)

@@ -25,7 +25,10 @@ class Dkim(msgspec.Struct, frozen=True):
 
     selector: str
     name: Annotated[str, msgspec.Meta(description="The record name, without a trailing dot.")]
-    type: Literal["TXT"]
+    type: Annotated[
+        Literal["TXT", "CNAME"],
+        msgspec.Meta(description="`CNAME` where the operator publishes the keys: add the record once."),
+    ]
     value: Annotated[
         str,
         msgspec.Meta(description="The complete text. In zone files, split it into strings of at most 255 characters."),
@@ -67,7 +70,7 @@ class DnsRecord(msgspec.Struct, frozen=True):
 
     purpose: domain_records.RecordPurpose
     name: Annotated[str, msgspec.Meta(description="The record name, without a trailing dot.")]
-    type: Literal["TXT", "MX"]
+    type: Literal["TXT", "MX", "CNAME"]
     value: Annotated[
         str | None,
         msgspec.Meta(

@@ -4,6 +4,8 @@ import base64
 from typing import Final
 
 TYPE: Final = "TXT"
+# A name whose key is in another zone is an alias of its name there.
+ALIAS_TYPE: Final = "CNAME"
 # A record consists of strings, and each has one octet for its length (RFC 1035 section 3.3.14).
 STRING_OCTETS: Final = 255
 

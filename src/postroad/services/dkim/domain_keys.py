@@ -5,6 +5,10 @@ Keys are needed when the domain's records are shown or its first message is sign
 the transaction begins only afterwards, and the first of several creators wins. Beside each RSA key is an Ed25519 key
 (RFC 8463), which signs once its record is published. Every key has its own selector, so that a record published for
 another key never meets a signature of this one. `key_rotation.py` replaces keys.
+
+With `domains.key_zone` the operator publishes the keys, and the domain has aliases of them. Its owner adds these once:
+there are two for each algorithm, which successive keys use in turn, after the overlap and so long after a name was used
+that no resolver remembers.
 """
 
 import base64
@@ -27,6 +31,7 @@ KEY_BITS: Final = 2048
 PUBLIC_EXPONENT: Final = 65_537
 # 40 random bits in 8 letters and digits: a domain has few keys, which never collide.
 SELECTOR_BYTES: Final = 5
+SELECTOR_CHARACTERS: Final = 10
 # The keys of one generation differ only in this. A process of an older version takes the selector that sorts last,
 # which must be that of the RSA key.
 SELECTOR_PREFIXES: Final = {dkim_keys.Algorithm.RSA: "pr", dkim_keys.Algorithm.ED25519: "pe"}
@@ -47,7 +52,7 @@ class DkimRecord:
 
     selector: str
     name: str
-    type: Literal["TXT"]
+    type: Literal["TXT", "CNAME"]
     value: str
 
 
@@ -70,13 +75,17 @@ class SigningKey:
 
 async def record(ctx: context.Context, domain: domains.Domain) -> DkimRecord:
     """The record of the key that signs for a domain; creates the key if there is none."""
-    return _record(domain, _signing(await keys(ctx, domain)))
+    return _record(ctx, domain, _signing(await keys(ctx, domain)))
 
 
 async def records(ctx: context.Context, domain: domains.Domain) -> list[domain_records.Record]:
     """The records of all keys of a domain, whose purposes tell them apart."""
-    overlap = ctx.settings.domains.key_overlap_days * times.DAY
-    return [_dns_record(domain, key, overlap) for key in await keys(ctx, domain)]
+    found = await keys(ctx, domain)
+    made = [_dns_record(ctx, domain, key) for key in found]
+    if ctx.settings.domains.key_zone and not any(key.status == dkim_keys.Status.NEXT for key in found):
+        made += [_reserved(ctx, domain, key) for key in found if key.status == _CURRENT]
+    # The reserved alias may be that of the old key, which is then not to be removed.
+    return list({record.name: record for record in made}.values())
 
 
 async def existing_records(ctx: context.Context, listed: Sequence[domains.Domain]) -> dict[str, DkimRecord]:
@@ -85,7 +94,7 @@ async def existing_records(ctx: context.Context, listed: Sequence[domains.Domain
         return {}
     async with ctx.store.scanning(listed[0].account_id) as tx:
         found = await dkim_keys.of_domains(tx, listed[0].account_id, first=listed[0].id, last=listed[-1].id)
-    return {domain.id: _record(domain, found[domain.id]) for domain in listed if domain.id in found}
+    return {domain.id: _record(ctx, domain, found[domain.id]) for domain in listed if domain.id in found}
 
 
 async def signing_key(ctx: context.Context, account_id: str, name: str) -> SigningKey | None:
@@ -157,6 +166,21 @@ async def insert_generation(
     await dkim_keys.insert(tx, _ed25519_beside(ctx, domain, made))
 
 
+def next_selector(ctx: context.Context, found: Sequence[dkim_keys.DkimKey]) -> str:
+    """The selector for the next RSA key of a domain."""
+    return _alternate(_signing(found).selector) if ctx.settings.domains.key_zone else new_selector(ctx)
+
+
+def zone_name(domain_id: str, selector: str, *, zone: str) -> str:
+    """The name of a key in the operator's zone. Its length is bounded, whatever name the domain has."""
+    return f"{selector}.{domain_id.partition('_')[2]}.{zone.lower()}"
+
+
+def _alternate(selector: str) -> str:
+    """The other one of the two selectors that the keys of a domain use in turn."""
+    return selector[:SELECTOR_CHARACTERS] if len(selector) > SELECTOR_CHARACTERS else f"{selector}b"
+
+
 def new_selector(ctx: context.Context) -> str:
     """A selector for an RSA key that no key has had."""
     name = base64.b32encode(ctx.entropy(SELECTOR_BYTES)).decode().lower()
@@ -197,17 +221,22 @@ def _generate() -> tuple[bytes, bytes]:
     return private_key, key.public_key().public_bytes(der, serialization.PublicFormat.SubjectPublicKeyInfo)
 
 
-def _record(domain: domains.Domain, key: dkim_keys.DkimKey) -> DkimRecord:
-    return DkimRecord(
-        selector=key.selector,
-        name=dkim_record.name(key.selector, domain.name),
-        type=dkim_record.TYPE,
-        value=dkim_record.value(key.public_key, key_type=key.algorithm),
-    )
+def _record(ctx: context.Context, domain: domains.Domain, key: dkim_keys.DkimKey) -> DkimRecord:
+    name, zone = dkim_record.name(key.selector, domain.name), ctx.settings.domains.key_zone
+    if zone:
+        target = zone_name(domain.id, key.selector, zone=zone)
+        return DkimRecord(key.selector, name, dkim_record.ALIAS_TYPE, target)
+    return DkimRecord(key.selector, name, dkim_record.TYPE, text(key))
 
 
-def _dns_record(domain: domains.Domain, key: dkim_keys.DkimKey, overlap: int) -> domain_records.Record:
-    made = _record(domain, key)
+def text(key: dkim_keys.DkimKey) -> str:
+    """What the TXT record of a key says."""
+    return dkim_record.value(key.public_key, key_type=key.algorithm)
+
+
+def _dns_record(ctx: context.Context, domain: domains.Domain, key: dkim_keys.DkimKey) -> domain_records.Record:
+    made = _record(ctx, domain, key)
+    overlap = ctx.settings.domains.key_overlap_days * times.DAY
     return domain_records.Record(
         _PURPOSES[key.algorithm, key.status],
         made.name,
@@ -215,7 +244,14 @@ def _dns_record(domain: domains.Domain, key: dkim_keys.DkimKey, overlap: int) ->
         made.value,
         selector=key.selector,
         needed_until=None if key.retired_at is None else key.retired_at + overlap,
+        text=text(key),
     )
+
+
+def _reserved(ctx: context.Context, domain: domains.Domain, key: dkim_keys.DkimKey) -> domain_records.Record:
+    """The alias for the key that will follow this one."""
+    following = dataclasses.replace(key, selector=_alternate(key.selector), status=dkim_keys.Status.NEXT)
+    return dataclasses.replace(_dns_record(ctx, domain, following), selector="", text="")
 
 
 def _encrypted(ctx: context.Context, domain: domains.Domain, private_key: bytes) -> bytes:

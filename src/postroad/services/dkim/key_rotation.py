@@ -3,7 +3,7 @@
 The new keys wait until DNS has their RSA record; the old ones sign until then. What a check of DNS finds is applied
 here, in a transaction that increments the access version: every process signs with the new keys within a second. The
 old records stay published for `domains.key_overlap_days`, because mail in flight has their signatures. Then the private
-keys are deleted, and the rows when DNS no longer has their records.
+keys are deleted, and the rows when DNS no longer has their records. Keys in the operator's own zone are rotated by age.
 """
 
 import dataclasses
@@ -14,7 +14,7 @@ from postroad import errors
 from postroad.model import domain_records, times
 from postroad.services import audit_log, context, quota
 from postroad.services.dkim import domain_keys
-from postroad.storage import dkim_keys, domains
+from postroad.storage import dkim_keys, domain_checks, domains
 
 ROTATIONS: Final = quota.Quota("key rotations", per_account=1, per_process=4, retry_seconds=5)
 _ABSENT: Final = (domain_records.RecordState.MISSING, domain_records.RecordState.WRONG)
@@ -22,10 +22,14 @@ _ABSENT: Final = (domain_records.RecordState.MISSING, domain_records.RecordState
 
 async def rotate(ctx: context.Context, domain: domains.Domain) -> None:
     """Create the next keys of a domain; nothing when they are there already. Raises Conflict during the overlap."""
+    with quota.acquire(ctx, ROTATIONS, domain.account_id):
+        await _rotate(ctx, domain)
+
+
+async def _rotate(ctx: context.Context, domain: domains.Domain) -> None:
     if _has_next(ctx, await domain_keys.keys(ctx, domain)):
         return
-    with quota.acquire(ctx, ROTATIONS, domain.account_id):
-        generated = await domain_keys.generate_rsa(ctx, domain)
+    generated = await domain_keys.generate_rsa(ctx, domain)
     async with ctx.store.transaction() as tx:
         found = await domain_keys.lock(tx, domain)
         if _has_next(ctx, found):
@@ -33,10 +37,32 @@ async def rotate(ctx: context.Context, domain: domains.Domain) -> None:
         for key in found:
             if key.status == dkim_keys.Status.OLD:
                 await dkim_keys.remove_one(tx, key)
-        selector = domain_keys.new_selector(ctx)
+        selector = domain_keys.next_selector(ctx, found)
         await domain_keys.insert_generation(ctx, tx, domain, generated, selector=selector, status=dkim_keys.Status.NEXT)
         await domains.schedule_check(tx, domain.account_id, domain.id, check_at=ctx.clock())
         await audit_log.write(ctx, tx, domain.account_id, "domain.key_created", domain.name, f"selector {selector}")
+
+
+async def rotate_by_age(ctx: context.Context, domain: domains.Domain) -> bool:
+    """Rotate the keys of a domain that are old enough, where nobody but the operator has to publish the new ones.
+
+    The domain has the alias for them: without it, the new key would wait for its owner.
+    """
+    days, now = ctx.settings.domains.key_rotation_days, ctx.clock()
+    if not ctx.settings.domains.key_zone or not days:
+        return False
+    async with ctx.store.reading() as tx:
+        found = await dkim_keys.of_domain(tx, domain.account_id, domain.id)
+        checks = await domain_checks.of_domain(tx, domain.account_id, domain.id)
+    alias = checks.get(domain_records.RecordPurpose.DKIM_NEXT)
+    is_due = all(
+        key.created_at + days * times.DAY <= now if key.status == dkim_keys.Status.CURRENT else not key.private_key
+        for key in found
+    )
+    if not is_due or alias is None or alias.state != domain_records.RecordState.OK:
+        return False
+    await _rotate(ctx, domain)
+    return True
 
 
 async def rotating_since(ctx: context.Context, domain: domains.Domain) -> int | None:

@@ -89,14 +89,25 @@ class DomainDns:
                 return await self._dkim(record, domain)
 
     async def _dkim(self, record: domain_records.Record, domain: str) -> domain_records.Finding:
+        if record.type == "CNAME" and not record.text:
+            return await self._alias(record)
         answer = await self._dns.txt(record.name)
         if isinstance(answer, resolver.Failure):
             return domain_records.no_answer(record, answer.detail)
+        if not answer.records and record.type == "CNAME":
+            finding = await self._alias(record)
+            return domain_records.alias_without_key() if finding.state is domain_records.RecordState.OK else finding
         if not answer.records:
             twice = await self._dns.txt(f"{record.name}.{domain}")
             if isinstance(twice, resolver.Answer) and twice.records:
                 return domain_records.domain_appended_twice(record, domain)
         return domain_records.check_dkim(record, answer.records)
+
+    async def _alias(self, record: domain_records.Record) -> domain_records.Finding:
+        answer = await self._dns.cname(record.name)
+        if isinstance(answer, resolver.Failure):
+            return domain_records.no_answer(record, answer.detail)
+        return domain_records.check_alias(record, answer.records)
 
     async def _return_path(
         self, record: domain_records.Record, service: domain_records.Service

@@ -10,6 +10,7 @@ from typing import Final
 from postroad import errors
 from postroad.model import domain_verification, times
 from postroad.services import context
+from postroad.services.dkim import key_rotation
 from postroad.services.domains import checks as domain_checks
 from postroad.storage import domains
 from postroad.telemetry import logs
@@ -49,6 +50,7 @@ async def _check(ctx: context.Context, domain: domains.Domain, log: logs.Logger)
     """Check one domain. A failure does not affect the others, and the domain is due again when the claim expires."""
     try:
         checked = await domain_checks.check(ctx, domain)
+        is_rotated = await key_rotation.rotate_by_age(ctx, domain)
     except errors.NotFound:
         return  # removed meanwhile
     except errors.PostroadError as trouble:
@@ -59,3 +61,5 @@ async def _check(ctx: context.Context, domain: domains.Domain, log: logs.Logger)
         return
     if checked.change in EVENTS:
         log.info(EVENTS[checked.change], domain=domain.name, account_id=domain.account_id, domain_id=domain.id)
+    if is_rotated:
+        log.info("domain_key_created", domain=domain.name, account_id=domain.account_id, domain_id=domain.id)

@@ -22,6 +22,13 @@ FROM dkim_keys
 WHERE account_id = $1 AND domain_id >= $2 AND domain_id <= $3 AND algorithm = 'rsa' AND status = 'current'
 ORDER BY domain_id, created_at, selector;
 
+-- name: page
+-- The keys of all domains with a private key, after a place.
+SELECT
+-- include: columns
+FROM dkim_keys WHERE (account_id, domain_id, selector) > ($1, $2, $3) AND LENGTH(private_key) > 0
+ORDER BY account_id, domain_id, selector LIMIT $4;
+
 -- name: update
 -- What changes in the life of a key.
 UPDATE dkim_keys SET private_key = $4, status = $5, published_at = CAST($6 AS BIGINT), retired_at = CAST($7 AS BIGINT)
