@@ -89,7 +89,7 @@ class NotFound(PostroadError):
 
 
 class Conflict(PostroadError):
-    """The resource already exists, or its state does not permit the action."""
+    """The resource already exists, its state does not permit the action, or the account has reached a quota."""
 
     code = "conflict"
     status = 409

@@ -8,9 +8,17 @@ from tests.conformance import live_service, webhook_service
 from tests.postgres_server import PostgresServer
 
 # Nothing but the tests of rate and warm-up is to meet their limits; those start a service of their own.
-FAST = (
-    "[limits]\nrequest_rate = 100000\nrequest_burst = 100000\n[warmup]\nenabled = false\n[domains]\ncheck_hours = 0\n"
-)
+FAST = """
+[limits]
+request_rate = 100000
+request_burst = 100000
+management_rate = 100000
+management_burst = 100000
+[warmup]
+enabled = false
+[domains]
+check_hours = 0
+"""
 # Webhooks may go to one address of this machine; all others stay private.
 SETTINGS = f'{FAST}[webhooks]\nallow_private = ["127.0.0.2/32"]\n'
 

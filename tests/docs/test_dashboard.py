@@ -9,7 +9,7 @@ from postroad.dashboard import application, live, suppressions
 from postroad.dashboard import site as sites
 from postroad.model import caller, search_query
 from postroad.services import audit_log
-from postroad.services.auth import password_links, users
+from postroad.services.auth import password_links
 from postroad.services.maintenance import cleanup
 from postroad.services.messages import dev_inbox, previews
 from postroad.services.messages import lookup as messages
@@ -105,7 +105,7 @@ def test_the_times_are_those_of_the_settings_and_the_links() -> None:
 def test_the_limits_are_those_of_the_code() -> None:
     streams, mebibyte = live.STREAMS, 1024 * 1024
     assert f"A search looks at {messages.MAX_EXAMINED:,} entries at a time" in PAGE
-    assert limit_of("users of an account") == str(users.MAX_USERS)
+    assert limit_of("users of an account") == f"{SETTINGS.quotas.users} (`quotas.users`)"
     assert f"{streams.per_account} of an account, {streams.per_process} of a process" in PAGE
     assert limit_of("a search") == f"{search_query.MAX_CHARACTERS} characters, {search_query.MAX_WORDS} words"
     assert f"kept for {cleanup.HOURLY_COUNTS_HOURS // 24} days" in limit_of("the charts")

@@ -192,15 +192,12 @@ class CaseFiller:
 
     def _change_password(self, case: Case[Any]) -> None:
         case.headers["Authorization"] = self._token
-        if isinstance(case.body, dict) and _is_password(case.body.get("current_password")):
+        if not isinstance(case.body, dict):
+            return
+        if _is_password(case.body.get("current_password")):
             case.body["current_password"] = self._password
-        new = case.body.get("new_password") if isinstance(case.body, dict) else None
-        if (
-            isinstance(case.body, dict)
-            and isinstance(new, str)
-            and _is_password(new)
-            and len(set(new)) < DISTINCT_CHARACTERS
-        ):
+        new = case.body.get("new_password")
+        if isinstance(new, str) and _is_password(new) and len(set(new)) < DISTINCT_CHARACTERS:
             case.body["new_password"] = (uuid.uuid4().hex * 8)[: len(new)]
 
     def _name_credential(self, case: Case[Any]) -> None:

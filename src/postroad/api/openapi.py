@@ -131,6 +131,8 @@ def refusals(route: routing.Route[Any]) -> list[type[errors.PostroadError]]:
         found.append(errors.PayloadTooLarge)
     if route.permission is not None:
         found.append(errors.Unauthorized)
+        if route.permission not in caller.PASSWORD_PERMISSIONS:
+            found.append(errors.RateLimited)
         if route.permission not in caller.ROLE_PERMISSIONS[caller.Role.READ_ONLY]:
             found.append(errors.Forbidden)
     if routing.parameters(route.path):

@@ -255,7 +255,7 @@ class Webhooks(Section, frozen=True):
 
 
 class Limits(Section, frozen=True):
-    """Limits on send requests and on the queue."""
+    """Limits on requests and on the queue."""
 
     request_rate: Positive
     request_burst: Positive
@@ -265,6 +265,19 @@ class Limits(Section, frozen=True):
     spool_megabytes: Annotated[int, msgspec.Meta(ge=64, le=MAX_INTEGER)]
     spool_folder: str
     min_content_speed: Annotated[int, msgspec.Meta(ge=0, le=MAX_INTEGER)]
+    management_rate: Positive
+    management_burst: Positive
+
+
+class Quotas(Section, frozen=True):
+    """How many objects an account may have."""
+
+    domains: Positive
+    credentials: Positive
+    api_keys: Positive
+    templates: Positive
+    users: Positive
+    suppressions: Positive
 
 
 class Warmup(Section, frozen=True):
@@ -362,6 +375,7 @@ class Settings(Section, frozen=True):
     inbound: Inbound
     webhooks: Webhooks
     limits: Limits
+    quotas: Quotas
     warmup: Warmup
     bounce_guard: BounceGuard
     retention: Retention

@@ -64,7 +64,12 @@ def routes(site: sites.Site) -> tuple[routing.Route[context.Context], ...]:
 
 
 def build_application(
-    ctx: context.Context, site: sites.Site, *, log: logs.Logger, proxies: web_proxies.Proxies | None = None
+    ctx: context.Context,
+    site: sites.Site,
+    *,
+    log: logs.Logger,
+    require: application.Require = authentication.require,
+    proxies: web_proxies.Proxies | None = None,
 ) -> application.Application[context.Context]:
     """The dashboard, ready to be served."""
 
@@ -77,7 +82,7 @@ def build_application(
         ctx,
         routes(site),
         authenticate=authenticate,
-        require=authentication.require,
+        require=require,
         bind_actor=context.acting_as,
         render_error=error_pages.error_renderer(site),
         proxies=proxies,

@@ -29,6 +29,7 @@ from postroad.api.v1 import (
 from postroad.dashboard import application as dashboard
 from postroad.dashboard import site as sites
 from postroad.inbound import return_paths
+from postroad.model import throttle
 from postroad.network import (
     content_spool,
     hostname,
@@ -41,6 +42,7 @@ from postroad.network import (
 from postroad.network import listener as network_listener
 from postroad.roles import role
 from postroad.services import context as services_context
+from postroad.services import management_rate
 from postroad.services.auth import authentication as caller_authentication
 from postroad.storage import open_store
 from postroad.submission import listeners as submission_listeners
@@ -89,11 +91,13 @@ async def start_api(role_context: role.RoleContext) -> role.Started:
         *documentation.routes(described, version=postroad.__version__),
         *metrics.routes(role_context.render_metrics, is_behind_proxy=config.is_behind_proxy(settings)),
     )
+    policy = throttle.RateLimit(rate=settings.limits.management_rate, burst=settings.limits.management_burst)
+    rate = management_rate.ManagementRate(policy, clock=ctx.clock)
     app = application.Application(
         ctx,
         routes,
         authenticate=authentication.authenticate,
-        require=caller_authentication.require,
+        require=rate.require,
         bind_actor=services_context.acting_as,
         proxies=proxies,
         clock=ctx.clock,
@@ -106,7 +110,7 @@ async def start_api(role_context: role.RoleContext) -> role.Started:
     served: http_exchange.Application = app
     if settings.dashboard.enabled:
         site = sites.build(settings, mail=role_context.mail, is_stopping=role_context.stopping.is_set)
-        pages = dashboard.build_application(ctx, site, proxies=proxies, log=role_context.log)
+        pages = dashboard.build_application(ctx, site, require=rate.require, proxies=proxies, log=role_context.log)
         served = path_switch.PathSwitch(app, pages, paths=[route.path for route in routes])
     limits = http_limits.Limits(
         connections=settings.http.connections, connections_per_address=settings.http.connections_per_address

@@ -12,9 +12,9 @@ from typing import Final
 from postroad import errors
 from postroad.model import identifiers, mail
 from postroad.protocol import placeholders
-from postroad.services import audit_log, context
+from postroad.services import account_quotas, audit_log, context
 from postroad.services.acceptance import validation
-from postroad.storage import templates
+from postroad.storage import accounts, templates
 
 # Text and HTML of this length fit into one management request together, and no newsletter comes near it.
 BODY_CHARACTERS: Final = 256 * 1024
@@ -90,6 +90,9 @@ async def put(
         updated_at=now,
     )
     async with ctx.store.transaction() as tx:
+        await accounts.lock(tx, [account_id])
+        if await templates.by_alias(tx, account_id, alias) is None:
+            await account_quotas.check(ctx, tx, account_id, "templates")
         saved = await templates.put(tx, template)
         await audit_log.write(ctx, tx, account_id, "template.saved", alias)
     return saved

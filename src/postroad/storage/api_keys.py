@@ -50,3 +50,9 @@ async def revoke(tx: store.Transaction, account_id: str, key_id: str, *, now: in
 async def touch(tx: store.Transaction, key_id: str, *, now: int) -> None:
     """Store the time of the last use."""
     await tx.execute("api_keys.touch", key_id, now)
+
+
+async def count(tx: store.Transaction, account_id: str) -> int:
+    """How many keys an account has; ten revoked ones count as one."""
+    row = await tx.fetch_one("api_keys.count", account_id)
+    return int(row[0]) if row else 0

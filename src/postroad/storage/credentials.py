@@ -68,3 +68,9 @@ async def revoke(tx: store.Transaction, account_id: str, credential_id: str, *, 
 async def touch(tx: store.Transaction, credential_id: str, *, now: int) -> None:
     """Store the time of the last use."""
     await tx.execute("credentials.touch", credential_id, now)
+
+
+async def count(tx: store.Transaction, account_id: str) -> int:
+    """How many credentials an account has; ten revoked ones count as one."""
+    row = await tx.fetch_one("credentials.count", account_id)
+    return int(row[0]) if row else 0

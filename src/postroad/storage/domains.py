@@ -104,3 +104,9 @@ async def check_requested_at(tx: store.Transaction, account_id: str, domain_id: 
 async def remove(tx: store.Transaction, account_id: str, domain_id: str) -> bool:
     """Delete a domain."""
     return await tx.execute("domains.remove", account_id, domain_id) == 1
+
+
+async def count(tx: store.Transaction, account_id: str) -> int:
+    """How many domains an account has."""
+    row = await tx.fetch_one("domains.count", account_id)
+    return int(row[0]) if row else 0

@@ -62,3 +62,9 @@ async def of_account(
     """An account's list, ordered by address, after the address `after`."""
     rows = await tx.fetch("suppressions.of_account", account_id, after, limit, source)
     return [Suppression(*row) for row in rows]
+
+
+async def count(tx: store.Transaction, account_id: str) -> int:
+    """How many addresses are on the list of an account."""
+    row = await tx.fetch_one("suppressions.count", account_id)
+    return int(row[0]) if row else 0

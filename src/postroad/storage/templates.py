@@ -62,3 +62,9 @@ async def summaries(tx: store.Transaction, account_id: str, *, after: str, limit
 async def remove(tx: store.Transaction, account_id: str, alias: str) -> bool:
     """Delete a template."""
     return await tx.execute("templates.remove", account_id, alias) == 1
+
+
+async def count(tx: store.Transaction, account_id: str) -> int:
+    """How many templates an account has."""
+    row = await tx.fetch_one("templates.count", account_id)
+    return int(row[0]) if row else 0

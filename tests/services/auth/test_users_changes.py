@@ -72,17 +72,6 @@ async def test_an_invitation_needs_a_free_plain_address_and_a_real_account(
     assert await account_users.of_account(ctx, account.id) == [owner]
 
 
-async def test_the_users_of_an_account_are_limited(
-    ctx: context.Context, account: stored_accounts.Account, owner: users.User, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setattr(account_users, "MAX_USERS", 2)
-    await account_users.invite(ctx, account.id, email="jo@example.com", role=MEMBER)
-    with pytest.raises(errors.Conflict, match="at most 2"):
-        await account_users.invite(ctx, account.id, email="al@example.com", role=MEMBER)
-    with pytest.raises(errors.Conflict, match="at most 2"):
-        await person(ctx, account.id, "al")
-
-
 async def test_a_role_counts_from_the_next_request_on(
     ctx: context.Context, account: stored_accounts.Account, owner: users.User, clock: Clock
 ) -> None:

@@ -4,6 +4,7 @@ from typing import Annotated, Final
 
 import msgspec
 
+from postroad import errors
 from postroad.api.v1 import resource, schemas
 from postroad.model import cursors, identifiers, labels, times
 from postroad.services import context
@@ -103,6 +104,7 @@ ROUTES: Final = (
         body=NewCredential,
         body_rules={"examples": [{"name": "shop"}]},
         responses={201: CreatedCredential},
+        errors=(errors.Conflict,),
     ),
     RESOURCE.route("GET /v1/credentials/{id}", show, responses={200: CredentialResponse}),
     RESOURCE.route("DELETE /v1/credentials/{id}", revoke, responses={204: None}),

@@ -196,7 +196,7 @@ ROUTES: Final = (
         body_limit=suppression_csv.MAX_BYTES,
         body_rules={"examples": ["email,reason\r\nada@example.net,asked to be left alone\r\n"]},
         responses={200: ImportResponse},
-        errors=(errors.RateLimited,),
+        errors=(errors.Conflict, errors.RateLimited),
     ),
     RESOURCE.route("GET /v1/suppressions/{email}", show, responses={200: SuppressionResponse}),
     RESOURCE.route("DELETE /v1/suppressions/{email}", remove, responses={204: None}, errors=(errors.Conflict,)),

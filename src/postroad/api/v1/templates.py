@@ -167,6 +167,7 @@ ROUTES: Final = (
         body=TemplateRequest,
         body_rules=BODY_RULES,
         responses={200: TemplateResponse, 201: TemplateResponse},
+        errors=(errors.Conflict,),
     ),
     RESOURCE.route("DELETE /v1/templates/{alias}", remove, responses={204: None}),
     RESOURCE.route(

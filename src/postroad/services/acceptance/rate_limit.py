@@ -6,6 +6,7 @@ supply the `RateLimit` headers. Each answer of the database corrects them.
 """
 
 import math
+from collections.abc import Callable
 from typing import Final
 
 from postroad import errors
@@ -32,11 +33,15 @@ def refusal(policy: throttle.RateLimit, decision: throttle.RateDecision) -> Exce
     return Exceeded(msg, retry_after=max(1, math.ceil(decision.wait / times.SECOND)), full_at=decision.full_at)
 
 
+Refuse = Callable[[throttle.RateLimit, throttle.RateDecision], errors.RateLimited]
+
+
 class RateLimiter:
     """The buckets of this process."""
 
-    def __init__(self, policy: throttle.RateLimit) -> None:
+    def __init__(self, policy: throttle.RateLimit, *, refuse: Refuse = refusal) -> None:
         self.policy = policy
+        self._refuse = refuse
         self._full_at: dict[str, int] = {}
 
     def take(self, credential_id: str, *, now: int) -> None:
@@ -46,7 +51,7 @@ class RateLimiter:
             self._full_at = {name: full_at for name, full_at in self._full_at.items() if full_at > now}
         self._full_at[credential_id] = decision.full_at
         if not decision.allowed:
-            raise refusal(self.policy, decision)
+            raise self._refuse(self.policy, decision)
 
     def learn(self, credential_id: str, full_at: int) -> None:
         """Adopt the database's state of a bucket, which includes all processes."""

@@ -8,9 +8,9 @@ from typing import Final
 
 from postroad import errors
 from postroad.model import caller, identifiers, labels
-from postroad.services import audit_log, context
+from postroad.services import account_quotas, audit_log, context
 from postroad.services.auth import installation_keys
-from postroad.storage import access_version, api_keys, credentials, store
+from postroad.storage import access_version, accounts, api_keys, credentials, store
 
 # In the order in which they are stored and shown.
 SCOPES: Final = (caller.Permission.SEND, caller.Permission.READ)
@@ -31,6 +31,8 @@ async def create(
     secret = installation_keys.new_api_key()
     now = ctx.clock()
     async with ctx.store.transaction() as tx:
+        await accounts.lock(tx, [account_id])
+        await account_quotas.check(ctx, tx, account_id, "api_keys")
         key = api_keys.ApiKey(
             id=ctx.new_id(identifiers.API_KEY, now=now),
             account_id=account_id,

@@ -8,7 +8,7 @@ from typing import Final
 
 from postroad import errors
 from postroad.model import identifiers, labels
-from postroad.services import audit_log, context
+from postroad.services import account_quotas, audit_log, context
 from postroad.services.auth import installation_keys
 from postroad.storage import access_version, credentials
 
@@ -37,6 +37,7 @@ async def create(ctx: context.Context, account_id: str, name: str) -> tuple[cred
     async with ctx.store.transaction() as tx:
         # The first credential is the sending identity of the account's tokens: a cached "none" must be dropped.
         await access_version.bump(tx)
+        await account_quotas.check(ctx, tx, account_id, "credentials")
         await credentials.insert(tx, credential)
         await audit_log.write(ctx, tx, account_id, "credential.created", name, credential.username)
     ctx.access_cache.invalidate()

@@ -13,15 +13,13 @@ from typing import Final
 from postroad import errors
 from postroad.model import actors, caller, identifiers
 from postroad.protocol import address
-from postroad.services import audit_log, context
+from postroad.services import account_quotas, audit_log, context
 from postroad.services.auth import installation_keys, password_links, password_rules
 from postroad.storage import access_version, accounts, known_networks, store, users
 from postroad.storage import password_links as stored_links
 
 # 20 characters of 62 are 119 bits.
 GENERATED_CHARACTERS: Final = 20
-# More than a team; the list is read as a whole.
-MAX_USERS: Final = 200
 
 
 @dataclass(frozen=True, slots=True)
@@ -53,7 +51,7 @@ async def create(
     user = _new(ctx, account_id, mailbox, role=role, password_hash=password_hash)
     user = dataclasses.replace(user, joined_at=user.created_at)
     async with ctx.store.transaction() as tx:
-        await _insert(tx, user, mailbox, members=await _lock_members(ctx, tx, account_id))
+        await _insert(ctx, tx, user, mailbox, members=await _lock_members(ctx, tx, account_id))
         await audit_log.write(ctx, tx, account_id, "user.created", user.email, f"as {role}")
     return user, chosen
 
@@ -64,7 +62,7 @@ async def invite(ctx: context.Context, account_id: str, *, email: str, role: cal
     unmatched = ctx.passwords.dummy_hash(installation_keys.random_text(GENERATED_CHARACTERS))
     user = _new(ctx, account_id, mailbox, role=role, password_hash=unmatched)
     async with ctx.store.transaction() as tx:
-        await _insert(tx, user, mailbox, members=await _lock_members(ctx, tx, account_id))
+        await _insert(ctx, tx, user, mailbox, members=await _lock_members(ctx, tx, account_id))
         made = await password_links.create(ctx, tx, user)
         await audit_log.write(ctx, tx, account_id, "user.invited", user.email, f"as {role}")
     return NewInvitation(user, made.token, made.expires_at)
@@ -211,10 +209,14 @@ def _new(
 
 
 async def _insert(
-    tx: store.Transaction, user: users.User, mailbox: address.Mailbox, *, members: Sequence[users.User]
+    ctx: context.Context,
+    tx: store.Transaction,
+    user: users.User,
+    mailbox: address.Mailbox,
+    *,
+    members: Sequence[users.User],
 ) -> None:
-    if len(members) >= MAX_USERS:
-        raise errors.Conflict(f"an account can have at most {MAX_USERS} users; remove one first")
+    account_quotas.refuse_beyond(ctx, "users", len(members))
     if not await users.insert(tx, user, email_key=mailbox.key):
         raise errors.Conflict("email: this address already belongs to a user")
 

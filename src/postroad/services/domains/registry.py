@@ -10,7 +10,7 @@ from typing import Final
 from postroad import errors
 from postroad.model import identifiers, times
 from postroad.protocol import address
-from postroad.services import audit_log, context
+from postroad.services import account_quotas, audit_log, context
 from postroad.services.domains import warmup_status
 from postroad.storage import access_version, dkim_keys, domain_checks, domains, store, warmups
 
@@ -32,6 +32,7 @@ async def add(ctx: context.Context, account_id: str, name: str, *, verified: boo
     )
     async with ctx.store.transaction() as tx:
         await access_version.bump(tx)
+        await account_quotas.check(ctx, tx, account_id, "domains")
         await _refuse_verified_elsewhere(tx, account_id, normal)
         if not await domains.insert(tx, domain):
             raise errors.Conflict(f"name: {normal} is already registered by this account")

@@ -9,7 +9,7 @@ from typing import Final
 from postroad import errors
 from postroad.model import labels
 from postroad.protocol import address
-from postroad.services import audit_log, context
+from postroad.services import account_quotas, audit_log, context
 from postroad.storage import suppressions
 
 # A sentence; senders read it in the recipient's response.
@@ -41,6 +41,7 @@ async def add(
     labels.check("reason", reason, limit=REASON_CHARACTERS)
     place = (account_id, _key(email))
     wanted = suppressions.Suppression(*place, source, reason, None, None, ctx.clock())
+    await account_quotas.check_suppressions(ctx, account_id)
     async with ctx.store.transaction() as tx:
         added = await suppressions.add(tx, [wanted])
         if added:

@@ -19,7 +19,7 @@ from postroad import errors
 from postroad.model import times
 from postroad.protocol import address
 from postroad.protocol.mime import header_text
-from postroad.services import audit_log, context, csv_rows, quota
+from postroad.services import account_quotas, audit_log, context, csv_rows, quota
 from postroad.services.maintenance import throttled_batches
 from postroad.services.suppressions import registry as suppressions
 from postroad.storage import store
@@ -85,6 +85,7 @@ async def import_csv(
     """
     with quota.acquire(ctx, IMPORTS, account_id):
         reasons, rows = await ctx.threads.run(account_id, functools.partial(_read, content, limits))
+        await account_quotas.check_suppressions(ctx, account_id)
         now, added = ctx.clock(), 0
         wanted = sorted(reasons.items())
         for first in range(0, len(wanted), BATCH_ROWS):

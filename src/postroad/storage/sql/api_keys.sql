@@ -24,3 +24,9 @@ UPDATE api_keys SET revoked_at = $3 WHERE account_id = $1 AND id = $2 AND revoke
 -- name: touch
 -- The time of the last use.
 UPDATE api_keys SET last_used_at = $2 WHERE id = $1;
+
+-- name: count
+-- How many keys an account has; ten revoked ones count as one.
+SELECT COUNT(*) - COUNT(COALESCE(api_keys.revoked_at, credentials.revoked_at))
+    + COUNT(COALESCE(api_keys.revoked_at, credentials.revoked_at)) / 10
+FROM api_keys LEFT JOIN credentials ON credentials.id = api_keys.credential_id WHERE api_keys.account_id = $1;

@@ -33,3 +33,7 @@ UPDATE credentials SET revoked_at = $3 WHERE account_id = $1 AND id = $2 AND rev
 -- name: touch
 -- The time of the last use.
 UPDATE credentials SET last_used_at = $2 WHERE id = $1;
+
+-- name: count
+-- How many credentials an account has; ten revoked ones count as one.
+SELECT COUNT(*) - COUNT(revoked_at) + COUNT(revoked_at) / 10 FROM credentials WHERE account_id = $1;

@@ -63,3 +63,7 @@ SELECT check_requested_at FROM domains WHERE account_id = $1 AND id = $2;
 -- name: remove
 -- Delete a domain.
 DELETE FROM domains WHERE account_id = $1 AND id = $2;
+
+-- name: count
+-- How many domains an account has.
+SELECT COUNT(*) FROM domains WHERE account_id = $1;

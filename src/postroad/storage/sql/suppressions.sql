@@ -17,3 +17,7 @@ DELETE FROM suppressions WHERE account_id = $1 AND email_key = $2;
 -- An account's list by address, after a cursor; NULL matches every source.
 SELECT account_id, email_key, source, reason, smtp_code, message_id, created_at FROM suppressions
 WHERE account_id = $1 AND email_key > $2 AND (CAST($4 AS TEXT) IS NULL OR source = $4) ORDER BY email_key LIMIT $3;
+
+-- name: count
+-- How many addresses are on the list of an account.
+SELECT COUNT(*) FROM suppressions WHERE account_id = $1;

@@ -24,3 +24,7 @@ FROM templates WHERE account_id = $1 AND alias > $2 ORDER BY alias LIMIT $3;
 -- name: remove
 -- Delete a template.
 DELETE FROM templates WHERE account_id = $1 AND alias = $2;
+
+-- name: count
+-- How many templates an account has.
+SELECT COUNT(*) FROM templates WHERE account_id = $1;
