@@ -1,8 +1,13 @@
 """Reports about mail for tests: how they are written, and recipients that are final before one comes."""
 
+import hashlib
+
 from postroad.model import mail
-from postroad.services import context
+from postroad.services import context, return_path
+from postroad.storage import async_bounces, messages
 from tests.storage import samples
+
+ADA = "ada@example.net"
 
 
 def report(*groups: str) -> bytes:
@@ -19,6 +24,32 @@ def group(
         f"Final-Recipient: rfc822; {who}\nAction: {action}\nStatus: {status}\n"
         f"Diagnostic-Code: smtp; {code} {status} {words}"
     )
+
+
+async def path(ctx: context.Context, message_id: str, who: str = ADA) -> str:
+    """The return path of a recipient of a message."""
+    async with ctx.store.transaction() as tx:
+        account_id = await messages.account_of(tx, message_id)
+        assert account_id is not None
+        (recipient_id,) = [
+            one.id for one in await async_bounces.addressees(tx, account_id, message_id) if one.email_key == who
+        ]
+    return return_path.address(
+        ctx.keys.return_path, message_id=message_id, recipient_id=recipient_id, domain="return.example.com"
+    )
+
+
+def message_path(ctx: context.Context, message_id: str) -> str:
+    """The return path of a message as earlier versions wrote it."""
+    signature = hashlib.blake2b(message_id.encode(), key=ctx.keys.return_path, digest_size=12).hexdigest()
+    return f"bounces+{message_id[3:]}{signature}@return.example.com"
+
+
+async def named(ctx: context.Context, message_id: str, who: str = ADA) -> return_path.ReturnPath:
+    """What the token of a recipient names."""
+    found = return_path.read(ctx.keys.return_path, await path(ctx, message_id, who))
+    assert found is not None
+    return found
 
 
 async def settle(ctx: context.Context, status: mail.RecipientStatus = mail.RecipientStatus.DELIVERED) -> None:

@@ -68,7 +68,7 @@ def facts(**changes: Any) -> attention.AlertFacts:
     members: dict[str, Any] = {
         "account": account(),
         "guard": guard(),
-        "cooldown_hours": 24,
+        "suspended_until": None,
         "sender": "hello@shop.example",
         "daily_recipients": 100.0,
         "deliveries": [],
@@ -94,10 +94,11 @@ def test_a_warned_account_sees_its_rates_and_the_limit() -> None:
 
 def test_an_account_that_the_guard_has_suspended_sees_when_it_may_send_again() -> None:
     stopped = account(suspended_by=stored_accounts.BOUNCE_GUARD, suspended_at=NOW)
-    (alert,) = attention.alerts(facts(account=stopped, guard=guard("suspended")))
+    until = NOW + 24 * 3_600 * 1_000_000
+    (alert,) = attention.alerts(facts(account=stopped, guard=guard("suspended"), suspended_until=until))
     assert alert.kind == "bad"
     assert "2027-01-16 08:00 UTC" in alert.text
-    (alert,) = attention.alerts(facts(account=stopped, guard=guard("suspended"), cooldown_hours=0))
+    (alert,) = attention.alerts(facts(account=stopped, guard=guard("suspended")))
     assert "Only the operator can resume it." in alert.text
 
 

@@ -1,14 +1,16 @@
-"""From claims to jobs: who shares a transaction, what is sent, and what happens to a message that cannot be."""
+"""From claims to jobs: what is sent, what recipients share, and what happens to a message that cannot be sent."""
 
 import asyncio
+from collections.abc import Sequence
 from typing import cast
 
 import pytest
 
 from postroad import errors
 from postroad.delivery import message_loader
+from postroad.services import return_path
 from postroad.services.dkim import signing
-from postroad.storage import messages, queue
+from postroad.storage import messages, queue, store
 from tests import accepted_mail
 from tests.delivery import parts
 
@@ -39,28 +41,12 @@ def as_signing(signer: Signer) -> signing.DkimSigner:
     return cast("signing.DkimSigner", signer)
 
 
-def test_recipients_of_one_message_make_one_job_even_when_their_ids_are_mixed_with_others() -> None:
-    claims = [claim_of("em_1", 1), claim_of("em_2", 2), claim_of("em_1", 3), claim_of("em_2", 4)]
+def test_every_recipient_makes_a_job() -> None:
+    claims = [claim_of("em_1", 1), claim_of("em_2", 2), claim_of("em_1", 3)]
     jobs = message_loader.jobs_of(claims, ROUTE)
-    assert [[key[2] for key in job.keys] for job in jobs] == [["rcp_0001", "rcp_0003"], ["rcp_0002", "rcp_0004"]]
-    assert [job.message for job in jobs] == [("acc_1", "em_1"), ("acc_1", "em_2")]
+    assert [[key[2] for key in job.keys] for job in jobs] == [["rcp_0001"], ["rcp_0002"], ["rcp_0003"]]
+    assert [job.message for job in jobs] == [("acc_1", "em_1"), ("acc_1", "em_2"), ("acc_1", "em_1")]
     assert message_loader.jobs_of([], ROUTE) == []
-
-
-def test_a_transaction_has_no_more_recipients_than_a_server_has_to_take() -> None:
-    jobs = message_loader.jobs_of([claim_of("em_1", number) for number in range(120)], ROUTE)
-    assert [len(job.claims) for job in jobs] == [50, 50, 20]
-
-
-def test_recipients_that_need_smtputf8_do_not_share_a_transaction_with_those_that_do_not() -> None:
-    emails = ["ada@example.net", "ädä@example.net", "bob@bücher.example", "eve@example.net"]
-    queue_keys = ["example.net acc_1", "example.net acc_1", "xn--bcher-kva.example acc_1", "example.net acc_1"]
-    claims = [
-        queue.Claimed("acc_1", "em_1", f"rcp_{number}", queue_key, email, email, 100, 0, 0, 0)
-        for number, (email, queue_key) in enumerate(zip(emails, queue_keys, strict=True))
-    ]
-    jobs = message_loader.jobs_of(claims, ROUTE)
-    assert [[claim.email for claim in job.claims] for job in jobs] == [[emails[0], emails[2], emails[3]], [emails[1]]]
 
 
 @pytest.mark.parametrize(
@@ -123,16 +109,67 @@ async def test_a_job_gets_its_content_an_envelope_and_a_return_path_of_its_own(d
     async with parts.opened(database_url, return_path_domain="bounces.example.org") as made:
         await made.accept("ada@example.net", "bob@example.net", "eve@example.org")
         claims = [claim for claim in await made.claim() if claim.queue_key.startswith("example.net")]
-        (job,) = message_loader.jobs_of(claims, ROUTE)
+        jobs = message_loader.jobs_of(claims, ROUTE)
         ready: list[message_loader.Job] = []
-        await made.services.message_loader.prepare([job], ready.append)
-        assert ready == [job]
-        assert job.recipient_count == 3
-        assert job.transaction is not None
-        assert job.transaction.recipients == ("ada@example.net", "bob@example.net")
-        assert job.transaction.sender.endswith("@bounces.example.org")
-        assert b"It is on its way." in job.transaction.content[0]
-        assert not job.transaction.needs_smtputf8
+        await made.services.message_loader.prepare(jobs, ready.append)
+        assert ready == jobs
+        transactions = [job.transaction for job in jobs if job.transaction is not None]
+        assert [one.recipients for one in transactions] == [("ada@example.net",), ("bob@example.net",)]
+        for job, transaction in zip(jobs, transactions, strict=True):
+            assert job.recipient_count == 3
+            assert transaction.sender.endswith("@bounces.example.org")
+            named = return_path.read(made.ctx.keys.return_path, transaction.sender)
+            assert named is not None
+            assert named.message_id == job.message[1]
+            assert named.recipient(claim.recipient_id for claim in claims) == job.claims[0].recipient_id
+            assert b"It is on its way." in transaction.content[0]
+            assert not transaction.needs_smtputf8
+
+
+async def test_the_recipients_of_a_message_share_its_content_as_long_as_one_of_them_has_it(
+    url: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    read: list[int] = []
+    outgoing = messages.outgoing
+
+    async def noting(tx: store.Transaction, wanted: Sequence[tuple[str, str]]) -> list[messages.Outgoing]:
+        read.append(len(wanted))
+        return await outgoing(tx, wanted)
+
+    monkeypatch.setattr(messages, "outgoing", noting)
+    signer = Signer()
+    async with parts.opened(url, signer=as_signing(signer)) as made:
+        jobs = await made.jobs(*[f"{number}@example.net" for number in range(5)], route=ROUTE)
+        contents = [job.transaction.content[1] for job in jobs if job.transaction]
+        assert len(contents) == 5
+        assert all(content is contents[0] for content in contents)
+        assert (read, len(signer.asked)) == ([1], 1)
+        loader = made.services.message_loader
+        for job in jobs[:4]:
+            loader.release(job)
+        await loader.prepare(jobs[:1], lambda _: None)
+        assert read == [1]
+        del contents, job
+        for one in jobs:
+            loader.release(one)
+        await loader.prepare(jobs[:1], lambda _: None)
+        assert read == [1, 1]
+
+
+async def test_what_recipients_share_takes_room_once(url: str) -> None:
+    size = message_loader.SMALL_MESSAGE_BYTES * 2
+    most = message_loader.MEDIUM_PREFETCH_BYTES // size
+    claims = [claim_of("em_1", number, size=size) for number in range(3)]
+    shared = message_loader.jobs_of(claims, ROUTE)
+    others = message_loader.jobs_of([claim_of(f"em_{number}", 1, size=size) for number in range(2, most + 2)], ROUTE)
+    async with parts.opened(url) as made:
+        one = made.services.message_loader
+        assert one.choose_prefetch([*shared, *others]) == [*shared, *others[:-1]]
+        for job in shared[:2]:
+            one.release(job)
+        assert one.choose_prefetch(others[-1:]) == []
+        one.release(shared[2])
+        assert one.choose_prefetch(others[-1:]) == others[-1:]
 
 
 async def test_without_a_return_path_domain_bounces_come_to_the_senders_domain(url: str) -> None:

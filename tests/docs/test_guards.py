@@ -4,7 +4,7 @@ import re
 from pathlib import Path
 
 from postroad import config
-from postroad.model import bounce_guard, throttle
+from postroad.model import bounce_guard, throttle, times
 from postroad.services.acceptance import rate_limit, transaction
 from postroad.services.results import complaints
 from postroad.services.suppressions import suppression_csv
@@ -40,7 +40,8 @@ def test_the_thresholds_are_the_defaults() -> None:
 
 def test_the_refusal_that_is_shown_is_the_one_that_is_given() -> None:
     counts = bounce_guard.Counts(recipients=240, bounces=22)
-    refusal = transaction.suspended(bounce_guard.reason(bounce_guard.Trigger.BOUNCES, counts))
+    until = times.parse("2026-02-01T12:00:00.000Z")
+    refusal = transaction.suspended(bounce_guard.reason(bounce_guard.Trigger.BOUNCES, counts, until=until))
     assert f'{{"error": "{refusal.message}", "code": "{refusal.code}"' in PAGE
 
 
@@ -78,7 +79,7 @@ def test_the_limits_of_a_file_are_those_of_the_code() -> None:
 def test_the_address_for_complaints_is_that_of_the_code() -> None:
     assert f"the address `{complaints.LOCAL_PART}@` at your `delivery.return_path_domain`" in PAGE
     assert {"abuse", "fraud"} == complaints.KINDS
-    assert "A report of abuse or fraud counts once" in PAGE
+    assert "A report of abuse or fraud, whoever wrote it" in PAGE
     assert f"with the action `{complaints.ACTION}`" in PAGE
 
 

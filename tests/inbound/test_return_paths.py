@@ -10,11 +10,11 @@ import pytest
 
 from postroad import errors
 from postroad.inbound import return_paths
-from postroad.services import context, return_path
+from postroad.services import context
 from postroad.services.results import async_bounces
 from postroad.storage import accounts, suppressions
 from postroad.storage import async_bounces as stored
-from tests import accepted_mail, bounce_counts, reports
+from tests import accepted_mail, bounce_counts, feedback_loop, reports
 from tests.api import app_server
 from tests.protocol.reports import complaints
 
@@ -53,10 +53,6 @@ async def message_id(ctx: context.Context, account: accounts.Account) -> str:
     return message_id
 
 
-def path(ctx: context.Context, message_id: str) -> str:
-    return return_path.address(ctx.keys.return_path, message_id=message_id, domain="example.com")
-
-
 async def kept_of(ctx: context.Context, account_id: str, message_id: str) -> list[stored.AsyncBounce]:
     async with ctx.store.reading() as tx:
         return await stored.of_message(tx, account_id, message_id)
@@ -77,7 +73,7 @@ async def test_a_report_is_kept_before_it_is_acknowledged(
     lines: app_server.CapturedLog,
 ) -> None:
     await client.ehlo()
-    assert await send(client, path(ctx, message_id).upper()) == 250
+    assert await send(client, (await reports.path(ctx, message_id)).upper()) == 250
     (kept,) = await kept_of(ctx, account.id, message_id)
     assert kept.response == "550 5.1.1 no such user"
     (line,) = [line for line in lines.kept if line["event"] == "delivery_report"]
@@ -87,7 +83,7 @@ async def test_a_report_is_kept_before_it_is_acknowledged(
 
 async def test_only_genuine_tokens_are_let_in(ctx: context.Context, client: aiosmtplib.SMTP, message_id: str) -> None:
     await client.ehlo()
-    genuine = path(ctx, message_id)
+    genuine = await reports.path(ctx, message_id)
     forged = genuine.replace(genuine[-13], "0" if genuine[-13] != "0" else "1")
     for stranger in ("postmaster@example.com", "ada@example.net", "bounces+x@example.com", forged):
         await client.mail("spam@example.org")
@@ -105,9 +101,9 @@ async def test_there_is_one_return_path_in_a_transaction(
 ) -> None:
     await client.ehlo()
     await client.mail("")
-    await client.rcpt(path(ctx, message_id))
+    await client.rcpt(await reports.path(ctx, message_id))
     with pytest.raises(aiosmtplib.SMTPRecipientRefused) as refused:
-        await client.rcpt(path(ctx, "em_" + "0" * 28))
+        await client.rcpt(reports.message_path(ctx, "em_" + "0" * 28))
     assert refused.value.code == 452
     assert (await client.data(REPORT)).code == 250
 
@@ -118,13 +114,13 @@ async def test_mail_that_is_no_report_is_taken_and_dropped(
 ) -> None:
     await client.ehlo()
     reply = b"Auto-Submitted: auto-replied\r\n\r\nI am away.\r\n"
-    assert await send(client, path(ctx, message_id), reply, sender=sender) == 250
+    assert await send(client, await reports.path(ctx, message_id), reply, sender=sender) == 250
     assert [line["level"] for line in lines.kept if line["event"] == "mail_to_return_path_dropped"] == ["debug"]
 
 
 async def test_a_report_about_a_message_that_is_gone_is_taken(ctx: context.Context, client: aiosmtplib.SMTP) -> None:
     await client.ehlo()
-    assert await send(client, path(ctx, "em_" + "0" * 28)) == 250
+    assert await send(client, reports.message_path(ctx, "em_" + "0" * 28)) == 250
 
 
 async def test_a_report_may_carry_a_large_original(
@@ -132,7 +128,7 @@ async def test_a_report_may_carry_a_large_original(
 ) -> None:
     await client.ehlo()
     original = b"--b\r\nContent-Type: message/rfc822\r\n\r\n" + b"x" * 76 + b"\r\n" * 1000
-    assert await send(client, path(ctx, message_id), REPORT.replace(b"--b--\r\n", original * 100)) == 250
+    assert await send(client, await reports.path(ctx, message_id), REPORT.replace(b"--b--\r\n", original * 100)) == 250
     assert len(await kept_of(ctx, account.id, message_id)) == 1
 
 
@@ -149,11 +145,11 @@ async def test_a_store_that_is_away_asks_for_another_try(
     monkeypatch.setattr(async_bounces, "receive", fail)
     await client.ehlo()
     with pytest.raises(aiosmtplib.SMTPDataError) as refused:
-        await send(client, path(ctx, message_id))
+        await send(client, await reports.path(ctx, message_id))
     assert refused.value.code == 451
     assert [line["level"] for line in lines.kept if line["event"] == "report_not_stored"] == ["warning"]
     monkeypatch.undo()
-    assert await send(client, path(ctx, message_id)) == 250
+    assert await send(client, await reports.path(ctx, message_id)) == 250
 
 
 async def test_a_bug_is_logged_and_asks_for_another_try(
@@ -169,7 +165,7 @@ async def test_a_bug_is_logged_and_asks_for_another_try(
     monkeypatch.setattr(async_bounces, "receive", fail)
     await client.ehlo()
     with pytest.raises(aiosmtplib.SMTPDataError) as refused:
-        await send(client, path(ctx, message_id))
+        await send(client, await reports.path(ctx, message_id))
     assert refused.value.code == 451
     (line,) = [line for line in lines.kept if line["event"] == "inbound_failed"]
     assert isinstance(line["exc_info"], LookupError)
@@ -198,7 +194,7 @@ async def suppressed(ctx: context.Context, account_id: str) -> list[str]:
 async def test_a_complaint_is_kept_before_it_is_acknowledged(
     complaining: context.Context, account: accounts.Account, message_id: str, lines: app_server.CapturedLog
 ) -> None:
-    content = complaints.report(complaints.FULL, path(complaining, message_id))
+    content = complaints.report(complaints.FULL, await reports.path(complaining, message_id))
     async with connected(complaining, lines) as client:
         assert await send(client, "Complaints@return.example.com", content, sender="fbl@provider.example") == 250
         assert await send(client, "complaints@return.example.com", content) == 250
@@ -218,8 +214,34 @@ async def test_a_complaint_may_come_to_the_return_path_itself(
 ) -> None:
     await client.ehlo()
     hidden = complaints.report(complaints.REDACTED, "")
-    assert await send(client, path(ctx, message_id), hidden) == 250
+    assert await send(client, await reports.path(ctx, message_id), hidden) == 250
     assert await suppressed(ctx, account.id) == ["complaint"]
+
+
+async def test_a_recipient_silences_nobody_but_itself_and_suspends_nobody(
+    complaining: context.Context, account: accounts.Account, lines: app_server.CapturedLog
+) -> None:
+    """Forged reports about the other recipients, Bcc included, and as many as there are plus-addresses."""
+    await accepted_mail.allow_sending(complaining, account.id)
+    await bounce_counts.count(complaining, account.id, recipients=300)
+    others = ("bob@example.net", "hidden@example.net")
+    mine = [f"eve+{number}@example.net" for number in range(3)]
+    async with connected(complaining, lines) as client:
+        for email in mine:
+            message_id = await accepted_mail.accept(complaining, account.id, to=(email, others[0]), bcc=(others[1],))
+            await reports.settle(complaining)
+            token = await reports.path(complaining, message_id, email)
+            bounce = reports.report(*map(reports.group, (*others, email))).replace(b"\n", b"\r\n")
+            assert await send(client, token, bounce) == 250
+            for other in others:
+                complaint = complaints.report(complaints.FULL.replace("ada@example.net", other), token)
+                assert await send(client, "complaints@return.example.com", complaint) == 250
+                assert await send(client, token, complaint) == 250
+    async with complaining.store.reading() as tx:
+        listed = await suppressions.of_account(tx, account.id, after="", limit=10)
+    assert [row.email_key for row in listed] == mine
+    counted = await bounce_counts.counted(complaining, account.id)
+    assert (counted.bounces, counted.complaints) == (0, 0)
 
 
 async def test_other_mail_to_the_address_for_complaints_is_taken_and_dropped(
@@ -247,13 +269,12 @@ async def test_without_a_domain_for_return_paths_there_is_no_address_for_complai
 async def test_what_the_bounce_guard_does_because_of_a_report_is_logged(
     ctx: context.Context,
     account: accounts.Account,
-    client: aiosmtplib.SMTP,
     message_id: str,
     lines: app_server.CapturedLog,
 ) -> None:
     await bounce_counts.count(ctx, account.id, recipients=200, bounces=15)
-    await client.ehlo()
-    assert await send(client, path(ctx, message_id)) == 250
+    async with feedback_loop.listed(ctx) as listed, connected(listed, lines) as client:
+        assert await send(client, await reports.path(ctx, message_id), feedback_loop.signed(REPORT)) == 250
     (line,) = [line for line in lines.kept if line["event"] == "account_suspended"]
     assert (line["account_id"], line["recipients"], line["bounces"]) == (account.id, 200, 16)
     assert ctx.metrics.guard.values["suspended", "bounces"] == 1

@@ -2,6 +2,7 @@
 
 from fractions import Fraction
 
+import msgspec
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
@@ -102,10 +103,35 @@ def test_what_was_before_is_what_is_left(one: Counts, other: Counts) -> None:
 
 @pytest.mark.parametrize("trigger", Trigger)
 def test_the_reason_has_numbers_and_what_to_do_and_fits_into_a_refusal(trigger: Trigger) -> None:
-    reason = bounce_guard.reason(trigger, Counts(240, 22, 5))
+    reason = bounce_guard.reason(trigger, Counts(240, 22, 5), until=None)
     assert ("22 of the last 240 recipients (9.17%)" if trigger is Trigger.BOUNCES else "5 complaints") in reason
-    assert "contact the operator" in reason
-    assert len(bounce_guard.reason(trigger, Counts(10**12, 10**12, 10**12))) <= accounts.REASON_CHARACTERS
+    assert reason.endswith(". The operator can resume the account")
+    until = 1_800_000_000_000_000
+    reason = bounce_guard.reason(trigger, Counts(10**12, 10**12, 10**12), until=until)
+    assert reason.endswith(". Sending resumes on 2027-01-15 at 08:00 UTC")
+    assert len(reason) <= accounts.REASON_CHARACTERS
+
+
+@pytest.mark.parametrize(
+    "address, mailbox",
+    [
+        ("eve@example.net", "eve@example.net"),
+        ("eve+1@example.net", "eve@example.net"),
+        ("eve+1+2@example.net", "eve@example.net"),
+        ("e.ve@example.net", "e.ve@example.net"),
+        ("e.v.e+x@gmail.com", "eve@gmail.com"),
+        ("eve@googlemail.com", "eve@gmail.com"),
+        ("+x@example.net", "+x@example.net"),
+        ("eve@mail.gmail.com", "eve@mail.gmail.com"),
+    ],
+)
+def test_what_the_owner_of_a_mailbox_can_vary_makes_no_other(address: str, mailbox: str) -> None:
+    assert bounce_guard.mailbox_of(address) == mailbox
+
+
+def test_a_suspension_lasts_as_long_as_the_cool_down() -> None:
+    rules = msgspec.structs.replace(RULES, cooldown=5)
+    assert (rules.suspended_until(10), RULES.suspended_until(10)) == (15, None)
 
 
 def test_a_share_of_nothing_is_nothing() -> None:

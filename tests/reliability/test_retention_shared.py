@@ -4,7 +4,7 @@ import asyncio
 from collections import Counter
 from collections.abc import Awaitable, Callable
 
-from postroad.services import context
+from postroad.services import context, return_path
 from postroad.services.accounts import registry as accounts
 from postroad.services.maintenance import cleanup
 from postroad.services.results import async_bounces
@@ -75,7 +75,8 @@ class Traffic:
         await self.sink.got(1)
         copy = self.sink.taken[-1]
         message_id = copy.message_id.strip("<>").partition("@")[0]
-        received = await async_bounces.receive(ctx, message_id, reports.report(reports.group(copy.recipient)))
+        named = return_path.ReturnPath(message_id, "")
+        received = await async_bounces.receive(ctx, named, reports.report(reports.group(copy.recipient)))
         self.fates.update(str(handled.result) for handled in received.handled)
 
 

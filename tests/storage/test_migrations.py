@@ -373,6 +373,23 @@ async def test_keys_and_checks_come_through_the_rotation(empty: Store, monkeypat
                 await tx.run_script(change)
 
 
+async def test_counts_of_the_bounce_guard_go_on_where_mailboxes_were_not_known(
+    empty: Store, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    known = migrations.known
+    before = [one.name for one in known(empty.dialect)].index("guard_mailboxes")
+    monkeypatch.setattr(migrations, "known", lambda dialect: known(dialect)[:before])
+    await migrations.apply(empty)
+    async with empty.transaction() as tx:
+        await bounce_guard_days.add(tx, 5, {"acc_1": bounce_guard.Counts(3, 2, 1)})
+    monkeypatch.setattr(migrations, "known", known)
+
+    assert (await migrations.apply(empty))[0].name == "guard_mailboxes"
+    async with empty.transaction() as tx:
+        assert await bounce_guard_days.sums(tx, ["acc_1"], after_day=4) == {"acc_1": bounce_guard.Counts(3, 2, 1)}
+        assert await bounce_guard_days.count_mailbox(tx, "acc_1", "a@example.net", day=5, after_day=-2)
+
+
 async def test_no_name_of_the_schema_is_from_before_the_renames(store: Store) -> None:
     statements = {
         "sqlite": "SELECT name || ' ' || COALESCE(sql, '') FROM sqlite_schema",

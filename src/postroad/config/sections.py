@@ -304,6 +304,7 @@ class BounceGuard(Section, frozen=True):
     suspend_percent: Percent
     complaint_warn_percent: Percent
     complaint_suspend_percent: Percent
+    reporters: tuple[str, ...]
     cooldown_hours: Annotated[int, msgspec.Meta(ge=0, le=8760)]
 
     def check(self) -> None:
@@ -311,6 +312,9 @@ class BounceGuard(Section, frozen=True):
             raise ConfigError("bounce_guard.warn_percent: must not exceed suspend_percent")
         if self.complaint_warn_percent > self.complaint_suspend_percent:
             raise ConfigError("bounce_guard.complaint_warn_percent: must not exceed complaint_suspend_percent")
+        for reporter in self.reporters:
+            if not addresses.is_host_name(reporter.rpartition("@")[2]):
+                raise ConfigError(f"bounce_guard.reporters: {reporter!r} is neither an address nor a domain")
 
 
 class Retention(Section, frozen=True):

@@ -22,7 +22,7 @@ class AlertFacts:
 
     account: stored_accounts.Account
     guard: accounts.Sending
-    cooldown_hours: int
+    suspended_until: int | None
     sender: str | None
     daily_recipients: float
     deliveries: Sequence[delivery_log.Entry]
@@ -59,10 +59,9 @@ def _guard(facts: AlertFacts) -> Iterator[Alert]:
 
 
 def _resume_hint(facts: AlertFacts) -> str:
-    suspended_at = facts.account.suspended_at
-    if not facts.cooldown_hours or suspended_at is None:
+    if facts.suspended_until is None:
         return "Only the operator can resume it."
-    until = times.to_wire(suspended_at + facts.cooldown_hours * times.HOUR)
+    until = times.to_wire(facts.suspended_until)
     return (
         f"It can send again from {until[:10]} {until[11:16]} UTC. Remove invalid addresses from your lists before then."
     )

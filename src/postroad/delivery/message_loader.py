@@ -1,12 +1,15 @@
 """From claimed recipients to mail transactions: content, signature, envelope.
 
-Recipients of one message at one destination make one job, and so one transaction. Messages are loaded for a whole batch
-of jobs at once, as far as memory allows. The others are loaded when their turn comes, large ones a few at a time, so
-that memory stays bounded.
+Every recipient makes one job, and so one transaction, with an envelope sender of its own (`return_path.py`). Messages
+are loaded for a whole batch of jobs at once, as far as memory allows. The others are loaded when their turn comes,
+large ones a few at a time, so that memory stays bounded. The recipients of a message share its content: it is read once
+for a batch, and not again as long as one of them has it.
 """
 
 import asyncio
+import collections
 import re
+import weakref
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Final
@@ -21,8 +24,6 @@ from postroad.services.dkim import signing
 from postroad.storage import messages, queue, store
 from postroad.telemetry import logs
 
-# Recipients of one transaction; RFC 5321 section 4.5.3.1.8 requires servers to accept a hundred.
-MAX_RECIPIENTS: Final = 50
 # Each takes a database connection, and accepting mail needs some as well.
 MAX_CONCURRENT_READS: Final = 4
 # Prefetched content of all provider queues: 8,000 messages of 6 KB, as many as 500 connections have jobs. Reading one
@@ -60,7 +61,7 @@ INTERNAL_ERROR: Final = values.RecipientResult(
 
 @dataclass(slots=True, eq=False)
 class Job:
-    """Recipients of one message at one destination. Without a `transaction`, `failure` says why."""
+    """A recipient of a message. Without a `transaction`, `failure` says why."""
 
     claims: tuple[queue.Claimed, ...]
     route: routing.Route
@@ -69,6 +70,7 @@ class Job:
     failure: values.RecipientResult = INTERNAL_ERROR
     is_prepared: bool = False
     is_prefetched: bool = False
+    source: messages.Outgoing | None = None
 
     @property
     def is_large(self) -> bool:
@@ -92,22 +94,19 @@ class Job:
         return [claim.key for claim in self.claims]
 
 
-def jobs_of(claims: Sequence[queue.Claimed], route: routing.Route) -> list[Job]:
-    """The claims as jobs, in the order of their first recipients.
+@dataclass(frozen=True, slots=True)
+class _Content:
+    """What the recipients of a message get, and the form of it for hosts without SMTPUTF8, if there is one."""
 
-    Recipients of one message need not be adjacent: ids sort by time, and other messages may have the same time.
-    Recipients that need SMTPUTF8 get their own job: a server without it refuses them and accepts the others.
-    """
-    jobs: list[list[queue.Claimed]] = []
-    latest: dict[tuple[str, bool], list[queue.Claimed]] = {}
-    for claim in claims:
-        kind = (claim.message_id, _mailbox(claim).isascii())
-        together = latest.get(kind)
-        if together is None or len(together) == MAX_RECIPIENTS:
-            together = latest[kind] = []
-            jobs.append(together)
-        together.append(claim)
-    return [Job(tuple(together), route) for together in jobs]
+    parts: tuple[bytes, ...]
+    is_8bit: bool
+    needs_smtputf8: bool
+    fallback: "_Content | None" = None
+
+
+def jobs_of(claims: Sequence[queue.Claimed], route: routing.Route) -> list[Job]:
+    """The claims as jobs."""
+    return [Job((claim,), route) for claim in claims]
 
 
 class MessageLoader:
@@ -122,81 +121,109 @@ class MessageLoader:
         self.large = permits.Permits(MAX_CONCURRENT_LARGE)
         self._reads = asyncio.Semaphore(MAX_CONCURRENT_READS)
         self._prefetched_bytes = 0
+        self._loaded: weakref.WeakValueDictionary[tuple[str, str], messages.Outgoing] = weakref.WeakValueDictionary()
+        self._prefetched_jobs: collections.Counter[tuple[str, str]] = collections.Counter()
 
     def choose_prefetch(self, jobs: Sequence[Job]) -> list[Job]:
         """The jobs to prefetch, as far as memory allows until `release`; none is large."""
         chosen: list[Job] = []
         for job in jobs:
-            size = job.claims[0].size
-            limit = PREFETCH_BYTES if size <= SMALL_MESSAGE_BYTES else MEDIUM_PREFETCH_BYTES
+            # The recipients of a message share its content.
+            size = 0 if job.message in self._prefetched_jobs else job.claims[0].size
+            limit = PREFETCH_BYTES if job.claims[0].size <= SMALL_MESSAGE_BYTES else MEDIUM_PREFETCH_BYTES
             if not job.is_large and self._prefetched_bytes + size <= limit:
                 self._prefetched_bytes += size
+                self._prefetched_jobs[job.message] += 1
                 job.is_prefetched = True
                 chosen.append(job)
         return chosen
 
     def release(self, job: Job) -> None:
-        """A job is done: drop its content, and free its prefetch memory."""
-        job.transaction = None
+        """A job is done: drop its content, and free its prefetch memory with the last job of the message."""
+        job.source = job.transaction = None
         if job.is_prefetched:
-            self._prefetched_bytes -= job.claims[0].size
             job.is_prefetched = False
+            self._prefetched_jobs[job.message] -= 1
+            if not self._prefetched_jobs[job.message]:
+                del self._prefetched_jobs[job.message]
+                self._prefetched_bytes -= job.claims[0].size
 
     async def prepare(self, jobs: Sequence[Job], ready: Callable[[Job], None]) -> None:
         """Prepare jobs, and call `ready` with each. Those without a call wait for the database."""
-        async with self._reads, self._ctx.store.reading() as tx:
-            found = await messages.outgoing(tx, list({job.message: None for job in jobs}))
-        outgoing = {(message.account_id, message.id): message for message in found}
-        tasks = [self._prepare(job, outgoing.get(job.message), ready) for job in jobs]
+        by_message: dict[tuple[str, str], list[Job]] = {}
+        for job in jobs:
+            by_message.setdefault(job.message, []).append(job)
+        outgoing = await self._load(list(by_message))
+        tasks = [self._prepare(together, outgoing.get(key), ready) for key, together in by_message.items()]
         if self._signer is None:
             for one in tasks:  # none of them waits, so they need no tasks
                 await one
         else:
             await asyncio.gather(*tasks)
 
-    async def _prepare(self, job: Job, message: messages.Outgoing | None, ready: Callable[[Job], None]) -> None:
-        """A failure of one message must not affect the others."""
+    async def _load(self, wanted: Sequence[tuple[str, str]]) -> dict[tuple[str, str], messages.Outgoing]:
+        async with self._reads:
+            outgoing = {key: known for key in wanted if (known := self._loaded.get(key)) is not None}
+            missing = [key for key in wanted if key not in outgoing]
+            if missing:
+                async with self._ctx.store.reading() as tx:
+                    found = await messages.outgoing(tx, missing)
+                outgoing |= {(message.account_id, message.id): message for message in found}
+        self._loaded.update(outgoing)
+        return outgoing
+
+    async def _prepare(
+        self, jobs: Sequence[Job], message: messages.Outgoing | None, ready: Callable[[Job], None]
+    ) -> None:
+        """Prepare the jobs of a message. Its failure must not affect other messages."""
         try:
-            if message is None:
-                job.failure = CONTENT_MISSING
-            else:
-                job.recipient_count = message.recipient_count
-                job.transaction = await self._transaction_with_fallback(job, message)
+            content = await self._content(message, message.mime, name=message.id) if message else None
+            for job in jobs:
+                if message is None or content is None:
+                    job.failure = CONTENT_MISSING
+                else:
+                    job.source, job.recipient_count = message, message.recipient_count
+                    job.transaction = self._transaction(job.claims[0], message, content)
         except store.UNAVAILABLE as error:
-            self._log.warning("message_load_deferred", message_id=job.message[1], error=error.message)
+            self._log.warning("message_load_deferred", message_id=jobs[0].message[1], error=error.message)
             return
-        except Exception:  # noqa: BLE001 - logged; the job has its failure
-            self._log.exception("message_load_failed", message_id=job.message[1])
-        job.is_prepared = True
-        ready(job)
+        except Exception:  # noqa: BLE001 - logged; the jobs have their failure
+            self._log.exception("message_load_failed", message_id=jobs[0].message[1])
+        for job in jobs:
+            job.is_prepared = True
+            ready(job)
 
-    async def _transaction_with_fallback(self, job: Job, message: messages.Outgoing) -> values.MailTransaction:
-        transaction = await self._transaction(job, message, message.mime, name=message.id)
-        if transaction.needs_smtputf8 and all(map(str.isascii, transaction.recipients)):
-            # Only the header needs it: an internationalized address of somebody else must not concern these recipients.
-            downgraded = downgrade.ascii_header(message.mime)
-            if downgraded is not None:
-                fallback = await self._transaction(job, message, downgraded, name=f"{message.id}-ascii")
-                return msgspec.structs.replace(transaction, fallback=fallback)
-        return transaction
-
-    async def _transaction(
-        self, job: Job, message: messages.Outgoing, mime: bytes, *, name: str
-    ) -> values.MailTransaction:
-        """The transaction with this content, whose signature is kept under the name."""
+    async def _content(self, message: messages.Outgoing, mime: bytes, *, name: str) -> _Content:
+        """The content with its signature, which is kept under the name."""
         signature = b""
         if self._signer is not None:
             signature = await self._signer.signature(message.account_id, _domain_of(message.sender_key), name, mime)
-        domain = return_path.domain_for(message.sender_key, configured=self._domain)
-        recipients = tuple(map(_mailbox, job.claims))
+        parts = (signature, mime) if signature else (mime,)
         is_8bit = not mime.isascii()
-        return values.MailTransaction(
-            sender=return_path.address(self._ctx.keys.return_path, message_id=message.id, domain=domain),
-            recipients=recipients,
-            content=(signature, mime) if signature else (mime,),
-            is_8bit=is_8bit,
-            needs_smtputf8=not all(map(str.isascii, recipients)) or (is_8bit and not _header(mime).isascii()),
+        if not is_8bit or _header(mime).isascii():
+            return _Content(parts, is_8bit, needs_smtputf8=False)
+        # Only the header needs it: an internationalized address of somebody else must not concern the others.
+        downgraded = downgrade.ascii_header(mime)
+        fallback = await self._content(message, downgraded, name=f"{name}-ascii") if downgraded is not None else None
+        return _Content(parts, is_8bit, needs_smtputf8=True, fallback=fallback)
+
+    def _transaction(
+        self, claim: queue.Claimed, message: messages.Outgoing, content: _Content
+    ) -> values.MailTransaction:
+        recipient = _mailbox(claim)
+        domain = return_path.domain_for(message.sender_key, configured=self._domain)
+        transaction = values.MailTransaction(
+            sender=return_path.address(
+                self._ctx.keys.return_path, message_id=message.id, recipient_id=claim.recipient_id, domain=domain
+            ),
+            recipients=(recipient,),
+            content=content.parts,
+            is_8bit=content.is_8bit,
+            needs_smtputf8=content.needs_smtputf8 or not recipient.isascii(),
         )
+        if content.fallback is None or not recipient.isascii():
+            return transaction
+        return msgspec.structs.replace(transaction, fallback=self._transaction(claim, message, content.fallback))
 
 
 def _mailbox(claim: queue.Claimed) -> str:

@@ -33,7 +33,7 @@ class ReturnPathPolicy(smtp_policy.SessionPolicy):
 
     def recipient(self, address: str, parameters: server_commands.Parameters) -> smtp_policy.PolicyDecision:
         """Accept only a return path with a valid token, and the complaint address."""
-        if self._message_id(address) is None and not complaints.is_ours(self._ctx, address):
+        if self._named(address) is None and not complaints.is_ours(self._ctx, address):
             return values.Reply(550, "No such recipient here", "5.1.1")
         return super().recipient(address, parameters)
 
@@ -44,28 +44,29 @@ class ReturnPathPolicy(smtp_policy.SessionPolicy):
             try:
                 await self._process(address, content)
             except errors.PostroadError as problem:
-                message_id = self._message_id(address)
+                named = self._named(address)
+                message_id = named.message_id if named else None
                 self._log.warning("report_not_stored", message_id=message_id, problem=problem.message)
                 return values.Reply(451, "The report could not be stored; try again later", "4.3.0")
         return values.Reply(250, "OK: message accepted", "2.0.0")
 
     async def _process(self, address: str, content: bytes) -> None:
-        message_id = self._message_id(address)
+        named = self._named(address)
         report = arf.read(content)
         notices: Sequence[bounce_guard.Notice] = ()
         if report is not None:
-            complained = await complaints.receive(self._ctx, report, sent_to=address)
-            self._log_complaints(report, complained.handled)
+            complained = await complaints.receive(self._ctx, report, content, sent_to=address)
+            self._log_complaint(report, complained)
             notices = complained.notices
-        elif message_id is not None:
-            bounced = await async_bounces.receive(self._ctx, message_id, content)
-            self._log_reports(message_id, bounced.handled)
+        elif named is not None:
+            bounced = await async_bounces.receive(self._ctx, named, content)
+            self._log_reports(named.message_id, bounced.handled)
             notices = bounced.notices
         else:
             self._log.debug("mail_to_complaints_dropped")
         bounce_guard.report_notices(notices, log=self._log, counted=self._ctx.metrics)
 
-    def _message_id(self, address: str) -> str | None:
+    def _named(self, address: str) -> return_path.ReturnPath | None:
         return return_path.read(self._ctx.keys.return_path, address)
 
     def _log_reports(self, message_id: str, handled: Sequence[async_bounces.Handled]) -> None:
@@ -84,16 +85,16 @@ class ReturnPathPolicy(smtp_policy.SessionPolicy):
                 is_gone=each.is_gone,
             )
 
-    def _log_complaints(self, report: arf.FeedbackReport, handled: Sequence[complaints.Handled]) -> None:
-        for each in handled:
-            log = self._log.info if each.result is complaints.ReportResult.RECORDED else self._log.debug
-            log(
-                "complaint",
-                message_id=each.message_id,
-                recipient_id=each.recipient_id,
-                result=each.result,
-                feedback_type=report.kind,
-            )
+    def _log_complaint(self, report: arf.FeedbackReport, complained: complaints.ProcessedReport) -> None:
+        log = self._log.info if complained.result is complaints.ReportResult.RECORDED else self._log.debug
+        log(
+            "complaint",
+            message_id=complained.message_id,
+            recipient_id=complained.recipient_id,
+            result=complained.result,
+            feedback_type=report.kind,
+            is_authenticated=complained.is_authenticated,
+        )
 
 
 def listener(

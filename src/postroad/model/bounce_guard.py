@@ -11,8 +11,12 @@ from typing import Final
 
 import msgspec
 
+from postroad.model import times
+
 # Among a few hundred recipients, one complaint exceeds any threshold. It may be a mistake or malice, so one only warns.
 MIN_COMPLAINTS: Final = 2
+# Two names of one domain, which ignores dots.
+GMAIL: Final = frozenset({"gmail.com", "googlemail.com"})
 
 
 class Level(StrEnum):
@@ -66,12 +70,20 @@ class Thresholds(msgspec.Struct, frozen=True):
 
 
 class Rules(msgspec.Struct, frozen=True):
-    """The window in days, the minimum number of recipients in it, and the thresholds."""
+    """The window in days, the minimum number of recipients in it, the thresholds, and how long a suspension lasts.
+
+    `cooldown` is in microseconds; 0 is until an operator resumes the account.
+    """
 
     days: int
     recipients: int
     bounces: Thresholds
     complaints: Thresholds
+    cooldown: int = 0
+
+    def suspended_until(self, suspended_at: int) -> int | None:
+        """When the guard lifts a suspension; None when it does not."""
+        return suspended_at + self.cooldown if self.cooldown else None
 
     def thresholds(self, trigger: Trigger) -> Thresholds:
         """The thresholds of bounces or of complaints."""
@@ -107,21 +119,40 @@ def _level(count: int, recipients: int, thresholds: Thresholds) -> Level:
     return Level.WARNED if share >= thresholds.warn else Level.OK
 
 
+def mailbox_of(email_key: str) -> str:
+    """The mailbox of an address in lower case, without what its owner can vary: a tag behind a plus, dots at Gmail.
+
+    One person could otherwise report as many.
+    """
+    local, _, domain = email_key.rpartition("@")
+    local = local.partition("+")[0] or local
+    if domain in GMAIL:
+        local, domain = local.replace(".", ""), "gmail.com"
+    return f"{local}@{domain}"
+
+
 def percent(count: int, recipients: int) -> float:
     """A share in percent; 0 without recipients."""
     return round(100 * count / recipients, 4) if recipients else 0.0
 
 
-def reason(trigger: Trigger, counts: Counts) -> str:
-    """Why an account is suspended: what was counted, and what to do."""
+def reason(trigger: Trigger, counts: Counts, *, until: int | None) -> str:
+    """Why an account is suspended: what was counted, what to do, and when it can send again, in microseconds."""
     count, recipients = counts.of(trigger), counts.recipients
     share = f"{100 * count / recipients:.2f}%"
     if trigger is Trigger.BOUNCES:
         return (
             f"bounce guard: {count} of the last {recipients} recipients ({share}) do not exist; "
-            "clean your list and contact the operator"
+            f"clean your list. {_end(until)}"
         )
     return (
         f"bounce guard: {count} complaints for the last {recipients} recipients ({share}); "
-        "send only to people who asked for it, and contact the operator"
+        f"send only to people who asked for it. {_end(until)}"
     )
+
+
+def _end(until: int | None) -> str:
+    if until is None:
+        return "The operator can resume the account"
+    written = times.to_wire(until)
+    return f"Sending resumes on {written[:10]} at {written[11:16]} UTC"

@@ -1,28 +1,54 @@
-"""Return paths: an envelope sender that identifies its message and cannot be forged (VERP with a signature).
+"""Return paths: an envelope sender that identifies one recipient of one message and cannot be forged (signed VERP).
 
-`bounces+TOKEN@DOMAIN`, where the token is the 28 digits of the message id and a signature of 24 digits: 60 of the 64
-octets of a local part (RFC 5321 section 4.5.3.1.1). Hexadecimal, because hosts may change the case of letters. 96 bits
-cannot be guessed, and a wrong guess costs one hash and no query. The signature is keyed BLAKE2b (RFC 7693 section 2.9):
-as strong as HMAC-SHA256 in a third of its time, which every message pays.
+`bounces+TOKEN@DOMAIN`, where the token is the 28 digits of the message id, four of the recipient's id, and a signature
+of 22 digits: 62 of the 64 octets of a local part (RFC 5321 section 4.5.3.1.1). The four are the end of the id's time,
+in which the recipients of a message are one microsecond apart. Hexadecimal, because hosts may change the case of
+letters. 88 bits cannot be guessed, and a wrong guess costs one hash and no query. The signature is keyed BLAKE2b (RFC
+7693 section 2.9): as strong as HMAC-SHA256 in a third of its time, which every recipient pays.
+
+A recipient sees its own token and no other, so a report can only be about the recipient whose token it carries. The
+tokens of earlier versions named a message, with a signature of 24 digits. They are still read, because reports may come
+long after the mail, and they mean a recipient only if the message has no other.
 """
 
 import hashlib
 import hmac
 import re
+from collections.abc import Iterable
 from typing import Final
+
+import msgspec
 
 from postroad.model import identifiers
 
 LOCAL_PREFIX: Final = "bounces+"
-SIGNATURE_BYTES: Final = 12
+SIGNATURE_BYTES: Final = 11
+# The last digits of the time in a recipient's id.
+_RECIPIENT_DIGITS: Final = slice(-18, -14)
+# Lengths in digits: of tokens of earlier versions, and of ours.
+_MESSAGE_TOKEN: Final = 52
+_RECIPIENT_TOKEN: Final = 54
 _ADDRESS: Final = re.compile(
-    rf"bounces\+([0-9a-f]{{28}})([0-9a-f]{{{2 * SIGNATURE_BYTES}}})@[^@]+", re.ASCII | re.IGNORECASE
+    rf"bounces\+([0-9a-f]{{{_MESSAGE_TOKEN}}}|[0-9a-f]{{{_RECIPIENT_TOKEN}}})@[^@]+", re.ASCII | re.IGNORECASE
 )
 
 
-def address(key: bytes, *, message_id: str, domain: str) -> str:
-    """The envelope sender of a message; cheap enough for every message."""
-    return f"{LOCAL_PREFIX}{message_id[3:]}{_signature(key, message_id)}@{domain}"
+class ReturnPath(msgspec.Struct, frozen=True):
+    """What a token names: a message, and four digits of a recipient's id, or none in a token of earlier versions."""
+
+    message_id: str
+    digits: str
+
+    def recipient(self, recipient_ids: Iterable[str]) -> str | None:
+        """The recipient that the token means, among those of the message; None unless it can only be one."""
+        found = [each for each in recipient_ids if self.digits in ("", each[_RECIPIENT_DIGITS])]
+        return found[0] if len(found) == 1 else None
+
+
+def address(key: bytes, *, message_id: str, recipient_id: str, domain: str) -> str:
+    """The envelope sender for a recipient; cheap enough for every one."""
+    named = message_id[3:] + recipient_id[_RECIPIENT_DIGITS]
+    return f"{LOCAL_PREFIX}{named}{_signature(key, named, SIGNATURE_BYTES)}@{domain}"
 
 
 def domain_for(sender_key: str, *, configured: str) -> str:
@@ -30,14 +56,19 @@ def domain_for(sender_key: str, *, configured: str) -> str:
     return configured or sender_key.rpartition("@")[2]
 
 
-def read(key: bytes, address: str) -> str | None:
-    """The id of the message that the address identifies, or None when the token is invalid."""
+def read(key: bytes, address: str) -> ReturnPath | None:
+    """What the address names, or None when the token is invalid."""
     match = _ADDRESS.fullmatch(address)
     if match is None:
         return None
-    message_id = identifiers.MESSAGE + match[1].lower()
-    return message_id if hmac.compare_digest(match[2].lower(), _signature(key, message_id)) else None
+    token = match[1].lower()
+    message_id, digits = identifiers.MESSAGE + token[:28], token[28:32]
+    named, signature = token[:32], token[32:]
+    if len(token) == _MESSAGE_TOKEN:
+        named, digits, signature = message_id, "", token[28:]
+    is_valid = hmac.compare_digest(signature, _signature(key, named, len(signature) // 2))
+    return ReturnPath(message_id, digits) if is_valid else None
 
 
-def _signature(key: bytes, message_id: str) -> str:
-    return hashlib.blake2b(message_id.encode(), key=key, digest_size=SIGNATURE_BYTES).hexdigest()
+def _signature(key: bytes, named: str, size: int) -> str:
+    return hashlib.blake2b(named.encode(), key=key, digest_size=size).hexdigest()

@@ -47,7 +47,7 @@ class Message:
     created_at: int
 
 
-class Outgoing(msgspec.Struct, frozen=True):
+class Outgoing(msgspec.Struct, frozen=True, weakref=True):
     """What delivery needs from a message."""
 
     account_id: str

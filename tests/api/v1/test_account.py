@@ -26,6 +26,7 @@ async def test_the_account_is_shown_with_its_credits(
             "suspended_by": None,
             "credits": {"available": 8, "reserved": 2},
             "created_at": "2027-01-15T08:00:00.000Z",
+            "suspended_until": None,
             "sending": {
                 "state": "ok",
                 "days": 7,
@@ -49,7 +50,11 @@ async def test_a_suspension_is_shown_with_its_reason(ctx: context.Context, mine:
     await accounts.suspend(ctx, mine.account_id, "too many bounces")
     account = (await mine.reader.get("/v1/account")).json()["account"]
     assert (account["status"], account["suspended_reason"]) == ("suspended", "too many bounces")
-    assert (account["suspended_by"], account["sending"]["state"]) == ("operator", "ok")
+    assert (account["suspended_by"], account["suspended_until"], account["sending"]["state"]) == (
+        "operator",
+        None,
+        "ok",
+    )
 
 
 async def test_what_the_bounce_guard_has_counted_is_shown_and_its_suspension_is_in_refusals(
@@ -70,7 +75,8 @@ async def test_what_the_bounce_guard_has_counted_is_shown_and_its_suspension_is_
     await bounce_counts.count(ctx, mine.account_id, bounces=1, complaints=1)
     account = (await mine.reader.get("/v1/account")).json()["account"]
     assert (account["status"], account["suspended_by"]) == ("suspended", "bounce_guard")
-    assert account["sending"]["state"] == "suspended"
+    assert (account["sending"]["state"], account["suspended_until"]) == ("suspended", "2027-01-16T08:00:00.000Z")
+    assert account["suspended_reason"].endswith("Sending resumes on 2027-01-16 at 08:00 UTC")
     assert account["sending"]["complaint_percent"] == 0.5
     assert "16 of the last 200 recipients (8.00%) do not exist" in account["suspended_reason"]
     with pytest.raises(errors.AccountSuspended, match="16 of the last 200"):

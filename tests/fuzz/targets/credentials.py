@@ -41,8 +41,13 @@ def check(data: bytes) -> None:
     with contextlib.suppress(errors.InvalidRequest):
         cursor = cursors.check("cursor", text, identifiers.MESSAGE)
         assert cursors.at(identifiers.MESSAGE, cursors.time_of(cursor, identifiers.MESSAGE)) == cursor[:17]
-    ours = return_path.address(KEYS.return_path, message_id=MESSAGE[:31], domain="example.com")
-    assert return_path.read(KEYS.return_path, ours) == MESSAGE[:31]
+    recipient_id = f"rcp_{MESSAGE[3:31]}"
+    ours = return_path.address(
+        KEYS.return_path, message_id=MESSAGE[:31], recipient_id=recipient_id, domain="example.com"
+    )
+    named = return_path.read(KEYS.return_path, ours)
+    assert named is not None
+    assert (named.message_id, named.recipient([recipient_id])) == (MESSAGE[:31], recipient_id)
     assert return_path.read(KEYS.return_path, text) is None
     with contextlib.suppress(errors.InvalidRequest):
         cookies.read(routing.Headers([(b"cookie", first)]), cookies.SESSION, is_secure=False)

@@ -143,12 +143,13 @@ async def test_reports_that_came_later_go_with_their_message(
 ) -> None:
     await accepted_mail.allow_sending(ctx, account.id)
     message_id = await sent(ctx, account.id)
-    await async_bounces.receive(ctx, message_id, reports.report(reports.group("ada@example.net")))
+    named = await reports.named(ctx, message_id)
+    await async_bounces.receive(ctx, named, reports.report(reports.group("ada@example.net")))
     assert await samples.count(ctx.store, "async_bounces") == 1
     clock.pass_seconds(90 * DAY_SECONDS)
     assert await swept(ctx) == (1, 1)
     assert await left(ctx) == [0] * len(OF_MESSAGES)
-    await async_bounces.receive(ctx, message_id, reports.report(reports.group("ada@example.net")))
+    await async_bounces.receive(ctx, named, reports.report(reports.group("ada@example.net")))
     assert await samples.count(ctx.store, "async_bounces") == 0
 
 

@@ -1,4 +1,4 @@
-"""Asynchronous bounces: matched by token and address, kept once, and without any effect on what is final."""
+"""Asynchronous bounces: matched by token, kept once, and without any effect on what is final or on anybody else."""
 
 import asyncio
 import dataclasses
@@ -7,7 +7,7 @@ import msgspec
 import pytest
 
 from postroad.model import mail
-from postroad.services import context
+from postroad.services import context, return_path
 from postroad.services.messages import lookup as messages
 from postroad.services.results import async_bounces
 from postroad.storage import accounts, suppressions
@@ -26,8 +26,11 @@ async def message_id(ctx: context.Context, account: accounts.Account) -> str:
     return message_id
 
 
-async def receive(ctx: context.Context, message_id: str, content: bytes) -> list[ReportResult]:
-    return [each.result for each in (await async_bounces.receive(ctx, message_id, content)).handled]
+async def receive(
+    ctx: context.Context, message_id: str, content: bytes, *, who: str = reports.ADA
+) -> list[ReportResult]:
+    named = await reports.named(ctx, message_id, who)
+    return [each.result for each in (await async_bounces.receive(ctx, named, content)).handled]
 
 
 async def kept_of(ctx: context.Context, account_id: str, message_id: str) -> list[stored.AsyncBounce]:
@@ -44,7 +47,9 @@ async def test_a_failure_is_kept_and_its_address_left_alone(
     ctx: context.Context, account: accounts.Account, message_id: str
 ) -> None:
     before = await messages.find(ctx, account.id, message_id)
-    received = await async_bounces.receive(ctx, message_id, reports.report(reports.group("ada@EXAMPLE.net")))
+    received = await async_bounces.receive(
+        ctx, await reports.named(ctx, message_id), reports.report(reports.group("ada@EXAMPLE.net"))
+    )
     (handled,) = received.handled
     assert (handled.result, handled.is_gone) == (ReportResult.RECORDED, True)
     (kept,) = await kept_of(ctx, account.id, message_id)
@@ -62,11 +67,14 @@ async def test_a_failure_is_kept_and_its_address_left_alone(
 
 async def test_the_same_report_twice_is_one(ctx: context.Context, account: accounts.Account, message_id: str) -> None:
     content = reports.report(
-        reports.group("ada@example.net"), reports.group("bob@example.net", status="5.2.2", words="full")
+        reports.group("ada@example.net"), reports.group("ada@example.net", status="5.2.2", words="full")
     )
     assert await receive(ctx, message_id, content) == [ReportResult.RECORDED] * 2
-    again = (await async_bounces.receive(ctx, message_id, content)).handled
-    assert [(each.result, each.is_gone) for each in again] == [(ReportResult.REPEATED, False)] * 2
+    again = (await async_bounces.receive(ctx, await reports.named(ctx, message_id), content)).handled
+    assert [(each.result, each.is_gone) for each in again] == [
+        (ReportResult.REPEATED, True),
+        (ReportResult.REPEATED, False),
+    ]
     assert len(await kept_of(ctx, account.id, message_id)) == 2
 
 
@@ -91,7 +99,8 @@ async def test_other_words_are_another_report_up_to_a_bound(
     for number in range(11):
         fates += await receive(ctx, message_id, reports.report(reports.group("ada@example.net", words=f"no {number}")))
     assert fates == [ReportResult.RECORDED] * 10 + [ReportResult.TOO_MANY]
-    assert await receive(ctx, message_id, reports.report(reports.group("bob@example.net"))) == [ReportResult.RECORDED]
+    content = reports.report(reports.group("bob@example.net"))
+    assert await receive(ctx, message_id, content, who="bob@example.net") == [ReportResult.RECORDED]
     kept = await kept_of(ctx, account.id, message_id)
     assert len({bounce.received_at for bounce in kept}) == 11
 
@@ -152,11 +161,13 @@ async def test_no_address_is_left_alone_when_the_operator_does_not_want_it(
 async def test_a_forwarding_address_is_kept_but_ours_stays(
     ctx: context.Context, account: accounts.Account, message_id: str
 ) -> None:
-    forwarded = reports.group("somebody@example.org") + "\nOriginal-Recipient: rfc822;bob@example.net"
-    (handled,) = (await async_bounces.receive(ctx, message_id, reports.report(forwarded))).handled
+    forwarded = reports.group("somebody@example.org") + "\nOriginal-Recipient: rfc822;ada@example.net"
+    (handled,) = (
+        await async_bounces.receive(ctx, await reports.named(ctx, message_id), reports.report(forwarded))
+    ).handled
     assert (handled.result, handled.is_gone) == (ReportResult.RECORDED, False)
     assert handled.recipient is not None
-    assert handled.recipient.email_key == "bob@example.net"
+    assert handled.recipient.email_key == "ada@example.net"
     assert await suppressed(ctx, account.id) == []
 
 
@@ -166,7 +177,7 @@ async def test_what_is_no_failure_is_kept_nowhere(
 ) -> None:
     content = reports.report(reports.group("ada@example.net", action=action))
     assert await receive(ctx, message_id, content) == [ReportResult.NOT_A_FAILURE]
-    mixed = reports.report(reports.group("ada@example.net", action=action), reports.group("bob@example.net"))
+    mixed = reports.report(reports.group("ada@example.net", action=action), reports.group("ada@example.net"))
     assert await receive(ctx, message_id, mixed) == [ReportResult.NOT_A_FAILURE, ReportResult.RECORDED]
     assert len(await kept_of(ctx, account.id, message_id)) == 1
 
@@ -181,28 +192,42 @@ async def test_a_recipient_that_is_still_on_its_way_keeps_nothing(
     assert await suppressed(ctx, account.id) == []
 
 
-async def test_strangers_are_not_ours(ctx: context.Context, account: accounts.Account, message_id: str) -> None:
-    assert await receive(ctx, message_id, reports.report(reports.group("eve@example.net"))) == [
-        ReportResult.UNKNOWN_RECIPIENT
-    ]
-    nobody = reports.report("Action: failed\nStatus: 5.1.1")
-    assert await receive(ctx, message_id, nobody) == [ReportResult.UNKNOWN_RECIPIENT]
-    unknown = "em_" + "0" * 28
-    assert await receive(ctx, unknown, reports.report(reports.group("ada@example.net"))) == [
-        ReportResult.UNKNOWN_MESSAGE
-    ]
+async def test_a_report_says_nothing_about_anybody_but_the_recipient_of_its_token(
+    ctx: context.Context, account: accounts.Account, message_id: str
+) -> None:
+    for who in ("bob@example.net", "eve@example.net"):
+        assert await receive(ctx, message_id, reports.report(reports.group(who))) == [ReportResult.UNKNOWN_RECIPIENT]
     assert await kept_of(ctx, account.id, message_id) == []
+    everybody = reports.report(reports.group("bob@example.net"), reports.group("ada@example.net"))
+    assert await receive(ctx, message_id, everybody) == [ReportResult.UNKNOWN_RECIPIENT, ReportResult.RECORDED]
+    assert [row.email_key for row in await suppressed(ctx, account.id)] == ["ada@example.net"]
 
 
-async def test_a_report_that_names_nobody_means_the_only_one(ctx: context.Context, account: accounts.Account) -> None:
-    await accepted_mail.allow_sending(ctx, account.id)
-    message_id = await accepted_mail.accept(ctx, account.id)
+async def test_the_token_of_a_message_means_nobody_among_several(
+    ctx: context.Context, account: accounts.Account, message_id: str
+) -> None:
+    lone = await accepted_mail.accept(ctx, account.id, to=("eve@example.net",))
     await reports.settle(ctx)
+    fates = []
+    for one, who in ((message_id, "ada@example.net"), (lone, "eve@example.net")):
+        old = return_path.ReturnPath(one, "")
+        received = await async_bounces.receive(ctx, old, reports.report(reports.group(who)))
+        fates += [each.result for each in received.handled]
+    assert fates == [ReportResult.UNKNOWN_RECIPIENT, ReportResult.RECORDED]
+    assert [row.email_key for row in await suppressed(ctx, account.id)] == ["eve@example.net"]
+
+
+async def test_a_report_about_a_message_that_is_gone_is_kept_nowhere(ctx: context.Context) -> None:
+    gone = return_path.ReturnPath("em_" + "0" * 28, "0000")
+    (handled,) = (await async_bounces.receive(ctx, gone, reports.report(reports.group("ada@example.net")))).handled
+    assert handled.result == ReportResult.UNKNOWN_MESSAGE
+
+
+async def test_a_report_that_names_nobody_means_the_recipient_of_its_token(
+    ctx: context.Context, account: accounts.Account, message_id: str
+) -> None:
     nobody = reports.report("Action: failed\nStatus: 5.1.1")
     assert await receive(ctx, message_id, nobody) == [ReportResult.RECORDED]
-    assert await receive(ctx, message_id, reports.report(reports.group("eve@example.net"))) == [
-        ReportResult.UNKNOWN_RECIPIENT
-    ]
     assert [row.email_key for row in await suppressed(ctx, account.id)] == ["ada@example.net"]
 
 
@@ -211,7 +236,8 @@ async def test_a_name_in_another_script_is_recognised(ctx: context.Context, acco
     message_id = await accepted_mail.accept(ctx, account.id, to=("ada@bücher.example", "bob@example.net"))
     await reports.settle(ctx)
     for written in ("ada@bücher.example", "ADA@xn--bcher-kva.example"):
-        fates = await receive(ctx, message_id, reports.report(reports.group(written, words=written)))
+        content = reports.report(reports.group(written, words=written))
+        fates = await receive(ctx, message_id, content, who="ada@xn--bcher-kva.example")
         assert fates == [ReportResult.RECORDED]
 
 

@@ -148,7 +148,9 @@ async def test_a_bounce_that_comes_after_the_delivery_writes_nothing(
     message_id, (claimed,) = await claimed_mail.accepted(ctx, account.id, "ada@example.net")
     await ctx.outcome_commits.submit([claimed_mail.outcome(ctx, claimed, DELIVERED)])
     before = await webhook_endpoints.deliveries_for(ctx, webhook)
-    received = await async_bounces.receive(ctx, message_id, reports.report(reports.group("ada@example.net")))
+    received = await async_bounces.receive(
+        ctx, await reports.named(ctx, message_id), reports.report(reports.group("ada@example.net"))
+    )
     (handled,) = received.handled
     assert handled.result is async_bounces.ReportResult.RECORDED
     assert await webhook_endpoints.deliveries_for(ctx, webhook) == before

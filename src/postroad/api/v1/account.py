@@ -75,6 +75,13 @@ class Sending(msgspec.Struct, frozen=True, kw_only=True):
 class AccountDetails(Account, frozen=True, kw_only=True):
     """An account with its bounce guard state."""
 
+    suspended_until: Annotated[
+        times.WireTime | None,
+        msgspec.Meta(
+            description="When the bounce guard lets the account send again; null when it is active, or when only the "
+            "operator can resume it."
+        ),
+    ]
     sending: Sending
 
 
@@ -118,7 +125,11 @@ async def show(ctx: context.Context, request: routing.Request) -> routing.Respon
     """Get the account, its credits and its bounce rates."""
     found = await accounts.find(ctx, request.caller.account_id)
     guard_status = Sending(**dataclasses.asdict(await accounts.sending(ctx, found)))
-    details = AccountDetails(**msgspec.structs.asdict(account(found)), sending=guard_status)
+    details = AccountDetails(
+        **msgspec.structs.asdict(account(found)),
+        suspended_until=times.optional_to_wire(accounts.suspended_until(ctx, found)),
+        sending=guard_status,
+    )
     return routing.Response(200, AccountResponse(details, request_id=request.id))
 
 

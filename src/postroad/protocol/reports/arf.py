@@ -5,8 +5,6 @@ and is bounded: mail that is not a report is None, and an invalid field is missi
 is about, so its contents are claims to be checked against what is known.
 """
 
-import itertools
-import re
 from collections.abc import Iterator, Sequence
 from typing import Final
 
@@ -19,24 +17,16 @@ REPORT_TYPE: Final = "message/feedback-report"
 _RETURNED_TYPES: Final = frozenset(
     {"message/rfc822", "message/global", "text/rfc822-headers", "message/rfc822-headers", "message/global-headers"}
 )
-# No message has more recipients in one transaction (RFC 5321 section 4.5.3.1.8).
-MAX_RECIPIENTS: Final = 100
 ADDRESS_CHARACTERS: Final = 400
 # The names are short, and those of the registry are shorter.
 TYPE_CHARACTERS: Final = 40
-# RFC 5965 section 3.2.2: it may come more than once.
-_RECIPIENT: Final = re.compile(r"^original-rcpt-to[ \t]*:(.*(?:\n[ \t]+\S.*)*)", re.IGNORECASE | re.MULTILINE)
 
 
 class FeedbackReport(msgspec.Struct, frozen=True):
-    """What a report says: its type in lower case, envelope senders, and recipients.
-
-    `senders` are the possible envelope senders, the most reliable first; empty ones are omitted.
-    """
+    """What a report says: its type in lower case, and possible envelope senders, the most reliable first."""
 
     kind: str
     senders: tuple[str, ...]
-    recipients: tuple[str, ...]
 
 
 def read(content: bytes) -> FeedbackReport | None:
@@ -44,21 +34,13 @@ def read(content: bytes) -> FeedbackReport | None:
     parts = list(report_parser.walk(content))
     for place, part in enumerate(parts):
         if part.content_type == REPORT_TYPE:
-            text = part.text.replace("\r\n", "\n")
-            fields = report_parser.read_fields(text)
+            fields = report_parser.read_fields(part.text.replace("\r\n", "\n"))
             senders = [fields.get("original-mail-from", ""), *_return_paths(parts[place + 1 :])]
             return FeedbackReport(
                 bounce_text.clean(fields.get("feedback-type", "")).lower()[:TYPE_CHARACTERS],
                 tuple(filter(None, map(_address, senders))),
-                tuple(dict.fromkeys(_recipients(text))),
             )
     return None
-
-
-def _recipients(text: str) -> Iterator[str]:
-    for match in itertools.islice(_RECIPIENT.finditer(text), MAX_RECIPIENTS):
-        if address := _address(match[1]):
-            yield address
 
 
 def _return_paths(parts: Sequence[report_parser.Part]) -> Iterator[str]:

@@ -109,7 +109,7 @@ async def cool_down(ctx: context.Context) -> list[str]:
     hours = ctx.settings.bounce_guard.cooldown_hours
     if not hours:
         return []
-    until = ctx.clock() - hours * 3600 * times.SECOND
+    until = ctx.clock() - hours * times.HOUR
     async with ctx.store.reading() as tx:
         found = await accounts.cooled(tx, suspended_until=until, limit=MAX_RESUMED)
     return [account_id for account_id in found if await _cool(ctx, account_id, until)]
@@ -131,6 +131,14 @@ async def _resume(tx: store.Transaction, account: accounts.Account) -> None:
     await accounts.resume(tx, account.id)
     if account.suspended_by == accounts.BOUNCE_GUARD:
         await bounce_guard_days.forget(tx, account.id)
+
+
+def suspended_until(ctx: context.Context, account: accounts.Account) -> int | None:
+    """When the cool-down resumes an account; None if it is active, or suspended until an operator resumes it."""
+    hours = ctx.settings.bounce_guard.cooldown_hours
+    if account.suspended_by != accounts.BOUNCE_GUARD or account.suspended_at is None or not hours:
+        return None
+    return account.suspended_at + hours * times.HOUR
 
 
 async def sending(ctx: context.Context, account: accounts.Account) -> Sending:

@@ -77,6 +77,12 @@ class DomainDns:
             except TimeoutError:
                 return domain_records.no_answer(record, "no answer in time")
 
+    async def txt(self, name: str) -> tuple[str, ...]:
+        """The texts of any name; none without an answer in time."""
+        async with self._free:
+            answer = await self._dns.txt(name)
+        return () if isinstance(answer, resolver.Failure) else tuple(answer.records)
+
     async def _check(self, record: domain_records.Record, domain: str) -> domain_records.Finding:
         match record.purpose:
             case domain_records.RecordPurpose.SPF:

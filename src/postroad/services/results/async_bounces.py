@@ -1,12 +1,10 @@
 """Asynchronous bounces: reports that arrive at a return path after a server had accepted the message.
 
-A report is matched to its message by the token in the address it was sent to, and to a recipient by the address it
-names. A failure is recorded with the recipient, once however often it is reported; the recipient's status stays,
-because final is final. An address that does not exist is suppressed. Everything else (delays, successes, unknown
-recipients, mail that is no report) is returned to the caller for logging and not stored.
-
-Anyone who got a message knows its token and can claim a bounce for all its recipients. So the bounce guard counts at
-most one asynchronous bounce per message, and none for an address that is already suppressed.
+A report is matched to its recipient by the token in the address it was sent to, and says nothing about any other
+address that it names. A failure is recorded with the recipient, once however often it is reported; the recipient's
+status stays, because final is final. An address that does not exist is suppressed. Everything else (delays, successes,
+other recipients, mail that is no report) is returned to the caller for logging and not stored. The bounce guard counts
+an address that does not exist only if the report is authenticated, as with complaints.
 """
 
 from collections.abc import Sequence
@@ -20,11 +18,12 @@ from postroad.model.bounces import disposition as bounces_disposition
 from postroad.protocol import address
 from postroad.protocol.reports import dsn
 from postroad.protocol.smtp import values
-from postroad.services import context
+from postroad.services import context, return_path
 from postroad.services.results import bounce_guard as account_guard
+from postroad.services.results import report_authentication
 from postroad.storage import accounts, async_bounces, messages, store, suppressions
 
-# Anyone who got a message knows its token: they must not be able to fill the database with reports about it.
+# Whoever gets a message knows its token: they must not be able to fill the database with reports about it.
 MAX_PER_RECIPIENT: Final = 10
 
 
@@ -64,17 +63,18 @@ class ProcessedReport(msgspec.Struct, frozen=True):
 _Recorded = tuple[str, str, str]
 
 
-async def receive(ctx: context.Context, message_id: str, content: bytes) -> ProcessedReport:
-    """Process mail to a message's return path. What has to be kept is on disk when this returns."""
+async def receive(ctx: context.Context, named: return_path.ReturnPath, content: bytes) -> ProcessedReport:
+    """Process mail to a return path. What has to be kept is on disk when this returns."""
     outcomes = dsn.read(content)
     if not any(outcome.action is dsn.Action.FAILED for outcome in outcomes):
         return ProcessedReport([Handled(ReportResult.NOT_A_FAILURE, outcome) for outcome in outcomes])
     async with ctx.store.scanning("reports") as tx:
-        account_id = await messages.account_of(tx, message_id)
+        account_id = await messages.account_of(tx, named.message_id)
     if account_id is None:
         return ProcessedReport([Handled(ReportResult.UNKNOWN_MESSAGE, outcome) for outcome in outcomes])
+    is_authenticated = await report_authentication.is_authenticated(ctx, content)
     async with ctx.store.transaction() as tx:
-        return await _record(ctx, tx, outcomes, account_id=account_id, message_id=message_id)
+        return await _record(ctx, tx, outcomes, account_id=account_id, named=named, is_authenticated=is_authenticated)
 
 
 async def _record(
@@ -83,14 +83,16 @@ async def _record(
     outcomes: Sequence[dsn.RecipientReport],
     *,
     account_id: str,
-    message_id: str,
+    named: return_path.ReturnPath,
+    is_authenticated: bool,
 ) -> ProcessedReport:
-    now = ctx.clock()
+    now, message_id = ctx.clock(), named.message_id
     # Reports about one message serialize here, and so do those that count.
     locked = await accounts.lock(tx, [account_id])
-    addressees = await async_bounces.addressees(tx, account_id, message_id)
+    addressees = {each.id: each for each in await async_bounces.addressees(tx, account_id, message_id)}
+    recipient = addressees.get(named.recipient(addressees) or "")
     known = await async_bounces.of_message(tx, account_id, message_id)
-    handled = _handle_all(outcomes, addressees, [(b.recipient_id, b.status, b.response) for b in known])
+    handled = _handle_all(outcomes, recipient, [(b.recipient_id, b.status, b.response) for b in known])
     # A row is identified by its time, so no two of a message share one.
     begin = max([now, *(bounce.received_at + 1 for bounce in known)])
     bounces: list[async_bounces.AsyncBounce] = []
@@ -108,32 +110,30 @@ async def _record(
                     )
                 )
     await async_bounces.insert(tx, bounces)
-    is_news = await _is_news(tx, handled, known, account_id=account_id)
     await suppressions.add(tx, gone)
-    counted = [account_guard.AccountCounts(account_id, bounce_guard.Counts(bounces=1))] if is_news else []
-    guard = account_guard.rules_of(ctx.settings.bounce_guard)
-    return ProcessedReport(handled, await account_guard.count(tx, guard, counted, locked=locked, now=now))
-
-
-async def _is_news(
-    tx: store.Transaction, handled: Sequence[Handled], known: Sequence[async_bounces.AsyncBounce], *, account_id: str
-) -> bool:
-    """Whether this is the message's first asynchronous bounce, and at an address not suppressed before."""
-    if any(bounce.fault == bounces_disposition.Fault.ADDRESS for bounce in known):
-        return False
-    gone = [each.recipient for each in handled if each.is_gone and each.recipient]
-    places = {(account_id, who.email_key) for who in gone if who.status != mail.RecipientStatus.BOUNCED}
-    return len(await suppressions.find(tx, sorted(places))) < len(places)
+    notices: Sequence[account_guard.Notice] = ()
+    # A recipient that bounced has counted when it did.
+    is_news = recipient is not None and recipient.status != mail.RecipientStatus.BOUNCED
+    if recipient is not None and is_news and is_authenticated and any(each.is_gone for each in handled):
+        notices = await account_guard.count_report(
+            tx,
+            account_guard.rules_of(ctx.settings.bounce_guard),
+            account_guard.AccountCounts(account_id, bounce_guard.Counts(bounces=1)),
+            email_key=recipient.email_key,
+            locked=locked,
+            now=now,
+        )
+    return ProcessedReport(handled, notices)
 
 
 def _handle_all(
     outcomes: Sequence[dsn.RecipientReport],
-    addressees: Sequence[async_bounces.ReportedRecipient],
+    recipient: async_bounces.ReportedRecipient | None,
     recorded: list[_Recorded],
 ) -> list[Handled]:
     handled = []
     for outcome in outcomes:
-        each = _handle(outcome, _find(addressees, outcome), recorded)
+        each = _handle(outcome, recipient if recipient and _is_about(recipient, outcome) else None, recorded)
         if each.recipient and each.result is ReportResult.RECORDED:
             recorded.append((each.recipient.id, _status(outcome), outcome.words))
         handled.append(each)
@@ -149,10 +149,6 @@ def _handle(
         return Handled(ReportResult.UNKNOWN_RECIPIENT, outcome)
     if recipient.status not in mail.FINAL:
         return Handled(ReportResult.NOT_FINAL, outcome, recipient)
-    if (recipient.id, _status(outcome), outcome.words) in recorded:
-        return Handled(ReportResult.REPEATED, outcome, recipient)
-    if sum(recipient_id == recipient.id for recipient_id, _, _ in recorded) >= MAX_PER_RECIPIENT:
-        return Handled(ReportResult.TOO_MANY, outcome, recipient)
     disposition = bounces_disposition.classify(values.RecipientResult(values.Stage.CONTENT, outcome.reply))
     # The address may be a list or be forwarded: a missing one behind it says nothing about itself.
     is_itself = address.key_of(outcome.final_recipient) in {"", recipient.email_key}
@@ -161,19 +157,17 @@ def _handle(
         and disposition.fault is bounces_disposition.Fault.ADDRESS
         and is_itself
     )
+    if (recipient.id, _status(outcome), outcome.words) in recorded:
+        return Handled(ReportResult.REPEATED, outcome, recipient, is_gone=is_gone)
+    if sum(recipient_id == recipient.id for recipient_id, _, _ in recorded) >= MAX_PER_RECIPIENT:
+        return Handled(ReportResult.TOO_MANY, outcome, recipient, is_gone=is_gone)
     return Handled(ReportResult.RECORDED, outcome, recipient, disposition, is_gone)
 
 
-def _find(
-    addressees: Sequence[async_bounces.ReportedRecipient], outcome: dsn.RecipientReport
-) -> async_bounces.ReportedRecipient | None:
-    """The recipient that a report means; a report without a name can only mean an only recipient."""
-    named = [address.key_of(text) for text in (outcome.final_recipient, outcome.original_recipient) if text]
-    for key in named:
-        for recipient in addressees:
-            if recipient.email_key == key:
-                return recipient
-    return addressees[0] if len(addressees) == 1 and not named else None
+def _is_about(recipient: async_bounces.ReportedRecipient, outcome: dsn.RecipientReport) -> bool:
+    """Whether an outcome is about this recipient: it has its name, or none."""
+    names = [address.key_of(text) for text in (outcome.final_recipient, outcome.original_recipient) if text]
+    return recipient.email_key in names or not names
 
 
 def _status(outcome: dsn.RecipientReport) -> str:

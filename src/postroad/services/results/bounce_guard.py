@@ -2,7 +2,8 @@
 
 Results are counted in the transaction that records them, under the account's lock. So all processes and hosts count
 together, a result counts once, and the next mail of an account over the limit is refused on every interface. Mail
-already queued is still delivered. A suspended account stays as it is.
+already queued is still delivered. A suspended account stays as it is. Reports from outside count only if they are
+authenticated (`report_authentication.py`), and once for a mailbox.
 """
 
 import os
@@ -50,6 +51,7 @@ def rules_of(settings: sections.BounceGuard) -> bounce_guard.Rules | None:
             _exact(settings.complaint_suspend_percent),
             bounce_guard.MIN_COMPLAINTS,
         ),
+        cooldown=settings.cooldown_hours * times.HOUR,
     )
 
 
@@ -87,13 +89,32 @@ async def count(
         if assessment.trigger is None or (assessment.level is bounce_guard.Level.WARNED and before == assessment):
             continue
         if assessment.level is bounce_guard.Level.SUSPENDED:
-            reason = bounce_guard.reason(assessment.trigger, counts)
+            reason = bounce_guard.reason(assessment.trigger, counts, until=guard.suspended_until(now))
             await accounts.suspend(tx, account_id, reason=reason, by=accounts.BOUNCE_GUARD, now=now)
             await audit_log.insert(
                 tx, _entry(locked[account_id], reason, now=now, entropy=entropy(identifiers.ENTROPY_BYTES))
             )
         notices.append(Notice(account_id, assessment.level, assessment.trigger, counts))
     return notices
+
+
+async def count_report(
+    tx: store.Transaction,
+    guard: bounce_guard.Rules | None,
+    counted: AccountCounts,
+    *,
+    email_key: str,
+    locked: Mapping[str, accounts.Account],
+    now: int,
+) -> list[Notice]:
+    """Count an authenticated report about an address, once for its mailbox in the guard's window."""
+    if guard is None:
+        return []
+    day = times.day_of(now)
+    mailbox = bounce_guard.mailbox_of(email_key)
+    if not await bounce_guard_days.count_mailbox(tx, counted.account_id, mailbox, day=day, after_day=day - guard.days):
+        return []
+    return await count(tx, guard, [counted], locked=locked, now=now)
 
 
 def _entry(account: accounts.Account, reason: str, *, now: int, entropy: bytes) -> audit_log.Entry:

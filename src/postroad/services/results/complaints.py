@@ -1,26 +1,24 @@
 """Complaints: a mailbox provider reports that its user marked a message as unwanted (RFC 5965).
 
-The message is found by its signed token: in the envelope sender that the report names, in the return path of the
-returned message, or in the address that the report was sent to. The recipient is the one that the report names or, if
-the provider hides it, the only one. A complaint is recorded once with the recipient and suppresses the address,
-whatever `delivery.suppress` says, replacing any earlier reason, so that the account cannot lift it. Reports of other
-types, such as `not-spam`, are not stored.
-
-Anyone who got a message knows its token and can name the other recipients. So the bounce guard counts at most one
-complaint per message, and one per address while it is suppressed.
+The recipient is found by its signed token: in the envelope sender that the report names, in the return path of the
+returned message, or in the address that the report was sent to. What the report says about recipients does not matter:
+providers hide it, and anybody can write it. A complaint is recorded once with the recipient and suppresses the address,
+whatever `delivery.suppress` says, replacing any earlier reason. Reports of other types, such as `not-spam`, are not
+stored. The bounce guard counts it only from an authenticated feedback loop, and then even if somebody else has reported
+it before: otherwise a sender could report its own recipients first.
 """
 
-from collections.abc import Collection, Sequence
+from collections.abc import Sequence
 from enum import StrEnum
 from typing import Final
 
 import msgspec
 
 from postroad.model import bounce_guard, mail
-from postroad.protocol import address
 from postroad.protocol.reports import arf
 from postroad.services import context, return_path
 from postroad.services.results import bounce_guard as account_guard
+from postroad.services.results import report_authentication
 from postroad.storage import accounts, async_bounces, messages, store, suppressions
 
 # The local part of the address for reports, at the domain of return paths.
@@ -34,7 +32,7 @@ ARRIVED: Final = frozenset({mail.RecipientStatus.DELIVERED, mail.RecipientStatus
 
 
 class ReportResult(StrEnum):
-    """The result of a report, or of one recipient that it names."""
+    """The result of a report."""
 
     RECORDED = "recorded"
     REPEATED = "repeated"
@@ -44,18 +42,13 @@ class ReportResult(StrEnum):
     UNKNOWN_MESSAGE = "unknown_message"
 
 
-class Handled(msgspec.Struct, frozen=True):
-    """A complaint's result, its recipient and its message."""
+class ProcessedReport(msgspec.Struct, frozen=True):
+    """A report's result, its message and recipient, whether it could count, and the bounce guard's actions."""
 
     result: ReportResult
     message_id: str | None = None
     recipient_id: str | None = None
-
-
-class ProcessedReport(msgspec.Struct, frozen=True):
-    """The results of a report's complaints, and the bounce guard's actions."""
-
-    handled: Sequence[Handled]
+    is_authenticated: bool = False
     notices: Sequence[account_guard.Notice] = ()
 
 
@@ -65,24 +58,25 @@ def is_ours(ctx: context.Context, recipient: str) -> bool:
     return bool(domain) and recipient.lower() == f"{LOCAL_PART}@{domain}".lower()
 
 
-async def receive(ctx: context.Context, report: arf.FeedbackReport, *, sent_to: str) -> ProcessedReport:
+async def receive(ctx: context.Context, report: arf.FeedbackReport, content: bytes, *, sent_to: str) -> ProcessedReport:
     """Process a report sent to this address. What has to be kept is on disk when this returns."""
-    message_id = _message_id(ctx, [*report.senders, sent_to])
+    named = _named(ctx, [*report.senders, sent_to])
     if report.kind not in KINDS:
-        return ProcessedReport([Handled(ReportResult.NOT_A_COMPLAINT, message_id)])
-    if message_id is None:
-        return ProcessedReport([Handled(ReportResult.UNKNOWN_MESSAGE)])
+        return ProcessedReport(ReportResult.NOT_A_COMPLAINT, named.message_id if named else None)
+    if named is None:
+        return ProcessedReport(ReportResult.UNKNOWN_MESSAGE)
     async with ctx.store.scanning("reports") as tx:
-        account_id = await messages.account_of(tx, message_id)
+        account_id = await messages.account_of(tx, named.message_id)
     if account_id is None:
-        return ProcessedReport([Handled(ReportResult.UNKNOWN_MESSAGE, message_id)])
+        return ProcessedReport(ReportResult.UNKNOWN_MESSAGE, named.message_id)
+    is_authenticated = await report_authentication.is_authenticated(ctx, content)
     async with ctx.store.transaction() as tx:
-        return await _record(ctx, tx, report, account_id=account_id, message_id=message_id)
+        return await _record(ctx, tx, report, account_id=account_id, named=named, is_authenticated=is_authenticated)
 
 
-def _message_id(ctx: context.Context, addresses: Sequence[str]) -> str | None:
+def _named(ctx: context.Context, addresses: Sequence[str]) -> return_path.ReturnPath | None:
     found = (return_path.read(ctx.keys.return_path, text) for text in addresses)
-    return next((message_id for message_id in found if message_id is not None), None)
+    return next((named for named in found if named is not None), None)
 
 
 async def _record(
@@ -91,57 +85,62 @@ async def _record(
     report: arf.FeedbackReport,
     *,
     account_id: str,
-    message_id: str,
+    named: return_path.ReturnPath,
+    is_authenticated: bool,
 ) -> ProcessedReport:
+    message_id = named.message_id
     locked = await accounts.lock(tx, [account_id])
-    addressees = await async_bounces.addressees(tx, account_id, message_id)
+    addressees = {each.id: each for each in await async_bounces.addressees(tx, account_id, message_id)}
+    who = addressees.get(named.recipient(addressees) or "")
     known = await async_bounces.of_message(tx, account_id, message_id)
-    complained = {bounce.recipient_id for bounce in known if bounce.action == ACTION}
-    results = [(who, _result(who, complained)) for who in _find(addressees, report.recipients)]
-    complaining = [who for who, result in results if who and result is ReportResult.RECORDED]
+    result = _result(who, known)
+    if who is None or result is ReportResult.NOT_DELIVERED:
+        return ProcessedReport(result, message_id, who.id if who else None)
+    if result is ReportResult.RECORDED:
+        await _keep(ctx, tx, report, who, known, account_id=account_id, message_id=message_id)
+    notices: Sequence[account_guard.Notice] = ()
+    if is_authenticated:
+        notices = await account_guard.count_report(
+            tx,
+            account_guard.rules_of(ctx.settings.bounce_guard),
+            account_guard.AccountCounts(account_id, bounce_guard.Counts(complaints=1)),
+            email_key=who.email_key,
+            locked=locked,
+            now=ctx.clock(),
+        )
+    return ProcessedReport(result, message_id, who.id, is_authenticated, notices)
+
+
+async def _keep(
+    ctx: context.Context,
+    tx: store.Transaction,
+    report: arf.FeedbackReport,
+    who: async_bounces.ReportedRecipient,
+    known: Sequence[async_bounces.AsyncBounce],
+    *,
+    account_id: str,
+    message_id: str,
+) -> None:
+    """Record the complaint and suppress the address, as a complaint also if it is suppressed already."""
     now, words = ctx.clock(), f"feedback report: {report.kind}"
     # A row is identified by its time, so no two of a message share one.
-    begin = max([now, *(bounce.received_at + 1 for bounce in known)])
-    kept = [
-        async_bounces.AsyncBounce(account_id, message_id, who.id, begin + place, ACTION, "", "", words)
-        for place, who in enumerate(complaining)
-    ]
-    await async_bounces.insert(tx, kept)
-    why = (suppressions.Source.COMPLAINT, words, None, message_id, now)
-    is_news = await _suppress(tx, [suppressions.Suppression(account_id, who.email_key, *why) for who in complaining])
-    counted = (
-        [account_guard.AccountCounts(account_id, bounce_guard.Counts(complaints=1))]
-        if is_news and not complained
-        else []
+    received_at = max([now, *(bounce.received_at + 1 for bounce in known)])
+    kept = async_bounces.AsyncBounce(account_id, message_id, who.id, received_at, ACTION, "", "", words)
+    await async_bounces.insert(tx, [kept])
+    wanted = suppressions.Suppression(
+        account_id, who.email_key, suppressions.Source.COMPLAINT, words, None, message_id, now
     )
-    guard = account_guard.rules_of(ctx.settings.bounce_guard)
-    notices = await account_guard.count(tx, guard, counted, locked=locked, now=now)
-    return ProcessedReport([Handled(result, message_id, who.id if who else None) for who, result in results], notices)
+    place = (account_id, who.email_key)
+    found = (await suppressions.find(tx, [place])).get(place)
+    if found is not None and found.source != suppressions.Source.COMPLAINT:
+        await suppressions.remove(tx, *place)
+    await suppressions.add(tx, [wanted])
 
 
-async def _suppress(tx: store.Transaction, wanted: Sequence[suppressions.Suppression]) -> bool:
-    """Suppress addresses as complaints; returns whether any was not suppressed as one before."""
-    found = await suppressions.find(tx, [(each.account_id, each.email_key) for each in wanted])
-    for account_id, email_key in sorted(found):
-        if found[account_id, email_key].source != suppressions.Source.COMPLAINT:
-            await suppressions.remove(tx, account_id, email_key)
-    return bool(await suppressions.add(tx, wanted))
-
-
-def _find(
-    addressees: Sequence[async_bounces.ReportedRecipient], named: Sequence[str]
-) -> Sequence[async_bounces.ReportedRecipient | None]:
-    """The recipients that a report means: those it names in the message, or the only one."""
-    by_key = {recipient.email_key: recipient for recipient in addressees}
-    found = [by_key[key] for key in dict.fromkeys(map(address.key_of, named)) if key in by_key]
-    if found:
-        return found
-    return addressees if len(addressees) == 1 else [None]
-
-
-def _result(who: async_bounces.ReportedRecipient | None, complained: Collection[str]) -> ReportResult:
+def _result(who: async_bounces.ReportedRecipient | None, known: Sequence[async_bounces.AsyncBounce]) -> ReportResult:
     if who is None:
         return ReportResult.UNKNOWN_RECIPIENT
     if who.status not in ARRIVED:
         return ReportResult.NOT_DELIVERED
-    return ReportResult.REPEATED if who.id in complained else ReportResult.RECORDED
+    has_complained = any(bounce.recipient_id == who.id and bounce.action == ACTION for bounce in known)
+    return ReportResult.REPEATED if has_complained else ReportResult.RECORDED

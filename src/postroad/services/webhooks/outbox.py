@@ -71,7 +71,7 @@ class Outbox:
             email_id=message_id,
             recipient_id=recipient_id,
             to=about.email,
-            sender=self._envelope_sender(message_id, about.sender_key),
+            sender=self._envelope_sender(outcome.key, about.sender_key),
             subject=about.subject,
             smtp_code=outcome.smtp_code,
             response=outcome.response,
@@ -90,9 +90,9 @@ class Outbox:
             created_at=outcome.at,
         )
 
-    def _envelope_sender(self, message_id: str, sender_key: str) -> str:
+    def _envelope_sender(self, key: queue.Key, sender_key: str) -> str:
         domain = return_path.domain_for(sender_key, configured=self.return_path_domain)
-        return return_path.address(self.return_path_key, message_id=message_id, domain=domain)
+        return return_path.address(self.return_path_key, message_id=key[1], recipient_id=key[2], domain=domain)
 
     def _new_id(self, prefix: str, now: int) -> str:
         return identifiers.make(prefix, now=now, entropy=self.entropy(identifiers.ENTROPY_BYTES))
