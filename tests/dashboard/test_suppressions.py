@@ -114,12 +114,17 @@ async def test_an_address_is_taken_off(ctx: context.Context, browser: Browser) -
     assert (await browser.post("/suppressions/remove", {"email": "ada@example.net"})).status_code == 404
 
 
-async def test_whoever_complained_stays_on_the_list(ctx: context.Context, browser: Browser) -> None:
+async def test_whoever_complained_is_taken_off_when_it_is_confirmed(ctx: context.Context, browser: Browser) -> None:
     await put(ctx, browser.account_id, "ada@example.net", stored.Source.COMPLAINT)
-    assert "Remove</button>" not in (await browser.get("/suppressions")).text
+    page = (await browser.get("/suppressions")).text
+    assert 'name="confirmed"' in page
+    assert "Remove</button>" in page
     refused = await browser.post("/suppressions/remove", {"email": "ada@example.net"})
-    assert (refused.status_code, "ask the operator" in refused.text) == (409, True)
+    assert (refused.status_code, "confirm that the owner asked for it" in refused.text) == (409, True)
     assert await on_the_list(ctx, browser) == ["ada@example.net"]
+    done = await browser.post("/suppressions/remove", {"email": "ada@example.net", "confirmed": "yes"})
+    assert browser_client.notice_of(done) == "ada@example.net is no longer suppressed."
+    assert await on_the_list(ctx, browser) == []
 
 
 async def test_a_file_is_imported_and_counted(ctx: context.Context, browser: Browser) -> None:

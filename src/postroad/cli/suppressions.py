@@ -58,7 +58,7 @@ async def add(
 @click.argument("email")
 async def remove(context: services_context.Context, email: str, account: accounts.Account) -> output.Report:
     """Remove an address from the suppression list of an account."""
-    removed = await suppressions.remove(context, account.id, email, is_operator=True)
+    removed = await suppressions.remove(context, account.id, email)
     return output.Report(data={"removed": removed}, text=f"{removed} is no longer suppressed.")
 
 

@@ -44,9 +44,10 @@ class Addition(forms.Form, frozen=True, kw_only=True):
 
 
 class Removal(forms.Form, frozen=True, kw_only=True):
-    """An address to remove from the list."""
+    """An address to remove from the list; one that complained has to be confirmed."""
 
     email: str
+    confirmed: Literal["yes"] | None = None
 
 
 class File(forms.Form, frozen=True, kw_only=True):
@@ -99,6 +100,10 @@ async def add(request: requests.PageRequest) -> routing.Response:
 async def remove(request: requests.PageRequest) -> routing.Response:
     """Remove an address from the list."""
     form: Removal = request.form
+    if not form.confirmed:
+        found = await suppressions.find(request.ctx, request.account_id, form.email)
+        if found.source == stored.Source.COMPLAINT:
+            raise errors.Conflict("email: its owner reported your mail as spam; confirm that the owner asked for it")
     email = await suppressions.remove(request.ctx, request.account_id, form.email)
     return request.redirect(PATH, notice=f"{email} is no longer suppressed.")
 

@@ -7,7 +7,7 @@ import httpx
 import pytest
 
 from postroad.api.v1 import suppressions
-from postroad.services import context, quota
+from postroad.services import audit_log, context, quota
 from postroad.services.suppressions import suppression_csv
 from postroad.storage import suppressions as stored
 from tests.api.management import AccountClients
@@ -114,11 +114,16 @@ async def test_a_bad_body_is_refused_by_its_member(mine: AccountClients, body: d
     assert (await mine.owner.get("/v1/suppressions")).json()["suppressions"] == []
 
 
-async def test_whoever_complained_stays_on_the_list(ctx: context.Context, mine: AccountClients) -> None:
-    await put(ctx, mine.account_id, "ada@example.net", source=stored.Source.COMPLAINT)
-    said = refused(await mine.owner.delete(path_of("ada@example.net")), 409, "conflict")
-    assert said == "email: the recipient complained about your mail; ask the operator to remove it"
-    assert (await mine.reader.get(path_of("ada@example.net"))).status_code == 200
+@pytest.mark.parametrize("source", stored.Source)
+async def test_an_account_lifts_any_suppression_of_its_own_list(
+    ctx: context.Context, mine: AccountClients, source: stored.Source
+) -> None:
+    await put(ctx, mine.account_id, "ada@example.net", source=source)
+    assert (await mine.owner.delete(path_of("ada@example.net"))).status_code == 204
+    assert (await mine.reader.get(path_of("ada@example.net"))).status_code == 404
+    entries = await audit_log.page(ctx, mine.account_id, before=None, limit=20)
+    (entry,) = [one for one in entries if one.action == "suppression.removed"]
+    assert (entry.subject, entry.actor_kind) == ("ada@example.net", "person")
 
 
 async def test_an_export_is_a_file_that_can_be_imported_elsewhere(

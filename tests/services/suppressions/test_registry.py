@@ -65,17 +65,6 @@ async def test_accounts_do_not_touch_each_others_lists(ctx: context.Context, acc
     assert await listed(ctx, other.id) == ["ada@example.net"]
 
 
-async def test_an_account_cannot_take_off_who_has_complained_but_an_operator_can(
-    ctx: context.Context, account: accounts.Account
-) -> None:
-    await add(ctx, account.id, "ada@example.net", reason="x", source=stored.Source.COMPLAINT)
-    with pytest.raises(errors.Conflict, match=r"^email: the recipient complained about your mail; ask the operator"):
-        await suppressions.remove(ctx, account.id, "Ada@example.net")
-    assert await listed(ctx, account.id) == ["ada@example.net"]
-    assert await suppressions.remove(ctx, account.id, "Ada@example.net", is_operator=True) == "ada@example.net"
-    assert await listed(ctx, account.id) == []
-
-
 async def test_what_is_no_address_or_no_sentence_is_refused(ctx: context.Context, account: accounts.Account) -> None:
     with pytest.raises(errors.InvalidRequest, match=r"^email: 'ada@' is not an email address"):
         await add(ctx, account.id, "ada@", reason="x")

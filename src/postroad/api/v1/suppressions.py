@@ -152,8 +152,8 @@ async def show(ctx: context.Context, request: routing.Request) -> routing.Respon
 async def remove(ctx: context.Context, request: routing.Request) -> routing.Response:
     """Remove an address from the suppression list.
 
-    Applies to new messages at once, and to queued ones from their next attempt. An address that complained can only be
-    removed by the operator.
+    Applies to new messages at once, and to queued ones from their next attempt. Remove an address that complained only
+    when its owner asks for it.
     """
     await suppressions.remove(ctx, request.caller.account_id, request.path["email"])
     return routing.Response(204)
@@ -199,5 +199,5 @@ ROUTES: Final = (
         errors=(errors.Conflict, errors.RateLimited),
     ),
     RESOURCE.route("GET /v1/suppressions/{email}", show, responses={200: SuppressionResponse}),
-    RESOURCE.route("DELETE /v1/suppressions/{email}", remove, responses={204: None}, errors=(errors.Conflict,)),
+    RESOURCE.route("DELETE /v1/suppressions/{email}", remove, responses={204: None}),
 )

@@ -49,13 +49,10 @@ async def add(
         return (await suppressions.find(tx, [place]))[place], bool(added)
 
 
-async def remove(ctx: context.Context, account_id: str, email: str, *, is_operator: bool = False) -> str:
-    """Remove an address; returns it as stored. Only an operator can remove a complaint."""
+async def remove(ctx: context.Context, account_id: str, email: str) -> str:
+    """Remove an address, whatever put it on the list; returns it as stored."""
     place = (account_id, _known_key(email))
     async with ctx.store.transaction() as tx:
-        found = (await suppressions.find(tx, [place])).get(place)
-        if found and found.source == suppressions.Source.COMPLAINT and not is_operator:
-            raise errors.Conflict("email: the recipient complained about your mail; ask the operator to remove it")
         if not await suppressions.remove(tx, *place):
             raise _not_found()
         await audit_log.write(ctx, tx, account_id, "suppression.removed", place[1])
