@@ -1,7 +1,12 @@
 """The page of one message: what became of it for each recipient, why, and trying again."""
 
+import asyncio
+
+import pytest
+
 from postroad.model.bounces import disposition
 from postroad.services import context
+from postroad.services.messages import lookup as messages
 from postroad.services.queue import inspection
 from postroad.services.webhooks import endpoints
 from postroad.storage import async_bounces, queue, recipients, retention, webhook_deliveries
@@ -49,6 +54,33 @@ async def test_a_message_shows_what_was_sent(ctx: context.Context, browser: Brow
     assert "Accepted for 3 recipients (HTTP API)" in text
     assert "/messages?search=tag%3A%22black%20%22%22friday%22%22%22" in text
     assert (await browser.get("/messages", search='tag:"black ""friday"""')).text.count(message_id) == 1
+
+
+async def test_pages_that_one_account_opens_keep_no_other_from_its_own(
+    ctx: context.Context, browser: Browser, stranger: Browser, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    shown = {}
+    for one, domain in ((browser, "one.example"), (stranger, "other.example")):
+        await accepted_mail.allow_sending(ctx, one.account_id, domain=domain)
+        shown[one.account_id] = await accepted_mail.accept(ctx, one.account_id, sender=f"shop@{domain}")
+    in_memory, end, read = [], asyncio.Event(), messages.raw
+
+    async def held(ctx: context.Context, account_id: str, message_id: str) -> bytes:
+        if account_id == browser.account_id:
+            in_memory.append(message_id)
+            await end.wait()
+        return await read(ctx, account_id, message_id)
+
+    monkeypatch.setattr(messages, "raw", held)
+    page = f"/messages/{shown[browser.account_id]}"
+    async with asyncio.timeout(60):
+        opened = [asyncio.create_task(browser.get(page)) for _ in range(20)]
+        while len(in_memory) < 7:
+            await asyncio.sleep(0.01)
+        assert (await stranger.get(f"/messages/{shown[stranger.account_id]}")).status_code == 200
+        assert len(in_memory) == 7
+        end.set()
+        assert {response.status_code for response in await asyncio.gather(*opened)} == {200}
 
 
 async def test_an_attempt_is_shown_in_plain_words_with_host_reply_and_fault(

@@ -106,11 +106,12 @@ async def _shown(
     """The content; None if it was deleted, and for scripts that only refresh results."""
     if request.http.headers.get(requests.REFRESH_HEADER) is not None:
         return None
-    try:
-        raw = await messages.raw(request.ctx, request.account_id, message_id)
-    except errors.NotFound:
-        return None
-    return await previews.preview_page(request, f"/messages/{message_id}", raw, wanted=view)
+    async with request.ctx.previews.hold(request.account_id):
+        try:
+            raw = await messages.raw(request.ctx, request.account_id, message_id)
+        except errors.NotFound:
+            return None
+        return await previews.preview_page(request, f"/messages/{message_id}", raw, wanted=view)
 
 
 async def retry(request: requests.PageRequest) -> routing.Response:

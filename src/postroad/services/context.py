@@ -12,7 +12,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 
 from postroad import config
-from postroad.concurrency import fair_threads
+from postroad.concurrency import fair_semaphore, fair_threads
 from postroad.model import actors, caller, fair_shares, identifiers
 from postroad.services.acceptance import queue_limit as acceptance_queue_limit
 from postroad.services.acceptance import rate_limit, transaction
@@ -56,6 +56,8 @@ class Context:
     threads: fair_threads.FairThreads = field(default_factory=lambda: fair_threads.FairThreads(4, name="work"))
     # Generating a key is a quarter of a second of one core: one at a time, whoever registers how many domains.
     key_threads: fair_threads.FairThreads = field(default_factory=lambda: fair_threads.FairThreads(1, name="key"))
+    # Messages of up to 10 MiB that are in memory to be shown, by account.
+    previews: fair_semaphore.FairSemaphore = field(default_factory=lambda: fair_semaphore.FairSemaphore(8))
     in_flight: set[tuple[str, str]] = field(default_factory=set)
     # Costly work in progress, by kind (services/quota.py).
     quota_usage: dict[str, fair_shares.FairShares] = field(default_factory=dict)
