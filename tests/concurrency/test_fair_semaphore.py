@@ -103,3 +103,15 @@ async def test_who_holds_less_comes_first() -> None:
         await asyncio.sleep(0.01)
         assert order == ["idle"]
     await asyncio.gather(*waiting)
+
+
+async def test_who_is_cancelled_at_the_moment_of_its_turn_leaves_it_to_the_next() -> None:
+    semaphore = fair_semaphore.FairSemaphore(1)
+    async with semaphore.hold("first"):
+        second, third = (asyncio.create_task(semaphore.hold(name).__aenter__()) for name in ("second", "third"))
+        await asyncio.sleep(0)
+        second.cancel()
+    async with asyncio.timeout(60):
+        await third
+    assert (await asyncio.gather(second, return_exceptions=True))[0].__class__ is asyncio.CancelledError
+    assert not semaphore.is_contended

@@ -38,7 +38,7 @@ async def test_a_recipient_is_claimed_prepared_sent_and_recorded(database_url: s
         await settle(made, one)
         assert await made.statuses(message_id) == ["delivered", "delivered"]
         assert [len(transaction.recipients) for transaction in peer.transactions] in ([2], [1, 1])
-        assert made.services.message_loader._prefetched_bytes == 0
+        assert made.services.message_loader._prefetch.free == message_loader.PREFETCH_BYTES
         assert all(provider_queue.is_idle for provider_queue in one.provider_queues.values())
         assert (await consistency.run(made.ctx)).findings == []
 
@@ -157,7 +157,7 @@ async def test_jobs_that_cannot_be_prepared_go_back_and_nobody_is_slowed_down(
         assert len(made.held) == 0
         assert len(await made.ready()) == 1
         assert made.events() == ["batch_load_failed"]
-        assert made.services.message_loader._prefetched_bytes == 0
+        assert made.services.message_loader._prefetch.free == message_loader.PREFETCH_BYTES
         (only,) = one.provider_queues.values()
         assert only.is_idle
         assert only.adaptive_rate.state(made.services.clock()) == "open"
@@ -204,7 +204,7 @@ async def test_what_there_is_no_room_for_is_read_when_its_turn_comes(url: str, m
         monkeypatch.setattr(made.services.message_loader, "prepare", noting)
         await settle(made, one)
         assert together == [1, 1, 1]
-        assert made.services.message_loader._prefetched_bytes == 0
+        assert made.services.message_loader._prefetch.free == message_loader.PREFETCH_BYTES
         assert [await made.statuses(message) for message in messages] == [["delivered"]] * 3
 
 

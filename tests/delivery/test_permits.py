@@ -1,4 +1,4 @@
-"""Permits: so many connections over all provider queues, half of them for destinations that are not proven."""
+"""Permits: so many connections over all provider queues, shared by accounts, and less for what is slow."""
 
 import asyncio
 import contextlib
@@ -11,19 +11,27 @@ from postroad.delivery import permits
 class Holder:
     """Somebody who takes a permit and keeps it until told."""
 
-    def __init__(self, shared: permits.Permits, *, proven: bool) -> None:
-        self.has_it = False
+    def __init__(self, shared: permits.Permits, account_id: str = "acc_1", *, is_quick: bool = True) -> None:
+        self.permit: permits.Permit | None = None
+        self.turned_slow = 0
         self._release = asyncio.Event()
-        self.task = asyncio.create_task(self._hold(shared, proven))
+        self.task = asyncio.create_task(self._hold(shared, account_id, is_quick))
 
-    async def _hold(self, shared: permits.Permits, proven: bool) -> None:  # noqa: FBT001 - a test's own
-        async with shared.acquire(proven=proven):
-            self.has_it = True
+    async def _hold(self, shared: permits.Permits, account_id: str, is_quick: bool) -> None:  # noqa: FBT001 - a test's own
+        async with shared.acquire(account_id, is_quick=is_quick, turned_slow=self._turned_slow) as self.permit:
+            assert self.permit.begin(account_id, is_quick=is_quick)
             await self._release.wait()
 
-    async def let_go(self) -> None:
+    def _turned_slow(self) -> None:
+        self.turned_slow += 1
+
+    @property
+    def held(self) -> permits.Permit:
+        assert self.permit is not None
+        return self.permit
+
+    def let_go(self) -> None:
         self._release.set()
-        await self.task
 
 
 async def turn() -> None:
@@ -32,59 +40,160 @@ async def turn() -> None:
         await asyncio.sleep(0)
 
 
+async def take(
+    shared: permits.Permits, count: int, account_id: str = "acc_1", *, is_quick: bool = True
+) -> list[Holder]:
+    holders = [Holder(shared, account_id, is_quick=is_quick) for _ in range(count)]
+    await turn()
+    return holders
+
+
 def holding(holders: list[Holder]) -> int:
-    return sum(holder.has_it for holder in holders)
+    return sum(holder.permit is not None for holder in holders)
 
 
-async def test_unproven_destinations_leave_half_of_the_connections_to_the_others() -> None:
-    shared = permits.Permits(4)
-    unproven = [Holder(shared, proven=False) for _ in range(5)]
-    await turn()
-    assert holding(unproven) == 2
-    proven = [Holder(shared, proven=True) for _ in range(3)]
-    await turn()
-    assert (holding(unproven), holding(proven)) == (2, 2)
-    for holder in (*proven[:2], *unproven[:2], proven[2], *unproven[2:]):
-        await turn()
-        await holder.let_go()
+async def end(*groups: list[Holder]) -> None:
+    for holders in groups:
+        for holder in holders:
+            holder.let_go()
+    await asyncio.gather(*(holder.task for holders in groups for holder in holders))
 
 
-async def test_proven_destinations_may_have_all_connections_and_each_that_is_given_back_is_used() -> None:
+async def test_an_account_alone_gets_nearly_all_and_another_one_finds_some() -> None:
+    shared = permits.Permits(10)
+    greedy = await take(shared, 100)
+    assert holding(greedy) == 8
+    other = await take(shared, 1, "acc_2")
+    assert holding(other) == 1
+    await end(other, greedy)
+    assert holding(greedy) == 100
+
+
+async def test_slow_destinations_leave_half_of_the_connections_to_quick_ones_of_the_same_account() -> None:
+    shared = permits.Permits(10)
+    slow = await take(shared, 20, is_quick=False)
+    assert holding(slow) == 5
+    quick = await take(shared, 20)
+    assert (holding(slow), holding(quick)) == (5, 3)
+    await end(quick, slow)
+
+
+async def test_what_is_slow_of_many_accounts_leaves_something_to_what_is_quick() -> None:
+    shared = permits.Permits(34)
+    slow = [await take(shared, 1, f"acc_{number}", is_quick=False) for number in range(100)]
+    assert sum(map(holding, slow)) == 31
+    quick = await take(shared, 1, "acc_quick")
+    assert holding(quick) == 1
+    await end(quick, *slow)
+
+
+async def test_slow_connections_of_one_account_do_not_keep_another_account_from_a_new_destination(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr(permits, "SLOW_SECONDS", 0.01)
+    shared = permits.Permits(50)
+    holding_on = await take(shared, 100)
+    assert holding(holding_on) == 40
+    while sum(holder.turned_slow for holder in holding_on) < 40:
+        await asyncio.sleep(0.01)
+    assert all(holder.held.has_lasted for holder in holding_on[:40])
+    more = await take(shared, 1, is_quick=False)
+    other = await take(shared, 1, "acc_2", is_quick=False)
+    assert (holding(more), holding(other)) == (0, 1)
+    await end(other, holding_on, more)
+
+
+async def test_a_job_that_ends_in_time_turns_nothing_slow(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(permits, "SLOW_SECONDS", 0.01)
     shared = permits.Permits(2)
-    holders = [Holder(shared, proven=True) for _ in range(3)]
-    await turn()
-    assert holding(holders) == 2
-    await holders[0].let_go()
-    await turn()
-    assert holding(holders) == 3
-    await holders[1].let_go()
-    await holders[2].let_go()
+    first, second = await take(shared, 2)
+    first.held.end()
+    while not second.turned_slow:
+        await asyncio.sleep(0.01)
+    assert (first.turned_slow, first.held.has_lasted) == (0, False)
+    assert second.held.begin("acc_1", is_quick=False)
+    assert not second.held.has_lasted
+    await end([first, second])
 
 
-async def test_a_single_connection_serves_everybody() -> None:
+async def test_a_permit_counts_for_the_account_of_its_job() -> None:
+    shared = permits.Permits(5)
+    first = await take(shared, 10)
+    assert holding(first) == 4
+    # The second account gets one of the first, and then the first account may have another.
+    assert first[0].held.begin("acc_2", is_quick=True)
+    await turn()
+    assert holding(first) == 5
+    # Somebody who holds less waits, so the first account does not go on with its next job.
+    other = await take(shared, 1, "acc_3")
+    assert holding(other) == 0
+    assert not first[1].held.begin("acc_1", is_quick=True)
+    first[1].let_go()
+    await turn()
+    assert holding(other) == 1
+    await end(other, first)
+
+
+async def test_a_permit_that_nobody_waits_for_is_used_on_without_a_look_at_the_shares() -> None:
+    shared = permits.Permits(5)
+    first, second = await take(shared, 4), await take(shared, 1, "acc_2")
+    assert (holding(first), holding(second)) == (4, 1)
+    assert first[0].held.begin("acc_1", is_quick=True)
+    await end(first, second)
+
+
+async def test_the_connection_that_was_idle_longest_closes_when_somebody_waits() -> None:
+    shared = permits.Permits(2)
+    idle = await take(shared, 2)
+    for holder in idle:
+        holder.held.end()
+        holder.held.rest(holder.let_go)
+    other = await take(shared, 1, "acc_2")
+    assert holding(other) == 1
+    assert [holder.task.done() for holder in idle] == [True, False]
+    await end(idle, other)
+
+
+async def test_an_idle_connection_stays_open_when_closing_it_would_help_nobody() -> None:
+    shared = permits.Permits(5)
+    slow = await take(shared, 3, is_quick=False)
+    assert holding(slow) == 3
+    (idle,) = await take(shared, 1, "acc_2")
+    idle.held.end()
+    wanted = [idle.held.is_wanted]
+    idle.held.rest(idle.let_go)
+    waiting = await take(shared, 1, is_quick=False)
+    assert holding(waiting) == 0
+    assert not idle.task.done()
+    wanted.append(idle.held.is_wanted)
+    slow[0].let_go()
+    await turn()
+    assert holding(waiting) == 0
+    assert [*wanted, idle.held.is_wanted] == [False, False, True]
+    await end([idle], slow, waiting)
+
+
+@pytest.mark.parametrize("is_quick", [True, False])
+async def test_a_single_connection_serves_everybody(*, is_quick: bool) -> None:
     shared = permits.Permits(1)
-    for proven in (False, True, False):
-        async with shared.acquire(proven=proven):
-            pass
+    for account_id in ("acc_1", "acc_2", "acc_1"):
+        await end(await take(shared, 1, account_id, is_quick=is_quick))
 
 
-@pytest.mark.parametrize("proven", [True, False])
+@pytest.mark.parametrize("is_quick", [True, False])
 async def test_a_permit_comes_back_after_an_error_and_one_that_was_waited_for_after_a_cancellation(
-    *, proven: bool
+    *, is_quick: bool
 ) -> None:
     shared = permits.Permits(1)
     with contextlib.suppress(RuntimeError):
-        async with shared.acquire(proven=proven):
+        async with shared.acquire("acc_1", is_quick=is_quick, turned_slow=lambda: None):
             raise RuntimeError
-    first = Holder(shared, proven=proven)
-    await turn()
-    second = Holder(shared, proven=proven)
-    await turn()
+    first = await take(shared, 1, is_quick=is_quick)
+    (second,) = await take(shared, 1, is_quick=is_quick)
     second.task.cancel()
     await turn()
     assert second.task.cancelled()
-    await first.let_go()
-    third = Holder(shared, proven=proven)
-    await turn()
-    assert third.has_it
-    await third.let_go()
+    await end(first)
+    third = await take(shared, 1, is_quick=is_quick)
+    assert holding(third) == 1
+    await end(third)

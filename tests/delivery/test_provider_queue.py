@@ -3,7 +3,7 @@
 import asyncio
 import contextlib
 import dataclasses
-from collections.abc import AsyncIterator, Sequence
+from collections.abc import AsyncIterator, Callable, Sequence
 
 import pytest
 
@@ -156,15 +156,17 @@ async def test_workers_leave_when_there_is_no_place_for_them_any_more(url: str) 
         assert [await made.statuses(job.message[1]) for job in jobs] == [["deferred"]] * 6
 
 
-async def test_a_destination_is_proven_when_it_has_answered_and_not_when_it_is_silent(url: str) -> None:
+async def test_a_destination_is_quick_when_it_has_answered_and_not_when_it_is_silent(url: str) -> None:
     asked: list[bool] = []
 
     class Permits(permits.Permits):
         @contextlib.asynccontextmanager
-        async def acquire(self, *, proven: bool) -> AsyncIterator[None]:
-            asked.append(proven)
-            async with super().acquire(proven=proven):
-                yield
+        async def acquire(
+            self, account_id: str, *, is_quick: bool, turned_slow: Callable[[], None]
+        ) -> AsyncIterator[permits.Permit]:
+            asked.append(is_quick)
+            async with super().acquire(account_id, is_quick=is_quick, turned_slow=turned_slow) as permit:
+                yield permit
 
     async with parts.opened(url) as made, smtp_peers.serving() as peer:
         made.services = dataclasses.replace(made.services, permits=Permits(10))
@@ -349,8 +351,8 @@ async def test_a_message_is_read_when_its_turn_comes_and_not_kept(
 
 async def test_a_message_that_was_not_read_ahead_is_read_when_its_turn_comes_and_needs_no_place(url: str) -> None:
     async with parts.opened(url) as made, smtp_peers.serving() as peer, contextlib.AsyncExitStack() as places:
-        for _ in range(message_loader.MAX_CONCURRENT_LARGE):
-            await places.enter_async_context(made.services.message_loader.large.acquire(proven=True))
+        for number in range(message_loader.MAX_CONCURRENT_LARGE):
+            await places.enter_async_context(made.services.message_loader.large.hold(f"acc_{number}"))
         one = made.new_provider_queue(connections=1)
         await made.accept()
         jobs = message_loader.jobs_of(await made.claim(), parts.route_to(parts.host_at(peer.port)))
@@ -371,7 +373,7 @@ async def test_a_stranger_that_does_not_read_keeps_few_of_the_places_for_large_m
         bad, good = made.new_provider_queue(), made.new_provider_queue()
         for one in (bad, good):
             one.adaptive_rate._allowance = 10
-            one._is_proven = True
+            one._is_quick = True
         for _ in range(10):
             await made.accept()
         jobs = message_loader.jobs_of(await made.claim(), parts.route_to(parts.host_at(stalling.port)))
@@ -393,8 +395,8 @@ async def test_while_others_keep_all_places_for_large_messages_small_ones_are_se
     monkeypatch.setattr(message_loader, "LARGE_MESSAGE_BYTES", 2_000)
     monkeypatch.setattr(provider_queue, "LOOKAHEAD_SECONDS", 0.01)
     async with parts.opened(url) as made, smtp_peers.serving() as peer, contextlib.AsyncExitStack() as places:
-        for _ in range(message_loader.MAX_CONCURRENT_LARGE):
-            await places.enter_async_context(made.services.message_loader.large.acquire(proven=True))
+        for number in range(message_loader.MAX_CONCURRENT_LARGE):
+            await places.enter_async_context(made.services.message_loader.large.hold(f"acc_{number}"))
         one = made.new_provider_queue(connections=1)
         route = parts.route_to(parts.host_at(peer.port))
         await made.accept(text="long " * 1_000)

@@ -62,3 +62,66 @@ def test_what_is_held_already_can_count_for_another_party() -> None:
     assert not shares.take([BOB, slow])
     shares.count(slow, -80)
     assert shares.take([BOB, slow])
+
+
+def test_several_units_are_taken_and_given_back_together() -> None:
+    shares = fair_shares.FairShares(100)
+    assert shares.take([ALICE], 30)
+    assert not shares.take([BOB], 71)
+    assert shares.take([BOB], 70)
+    shares.give_back([ALICE], 30)
+    assert (shares.free, shares.held(ALICE), shares.held(BOB)) == (30, 0, 70)
+
+
+def waiting(shares: fair_shares.FairShares, *waiters: tuple[str, fair_shares.Party]) -> fair_shares.FairQueue[str]:
+    queue: fair_shares.FairQueue[str] = fair_shares.FairQueue(shares)
+    for name, party in waiters:
+        queue.push((party,), name)
+    return queue
+
+
+def pop(queue: fair_shares.FairQueue[str]) -> str | None:
+    parties = queue.first()
+    return None if parties is None else queue.pop(parties)
+
+
+def test_who_holds_least_is_next_and_of_equals_who_waited_longest_since_its_turn() -> None:
+    shares = fair_shares.FairShares(100)
+    shares.add([ALICE], 2)
+    queue = waiting(shares, ("a1", ALICE), ("a2", ALICE), ("b1", BOB), ("b2", BOB), ("b3", BOB), ("b4", BOB))
+    assert [pop(queue) for _ in range(7)] == ["b1", "b2", "a1", "b3", "a2", "b4", None]
+    assert not queue
+
+
+def test_nobody_is_next_when_nothing_is_free_or_nobody_has_a_share() -> None:
+    shares = fair_shares.FairShares(5)
+    queue = waiting(shares, ("a", ALICE))
+    shares.add([ALICE], 4)
+    assert queue.first() is None
+    shares.add([BOB])
+    assert pop(queue) is None
+    shares.give_back([ALICE], 2)
+    assert pop(queue) == "a"
+
+
+def test_a_party_that_many_have_in_common_refuses_only_those() -> None:
+    shares = fair_shares.FairShares(10)
+    slow = fair_shares.Party("slow", 1.0)
+    shares.add([slow], 5)
+    queue: fair_shares.FairQueue[str] = fair_shares.FairQueue(shares)
+    queue.push((ALICE, slow), "slow one")
+    queue.push((ALICE,), "quick one")
+    assert [pop(queue), pop(queue)] == ["quick one", None]
+    shares.give_back([slow])
+    assert pop(queue) == "slow one"
+
+
+def test_who_waits_no_longer_is_forgotten() -> None:
+    shares = fair_shares.FairShares(10)
+    queue = waiting(shares, ("a", ALICE), ("b", ALICE))
+    queue.discard((ALICE,), "a")
+    assert queue.is_waiting((ALICE,))
+    queue.discard((ALICE,), "b")
+    queue.discard((ALICE,), "b")
+    assert not queue.is_waiting((ALICE,))
+    assert not queue

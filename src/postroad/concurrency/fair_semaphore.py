@@ -1,15 +1,15 @@
 """A semaphore that is shared fairly: who waits gets a unit in turn, and no party can hold all of them.
 
-`model/fair_shares.py` decides who may have another unit. Of those that wait, the party that holds least comes first,
-and of equals the one that has waited longest since its last turn.
+`model/fair_shares.py` decides who may have another unit, and who is next.
 """
 
 import asyncio
-import collections
 import contextlib
 from collections.abc import AsyncIterator, Hashable
 
 from postroad.model import fair_shares
+
+Parties = tuple[fair_shares.Party, ...]
 
 
 class FairSemaphore:
@@ -18,51 +18,87 @@ class FairSemaphore:
     def __init__(self, units: int, *, alpha: float = fair_shares.ALPHA) -> None:
         self._shares = fair_shares.FairShares(units)
         self._alpha = alpha
-        self._waiting: dict[Hashable, collections.deque[asyncio.Future[None]]] = {}
+        self._waiting: fair_shares.FairQueue[asyncio.Future[None]] = fair_shares.FairQueue(self._shares)
+
+    @property
+    def is_contended(self) -> bool:
+        """Whether somebody waits."""
+        return bool(self._waiting)
 
     @contextlib.asynccontextmanager
     async def hold(self, name: Hashable, *, timeout: float | None = None) -> AsyncIterator[None]:  # noqa: ASYNC109 - only of the wait
-        """Wait for a unit, and hold it. Raises TimeoutError when there is none within so many seconds."""
-        party = fair_shares.Party(name, self._alpha)
-        if name in self._waiting or not self._shares.take((party,)):
+        """Wait for a unit that counts for one party, and hold it. Raises TimeoutError after so many seconds."""
+        parties = (fair_shares.Party(name, self._alpha),)
+        if not self.try_acquire(parties):
             async with asyncio.timeout(timeout):
-                await self._wait(party)
+                await self.wait(parties)
         try:
             yield
         finally:
-            self._shares.give_back((party,))
-            self._hand_out()
+            self.release(parties)
 
-    async def _wait(self, party: fair_shares.Party) -> None:
+    def try_acquire(self, parties: Parties) -> bool:
+        """Take a unit if the parties may have it now."""
+        return not self._waiting.is_waiting(parties) and self._shares.take(parties)
+
+    async def wait(self, parties: Parties) -> None:
+        """Wait for a unit and take it."""
         turn: asyncio.Future[None] = asyncio.get_running_loop().create_future()
-        self._waiting.setdefault(party.name, collections.deque()).append(turn)
+        self._waiting.push(parties, turn)
         try:
             await turn
         except asyncio.CancelledError:
             if turn.cancelled():
-                self._leave(party.name, turn)
+                self._waiting.discard(parties, turn)
             else:
-                self._shares.give_back((party,))
-                self._hand_out()
+                self.release(parties)
             raise
+
+    def release(self, parties: Parties) -> None:
+        """Return a unit."""
+        self._shares.give_back(parties)
+        self._hand_out()
+
+    def exchange(self, held: Parties, wanted: Parties) -> bool:
+        """Let a unit count for other parties from now on.
+
+        False when they may not have it, or when it is the turn of somebody who holds less; then nothing changes.
+        """
+        self._shares.give_back(held)
+        first = self._waiting.first()
+        is_outranked = first is not None and self._shares.held(first[0]) < self._shares.held(wanted[0])
+        if is_outranked or not self._shares.take(wanted):
+            self._shares.add(held)
+            return False
+        if held != wanted:
+            self._hand_out()
+        return True
+
+    def is_wanted(self, held: Parties) -> bool:
+        """Whether somebody who waits could have a unit if it were returned."""
+        if not self._waiting:
+            return False
+        self._shares.give_back(held)
+        first = self._waiting.first()
+        self._shares.add(held)
+        return first is not None
+
+    def would_help(self, held: Parties, wanted: Parties) -> bool:
+        """Whether these parties could have a unit if it were returned."""
+        self._shares.give_back(held)
+        is_free = all(map(self._shares.has_share, wanted))
+        self._shares.add(held)
+        return is_free
+
+    def count(self, party: fair_shares.Party, change: int) -> None:
+        """Let a unit count for another party as well, or no longer."""
+        self._shares.count(party, change)
 
     def _hand_out(self) -> None:
         """Give what is free to those that wait."""
-        while self._waiting and self._shares.free:
-            name = min(self._waiting, key=lambda one: self._shares.held(fair_shares.Party(one)))
-            if (first := self._waiting[name][0]).cancelled():  # its caller has not run since
-                self._leave(name, first)
-                continue
-            if not self._shares.take((fair_shares.Party(name, self._alpha),)):
-                return
-            turns = self._waiting.pop(name)
-            turns.popleft().set_result(None)
-            if turns:
-                self._waiting[name] = turns  # now the last
-
-    def _leave(self, name: Hashable, turn: asyncio.Future[None]) -> None:
-        turns = self._waiting.get(name)
-        if turns is not None and turn in turns:
-            turns.remove(turn)
-            if not turns:
-                del self._waiting[name]
+        while (parties := self._waiting.first()) is not None:
+            turn = self._waiting.pop(parties)
+            if turn.cancelled():  # a moment ago: its task has not seen it yet
+                self._shares.give_back(parties)
+            else:
+                turn.set_result(None)

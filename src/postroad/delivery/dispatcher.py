@@ -15,8 +15,9 @@ from typing import Final
 
 from postroad.concurrency import lru
 from postroad.delivery import hosts, leases, message_loader, provider_queue, recorder, routing
-from postroad.model import lease_clock, retry, times
+from postroad.model import fair_shares, lease_clock, retry, times
 from postroad.model.bounces import disposition
+from postroad.network import resolver
 from postroad.protocol.smtp import values
 from postroad.services import context
 from postroad.storage import queue, store, suppressions
@@ -29,8 +30,9 @@ MAX_CLAIMS_PER_STEP: Final = 500
 # The minimum of them per provider queue, so that recipients of one message mostly stay together.
 MIN_SHARE: Final = 10
 MAX_PROMOTIONS_PER_STEP: Final = 2_000
-# Concurrent lookups; other domains wait in the database.
-MAX_CONCURRENT_LOOKUPS: Final = 200
+# Concurrent lookups, which accounts share; other domains wait in the database. Each begins with two queries, which
+# should not have to wait for those of other lookups: another account may want the same domain.
+MAX_CONCURRENT_LOOKUPS: Final = resolver.MAX_CONCURRENT_QUERIES // 2
 # How often a blocked destination is searched for expired recipients.
 EXPIRY_SEARCH_SECONDS: Final = 30.0
 # How many of those searches are cached; an evicted one is only repeated.
@@ -80,6 +82,7 @@ class Dispatcher:
         self._cursor = ""
         self._has_found_work = False
         self._resolving: dict[str, asyncio.Task[None]] = {}
+        self._lookups = fair_shares.FairShares(MAX_CONCURRENT_LOOKUPS)
         self._preparations: set[asyncio.Task[None]] = set()
         self._next_expiry_search: lru.LruCache[str, float] = lru.LruCache(MAX_SEARCHED_QUEUES)
         self.provider_queues: dict[str, provider_queue.ProviderQueue] = {}
@@ -132,7 +135,7 @@ class Dispatcher:
             domain = queue.domain_of(queue_key)
             route = self._router.cached(domain)
             if route is None:
-                self._resolve(domain)
+                self._resolve(domain, account_id=queue.account_of(queue_key))
             elif isinstance(route, routing.NoRoute):
                 ending.append((queue_key, queue.ANY_TIME))
             elif self._hosts.blocked_until(route) is not None:
@@ -182,11 +185,15 @@ class Dispatcher:
                 del self.provider_queues[name]
                 del self.routes[name]
 
-    def _resolve(self, domain: str) -> None:
-        if domain not in self._resolving and len(self._resolving) < MAX_CONCURRENT_LOOKUPS:
-            self._resolving[domain] = asyncio.get_running_loop().create_task(self._look_up(domain))
+    def _resolve(self, domain: str, *, account_id: str) -> None:
+        if domain in self._resolving or not self._lookups.take(counted := (fair_shares.Party(account_id),)):
+            return
+        task = asyncio.get_running_loop().create_task(self._look_up(domain, account_id))
+        task.add_done_callback(lambda _: self._lookups.give_back(counted))
+        self._resolving[domain] = task
 
-    async def _look_up(self, domain: str) -> None:
+    async def _look_up(self, domain: str, account_id: str) -> None:
+        resolver.asker.set(account_id)
         try:
             await self._router.route(domain)
         except store.UNAVAILABLE as error:

@@ -16,7 +16,9 @@ from typing import Final
 
 import msgspec
 
-from postroad.delivery import permits, routing
+from postroad.concurrency import fair_semaphore
+from postroad.delivery import routing
+from postroad.model import fair_shares
 from postroad.protocol.mime import downgrade
 from postroad.protocol.smtp import values
 from postroad.services import context, return_path
@@ -35,6 +37,8 @@ MEDIUM_PREFETCH_BYTES: Final = 8 * 1024 * 1024
 LARGE_MESSAGE_BYTES: Final = 256 * 1024
 # Each may be 10 MiB as it was sent, almost three times that once it is encoded, and is copied once or twice.
 MAX_CONCURRENT_LARGE: Final = 8
+# An account that is alone gets six of them, and another one gets the rest.
+LARGE_ALPHA: Final = 2.0
 # For a destination that is not a large provider: it may stop reading.
 MAX_CONCURRENT_LARGE_PER_DESTINATION: Final = 2
 
@@ -78,6 +82,11 @@ class Job:
         return self.claims[0].size > LARGE_MESSAGE_BYTES
 
     @property
+    def account_id(self) -> str:
+        """The account that sends."""
+        return self.claims[0].account_id
+
+    @property
     def waives_tls_policies(self) -> bool:
         """Whether the sender wants it delivered although TLS fails (RFC 8689 section 5), such as a report of that."""
         mime = self.transaction.content[-1] if self.transaction is not None else b""
@@ -117,10 +126,9 @@ class MessageLoader:
         self._log = log
         self._signer = signer
         self._domain = ctx.settings.delivery.return_path_domain
-        # As with connections: destinations that do not answer hold at most half of them.
-        self.large = permits.Permits(MAX_CONCURRENT_LARGE)
+        self.large = fair_semaphore.FairSemaphore(MAX_CONCURRENT_LARGE, alpha=LARGE_ALPHA)
         self._reads = asyncio.Semaphore(MAX_CONCURRENT_READS)
-        self._prefetched_bytes = 0
+        self._prefetch = fair_shares.FairShares(PREFETCH_BYTES)
         self._loaded: weakref.WeakValueDictionary[tuple[str, str], messages.Outgoing] = weakref.WeakValueDictionary()
         self._prefetched_jobs: collections.Counter[tuple[str, str]] = collections.Counter()
 
@@ -130,9 +138,11 @@ class MessageLoader:
         for job in jobs:
             # The recipients of a message share its content.
             size = 0 if job.message in self._prefetched_jobs else job.claims[0].size
-            limit = PREFETCH_BYTES if job.claims[0].size <= SMALL_MESSAGE_BYTES else MEDIUM_PREFETCH_BYTES
-            if not job.is_large and self._prefetched_bytes + size <= limit:
-                self._prefetched_bytes += size
+            # What has to stay free for small ones.
+            reserve = 0 if job.claims[0].size <= SMALL_MESSAGE_BYTES else PREFETCH_BYTES - MEDIUM_PREFETCH_BYTES
+            if job.is_large or self._prefetch.free - size < reserve:
+                continue
+            if not size or self._prefetch.take((fair_shares.Party(job.account_id),), size):
                 self._prefetched_jobs[job.message] += 1
                 job.is_prefetched = True
                 chosen.append(job)
@@ -146,7 +156,7 @@ class MessageLoader:
             self._prefetched_jobs[job.message] -= 1
             if not self._prefetched_jobs[job.message]:
                 del self._prefetched_jobs[job.message]
-                self._prefetched_bytes -= job.claims[0].size
+                self._prefetch.give_back((fair_shares.Party(job.account_id),), job.claims[0].size)
 
     async def prepare(self, jobs: Sequence[Job], ready: Callable[[Job], None]) -> None:
         """Prepare jobs, and call `ready` with each. Those without a call wait for the database."""

@@ -1,18 +1,21 @@
 """A provider queue: all mail to one mailbox provider, with its own connections, rate and back-off.
 
 Each connection has a worker. It takes job after job, waits a little for the next one, and closes; it also closes when
-its connection has reached its message limit or the connection limit has shrunk. A provider queue takes only as many
-jobs as it can soon send; the rest waits in the database.
+its connection has reached its message limit, the connection limit has shrunk, or no account with a job has a share of
+the connections left. Accounts take turns. A provider queue takes only as many jobs as it can soon send; the rest waits
+in the database.
 """
 
 import asyncio
 import collections
 import contextlib
+import functools
 from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Final
 
 from postroad import config
+from postroad.concurrency import fair_semaphore
 from postroad.delivery import attempter as delivery_attempter
 from postroad.delivery import leases, message_loader, permits, recorder
 from postroad.model import adaptive_rate
@@ -45,6 +48,14 @@ class DeliveryServices:
     wake: Callable[[], None]
 
 
+@dataclass(frozen=True, slots=True)
+class _Worker:
+    """A worker that may hold a connection."""
+
+    slot: delivery_attempter.ConnectionSlot
+    permit: permits.Permit
+
+
 class ProviderQueue:
     """Jobs for one provider, and the workers that send them."""
 
@@ -57,16 +68,21 @@ class ProviderQueue:
         )
         self.last_error = ""
         self._services = services
-        self._jobs: collections.deque[message_loader.Job] = collections.deque()
+        # By account; the account that comes first had its last turn longest ago.
+        self._jobs: dict[str, collections.deque[message_loader.Job]] = {}
+        self._job_count = 0
         self._reserved = 0
-        self._idle: dict[asyncio.Future[message_loader.Job | None], delivery_attempter.ConnectionSlot] = {}
-        # Only workers that take jobs have a slot here; those that are closing are still in `_workers`.
+        self._idle: dict[asyncio.Future[message_loader.Job | None], _Worker] = {}
+        # Only workers that take jobs have a slot here; those that wait for a permit, by account, have none yet, and
+        # those that are closing have none any more. All of them are in `_workers`.
         self._slots: set[delivery_attempter.ConnectionSlot] = set()
+        self._asking: collections.Counter[str] = collections.Counter()
         self._workers: set[asyncio.Task[None]] = set()
-        self._is_proven = False
+        # Whether the destination answers quickly, by the last thing that is known of it.
+        self._is_quick = False
         self._is_stopping = False
         is_named = name in config.Providers.__struct_fields__
-        self._large = asyncio.Semaphore(
+        self._large = fair_semaphore.FairSemaphore(
             message_loader.MAX_CONCURRENT_LARGE if is_named else message_loader.MAX_CONCURRENT_LARGE_PER_DESTINATION
         )
 
@@ -81,7 +97,7 @@ class ProviderQueue:
         if self.adaptive_rate.paused_until(now) is not None or self.adaptive_rate.wait(now) > LOOKAHEAD_SECONDS:
             return 0
         capacity = self._capacity()
-        free = capacity - len(self._jobs) - self._reserved
+        free = capacity - self._job_count - self._reserved
         return free if free * 2 >= capacity else 0
 
     def _capacity(self) -> int:
@@ -101,23 +117,48 @@ class ProviderQueue:
     def add(self, job: message_loader.Job) -> None:
         """Queue a job for which capacity was reserved."""
         self._reserved -= 1
-        for waiting, slot in self._idle.items():
-            if slot.fits(job.route, max_deliveries=self.adaptive_rate.messages_per_connection):
+        account_id = job.account_id
+        for waiting, worker in self._idle.items():
+            if worker.slot.fits(
+                job.route, max_deliveries=self.adaptive_rate.messages_per_connection
+            ) and worker.permit.begin(account_id, is_quick=self._is_quick):
                 del self._idle[waiting]
                 waiting.set_result(job)
                 return
-        self._jobs.append(job)
+        self._jobs.setdefault(account_id, collections.deque()).append(job)
+        self._job_count += 1
         if not self._spawn_worker() and self._idle:
-            # The connection limit is reached, and an idle connection goes to another host: its worker takes the job.
-            waiting = next(iter(self._idle))
+            # The connection limit is reached, and an idle connection goes to another host: its worker takes the job. Or
+            # the account has no share of the connections now: the worker ends, and another one waits for a share.
+            waiting, worker = next(iter(self._idle.items()))
             del self._idle[waiting]
-            waiting.set_result(self._jobs.popleft())
+            waiting.set_result(self._take_job(worker.permit))
+
+    def _take_job(self, permit: permits.Permit) -> message_loader.Job | None:
+        """The next job whose account may use the permit."""
+        for account_id, jobs in self._jobs.items():
+            if permit.begin(account_id, is_quick=self._is_quick):
+                job = jobs.popleft()
+                self._job_count -= 1
+                del self._jobs[account_id]
+                if jobs:
+                    self._jobs[account_id] = jobs  # now the last
+                return job
+        return None
 
     def _spawn_worker(self) -> bool:
         """Start a worker, if there is a job and the connection limit allows it."""
-        if not self._jobs or self._is_stopping or len(self._workers) >= self.adaptive_rate.allowed_connections():
+        allowed, asking = self.adaptive_rate.allowed_connections(), self._asking.total()
+        if not self._jobs or self._is_stopping or len(self._workers) - asking >= allowed:
             return False
-        worker = asyncio.get_running_loop().create_task(self._work())
+        # Workers that wait for the share of one account must not keep another account from asking.
+        account_id = next((one for one in self._jobs if one not in self._asking), None)
+        if account_id is None and len(self._workers) < allowed:
+            account_id = next(iter(self._jobs))
+        if account_id is None:
+            return False
+        self._asking[account_id] += 1
+        worker = asyncio.get_running_loop().create_task(self._work(account_id))
         self._workers.add(worker)
         worker.add_done_callback(self._worker_ended)
         return True
@@ -136,8 +177,9 @@ class ProviderQueue:
     def close(self) -> list[message_loader.Job]:
         """Begin nothing more; returns the jobs that were not begun."""
         self._is_stopping = True
-        left = list(self._jobs)
+        left = [job for jobs in self._jobs.values() for job in jobs]
         self._jobs.clear()
+        self._job_count = 0
         for waiting in self._idle:
             waiting.set_result(None)
         self._idle.clear()
@@ -153,36 +195,44 @@ class ProviderQueue:
         for slot in self._slots:
             slot.abort()
 
-    async def _work(self) -> None:
+    async def _work(self, account_id: str) -> None:
         slot = delivery_attempter.ConnectionSlot()
-        self._slots.add(slot)
-        try:
-            async with self._services.permits.acquire(proven=self._is_proven):
-                self._services.ctx.metrics.connections.change(1)
-                try:
-                    while (job := await self._next_job(slot)) is not None:
-                        await self._send(job, slot)
-                    self._slots.discard(slot)
-                    await slot.close()
-                finally:
-                    self._services.ctx.metrics.connections.change(-1)
-        finally:
-            self._slots.discard(slot)
-            if slot.connection is not None:
-                slot.connection.abort()
+        async with contextlib.AsyncExitStack() as held:
+            try:
+                permit = await held.enter_async_context(
+                    self._services.permits.acquire(account_id, is_quick=self._is_quick, turned_slow=self._turned_slow)
+                )
+            finally:
+                self._asking -= collections.Counter([account_id])
+            self._slots.add(slot)
+            self._services.ctx.metrics.connections.change(1)
+            try:
+                worker = _Worker(slot, permit)
+                while (job := await self._next_job(worker)) is not None:
+                    await self._send(job, worker)
+                    permit.end()
+                self._slots.discard(slot)
+                await slot.close()
+            finally:
+                self._services.ctx.metrics.connections.change(-1)
+                self._slots.discard(slot)
+                if slot.connection is not None:
+                    slot.connection.abort()
 
-    async def _next_job(self, slot: delivery_attempter.ConnectionSlot) -> message_loader.Job | None:
+    async def _next_job(self, worker: _Worker) -> message_loader.Job | None:
         # A worker that ends returns its permit, so that other provider queues get their turn.
+        slot = worker.slot
         is_exhausted = slot.is_exhausted(max_deliveries=self.adaptive_rate.messages_per_connection)
         if is_exhausted or len(self._slots) > self.adaptive_rate.allowed_connections():
             return None
         if self._jobs:
-            return self._jobs.popleft()
-        if slot.connection is None or not slot.connection.is_usable or self._is_stopping:
+            return self._take_job(worker.permit)
+        if slot.connection is None or not slot.connection.is_usable or self._is_stopping or worker.permit.is_wanted:
             return None
         loop = asyncio.get_running_loop()
         waiting: asyncio.Future[message_loader.Job | None] = loop.create_future()
-        self._idle[waiting] = slot
+        self._idle[waiting] = worker
+        worker.permit.rest(functools.partial(self._end_idle_wait, waiting))
         alarm = loop.call_later(self._services.ctx.settings.delivery.idle_seconds, self._end_idle_wait, waiting)
         try:
             return await waiting
@@ -190,17 +240,20 @@ class ProviderQueue:
             alarm.cancel()
             self._idle.pop(waiting, None)
 
+    def _turned_slow(self) -> None:
+        self._is_quick = False
+
     def _end_idle_wait(self, waiting: asyncio.Future[message_loader.Job | None]) -> None:
         if self._idle.pop(waiting, None) is not None:
             waiting.set_result(None)
 
-    async def _send(self, job: message_loader.Job, slot: delivery_attempter.ConnectionSlot) -> None:
+    async def _send(self, job: message_loader.Job, worker: _Worker) -> None:
         """Send one job and handle every error: a job lost here would wait until its lease expires."""
         try:
             if job.is_large:
-                await self._send_large(job, slot)
+                await self._send_large(job, worker)
             else:
-                await self._send_prepared(job, slot)
+                await self._send_prepared(job, worker)
         except store.UNAVAILABLE as error:
             self._services.log.warning("message_load_deferred", message_id=job.message[1], error=error.message)
             await self._release_later(job)
@@ -212,21 +265,19 @@ class ProviderQueue:
         if self.capacity_left():
             self._services.wake()
 
-    async def _send_large(self, job: message_loader.Job, slot: delivery_attempter.ConnectionSlot) -> None:
-        """Send a large message. While all permits for large ones are taken, smaller jobs go on."""
-        async with contextlib.AsyncExitStack() as permits_held:
-            await permits_held.enter_async_context(self._large)
+    async def _send_large(self, job: message_loader.Job, worker: _Worker) -> None:
+        """Send a large message. While its account has no share of the places for large ones, smaller jobs go on."""
+        async with contextlib.AsyncExitStack() as places:
+            await places.enter_async_context(self._large.hold(job.account_id))
             try:
                 async with asyncio.timeout(LOOKAHEAD_SECONDS):
-                    await permits_held.enter_async_context(
-                        self._services.message_loader.large.acquire(proven=self._is_proven)
-                    )
+                    await places.enter_async_context(self._services.message_loader.large.hold(job.account_id))
             except TimeoutError:
                 await self._services.held.release(job.keys)
                 return
-            await self._send_prepared(job, slot)
+            await self._send_prepared(job, worker)
 
-    async def _send_prepared(self, job: message_loader.Job, slot: delivery_attempter.ConnectionSlot) -> None:
+    async def _send_prepared(self, job: message_loader.Job, worker: _Worker) -> None:
         if not job.is_prepared and not await self._prepare(job):
             return
         if job.transaction is None:
@@ -237,12 +288,12 @@ class ProviderQueue:
             return
         started_at = self._services.ctx.clock()
         job_result = await self._services.attempter.attempt(
-            job, slot, max_deliveries=self.adaptive_rate.messages_per_connection
+            job, worker.slot, max_deliveries=self.adaptive_rate.messages_per_connection
         )
         if job_result is None or (self._is_stopping and job_result.had_no_effect):
             await self._services.held.release(job.keys)
             return
-        self._apply_feedback(job_result)
+        self._apply_feedback(job_result, is_quick=not worker.permit.has_lasted)
         await self._services.recorder.record_attempt(job, job_result, provider_queue=self.name, started_at=started_at)
 
     async def _prepare(self, job: message_loader.Job) -> bool:
@@ -264,10 +315,10 @@ class ProviderQueue:
             await asyncio.sleep(wait)
         return True
 
-    def _apply_feedback(self, job_result: delivery_attempter.JobResult) -> None:
+    def _apply_feedback(self, job_result: delivery_attempter.JobResult, *, is_quick: bool) -> None:
         """Adapt the rate to the results."""
         now = self._services.clock()
-        self._is_proven = not job_result.is_unresponsive
+        self._is_quick = is_quick and not job_result.is_unresponsive
         for result, disposition in zip(job_result.results, job_result.dispositions, strict=True):
             if disposition.verdict is bounces_disposition.Verdict.DELIVERED:
                 self.adaptive_rate.succeeded(now)

@@ -6,12 +6,15 @@ one: nobody configures shares, and nobody can take them all. Who asks names ever
 as an account and a destination, and gets it when each of them may have it.
 """
 
+import collections
 from collections.abc import Hashable, Sequence
 from dataclasses import dataclass
-from typing import Final
+from typing import Final, Generic, TypeVar
 
 # A party that is alone gets four fifths; of two, each gets four ninths.
 ALPHA: Final = 4.0
+
+Waiter = TypeVar("Waiter")
 
 
 @dataclass(frozen=True, slots=True)
@@ -37,25 +40,92 @@ class FairShares:
         """Whether the party may take another unit."""
         return self.held(party) < party.alpha * self.free
 
-    def take(self, parties: Sequence[Party]) -> bool:
-        """Take a unit that counts for all of the parties; False if one of them may not have it."""
-        if not all(map(self.has_share, parties)):
+    def take(self, parties: Sequence[Party], units: int = 1) -> bool:
+        """Take units that count for all of the parties; False if one of them may not have them."""
+        if units > self.free or not all(map(self.has_share, parties)):
             return False
-        self.free -= 1
-        for party in parties:
-            self.count(party, 1)
+        self.add(parties, units)
         return True
 
-    def give_back(self, parties: Sequence[Party]) -> None:
-        """Return a unit."""
-        self.free += 1
+    def add(self, parties: Sequence[Party], units: int = 1) -> None:
+        """Take units whether the parties may have them or not: they held them a moment ago."""
+        self.free -= units
         for party in parties:
-            self.count(party, -1)
+            self.count(party, units)
+
+    def give_back(self, parties: Sequence[Party], units: int = 1) -> None:
+        """Return units."""
+        self.free += units
+        for party in parties:
+            self.count(party, -units)
 
     def count(self, party: Party, change: int) -> None:
-        """Let a unit that is held already count for another party as well, or no longer."""
+        """Let units that are held already count for another party as well, or no longer."""
         held = self.held(party) + change
         if held:
             self._held[party.name] = held
         else:
             del self._held[party.name]
+
+
+class FairQueue(Generic[Waiter]):
+    """Those that wait for a unit. The first party of each, such as an account, decides the order.
+
+    The one that holds least comes first, and of equals the one that has waited longest since its last turn. However
+    many wait, finding the next costs little: the waiters of a party are one, whoever holds nothing is taken at once,
+    and no more parties can hold something than there are units.
+    """
+
+    def __init__(self, shares: FairShares) -> None:
+        self._shares = shares
+        # By the last of several parties, which many have in common, and which refuses all of them at once.
+        self._waiting: dict[Sequence[Party], dict[tuple[Party, ...], collections.deque[Waiter]]] = {}
+
+    def __bool__(self) -> bool:
+        return bool(self._waiting)
+
+    def is_waiting(self, parties: tuple[Party, ...]) -> bool:
+        """Whether somebody waits for the same parties."""
+        return parties in self._waiting.get(parties[1:][-1:], ())
+
+    def push(self, parties: tuple[Party, ...], waiter: Waiter) -> None:
+        """Wait for a unit that counts for the parties."""
+        alike = self._waiting.setdefault(parties[1:][-1:], {})
+        alike.setdefault(parties, collections.deque()).append(waiter)
+
+    def first(self) -> tuple[Party, ...] | None:
+        """The parties of the next that may have a unit."""
+        best, least = None, 0
+        for common, alike in self._waiting.items():
+            if not self._shares.free or not all(map(self._shares.has_share, common)):
+                continue
+            for parties in alike:
+                held = self._shares.held(parties[0])
+                if (best is None or held < least) and all(map(self._shares.has_share, parties)):
+                    if not held:
+                        return parties
+                    best, least = parties, held
+        return best
+
+    def pop(self, parties: tuple[Party, ...]) -> Waiter:
+        """The one that has waited longest for the parties; its unit counts for them from now on."""
+        self._shares.add(parties)
+        alike = self._waiting[parties[1:][-1:]]
+        waiters = alike.pop(parties)
+        waiter = waiters.popleft()
+        if waiters:
+            alike[parties] = waiters  # now the last
+        elif not alike:
+            del self._waiting[parties[1:][-1:]]
+        return waiter
+
+    def discard(self, parties: tuple[Party, ...], waiter: Waiter) -> None:
+        """Somebody waits no longer."""
+        alike = self._waiting.get(parties[1:][-1:], {})
+        if waiter not in alike.get(parties, ()):
+            return
+        alike[parties].remove(waiter)
+        if not alike[parties]:
+            del alike[parties]
+        if not alike:
+            del self._waiting[parties[1:][-1:]]

@@ -1,6 +1,5 @@
 """DNS queries by dnspython, over UDP, and TCP for long answers; `resolver.py` imports this with its first query."""
 
-import asyncio
 import itertools
 from collections.abc import Callable, Sequence
 from typing import Any
@@ -16,6 +15,7 @@ import dns.rdatatype
 import dns.resolver
 
 from postroad import config
+from postroad.concurrency import fair_semaphore
 from postroad.network import resolver
 
 
@@ -31,7 +31,7 @@ class DnsQueries:
         self._resolver.use_edns(0, 0, resolver.UDP_BYTES)
         self._resolver.set_flags(dns.flags.RD | dns.flags.AD)
         self._backend = dns.asyncbackend.get_backend("asyncio")
-        self._free = asyncio.Semaphore(max_concurrent)
+        self._free = fair_semaphore.FairSemaphore(max_concurrent)
 
     async def query(
         self, name: str, kind: str, read: Callable[[Any], resolver.Record]
@@ -41,7 +41,7 @@ class DnsQueries:
             question = dns.name.from_text(name.encode("ascii").decode(), dns.name.root)
         except (dns.exception.DNSException, UnicodeError):
             return resolver.Answer((), ttl=resolver.MAX_NEGATIVE_TTL_SECONDS, exists=False)
-        async with self._free:
+        async with self._free.hold(resolver.asker.get()):
             try:
                 answer = await self._resolver.resolve(
                     question, kind, raise_on_no_answer=False, search=False, backend=self._backend

@@ -7,6 +7,7 @@ trustworthy as the name servers and the path to them.
 """
 
 import asyncio
+import contextvars
 import functools
 import ipaddress
 import itertools
@@ -24,7 +25,7 @@ DNS_PORT: Final = 53
 # What a server that is alive needs at the most, and time for three tries.
 TRY_SECONDS: Final = 2.0
 QUERY_SECONDS: Final = 6.0
-# Each holds a socket; name servers limit what one client asks at once.
+# Each holds a socket; name servers limit what one client asks at once. Those that ask share them.
 MAX_CONCURRENT_QUERIES: Final = 100
 # More mail hosts or addresses than any real domain has.
 MAX_RECORDS: Final = 100
@@ -34,6 +35,9 @@ UDP_BYTES: Final = 1232
 MAX_NEGATIVE_TTL_SECONDS: Final = 300
 
 Record = TypeVar("Record")
+# For whom the task under way looks something up, such as an account. The tasks that it starts inherit it, so a lookup
+# that others join counts for the one that began it.
+asker: contextvars.ContextVar[str] = contextvars.ContextVar("asker", default="")
 
 
 @dataclass(frozen=True, slots=True)

@@ -55,6 +55,11 @@ def domain_of(queue_key: str) -> str:
     return queue_key.partition(" ")[0]
 
 
+def account_of(queue_key: str) -> str:
+    """The account of a scheduled queue."""
+    return queue_key.partition(" ")[2]
+
+
 async def insert(
     tx: store.Transaction, new: Sequence[recipients.NewRecipient], sizes: Mapping[str, int], *, now: int
 ) -> None:

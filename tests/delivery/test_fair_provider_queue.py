@@ -1,0 +1,131 @@
+"""Accounts with mail for one provider: they take turns, and who has no share of the connections holds up no other."""
+
+import contextlib
+from collections.abc import AsyncIterator
+
+import pytest
+
+from postroad.delivery import message_loader, permits, provider_queue
+from tests import smtp_peers
+from tests.delivery import bulk_queue, parts
+
+
+async def jobs_of(made: parts.Parts, account: str, count: int, port: int) -> list[message_loader.Job]:
+    """Prepared jobs of an account; its name is in their addresses."""
+    account_id = (
+        made.account_id
+        if account == "first"
+        else await bulk_queue.new_account(made.ctx, account, domain="second.example")
+    )
+    await bulk_queue.fill(made.ctx, account_id, "example.net", count=count, name=f"{account}-")
+    jobs = message_loader.jobs_of(await made.claim(), parts.route_to(parts.host_at(port)))
+    await made.services.message_loader.prepare(jobs, lambda _: None)
+    return jobs
+
+
+def give(one: provider_queue.ProviderQueue, jobs: list[message_loader.Job]) -> None:
+    one.reserve(len(jobs))
+    for job in jobs:
+        one.add(job)
+
+
+def order(peer: smtp_peers.Peer) -> list[str]:
+    """Whose mail came, in order."""
+    return [transaction.recipients[0].partition("<")[2].partition("-")[0] for transaction in peer.transactions]
+
+
+async def end(*queues: provider_queue.ProviderQueue) -> None:
+    for one in queues:
+        one.close()
+        await one.finish()
+
+
+@contextlib.asynccontextmanager
+async def taken(made: parts.Parts, account_id: str, count: int) -> AsyncIterator[None]:
+    """So many permits are held by an account meanwhile."""
+    async with contextlib.AsyncExitStack() as stack:
+        for _ in range(count):
+            await stack.enter_async_context(
+                made.services.permits.acquire(account_id, is_quick=True, turned_slow=lambda: None)
+            )
+        yield
+
+
+async def test_accounts_take_turns(url: str) -> None:
+    async with parts.opened(url) as made, smtp_peers.serving() as peer:
+        one = made.new_provider_queue(connections=1)
+        first = await jobs_of(made, "first", 4, peer.port)
+        give(one, [*first, *await jobs_of(made, "second", 2, peer.port)])
+        await parts.until(lambda: len(peer.transactions) == 6)
+        assert order(peer) == ["first", "second", "first", "second", "first", "first"]
+        await end(one)
+
+
+async def test_an_account_without_a_share_keeps_no_other_from_asking(url: str) -> None:
+    async with parts.opened(url, connections=5) as made, smtp_peers.serving() as peer:
+        one = made.new_provider_queue(connections=1)
+        first = await jobs_of(made, "first", 1, peer.port)
+        second = await jobs_of(made, "second", 1, peer.port)
+        async with taken(made, first[0].account_id, 4):
+            give(one, first)
+            give(one, second)
+            await parts.until(lambda: order(peer) == ["second"])
+        await parts.until(lambda: order(peer) == ["second", "first"])
+        await end(one)
+
+
+async def test_a_connection_is_not_used_on_for_an_account_without_a_share(url: str) -> None:
+    async with parts.opened(url, connections=5) as made, smtp_peers.serving() as peer:
+        one = made.new_provider_queue(connections=1)
+        first = await jobs_of(made, "first", 2, peer.port)
+        second = await jobs_of(made, "second", 1, peer.port)
+        async with taken(made, first[0].account_id, 4):
+            give(one, second)
+            await parts.until(lambda: bool(one._idle))
+            give(one, first)  # it would be the fifth of five
+            await parts.until(lambda: one._asking.total() == 1 or len(peer.transactions) > 1)
+            assert order(peer) == ["second"]
+        await parts.until(lambda: len(peer.transactions) == 3)
+        await end(one)
+
+
+async def test_a_transaction_that_holds_on_makes_the_destination_slow_before_it_ends(
+    url: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(permits, "SLOW_SECONDS", 0.5)
+    script: smtp_peers.Script = {"CONTENT": ["250 2.0.0 taken", smtp_peers.SILENCE]}
+    async with parts.opened(url) as made, smtp_peers.serving(script) as peer:
+        one = made.new_provider_queue(connections=1)
+        jobs = await jobs_of(made, "first", 2, peer.port)
+        give(one, jobs[:1])
+        await parts.until(lambda: one._is_quick)
+        give(one, jobs[1:])
+        await parts.until(lambda: not one._is_quick)
+        assert one._slots
+        one.close()
+        one.abort()
+        await one.finish()
+
+
+async def test_large_messages_of_one_account_leave_a_place_for_those_of_another(
+    url: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(message_loader, "LARGE_MESSAGE_BYTES", 10)
+    script: smtp_peers.Script = {"RECEIVING": smtp_peers.SILENCE}
+    async with parts.opened(url) as made, contextlib.AsyncExitStack() as stack:
+        stalling = [await stack.enter_async_context(smtp_peers.serving(script)) for _ in range(5)]
+        healthy = await stack.enter_async_context(smtp_peers.serving())
+        queues = [made.new_provider_queue() for _ in stalling]
+        for one, peer in zip(queues, stalling, strict=True):
+            give(one, await jobs_of(made, "first", 2, peer.port))
+        # Six of eight; each destination would get two.
+        await parts.until(lambda: sum(peer.verbs().count("DATA") for peer in stalling) == 6)
+        good = made.new_provider_queue()
+        give(good, await jobs_of(made, "second", 3, healthy.port))
+        await parts.until(lambda: len(healthy.transactions) == 3)
+        assert sum(peer.verbs().count("DATA") for peer in stalling) == 6
+        for one in queues:
+            one.close()
+            one.abort()
+            await one.finish()
+        await end(good)
