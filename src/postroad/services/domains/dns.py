@@ -77,9 +77,9 @@ class DomainDns:
             except TimeoutError:
                 return domain_records.no_answer(record, "no answer in time")
 
-    async def txt(self, name: str) -> tuple[str, ...]:
-        """The texts of any name; none without an answer in time."""
-        async with self._free:
+    async def txt(self, name: str, *, party: str) -> tuple[str, ...]:
+        """The texts of any name, when it is the party's turn; none without an answer in time."""
+        async with self._lookups.hold(party):
             answer = await self._dns.txt(name)
         return () if isinstance(answer, resolver.Failure) else tuple(answer.records)
 

@@ -5,7 +5,7 @@ is from an address of `bounce_guard.reporters` and that address is proven: a DKI
 address's or a parent of it. Nothing is asked of DNS for any other report.
 """
 
-import asyncio
+import functools
 from typing import Final
 
 from postroad.model import times
@@ -14,6 +14,8 @@ from postroad.protocol.dns import dkim_record
 from postroad.protocol.mime import address_lists
 from postroad.services import context
 
+# All reports share what one account could have: strangers send them.
+PARTY: Final = "reports"
 # Hashing more than this would block the event loop for more than a millisecond.
 LARGE_BYTES: Final = 128 * 1024
 # A name has one key; more are a mistake, and each would cost an operation.
@@ -28,12 +30,12 @@ async def is_authenticated(ctx: context.Context, content: bytes) -> bool:
         return False
     now = ctx.clock() // times.SECOND
     if len(content) > LARGE_BYTES:
-        signatures = await asyncio.to_thread(message.signatures, now=now)
+        signatures = await ctx.threads.run(PARTY, functools.partial(message.signatures, now=now))
     else:
         signatures = message.signatures(now=now)
     for signature in signatures:
         if _is_within(author.rpartition("@")[2], signature.domain):
-            records = await ctx.dns.txt(dkim_record.name(signature.selector, signature.domain))
+            records = await ctx.dns.txt(dkim_record.name(signature.selector, signature.domain), party=PARTY)
             if any(dkim_verification.is_proven(signature, record) for record in records[:MAX_RECORDS]):
                 return True
     return False
