@@ -1,7 +1,7 @@
 """Mail as applications send it, for filters and verifiers: each a send request, or a message over SMTP by its name.
 
 Those over SMTP are written by the standard library as `smtplib.send_message` writes them, or line by line as other
-libraries do. All of it is for one destination, so that it arrives in one transaction.
+libraries do. All of it is for one destination.
 """
 
 import base64

@@ -76,10 +76,11 @@ async def _deliver(url: str, *, extensions: tuple[str, ...] = smtp_peers.ALL_EXT
         for name in NAMES:
             seen = await harness.settle(await _accept(harness, name))
             assert {one.status for one in seen.recipients} == {"delivered"}, name
-            taken = peer.transactions[-1]
-            recipients = tuple(_path(command) for command in taken.recipients)
-            messages[name] = spam_filters.Taken(_path(taken.mail), recipients, taken.content)
-        assert len(peer.transactions) == len(NAMES)
+            recipients = tuple(_path(command) for taken in peer.transactions for command in taken.recipients)
+            assert len(recipients) == len(peer.transactions) == len(seen.recipients)
+            (content,) = {taken.content for taken in peer.transactions}
+            messages[name] = spam_filters.Taken(_path(peer.transactions[0].mail), recipients, content)
+            peer.transactions.clear()
     return Arrived(messages, {record.name: record.value})
 
 
