@@ -45,6 +45,7 @@ def sections(sink: sinks.Sink, **delivery: object) -> dict[str, dict[str, object
     chosen: dict[str, object] = {
         "smarthost": f"{sink.host}:{sink.port}",
         "mx_port": sink.port,
+        "allow_private": ["127.0.0.0/8"],
         "tls": "off",
         "sign": False,
         "mta_sts": False,
