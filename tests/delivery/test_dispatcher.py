@@ -73,6 +73,25 @@ async def test_a_look_up_that_fails_is_reported_and_tried_again(url: str, monkey
         assert len(peer.transactions) == 1
 
 
+async def test_a_look_up_waits_for_a_store_that_is_away(url: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(dispatcher, "ERROR_BACKOFF_SECONDS", 0.001)
+
+    async def fail(_: str) -> routing.Route:
+        raise errors.ServiceUnavailable("the database is away")
+
+    async with parts.opened(url) as made, smtp_peers.serving() as peer:
+        one = made.dispatching()
+        await made.accept()
+        with monkeypatch.context() as patch:
+            patch.setattr(made.router, "route", fail)
+            await one.step()
+            await parts.until(lambda: bool(made.wakes))
+        assert [(entry["event"], entry["log_level"]) for entry in made.log] == [("routing_failed", "warning")]
+        made.router.to_find["example.net"] = parts.route_to(parts.host_at(peer.port))
+        await settle(made, one)
+        assert len(peer.transactions) == 1
+
+
 async def test_a_domain_without_a_route_gets_its_result(url: str) -> None:
     async with parts.opened(url) as made:
         made.router.known["example.net"] = NOWHERE
