@@ -46,6 +46,7 @@ MOSTLY_ONE_ENGINE: Final = (
     "tests/services/auth/",
     "tests/services/dkim/",
     "tests/services/domains/",
+    "tests/services/maintenance/test_consistency.py",
     "tests/services/suppressions/",
     "tests/services/test_",
     "tests/services/webhooks/test_delivery_log.py",
@@ -135,7 +136,7 @@ def _is_second_of_file(item: pytest.Function, chosen: dict[Path, str]) -> bool:
         and hasattr(item, "callspec")
         and "postgres" in item.callspec.params.values()
         and AT_ONCE.isdisjoint(item.function.__code__.co_names)
-        and chosen.setdefault(item.path, item.originalname) != item.originalname
+        and chosen.setdefault(item.path, item.nodeid) != item.nodeid
     )
 
 

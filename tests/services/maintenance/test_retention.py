@@ -15,6 +15,7 @@ from postroad.services.webhooks import delivery_log, endpoints
 from postroad.storage import accounts as stored_accounts
 from postroad.storage import queue, retention
 from tests import accepted_mail, contexts, reports, webhook_rows
+from tests.reliability import profile
 from tests.services import claimed_mail
 from tests.storage import samples
 
@@ -205,7 +206,7 @@ async def test_one_sweep_ends_when_its_time_is_over_and_the_next_one_goes_on(
     assert (done.bodies, done.messages, done.has_more) == (1, 1, False)
 
 
-@pytest.mark.parametrize("seed", range(3))
+@pytest.mark.parametrize("seed", profile.SEEDS)
 async def test_whatever_is_not_final_or_too_young_survives(
     ctx: context.Context, account: stored_accounts.Account, clock: contexts.Clock, seed: int
 ) -> None:
