@@ -22,6 +22,9 @@ FLAGS: Final = (
     "--disable-dev-shm-usage",  # containers give it 64 MB there
     "--force-color-profile=srgb",  # the same colours on every machine
     "--disable-lcd-text",  # and letters without coloured edges, which make pictures larger
+    # All pages are ours: without a process for each of them, a tenth of the work is saved.
+    "--disable-site-isolation-trials",
+    "--renderer-process-limit=1",
 )
 
 
