@@ -119,7 +119,7 @@ def test_simple_forms_ignore_only_empty_lines_at_the_end() -> None:
 
 def test_our_own_signatures_hold() -> None:
     key = dkim_signatures.RSA_KEY
-    unsigned = dkim.prepare(CONTENT, domain="provider.example", selector="own", signed_at=NOW)
+    unsigned = dkim.prepare(dkim.cover(CONTENT), domain="provider.example", selector="own", signed_at=NOW)
     value = key.sign(unsigned.digest, padding.PKCS1v15(), dkim_signatures.PREHASHED)
     assert proven(dkim.finish(unsigned, value) + CONTENT, dkim_signatures.RECORD) == ["own"]
 
