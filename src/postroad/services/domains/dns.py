@@ -19,9 +19,10 @@ from postroad.services.domains import spf
 CHECK_SECONDS: Final = 7.0
 QUERY_SECONDS: Final = 4.0
 TRY_SECONDS: Final = 1.5
-# Over all checks of a process: name servers rate-limit clients. The monitor has at most 40 lookups in progress, and
-# callers 80: a lookup waits for at most one other, and those of an account that has the most come last.
-MAX_CONCURRENT_CHECKS: Final = 60
+# Over all checks of a process: name servers rate-limit clients. A domain has five records, and up to nine while its
+# keys are rotated: the monitor has some 50 lookups in progress, and callers 100. A lookup waits for at most one other,
+# and those of an account that has the most come last.
+MAX_CONCURRENT_CHECKS: Final = 75
 # A host has addresses of two kinds; everything else is queried one by one.
 MAX_CONCURRENT_QUERIES: Final = 2 * MAX_CONCURRENT_CHECKS
 # Far more than callers can check within the interval that matters.

@@ -15,8 +15,8 @@ from postroad.services.domains import checks as domain_checks
 from postroad.storage import domains
 from postroad.telemetry import logs
 
-# Each has four lookups and waits for name servers, not for this host. Callers have lookups of their own: see
-# `dns.py`.
+# Each has five lookups or a few more, and waits for name servers, not for this host. Callers have lookups of their own:
+# see `dns.py`.
 BATCH_SIZE: Final = 10
 # For one round; the rest is due in the next one. A batch that has begun takes seconds.
 ROUND_SECONDS: Final = 30.0
