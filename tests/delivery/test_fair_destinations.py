@@ -125,7 +125,7 @@ async def test_recipients_of_a_dead_destination_fail_with_a_reason_when_their_ti
         await around.pile(DEAD, 1_000)
 
         async def is_left_alone() -> bool:
-            return len(running._held) == 0 and await around.tried(DEAD) >= breaker.FAILURES_TO_OPEN * EACH
+            return len(running._held) == 0 and await around.tried(DEAD) >= breaker.FAILURES_TO_OPEN
 
         await service_process.until(is_left_alone)
         # Their time is not over yet, whatever else is delivered.
