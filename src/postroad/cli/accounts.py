@@ -50,9 +50,9 @@ async def show(context: services_context.Context, named: str) -> output.Report:
         "created": times.to_wire(account.created_at),
     }
     text = "\n".join(f"{name + ':':9}{value}" for name, value in facts.items())
-    return output.Report(
-        data={"account": {**views.account(account), "sending": dataclasses.asdict(sending)}}, text=text
-    )
+    until = times.optional_to_wire(services_accounts.suspended_until(context, account))
+    details = {**views.account(account), "suspended_until": until, "sending": dataclasses.asdict(sending)}
+    return output.Report(data={"account": details}, text=text)
 
 
 def _sending(sending: services_accounts.Sending) -> str:
