@@ -104,7 +104,7 @@ async def test_a_domain_is_added_and_a_second_one_of_the_name_is_refused_where_t
     asked = await say_yes(page)
     await add_domain(page)
     await page.wait_for_url("**/domains/dom_*")
-    await async_api.expect(page.locator("article.record")).to_have_count(4)
+    await async_api.expect(page.locator("article.record")).to_have_count(5)
     await axe.check(page)
     await add_domain(page)
     await async_api.expect(page.get_by_role("alert")).to_contain_text("is already registered by this account")
