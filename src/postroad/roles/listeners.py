@@ -234,7 +234,7 @@ def _open_spool(role_context: role.RoleContext) -> content_spool.ContentSpool:
     settings = role_context.context.settings
 
     def failed(problem: OSError) -> None:
-        role_context.log.error("spool_failed", folder=spool.folder, detail=problem.strerror)
+        role_context.log.warning("spool_failed", folder=spool.folder, detail=problem.strerror)
 
     folder = settings.limits.spool_folder or open_store.sqlite_folder(settings.database.url)
     spool = content_spool.ContentSpool(folder, megabytes=settings.limits.spool_megabytes, failed=failed)
