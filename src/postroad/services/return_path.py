@@ -26,10 +26,10 @@ SIGNATURE_BYTES: Final = 11
 # The last digits of the time in a recipient's id.
 _RECIPIENT_DIGITS: Final = slice(-18, -14)
 # Lengths in digits: of tokens of earlier versions, and of ours.
-_MESSAGE_TOKEN: Final = 52
-_RECIPIENT_TOKEN: Final = 54
+_EARLIER_LENGTH: Final = 52
+_LENGTH: Final = 54
 _ADDRESS: Final = re.compile(
-    rf"bounces\+([0-9a-f]{{{_MESSAGE_TOKEN}}}|[0-9a-f]{{{_RECIPIENT_TOKEN}}})@[^@]+", re.ASCII | re.IGNORECASE
+    rf"bounces\+([0-9a-f]{{{_EARLIER_LENGTH}}}|[0-9a-f]{{{_LENGTH}}})@[^@]+", re.ASCII | re.IGNORECASE
 )
 
 
@@ -61,11 +61,11 @@ def read(key: bytes, address: str) -> ReturnPath | None:
     match = _ADDRESS.fullmatch(address)
     if match is None:
         return None
-    token = match[1].lower()
-    message_id, digits = identifiers.MESSAGE + token[:28], token[28:32]
-    named, signature = token[:32], token[32:]
-    if len(token) == _MESSAGE_TOKEN:
-        named, digits, signature = message_id, "", token[28:]
+    text = match[1].lower()
+    message_id, digits = identifiers.MESSAGE + text[:28], text[28:32]
+    named, signature = text[:32], text[32:]
+    if len(text) == _EARLIER_LENGTH:
+        named, digits, signature = message_id, "", text[28:]
     is_valid = hmac.compare_digest(signature, _signature(key, named, len(signature) // 2))
     return ReturnPath(message_id, digits) if is_valid else None
 
