@@ -22,7 +22,7 @@ FILE = bytes(range(256)) * 4096
 
 
 def held(ctx: context.Context, account_id: str) -> int:
-    usage = ctx.quota_usage.get(downloads.DOWNLOADS.name)
+    usage = ctx.work_in_progress.get(downloads.DOWNLOADS.name)
     return 0 if usage is None else usage.held(fair_shares.Party(account_id))
 
 
@@ -72,7 +72,7 @@ async def test_a_large_message_and_its_file_come_whole_and_say_how_long_they_are
         assert (head.status, head.headers["content-length"]) == (200, str(len(raw.body)))
         assert raw.body.endswith(b"--\r\n")
         assert "transfer-encoding" not in raw.headers
-        await until(lambda: not ctx.quota_usage)
+        await until(lambda: not ctx.work_in_progress)
 
 
 async def test_who_does_not_read_holds_a_place_until_they_hang_up(
@@ -88,7 +88,7 @@ async def test_who_does_not_read_holds_a_place_until_they_hang_up(
             assert (refused.status, refused.headers["retry-after"]) == (429, "5")
             # Whatever is no download is served as ever.
             assert (await raw_http.exchange(address, asking(browser, "/inbox"))).status == 200
-        await until(lambda: not ctx.quota_usage)
+        await until(lambda: not ctx.work_in_progress)
         assert (await raw_http.exchange(address, asking(browser, huge))).body == HUGE
 
 
@@ -97,8 +97,8 @@ async def test_who_never_reads_is_cut_off_and_the_place_is_free(
 ) -> None:
     async with listening(served, write_seconds=0.1) as address, raw_http.connect(address) as connection:
         await connection.send(asking(browser, huge))
-        await until(lambda: bool(ctx.quota_usage))
-        await until(lambda: not ctx.quota_usage)
+        await until(lambda: bool(ctx.work_in_progress))
+        await until(lambda: not ctx.work_in_progress)
         assert len(await connection.rest()) < len(HUGE)
 
 
@@ -110,4 +110,4 @@ async def test_what_is_not_there_is_not_found_and_holds_no_place(
     for part in ("raw", "preview/html", "attachments/1"):
         assert (await stranger.get(f"{path}/{part}")).status_code == 404
     assert (await browser.get(f"{path}/attachments/99")).status_code == 404
-    assert not ctx.quota_usage
+    assert not ctx.work_in_progress

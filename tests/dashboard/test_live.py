@@ -14,7 +14,7 @@ from postroad.dashboard import cookies, live
 from postroad.model.bounces import disposition
 from postroad.network import http_listener
 from postroad.roles import composition
-from postroad.services import context, quota
+from postroad.services import context, work_limits
 from postroad.services.accounts import statistics
 from postroad.services.auth import sessions
 from tests import accepted_mail
@@ -83,7 +83,7 @@ async def streaming(listener: http_listener.HttpListener, browser: Browser) -> A
 async def is_free(ctx: context.Context) -> None:
     """Wait until no stream holds a place."""
     async with asyncio.timeout(TIMEOUT):
-        while ctx.quota_usage:
+        while ctx.work_in_progress:
             await asyncio.sleep(0.01)
 
 
@@ -158,7 +158,7 @@ async def test_it_ends_when_the_service_stops_and_does_not_hold_that_up(
         assert await stream.next() == ""
         async with asyncio.timeout(TIMEOUT / 2):
             await stopping
-    assert not ctx.quota_usage
+    assert not ctx.work_in_progress
 
 
 async def test_it_ends_after_its_time(
@@ -167,14 +167,14 @@ async def test_it_ends_after_its_time(
     monkeypatch.setattr(live, "STREAM_SECONDS", 0.1)
     async with streaming(listener, browser) as stream:
         assert await stream.next() == ""
-    assert not ctx.quota_usage
+    assert not ctx.work_in_progress
 
 
 async def test_a_browser_that_goes_leaves_its_place_to_others(
     ctx: context.Context, listener: http_listener.HttpListener, browser: Browser
 ) -> None:
     async with streaming(listener, browser):
-        assert ctx.quota_usage
+        assert ctx.work_in_progress
     await is_free(ctx)
 
 
@@ -185,7 +185,9 @@ async def test_one_too_many_is_refused_until_another_has_ended(
     reader: Browser,
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    monkeypatch.setattr(live, "STREAMS", quota.Quota("live updates", per_account=1, per_process=10, retry_seconds=10))
+    monkeypatch.setattr(
+        live, "STREAMS", work_limits.WorkLimit("live updates", per_account=1, per_process=10, retry_seconds=10)
+    )
     assert reader.session is not None
     async with streaming(listener, browser), visiting(listener, reader.session) as client:
         refused = await client.get("/live")

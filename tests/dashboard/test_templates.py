@@ -6,7 +6,7 @@ import pytest
 
 from postroad import config, errors
 from postroad.dashboard import templates as page
-from postroad.services import context, quota, templates
+from postroad.services import context, templates, work_limits
 from postroad.services.messages import lookup as messages
 from postroad.services.messages import previews
 from tests import accepted_mail
@@ -150,11 +150,11 @@ async def test_the_frame_shows_a_draft_with_its_values(browser: Browser) -> None
 async def test_an_account_has_only_so_many_previews_under_way(ctx: context.Context, browser: Browser) -> None:
     with contextlib.ExitStack() as taken:
         for _ in range(4):
-            taken.enter_context(quota.acquire(ctx, page.PREVIEWS, browser.account_id))
+            taken.enter_context(work_limits.acquire(ctx, page.PREVIEWS, browser.account_id))
         answer = await browser.post("/template/preview", {**GREETING, "values": ADA})
         assert (answer.status_code, answer.headers["retry-after"]) == (429, "1")
     assert (await browser.post("/template/preview", {**GREETING, "values": ADA})).status_code == 200
-    assert not ctx.quota_usage
+    assert not ctx.work_in_progress
 
 
 async def test_the_frame_says_which_body_is_not_there(browser: Browser) -> None:

@@ -13,7 +13,7 @@ from typing import Final
 from postroad import errors
 from postroad.concurrency import lru
 from postroad.dashboard import requests
-from postroad.services import context, quota
+from postroad.services import context, work_limits
 from postroad.services.accounts import statistics
 from postroad.web import routing
 
@@ -21,9 +21,11 @@ POLL_SECONDS: Final = 1.0
 # Shorter than the timeout of most proxies, long enough that reconnecting costs little.
 STREAM_SECONDS: Final = 300
 # Open pages of one account and of all accounts, in a process. Each holds a connection.
-STREAMS: Final = quota.Quota("live updates", per_account=20, per_process=500, retry_seconds=10)
+STREAMS: Final = work_limits.WorkLimit("live updates", per_account=20, per_process=500, retry_seconds=10)
 # So that one user cannot take all streams of the account.
-STREAMS_PER_USER: Final = quota.Quota("live updates of a user", per_account=10, per_process=500, retry_seconds=10)
+STREAMS_PER_USER: Final = work_limits.WorkLimit(
+    "live updates of a user", per_account=10, per_process=500, retry_seconds=10
+)
 # Cached fingerprints; an evicted one costs a read.
 MAX_ACCOUNTS: Final = 1_000
 KIND: Final = "text/event-stream"
@@ -64,8 +66,8 @@ def routes() -> tuple[requests.SiteRoute, ...]:
 async def _stream(request: requests.PageRequest, fingerprints: FingerprintCache) -> AsyncGenerator[bytes, None]:
     ctx, end = request.ctx, time.monotonic() + STREAM_SECONDS
     with (
-        quota.acquire(ctx, STREAMS, request.account_id),
-        quota.acquire(ctx, STREAMS_PER_USER, request.user.id),
+        work_limits.acquire(ctx, STREAMS, request.account_id),
+        work_limits.acquire(ctx, STREAMS_PER_USER, request.user.id),
     ):
         # Read before the stream opens, so that the page cannot read anything older.
         before = await fingerprints.of(ctx, request.account_id)

@@ -14,7 +14,7 @@ from postroad import errors
 from postroad.dashboard import forms, lists, requests
 from postroad.model import caller, cursors, limits, mail
 from postroad.protocol import strict_json
-from postroad.services import quota, templates
+from postroad.services import templates, work_limits
 from postroad.services.acceptance import send_test
 from postroad.services.messages import previews
 from postroad.storage import templates as stored
@@ -26,7 +26,7 @@ ROWS: Final = 50
 # Text and HTML of maximum length, with four percent-encoded octets per character; and the values.
 FORM_BYTES: Final = 2 * 12 * templates.BODY_CHARACTERS + 512 * 1024
 # An editor has one preview in progress, which takes a few hundredths of a second.
-PREVIEWS: Final = quota.Quota("previews", per_account=4, per_process=8, retry_seconds=1)
+PREVIEWS: Final = work_limits.WorkLimit("previews", per_account=4, per_process=8, retry_seconds=1)
 # The longest list of senders to choose from.
 MAX_SENDERS: Final = 20
 # In the example, for an account without a domain.
@@ -142,7 +142,7 @@ async def show_draft(request: requests.PageRequest) -> routing.Response:
 
 
 async def _document(request: requests.PageRequest, draft: Draft, part: Part | None) -> routing.Response:
-    with quota.acquire(request.ctx, PREVIEWS, request.account_id):
+    with work_limits.acquire(request.ctx, PREVIEWS, request.account_id):
         return await _shown(request, draft, part)
 
 

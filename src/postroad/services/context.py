@@ -59,8 +59,8 @@ class Context:
     # Messages of up to 10 MiB that are in memory to be shown, by account.
     previews: fair_semaphore.FairSemaphore = field(default_factory=lambda: fair_semaphore.FairSemaphore(8))
     in_flight: set[tuple[str, str]] = field(default_factory=set)
-    # Costly work in progress, by kind (services/quota.py).
-    quota_usage: dict[str, fair_shares.FairShares] = field(default_factory=dict)
+    # Costly work in progress, by kind (services/work_limits.py).
+    work_in_progress: dict[str, fair_shares.FairShares] = field(default_factory=dict)
     # Set when mail was queued in this process, so that an engine in the same one need not wait for its next poll.
     mail_wakeup: asyncio.Event = field(default_factory=asyncio.Event)
     # The same for webhook events.

@@ -116,7 +116,7 @@ async def test_large_bytes_come_back_as_they_were_received(
     answer = await program.get(f"/v1/inbox/{received.id}/raw")
     assert (answer.status_code, answer.content == content) == (200, True)
     assert answer.headers["content-length"] == str(len(content))
-    assert not ctx.quota_usage
+    assert not ctx.work_in_progress
 
 
 async def test_the_bytes_come_back_as_they_were_received(mail: dev_inbox.Inbox, program: httpx.AsyncClient) -> None:

@@ -12,7 +12,7 @@ from postroad.api.v1 import messages
 from postroad.model import mail, send_request
 from postroad.model.bounces import disposition
 from postroad.protocol import address, address_syntax
-from postroad.services import context, quota
+from postroad.services import context, work_limits
 from postroad.services.messages import downloads
 from postroad.storage import async_bounces
 from tests import accepted_mail, contexts, queue_steps
@@ -106,7 +106,7 @@ async def test_large_bytes_come_in_parts_that_hold_a_place(ctx: context.Context,
     path = f"/v1/messages/{await accepted_mail.accept(ctx, mine.account_id, text='word ' * 100_000)}"
     with contextlib.ExitStack() as places:
         for _ in range(downloads.DOWNLOADS.per_account):
-            places.enter_context(quota.acquire(ctx, downloads.DOWNLOADS, mine.account_id))
+            places.enter_context(work_limits.acquire(ctx, downloads.DOWNLOADS, mine.account_id))
         refused = await mine.reader.get(f"{path}/raw")
         assert (refused.status_code, refused.json()["code"]) == (429, "rate_limited")
         assert refused.headers["retry-after"] == "5"
@@ -115,7 +115,7 @@ async def test_large_bytes_come_in_parts_that_hold_a_place(ctx: context.Context,
     assert len(response.content) == size > downloads.SMALL_OCTETS
     assert response.headers["content-length"] == str(size)
     assert (await mine.reader.head(f"{path}/raw")).headers["content-length"] == str(size)
-    assert not ctx.quota_usage
+    assert not ctx.work_in_progress
 
 
 async def test_the_bytes_are_downloaded_and_never_shown(ctx: context.Context, mine: AccountClients) -> None:

@@ -269,7 +269,7 @@ async def test_an_account_has_two_checks_under_way_and_keeps_no_other_from_its_o
     theirs = await domains.add(ctx, other.id, "theirs.example", verified=False)
     with server.holding():
         checking = [asyncio.create_task(domain_checks.check_now(ctx, account.id, one.id)) for one in mine[:2]]
-        while (usage := ctx.quota_usage.get("domain checks")) is None or usage.free > 18:
+        while (usage := ctx.work_in_progress.get("domain checks")) is None or usage.free > 18:
             await asyncio.sleep(0)
         with pytest.raises(errors.RateLimited, match="at most 2 at once") as refused:
             await domain_checks.check_now(ctx, account.id, mine[2].id)

@@ -37,18 +37,18 @@ async def test_a_large_file_comes_in_parts_in_its_order_and_holds_a_place(ctx: c
     assert not isinstance(begun.body, bytes)
     collected = []
     async for part in begun.body:
-        assert ctx.quota_usage[downloads.DOWNLOADS.name].held(fair_shares.Party(ACCOUNT)) == 1
+        assert ctx.work_in_progress[downloads.DOWNLOADS.name].held(fair_shares.Party(ACCOUNT)) == 1
         collected.append(part)
     assert [len(part) for part in collected] == [64 * 1024] * 4 + [len(b"the end")]
     assert b"".join(collected) == LARGE
-    assert not ctx.quota_usage
+    assert not ctx.work_in_progress
 
 
 @pytest.mark.parametrize("content", [b"", b"x", b"x" * (256 * 1024)])
 async def test_a_small_file_comes_whole_and_holds_none(ctx: context.Context, content: bytes) -> None:
     begun = await begin(ctx, content)
     assert (begun.body, begun.size) == (content, len(content))
-    assert not ctx.quota_usage
+    assert not ctx.work_in_progress
 
 
 async def test_the_place_is_taken_before_the_file_is_read(ctx: context.Context) -> None:
@@ -65,7 +65,7 @@ async def test_the_place_is_taken_before_the_file_is_read(ctx: context.Context) 
     await (await begin_parts(ctx)).aclose()
     for parts in held:
         await parts.aclose()
-    assert not ctx.quota_usage
+    assert not ctx.work_in_progress
 
 
 async def test_what_cannot_be_read_holds_no_place(ctx: context.Context) -> None:
@@ -74,7 +74,7 @@ async def test_what_cannot_be_read_holds_no_place(ctx: context.Context) -> None:
 
     with pytest.raises(errors.NotFound):
         await downloads.begin(ctx, ACCOUNT, read)
-    assert not ctx.quota_usage
+    assert not ctx.work_in_progress
 
 
 async def test_who_leaves_while_the_file_is_read_holds_no_place(ctx: context.Context) -> None:
@@ -87,22 +87,22 @@ async def test_who_leaves_while_the_file_is_read_holds_no_place(ctx: context.Con
 
     task = asyncio.create_task(downloads.begin(ctx, ACCOUNT, read))
     await begun.wait()
-    assert ctx.quota_usage
+    assert ctx.work_in_progress
     task.cancel()
     with pytest.raises(asyncio.CancelledError):
         await task
-    assert not ctx.quota_usage
+    assert not ctx.work_in_progress
 
 
 async def test_parts_that_nobody_asks_for_give_their_place_back(ctx: context.Context) -> None:
     parts = await begin_parts(ctx)
     await parts.aclose()
-    assert not ctx.quota_usage
+    assert not ctx.work_in_progress
     forgotten = await begin_parts(ctx)
     del forgotten
     gc.collect()
     async with asyncio.timeout(30):
-        while ctx.quota_usage:
+        while ctx.work_in_progress:
             await asyncio.sleep(0)
 
 
@@ -111,4 +111,4 @@ async def test_a_download_that_takes_too_long_is_broken_off(ctx: context.Context
     assert not isinstance(begun.body, bytes)
     with pytest.raises(errors.ServiceUnavailable, match="too slowly"):
         await anext(begun.body)
-    assert not ctx.quota_usage
+    assert not ctx.work_in_progress

@@ -6,7 +6,7 @@ import pytest
 
 from postroad import config, errors
 from postroad.model import events
-from postroad.services import audit_log, context, quota
+from postroad.services import audit_log, context, work_limits
 from postroad.services.accounts import registry as accounts
 from postroad.services.webhooks import delivery_log, endpoints, replays
 from postroad.storage import accounts as stored_accounts
@@ -179,7 +179,7 @@ async def test_a_period_has_to_have_a_length(ctx: context.Context, shop: str) ->
 
 async def test_one_call_at_a_time(ctx: context.Context, shop: str) -> None:
     with (
-        quota.acquire(ctx, replays.REPLAYS, shop),
+        work_limits.acquire(ctx, replays.REPLAYS, shop),
         pytest.raises(errors.RateLimited, match="replays: at most 1 at once"),
     ):
         await replay_all(ctx, shop)

@@ -12,17 +12,17 @@ from typing import Final
 
 from postroad import errors
 from postroad.model import domain_records, times
-from postroad.services import audit_log, context, quota
+from postroad.services import audit_log, context, work_limits
 from postroad.services.dkim import domain_keys
 from postroad.storage import dkim_keys, domain_checks, domains
 
-ROTATIONS: Final = quota.Quota("key rotations", per_account=1, per_process=4, retry_seconds=5)
+ROTATIONS: Final = work_limits.WorkLimit("key rotations", per_account=1, per_process=4, retry_seconds=5)
 _ABSENT: Final = (domain_records.RecordState.MISSING, domain_records.RecordState.WRONG)
 
 
 async def rotate(ctx: context.Context, domain: domains.Domain) -> None:
     """Create the next keys of a domain; nothing when they are there already. Raises Conflict during the overlap."""
-    with quota.acquire(ctx, ROTATIONS, domain.account_id):
+    with work_limits.acquire(ctx, ROTATIONS, domain.account_id):
         await _rotate(ctx, domain)
 
 

@@ -17,13 +17,13 @@ import msgspec
 
 from postroad import errors
 from postroad.model import domain_records, domain_verification, times
-from postroad.services import context, quota
+from postroad.services import context, work_limits
 from postroad.services.dkim import domain_keys, key_rotation
 from postroad.services.domains import registry as services_domains
 from postroad.storage import domain_checks, domains
 
 MIN_CHECK_INTERVAL_SECONDS: Final = 10
-CHECKS: Final = quota.Quota("domain checks", per_account=2, per_process=20, retry_seconds=5)
+CHECKS: Final = work_limits.WorkLimit("domain checks", per_account=2, per_process=20, retry_seconds=5)
 
 
 @dataclass(frozen=True, slots=True)
@@ -70,7 +70,7 @@ async def check_now(ctx: context.Context, account_id: str, domain_id: str) -> Ch
     Removing a domain deletes its check time; this process's memory by name outlives that.
     """
     domain = await services_domains.find(ctx, account_id, domain_id)
-    with quota.acquire(ctx, CHECKS, account_id):
+    with work_limits.acquire(ctx, CHECKS, account_id):
         now, name = ctx.clock(), (account_id, domain.name)
         asked_at = ctx.dns.check_requested_at.get(name)
         # A time in the future means that the clock was set back.

@@ -13,14 +13,14 @@ from dataclasses import dataclass, field
 from typing import Final
 
 from postroad import errors
-from postroad.services import context, quota
+from postroad.services import context, work_limits
 from postroad.services.messages import previews
 
 Parts = AsyncGenerator[bytes, None]
 Read = Callable[[], Awaitable[previews.Download]]
 
 # A file has at most 10 MiB, and is held while it is downloaded.
-DOWNLOADS: Final = quota.Quota("downloads", per_account=8, per_process=32, retry_seconds=5)
+DOWNLOADS: Final = work_limits.WorkLimit("downloads", per_account=8, per_process=32, retry_seconds=5)
 # No larger than our own pages may be.
 SMALL_OCTETS: Final = 256 * 1024
 # A connection's buffers hold about as much again.
@@ -43,7 +43,7 @@ async def begin(ctx: context.Context, account_id: str, read: Read, *, seconds: f
     """Read a file and stream it. Raises RateLimited when no slot is free, and whatever `read` raises."""
     end = time.monotonic() + seconds
     with contextlib.ExitStack() as place:
-        place.enter_context(quota.acquire(ctx, DOWNLOADS, account_id))
+        place.enter_context(work_limits.acquire(ctx, DOWNLOADS, account_id))
         file = await read()
         size = len(file.body)
         if size <= SMALL_OCTETS:

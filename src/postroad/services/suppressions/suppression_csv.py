@@ -19,7 +19,7 @@ from postroad import errors
 from postroad.model import times
 from postroad.protocol import address
 from postroad.protocol.mime import header_text
-from postroad.services import account_quotas, audit_log, context, csv_rows, quota
+from postroad.services import account_quotas, audit_log, context, csv_rows, work_limits
 from postroad.services.maintenance import throttled_batches
 from postroad.services.suppressions import registry as suppressions
 from postroad.storage import store
@@ -37,7 +37,7 @@ SHOWN_PROBLEMS: Final = 5
 PAGE_ROWS: Final = 1_000
 BATCH_ROWS: Final = 500
 # A file of a hundred thousand rows uses a core for seconds, and half of the database for longer.
-IMPORTS: Final = quota.Quota("imports", per_account=1, per_process=2, retry_seconds=5)
+IMPORTS: Final = work_limits.WorkLimit("imports", per_account=1, per_process=2, retry_seconds=5)
 
 # The number of a line, and its cells.
 Row = tuple[int, list[str]]
@@ -83,7 +83,7 @@ async def import_csv(
 
     The rows are written in small transactions. After a database failure the same file can be imported again.
     """
-    with quota.acquire(ctx, IMPORTS, account_id):
+    with work_limits.acquire(ctx, IMPORTS, account_id):
         reasons, rows = await ctx.threads.run(account_id, functools.partial(_read, content, limits))
         await account_quotas.check_suppressions(ctx, account_id)
         now, added = ctx.clock(), 0

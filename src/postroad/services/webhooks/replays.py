@@ -12,7 +12,7 @@ from typing import Final
 
 from postroad import errors
 from postroad.model import cursors, identifiers, times
-from postroad.services import audit_log, context, quota
+from postroad.services import audit_log, context, work_limits
 from postroad.services.maintenance import throttled_batches
 from postroad.services.webhooks import delivery_log, endpoints
 from postroad.storage import store, webhook_deliveries
@@ -22,7 +22,7 @@ BATCH: Final = 500
 MAX_REPLAYED: Final = 10_000
 # Events replayed before are skipped, but examined: a few seconds of that, with the pauses between.
 MAX_BATCHES: Final = 60
-REPLAYS: Final = quota.Quota("replays", per_account=1, per_process=4, retry_seconds=5)
+REPLAYS: Final = work_limits.WorkLimit("replays", per_account=1, per_process=4, retry_seconds=5)
 
 
 @dataclass(frozen=True, slots=True)
@@ -54,7 +54,7 @@ async def replay_failed(ctx: context.Context, account_id: str, *, after: int, be
     until = cursors.at(identifiers.WEBHOOK_DELIVERY, min(before, ctx.clock()))
     place, count = cursors.at(identifiers.WEBHOOK_DELIVERY, after), 0
     period = f"from {times.to_wire(_created_at(place))} to {times.to_wire(_created_at(until))}"
-    with quota.acquire(ctx, REPLAYS, account_id):
+    with work_limits.acquire(ctx, REPLAYS, account_id):
         for _ in range(MAX_BATCHES):
             if count + BATCH > MAX_REPLAYED:
                 break
