@@ -1,4 +1,4 @@
-"""The guard of mail and webhooks against addresses that are not public hosts.
+"""The addresses of the SSRF guard: which ones mail and webhooks must not go to, because they are not public hosts.
 
 Customers and strangers choose where mail and webhooks go, so a name of theirs must not lead into the operator's
 networks. The tables have IANA's special-purpose registries (RFC 6890) and everything that is not unicast. They are

@@ -1,7 +1,7 @@
 """Reports about TLS that recipient domains may ask for (RFC 8460), by UTC day, and the results that they report.
 
 The report of a domain is opened with its first result. Their number is bounded for each day, and so is the number of
-different results in each: neither a tenant with a million recipient domains nor a domain with ever new mail hosts can
+different results in each: neither an account with a million recipient domains nor a domain with ever new mail hosts can
 fill the database.
 """
 
