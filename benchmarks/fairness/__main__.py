@@ -40,9 +40,9 @@ def page(found: typing.Mapping[str, typing.Mapping[str, simulator.Outcome]]) -> 
         "# Shares of delivery connections, simulated",
         "",
         "`python -m benchmarks.fairness` writes this page; [waits.svg](waits.svg) shows a part of it.",
-        f"There are {UNITS} connections, and what waits is the mail of innocent accounts, in seconds.",
+        f"There are {UNITS} connections; the tables show how long mail of innocent accounts waits for one, in seconds.",
         "Healthy destinations take 0.3 s for a message (median), hostile ones minutes.",
-        "A wait without end was not over when the simulation ended.",
+        '"without end": the wait was not over when the simulation ended.',
         "",
     ]
     for scenario in scenarios.ALL:

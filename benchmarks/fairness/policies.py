@@ -18,7 +18,7 @@ class HalfForUnproven:
         self._counted: set[simulator.Job] = set()
 
     def ask(self, job: simulator.Job) -> None:
-        """Wait in the line; an unproven destination first waits for its half."""
+        """Queue the job; one for an unproven destination first waits for its half."""
         (self._line if job.destination.is_proven else self._unproven).append(job)
         self._admit()
 
@@ -30,14 +30,14 @@ class HalfForUnproven:
             self._line.append(job)
 
     def choose(self, now: float) -> simulator.Job | None:  # noqa: ARG002 - all policies have one form
-        """The first in the line."""
+        """The first in the queue."""
         if not self._free or not self._line:
             return None
         self._free -= 1
         return self._line.popleft()
 
     def turned_slow(self, job: simulator.Job) -> None:
-        """Nobody asks."""
+        """This policy ignores it."""
 
     def end(self, job: simulator.Job, now: float) -> None:  # noqa: ARG002
         """Free."""
@@ -91,7 +91,7 @@ class WebhookBudget(_ByAccount):
         return None
 
     def turned_slow(self, job: simulator.Job) -> None:
-        """It looks by itself."""
+        """This policy looks at durations itself."""
 
     def end(self, job: simulator.Job, now: float) -> None:
         """The duration decides the account's kind."""

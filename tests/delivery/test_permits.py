@@ -147,7 +147,7 @@ async def test_the_connection_that_was_idle_longest_closes_when_somebody_waits()
     idle = await take(shared, 2)
     for holder in idle:
         holder.held.end()
-        holder.held.rest(holder.let_go)
+        holder.held.idle(holder.let_go)
     other = await take(shared, 1, "acc_2")
     assert holding(other) == 1
     assert [holder.task.done() for holder in idle] == [True, False]
@@ -161,7 +161,7 @@ async def test_an_idle_connection_stays_open_when_closing_it_would_help_nobody()
     (idle,) = await take(shared, 1, "acc_2")
     idle.held.end()
     wanted = [idle.held.is_wanted]
-    idle.held.rest(idle.let_go)
+    idle.held.idle(idle.let_go)
     waiting = await take(shared, 1, is_quick=False)
     assert holding(waiting) == 0
     assert not idle.task.done()

@@ -1,4 +1,4 @@
-"""A semaphore that is shared fairly: who waits gets a unit in turn, and no party can hold all of them.
+"""A semaphore that is shared fairly: parties that wait take turns, and none can hold all units.
 
 `model/fair_shares.py` decides who may have another unit, and who is next.
 """
@@ -27,7 +27,7 @@ class FairSemaphore:
 
     @contextlib.asynccontextmanager
     async def hold(self, name: Hashable, *, timeout: float | None = None) -> AsyncIterator[None]:  # noqa: ASYNC109 - only of the wait
-        """Wait for a unit that counts for one party, and hold it. Raises TimeoutError after so many seconds."""
+        """Wait for a unit that counts for one party, and hold it. Raises TimeoutError after `timeout` seconds."""
         parties = (fair_shares.Party(name, self._alpha),)
         if not self.try_acquire(parties):
             async with asyncio.timeout(timeout):

@@ -1,4 +1,4 @@
-"""A few threads for costly work, shared fairly: who waits gets one in turn, however much work others have.
+"""A few threads for costly work, shared fairly: parties that wait take turns, however much work others have.
 
 A thread cannot be interrupted. A cancelled caller therefore waits until its work is done: the thread is taken until
 then, and what it works with is in use.

@@ -1,6 +1,6 @@
 """Settings that work but are unsafe: keys that other users can read, and passwords that cross a network unencrypted.
 
-A private key that every user of the system can read is an error: it is a secret no longer. The rest is a warning,
+A private key that every user of the system can read is an error: it is no longer a secret. The rest is a warning,
 because only the operator knows who is in a group and what protects a network.
 """
 
@@ -30,7 +30,7 @@ def check_keys(settings: Settings) -> None:
 def warnings(settings: Settings, file: Path | None = None) -> list[str]:
     """What is unsafe in the settings, and in the permissions of the file that they are from."""
     found = [
-        f"{setting}: the group of {path} can read it; run 'chmod 600 {path}', or make another user its owner"
+        f"{setting}: the group of {path} can read it; run 'chmod 600 {path}', or change its owner"
         for setting, path in _key_files(settings)
         if _is_open_to_group(path)
     ]

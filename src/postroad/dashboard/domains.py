@@ -46,7 +46,7 @@ RECORD_GUIDES: Final = {
     ),
     domain_records.RecordPurpose.DKIM_NEXT: RecordGuide(
         "DKIM, next key",
-        "The key that follows the current one, and signs as soon as it is found here. Keep the current record as well.",
+        "The new key, which signs as soon as this record is found. Keep the current record as well.",
         "The current key keeps signing.",
     ),
     domain_records.RecordPurpose.DKIM_ED25519: RecordGuide(
@@ -56,17 +56,17 @@ RECORD_GUIDES: Final = {
     ),
     domain_records.RecordPurpose.DKIM_ED25519_NEXT: RecordGuide(
         "DKIM with Ed25519, next key",
-        "The second signature of the new key.",
+        "The key of the second signature, for use with the new key.",
         "Mail signed with the new key has the RSA signature alone.",
     ),
     domain_records.RecordPurpose.DKIM_OLD: RecordGuide(
         "DKIM, old key",
-        "Receiving servers verify mail with it that was signed before the key was replaced.",
+        "Receiving servers use it to verify mail that was signed before the key was replaced.",
         "Mail that is still in flight fails verification.",
     ),
     domain_records.RecordPurpose.DKIM_ED25519_OLD: RecordGuide(
         "DKIM with Ed25519, old key",
-        "Receiving servers verify mail with it that was signed before the key was replaced.",
+        "Receiving servers use it to verify mail that was signed before the key was replaced.",
         "Mail that is still in flight has the RSA signature alone.",
     ),
 }

@@ -17,7 +17,7 @@ from postroad.model import fair_shares
 
 # Most transactions take less than a second; a content filter that takes longer is no reason for suspicion yet.
 SLOW_SECONDS: Final = 5.0
-# What is slow of one account, when it is alone: half.
+# The slow connections of an account that is alone: half.
 SLOW_ALPHA: Final = 1.0
 # All connections to destinations that are not known to be quick: they leave one of nine to the others. It exceeds what
 # a few accounts may have, or those would block the first mail of others to new destinations; for the same reason, one
@@ -43,14 +43,14 @@ class Permits:
         self.semaphore: Final = fair_semaphore.FairSemaphore(max_connections)
         # Permits by when their job began, the oldest first, and those without a job.
         self._working: dict[Permit, float] = {}
-        self._resting: dict[Permit, Callable[[], None]] = {}
+        self._idle: dict[Permit, Callable[[], None]] = {}
         self._alarm: asyncio.TimerHandle | None = None
 
     @contextlib.asynccontextmanager
     async def acquire(
         self, account_id: str, *, is_quick: bool, turned_slow: Callable[[], None]
     ) -> AsyncIterator["Permit"]:
-        """Wait for a permit and hold it; `turned_slow` is called when one of its jobs lasts for long."""
+        """Wait for a permit and hold it; `turned_slow` is called when one of its jobs has lasted for `SLOW_SECONDS`."""
         wanted = parties(account_id, is_quick=is_quick)
         if not self.semaphore.try_acquire(wanted):
             self._reclaim(wanted)
@@ -63,11 +63,11 @@ class Permits:
             self.semaphore.release(permit.parties)
 
     def _reclaim(self, wanted: fair_semaphore.Parties) -> None:
-        """Somebody has to wait: the connection that has been idle for longest closes, if that helps."""
-        permit, give_up = next(iter(self._resting.items()), (None, None))
-        if permit is not None and give_up is not None and self.semaphore.would_help(permit.parties, wanted):
-            del self._resting[permit]
-            give_up()
+        """A job has to wait: the connection that has been idle for longest closes, if that helps."""
+        permit, end_wait = next(iter(self._idle.items()), (None, None))
+        if permit is not None and end_wait is not None and self.semaphore.would_help(permit.parties, wanted):
+            del self._idle[permit]
+            end_wait()
 
     def watch(self, permit: "Permit") -> None:
         """A job begins."""
@@ -76,14 +76,14 @@ class Permits:
         if self._alarm is None:
             self._alarm = loop.call_later(SLOW_SECONDS, self._find_slow)
 
-    def rest(self, permit: "Permit", give_up: Callable[[], None]) -> None:
-        """The connection is idle; `give_up` is called when somebody else needs a permit."""
-        self._resting[permit] = give_up
+    def idle(self, permit: "Permit", end_wait: Callable[[], None]) -> None:
+        """The connection is idle; `end_wait` is called when another job needs the permit."""
+        self._idle[permit] = end_wait
 
     def forget(self, permit: "Permit") -> None:
-        """The job has ended, or the rest."""
+        """The job has ended, or the connection is no longer idle."""
         self._working.pop(permit, None)
-        self._resting.pop(permit, None)
+        self._idle.pop(permit, None)
 
     def _find_slow(self) -> None:
         loop = asyncio.get_running_loop()
@@ -110,7 +110,7 @@ class Permit:
         self.has_lasted = False  # whether the job under way, or the last one, was slow
 
     def begin(self, account_id: str, *, is_quick: bool) -> bool:
-        """Begin a job; False when its account has no share, or somebody who holds less waits."""
+        """Begin a job; False when its account has no share, or an account that holds less waits."""
         semaphore = self._permits.semaphore
         if semaphore.is_contended or self.has_lasted or (account_id, is_quick) != self._as:
             wanted = parties(account_id, is_quick=is_quick)
@@ -127,15 +127,15 @@ class Permit:
 
     @property
     def is_wanted(self) -> bool:
-        """Whether somebody waits who could have it."""
+        """Whether an account that waits could have it."""
         return self._permits.semaphore.is_wanted(self.parties)
 
-    def rest(self, give_up: Callable[[], None]) -> None:
-        """Wait for the next job, until somebody needs the permit."""
-        self._permits.rest(self, give_up)
+    def idle(self, end_wait: Callable[[], None]) -> None:
+        """Wait for the next job, until another one needs the permit."""
+        self._permits.idle(self, end_wait)
 
     def turn_slow(self) -> None:
-        """The job has lasted for long."""
+        """The job has lasted for `SLOW_SECONDS`."""
         account_id, is_quick = self._as
         self.has_lasted = True
         if is_quick:

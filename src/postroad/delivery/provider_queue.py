@@ -232,7 +232,7 @@ class ProviderQueue:
         loop = asyncio.get_running_loop()
         waiting: asyncio.Future[message_loader.Job | None] = loop.create_future()
         self._idle[waiting] = worker
-        worker.permit.rest(functools.partial(self._end_idle_wait, waiting))
+        worker.permit.idle(functools.partial(self._end_idle_wait, waiting))
         alarm = loop.call_later(self._services.ctx.settings.delivery.idle_seconds, self._end_idle_wait, waiting)
         try:
             return await waiting

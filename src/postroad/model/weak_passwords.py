@@ -1,4 +1,4 @@
-"""Passwords that are guessed first: the commonest ones, patterns, and the user's own address.
+"""Passwords that are guessed first: the most common ones, patterns, and the user's own address.
 
 A common password with a few digits or signs around it, or with signs for letters (`P4ssw0rd!`), is still common. All
 comparisons ignore case.
@@ -70,7 +70,7 @@ def _is_repeated(text: str, common: Container[str]) -> bool:
 
 
 def _is_walk(text: str) -> bool:
-    """Whether it is a way along the keyboard or the alphabet, with little beside it."""
+    """Whether it is a walk along the keyboard or the alphabet, with little else."""
     beside = place = 0
     while place < len(text):
         end = min(len(text), place + MAX_WALK)

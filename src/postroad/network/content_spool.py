@@ -1,9 +1,9 @@
 """Files for messages that are still arriving, and turns for processing them, both shared fairly.
 
-Who sends hundreds of large messages at once, and slowly, must neither fill the memory nor the disk. What exceeds the
-first part of a message goes to an unlinked temporary file, which vanishes with the process. The files of all sessions
-have a common budget, of which nobody gets everything; without room, and when the disk is full, the client is told to
-try again. A complete message is read back when its turn has come, so few are in memory at the same time.
+A client that sends hundreds of large messages at once, and slowly, must fill neither the memory nor the disk. What
+exceeds the first part of a message goes to an unlinked temporary file, which vanishes with the process. The files of
+all sessions have a common budget, of which nobody gets everything; without room, and when the disk is full, the client
+is told to try again. A complete message is read back when its turn has come, so few are in memory at the same time.
 """
 
 import asyncio

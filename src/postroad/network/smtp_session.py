@@ -220,8 +220,8 @@ class SmtpSession(asyncio.Protocol):
 
     def _is_too_slow(self, now: float) -> bool:
         limits, elapsed = self._shared.limits, now - self._content_since
-        is_judged = self._was_content and elapsed >= limits.speed_grace_seconds
-        return is_judged and self._content_octets < limits.min_content_speed * elapsed
+        is_measurable = self._was_content and elapsed >= limits.speed_grace_seconds
+        return is_measurable and self._content_octets < limits.min_content_speed * elapsed
 
     def _work(self) -> None:
         """Process the input until it is used up, a decision is asynchronous, or the turn is over."""

@@ -2,8 +2,8 @@
 
 A message gives its signatures that only lack the proof of their key, and `is_proven` decides with the key record. What
 the RFC leaves to the verifier is decided strictly, because a signature here lets its author speak for a mailbox
-provider: one with a body length (`l=`, section 8.2) or by a key of less than 1024 bits or in test mode is none. Work is
-bounded: few signatures, fields and names, one pass over the body for each canonicalization.
+provider: one with a body length (`l=`, section 8.2), or by a key of less than 1024 bits or in test mode, is not valid.
+Work is bounded: few signatures, fields and names, one pass over the body for each canonicalization.
 """
 
 import base64

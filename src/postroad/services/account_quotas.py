@@ -2,7 +2,7 @@
 
 A quota binds users, not operators and not the service. Services check it in the transaction that creates, under a lock
 that everyone who creates such an object for the account holds, so that parallel requests cannot pass it together. Ten
-revoked credentials or keys count as one: they are kept for reference, but not without end.
+revoked credentials or keys count as one: they are kept for reference, but not without limit.
 """
 
 from collections.abc import Awaitable, Callable, Mapping

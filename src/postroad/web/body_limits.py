@@ -29,7 +29,7 @@ MIN_RECEIVING: Final = 3
 MIN_PROCESSING: Final = 1
 # Clients often time out after 30 s; a response before that is better.
 SLOT_TIMEOUT_SECONDS: Final = 10.0
-# One account gets half of the slots for receiving, the next a quarter, and so on: who stalls decides how long it takes.
+# One account gets half of the slots for receiving, the next a quarter, and so on: a client that stalls holds its slot.
 RECEIVING_ALPHA: Final = 1.0
 # 128 kbit/s: a message of 2 MiB takes as long at that speed as the listener allows any body.
 MIN_OCTETS: Final = 160 * 1024

@@ -1,9 +1,8 @@
 """Links for setting a password: for invited users, and for users who forgot theirs.
 
-A link works once, for a limited time. Its token is unguessable, and the database has only its hash. Who tries many is
-throttled like a failed login. A newer link, a new
-password or disabling the user invalidates it. Unknown, used and expired links get the same error. The address comes
-from the configuration, never from a request's Host.
+A link works once, for a limited time. Its token is unguessable, and the database has only its hash. Wrong links are
+throttled like failed logins. A newer link, a new password or disabling the user invalidates a link. Unknown, used and
+expired links get the same error. The address comes from the configuration, never from a request's Host.
 """
 
 import dataclasses

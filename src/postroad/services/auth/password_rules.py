@@ -1,6 +1,6 @@
 """The rules for a password that a user chooses: long enough, and not among those that are guessed first.
 
-`common_passwords.txt` has 10,000 of the commonest ones; `common_passwords.LICENSE.txt` says where they come from.
+`common_passwords.txt` has 10,000 of the most common ones; `common_passwords.LICENSE.txt` says where they come from.
 """
 
 import functools
@@ -20,9 +20,9 @@ def check_new(field: str, password: str, *, email: str) -> None:
     if len(password) < MIN_CHARACTERS:
         raise errors.InvalidRequest(f"{field}: at least {MIN_CHARACTERS} characters")
     if weak_passwords.is_own_address(password, email):
-        raise errors.InvalidRequest(f"{field}: must not be made of the email address; choose another one")
+        raise errors.InvalidRequest(f"{field}: must not be based on the email address; choose another one")
     if weak_passwords.is_common(password, _common()):
-        raise errors.InvalidRequest(f"{field}: is among the first that are guessed; choose another one")
+        raise errors.InvalidRequest(f"{field}: is a common password or pattern; choose another one")
 
 
 # Read when the first password is chosen: other processes need not keep it.

@@ -90,7 +90,7 @@ class DkimSigner:
         fields = dkim.finish(unsigned, await self._signers.sign(key, unsigned.digest))
         if key.ed25519 is not None:
             second = prepare(selector=key.ed25519.selector, algorithm="ed25519-sha256")
-            # No work for the processes: it takes as long as to send it there.
+            # Computed here: sending the digest to a signer process would take as long.
             fields += dkim.finish(second, key.ed25519.private_key.sign(second.digest))
         self._signatures.put(name, fields)
         self._ctx.metrics.signatures.add()

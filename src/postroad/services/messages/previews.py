@@ -234,5 +234,5 @@ def _filename(part: preview_parser.Part) -> str:
 
 
 async def in_thread(ctx: context.Context, account_id: str, work: Callable[[], T], *, octets: int) -> T:
-    """Parse so many bytes, in a thread if they could block the event loop for long."""
+    """Run work on this many bytes, in a thread if it could block the event loop for long."""
     return await ctx.threads.run(account_id, work) if octets > LARGE_OCTETS else work()

@@ -80,7 +80,7 @@ class Reporter:
             self._log.exception("tls_report_deferred", domain=due.domain)
 
     async def _send_everywhere(self, due: stored_reports.DueReport, uris: Sequence[str]) -> list[str]:
-        """Send to every URI that has not got the report; returns those that have."""
+        """Send to every URI that has not received the report; returns those that have."""
         async with self._ctx.store.reading() as tx:
             sessions = await stored_reports.sessions(tx, due)
         sender = self._settings.sender
@@ -122,7 +122,7 @@ class Reporter:
         recipient = uri.removeprefix(tls_rpt_record.MAILTO)
         mailed = self._mailed.get((report.day, recipient)) or 0
         if mailed >= MAX_MAILS_PER_MAILBOX:
-            return f"{recipient} has got {mailed} reports"
+            return f"{recipient} was already sent {mailed} reports of this day"
         self._mailed.put((report.day, recipient), mailed + 1)
         owner = await domains.verified_owner(self._ctx, report.submitter)
         if owner is None:
