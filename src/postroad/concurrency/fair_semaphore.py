@@ -1,4 +1,4 @@
-"""A semaphore that is shared fairly: parties that wait take turns, and none can hold all units.
+"""A semaphore that is shared fairly: parties that wait take turns, and none can hold all of many units.
 
 `model/fair_shares.py` decides who may have another unit, and who is next.
 """

@@ -2,8 +2,9 @@
 
 A party may take another unit while it holds fewer than `alpha` times what is free. So a party that is alone gets
 alpha / (1 + alpha) of everything, several that want more get equal parts, and something is always free for the next
-one: nobody configures shares, and nobody can take them all. Who asks names every party that the unit counts for, such
-as an account and a destination, and gets it when each of them may have it.
+one if there are more than `alpha` units: nobody configures shares, and nobody can take them all. Whoever asks for a
+unit names every party that it counts for, such as an account and its slow connections, and gets it when each of them
+may have it.
 """
 
 import collections
