@@ -49,7 +49,7 @@ async def publishing(
             published,
             https=https_get.Client(server.context, port=server.port),
             report=lambda domain, result: noted.append((domain, result)),
-            **{"mta_sts": True, "mx_port": 2525, **settings},
+            **{"mta_sts": True, "mx_port": 2525, "allow_private": [*router_harness.PUBLIC, "127.0.0.1"], **settings},
         ) as harness:
             yield harness, noted
 

@@ -58,7 +58,7 @@ class Process:
             https=https_get.Client(self.server.context, port=self.server.port),
             stored_policies=mta_sts_policies.StoredPolicies(self.database, lambda: self.now),
             mta_sts=True,
-            mx_port=2525,
+            allow_private=[*router_harness.PUBLIC, "127.0.0.1"],
             **options,
         ) as harness:
             yield harness
