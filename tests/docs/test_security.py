@@ -1,0 +1,18 @@
+"""The page of the security model names tests, and they exist."""
+
+import re
+from pathlib import Path
+
+ROOT = Path(__file__).parent.parent.parent
+
+
+def test_every_attack_on_the_page_has_its_test() -> None:
+    page = (ROOT / "docs" / "security.md").read_text()
+    (table,) = re.findall(r"## Attacks and their tests\n\n(.*?)\n\n## ", page, re.DOTALL)
+    rows = table.splitlines()[2:]
+    assert len(rows) >= 17
+    for row in rows:
+        named = re.findall(r"`([a-z0-9_/]+\.py)`", row)
+        assert named, row
+        for name in named:
+            assert (ROOT / "tests" / name).is_file(), name
