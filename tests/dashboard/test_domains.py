@@ -11,7 +11,7 @@ from postroad.dashboard import domains as pages
 from postroad.dashboard import lists
 from postroad.model import domain_records, domain_verification, times, warmup
 from postroad.services import context
-from postroad.services.dkim import domain_keys
+from postroad.services.dkim import domain_keys, zone
 from postroad.services.domains import checks as domain_checks
 from postroad.services.domains import registry as domains
 from postroad.storage import domains as stored
@@ -243,9 +243,37 @@ async def test_a_key_is_rotated_and_the_page_leads_through_it(
     await domain_zones.publish_keys(ctx, server, domain, domain_records.RecordPurpose.DKIM_NEXT)
     clock.pass_seconds(10)
     page = (await browser.follow(await browser.post(f"/domains/{domain.id}/check"))).text
-    assert "keep the record until 2027-01-22T08:00:10.000Z" in page
+    assert 'Needed until <time datetime="2027-01-22T08:00:10.000Z"' in page
+    assert "keep the record until 2027" not in page
+    assert page.count(">Optional<") == 1  # the second signature; the old key is not
     assert "Create new key" not in page
     assert (await browser.post(f"/domains/{domain.id}/rotate-key")).status_code == 409
+
+
+class TestKeysInTheZoneOfTheOperator:
+    @pytest.fixture
+    def settings(self, database_url: str, server: dns_server.DnsServer) -> config.Settings:
+        usual = domain_zones.settings(database_url, server)
+        zoned = msgspec.structs.replace(usual.domains, key_zone="dkim.example.net")
+        return msgspec.structs.replace(usual, domains=zoned)
+
+    async def test_no_new_key_is_offered_while_the_old_one_is_needed(
+        self, ctx: context.Context, browser: Browser, server: dns_server.DnsServer, clock: contexts.Clock
+    ) -> None:
+        domain = await add(ctx, browser)
+        for record in await domain_keys.records(ctx, domain):
+            server.zones[record.name] = {"CNAME": [f"{record.value}."]}
+        await browser.post(f"/domains/{domain.id}/rotate-key")
+        for key in await zone.records(ctx):
+            half = len(key.value) // 2
+            server.zones[key.name] = {"TXT": [f'"{key.value[:half]}" "{key.value[half:]}"']}
+        clock.pass_seconds(10)
+        page = (await browser.follow(await browser.post(f"/domains/{domain.id}/check"))).text
+        assert "Create new key" not in page
+        assert 'Needed until <time datetime="2027-01-22T08:00:10.000Z"' in page
+        assert "Keep the record afterwards: the next key uses it." in page
+        clock.pass_seconds(7 * 24 * 3600)
+        assert not pages.is_rotating(await domain_checks.records(ctx, domain))
 
 
 async def test_a_domain_is_removed(ctx: context.Context, browser: Browser) -> None:

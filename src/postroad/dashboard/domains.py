@@ -105,11 +105,11 @@ def count_correct(records: list[domain_checks.RecordStatus]) -> tuple[int, int]:
     return sum(shown.state is domain_records.RecordState.OK for shown in own), len(own)
 
 
-def is_rotating(records: list[domain_checks.RecordStatus], now: int) -> bool:
+def is_rotating(records: list[domain_checks.RecordStatus]) -> bool:
     """Whether a new key is awaited, or the old one is still needed."""
     next_key = domain_records.RecordPurpose.DKIM_NEXT
     return any(
-        (shown.record.purpose is next_key and shown.record.selector) or (shown.record.needed_until or 0) > now
+        (shown.record.purpose is next_key and shown.record.selector) or shown.needed_until is not None
         for shown in records
     )
 
@@ -156,7 +156,7 @@ async def show(request: requests.PageRequest) -> routing.Response:
         calendar=calendar,
         today=next((day for day in calendar or () if day.state is warmup.Step.TODAY), None),
         date_of=date_of,
-        is_rotating=is_rotating(records, request.ctx.clock()),
+        is_rotating=is_rotating(records),
         overlap_days=request.ctx.settings.domains.key_overlap_days,
         is_warmup_enabled=request.ctx.settings.warmup.enabled,
     )

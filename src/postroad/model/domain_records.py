@@ -175,13 +175,14 @@ def alias_without_key() -> Finding:
     return Finding(RecordState.MISSING, "alias found, but the operator has not published the key yet; nothing to do")
 
 
-def describe_old_key(needed_until: int, detail: str, *, now: int) -> str:
+def describe_old_key(record: Record, detail: str, *, needed_until: int | None) -> str:
     """What to do with the record of a key that no longer signs; `detail` is what was found."""
-    if now < needed_until:
-        return (
-            f"{detail}; mail signed with this key is in flight, so keep the record until {times.to_wire(needed_until)}"
-        )
-    return "this key no longer signs; remove the record"
+    if needed_until is None:
+        return "this key no longer signs; remove the record"
+    until = times.to_wire(needed_until)
+    if record.type == "CNAME":
+        return f"{detail}; mail signed with this key is in flight until {until}. Keep the record for the next key"
+    return f"{detail}; mail signed with this key is in flight, so keep the record until {until}"
 
 
 def _unescaped(text: str) -> str:

@@ -134,6 +134,33 @@ async def test_keys_are_rotated_by_age_without_a_change_of_the_customers_dns(
     assert (await domains.find(ctx, domain.account_id, domain.id)).failing_since is None
 
 
+async def test_the_alias_of_the_old_key_is_shown_as_such_until_its_mail_has_arrived(
+    ctx: context.Context, server: dns_server.DnsServer, domain: stored.Domain, clock: contexts.Clock
+) -> None:
+    await add_aliases(ctx, server, domain)
+    await key_rotation.rotate(ctx, domain)
+    await publish(ctx, server)
+    shown = {one.record.purpose: one for one in await _checked(ctx, domain)}
+    assert RecordPurpose.DKIM_NEXT not in shown
+    old = shown[RecordPurpose.DKIM_OLD]
+    assert old.state is RecordState.OK
+    assert old.detail == (
+        "key found; mail signed with this key is in flight until 2027-01-22T08:00:00.000Z. "
+        "Keep the record for the next key"
+    )
+    # The Ed25519 key has signed nothing, so its name is free; what was found there was a key, not an alias.
+    assert shown[RecordPurpose.DKIM_ED25519_NEXT].state is RecordState.PENDING
+    clock.pass_seconds(7 * DAY)
+    shown = {one.record.purpose: one for one in await domain_checks.records(ctx, domain)}
+    assert RecordPurpose.DKIM_OLD not in shown
+    assert (shown[RecordPurpose.DKIM_NEXT].state, shown[RecordPurpose.DKIM_NEXT].detail) == (
+        RecordState.PENDING,
+        "not checked yet",
+    )
+    shown = {one.record.purpose: one for one in await _checked(ctx, domain)}
+    assert shown[RecordPurpose.DKIM_NEXT].detail == "alias found"
+
+
 async def test_all_domains_of_an_account_are_rotated_when_they_are_due(
     ctx: context.Context, server: dns_server.DnsServer, domain: stored.Domain, clock: contexts.Clock
 ) -> None:

@@ -84,8 +84,11 @@ async def records(ctx: context.Context, domain: domains.Domain) -> list[domain_r
     made = [_dns_record(ctx, domain, key) for key in found]
     if ctx.settings.domains.key_zone and not any(key.status == dkim_keys.Status.NEXT for key in found):
         made += [_reserved(ctx, domain, key) for key in found if key.status == _CURRENT]
-    # The reserved alias may be that of the old key, which is then not to be removed.
-    return list({record.name: record for record in made}.values())
+    # The reserved alias may be that of the old key. It is the old key's while mail with its signatures is in flight;
+    # afterwards it waits for the next key and is not to be removed.
+    now = ctx.clock()
+    needed = {record.name for record in made if (record.needed_until or 0) > now}
+    return list({record.name: record for record in made if record.selector or record.name not in needed}.values())
 
 
 async def existing_records(ctx: context.Context, listed: Sequence[domains.Domain]) -> dict[str, DkimRecord]:

@@ -35,6 +35,8 @@ class RecordStatus:
     state: domain_records.RecordState
     detail: str
     checked_at: int | None
+    found: str = ""  # the part of `detail` that the check found, without what follows from it for an old key
+    needed_until: int | None = None  # of an old key that has signed mail in flight
 
     @property
     def required(self) -> bool:
@@ -99,20 +101,21 @@ async def check(ctx: context.Context, domain: domains.Domain) -> CheckResult:
     findings = await asyncio.gather(
         *(ctx.dns.check(record, domain=domain.name, account_id=domain.account_id) for record in wanted)
     )
-    by_record = {(record.name, record.type): finding for record, finding in zip(wanted, findings, strict=True)}
+    by_record = {_question(record): finding for record, finding in zip(wanted, findings, strict=True)}
     for record, finding in zip(wanted, findings, strict=True):
         ctx.metrics.domain_checks.add(record.purpose, finding.state)
-    states = {record.selector: by_record[record.name, record.type].state for record in wanted if record.selector}
+    states = {record.selector: by_record[_question(record)].state for record in wanted if record.selector}
     if await key_rotation.apply(ctx, domain, states):
         wanted = await _wanted(ctx, domain, service)  # with other purposes: the next key is the current one
-    found = {
-        record.purpose: by_record[record.name, record.type]
-        for record in wanted
-        if (record.name, record.type) in by_record
-    }
+    found = {record.purpose: by_record[_question(record)] for record in wanted if _question(record) in by_record}
     rotating_since = await key_rotation.rotating_since(ctx, domain)
     domain = await services_domains.find(ctx, domain.account_id, domain.id)
     return await _conclude(ctx, domain, found, rotating_since=rotating_since)
+
+
+def _question(record: domain_records.Record) -> tuple[str, str, str]:
+    """What a check asks DNS for. The key behind an alias that is now reserved for the next key is another question."""
+    return record.name, record.type, record.text
 
 
 async def _conclude(
@@ -180,16 +183,27 @@ async def _wanted(
 def _record_status(
     record: domain_records.Record, check: domain_checks.Check | None, service: domain_records.Service, now: int
 ) -> RecordStatus:
+    needed_until = record.needed_until if (record.needed_until or 0) > now else None
     if check is None:
-        return RecordStatus(record, record.value, domain_records.RecordState.PENDING, "not checked yet", None)
+        state, text = domain_records.RecordState.PENDING, "not checked yet"
+        return RecordStatus(record, record.value, state, text, None, found=text, needed_until=needed_until)
+    found = check.detail
     if record.needed_until is not None:
-        detail = domain_records.describe_old_key(record.needed_until, check.detail, now=now)
+        detail = domain_records.describe_old_key(record, check.detail, needed_until=needed_until)
         check = msgspec.structs.replace(check, detail=detail)
     finding = domain_records.Finding(
         domain_records.RecordState(check.state), check.detail, tuple(check.found.split("\n")) if check.found else ()
     )
     value = domain_records.recommended_value(record, finding, service)
-    return RecordStatus(record, value, finding.state, finding.detail, check.checked_at)
+    return RecordStatus(
+        record,
+        value,
+        finding.state,
+        finding.detail,
+        check.checked_at,
+        found=found if needed_until is not None else finding.detail,
+        needed_until=needed_until,
+    )
 
 
 def _row(
