@@ -11,6 +11,7 @@ from pathlib import Path
 import pytest
 import trustme
 
+from postroad.model.bounces import reasons
 from postroad.network import https_get, smtp_connection
 from tests import dns_server, https_server, smtp_peers
 from tests.delivery import engine_harness
@@ -266,6 +267,8 @@ async def test_a_mail_host_in_our_own_networks_gets_no_connection(url: str) -> N
         seen = await harness.settle(await harness.send())
         assert seen.standing == ("deferred", 1, None)
         assert "127.0.0.1 is a loopback address" in (seen.recipient.last_smtp_response or "")
+        assert seen.attempt.reason == "private_address"
+        assert "delivery.allow_private" in reasons.explain(seen.attempt.reason)
     assert peer.connections == 0
 
 

@@ -247,10 +247,19 @@ async def test_a_public_name_must_not_lead_into_our_networks(address: str, kind:
     zones = {"example.org": {"MX": ["10 mx.example.net."]}, "mx.example.net": {"A": [address], "AAAA": ["fd00::1"]}}
     async with router_harness.running({**zones}) as harness:
         found = await harness.no_route("example.org")
-    assert not found.permanent
+    assert (found.cause, found.permanent) == (values.Cause.PRIVATE_ADDRESS, False)
     assert found.detail == (
         f"no usable mail host for example.org: delivery to this address is not allowed: {address} is {kind}"
     )
+
+
+async def test_a_failure_of_dns_beside_a_private_address_is_one_of_dns() -> None:
+    zones = {
+        "example.org": {"MX": ["10 mx.example.net.", "20 gone.example.net."]},
+        "mx.example.net": {"A": ["10.0.0.1"]},
+    }
+    async with router_harness.running({**zones}) as harness:
+        assert (await harness.no_route("example.org")).cause is values.Cause.DNS_FAILED
 
 
 async def test_other_addresses_of_such_a_name_are_tried() -> None:

@@ -36,6 +36,7 @@ class Addresses:
     detail: str = ""
     is_known: bool = True  # DNS answered, even if with no records
     is_authentic: bool = False
+    is_blocked: bool = False  # there are addresses, and mail must be sent to none of them
 
 
 class HostAddresses:
@@ -102,7 +103,9 @@ class HostAddresses:
         to_try = tuple(self._of_our_families(allowed))[:MAX_ADDRESSES]
         if allowed and not to_try:
             detail = f"none of delivery.source_addresses can reach {allowed[0]}"
-        return Addresses(published, to_try, valid_until, detail=detail, is_authentic=is_authentic)
+        return Addresses(
+            published, to_try, valid_until, detail=detail, is_authentic=is_authentic, is_blocked=not allowed
+        )
 
     def _of_our_families(self, addresses: Iterable[str]) -> Iterable[str]:
         if not self._families:

@@ -192,7 +192,9 @@ class Router:
         policy = await self._policies.policy(domain, policy_id) if self._policies is not None else None
         hosts, details = await self._secure(sites, domain=domain, policy=policy, is_authentic=answer.is_authentic)
         if not hosts:
-            return self._temporary(f"no usable mail host for {domain}: {'; '.join(details[:SHOWN_ERRORS])}")
+            detail = f"no usable mail host for {domain}: {'; '.join(details[:SHOWN_ERRORS])}"
+            is_blocked = all(site.found.is_blocked for site in sites)
+            return self._temporary(detail, values.Cause.PRIVATE_ADDRESS if is_blocked else values.Cause.DNS_FAILED)
         provider_queue, provider = _provider_queue(published)
         # A host without addresses is looked up again soon.
         valid_until = min(self._addresses.until(answer.ttl), *(site.found.valid_until for site in sites))
@@ -276,8 +278,8 @@ class Router:
     def _permanent(self, cause: values.Cause, detail: str, *, ttl: float = host_addresses.MAX_TTL_SECONDS) -> NoRoute:
         return NoRoute(cause, detail, self._addresses.until(ttl))
 
-    def _temporary(self, detail: str) -> NoRoute:
-        return NoRoute(values.Cause.DNS_FAILED, detail, self._addresses.after_failure())
+    def _temporary(self, detail: str, cause: values.Cause = values.Cause.DNS_FAILED) -> NoRoute:
+        return NoRoute(cause, detail, self._addresses.after_failure())
 
 
 def _provider_queue(published: list[resolver.Mx]) -> tuple[str, str]:

@@ -251,9 +251,10 @@ def test_without_a_route_for_good_a_recipient_bounces(cause: Cause, reason: str,
     assert disposition == bounces_disposition.Disposition(Verdict.BOUNCED, fault, reason)
 
 
-def test_without_a_route_for_now_a_recipient_is_deferred() -> None:
-    disposition = classify_failure(Stage.ROUTE, Cause.DNS_FAILED)
-    assert disposition == bounces_disposition.Disposition(Verdict.RETRY, Fault.NETWORK, "dns_failed")
+@pytest.mark.parametrize("cause", [Cause.DNS_FAILED, Cause.PRIVATE_ADDRESS])
+def test_without_a_route_for_now_a_recipient_is_deferred(cause: Cause) -> None:
+    disposition = classify_failure(Stage.ROUTE, cause)
+    assert disposition == bounces_disposition.Disposition(Verdict.RETRY, Fault.NETWORK, cause.value)
 
 
 @pytest.mark.parametrize("cause", [Cause.WORKER_CRASHES, Cause.INTERNAL_ERROR])

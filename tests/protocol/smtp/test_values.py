@@ -7,7 +7,14 @@ PERMANENT = [
     *("extension_missing", "unsendable_address"),
 ]
 TEMPORARY = [
-    *("dns_failed", "worker_crashes", "internal_error", "connection_refused", "connection_timed_out"),
+    *(
+        "dns_failed",
+        "private_address",
+        "worker_crashes",
+        "internal_error",
+        "connection_refused",
+        "connection_timed_out",
+    ),
     *("host_unreachable", "connection_failed", "tls_failed", "connection_lost", "reply_timed_out", "protocol_error"),
 ]
 

@@ -58,6 +58,7 @@ _CAUSE_REASONS: Final = {
     Cause.MAIL_LOOP: "mail_loop",
     Cause.NO_ROUTE: "no_route",
     Cause.DNS_FAILED: "dns_failed",
+    Cause.PRIVATE_ADDRESS: "private_address",
     Cause.CONTENT_MISSING: "refused_here",
     Cause.WORKER_CRASHES: "refused_here",
     Cause.INTERNAL_ERROR: "refused_here",

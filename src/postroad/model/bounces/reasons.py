@@ -161,6 +161,10 @@ REASONS: Final = {
     ),
     # The network.
     "dns_failed": _network("DNS returned no usable answer for the recipient's domain."),
+    "private_address": _network(
+        "The mail hosts of the recipient's domain have private addresses, to which this server does not deliver. "
+        "Add the network to delivery.allow_private if it is yours."
+    ),
     "no_route": _network("No mail host was found for the recipient's domain. Its owner has to correct the MX records."),
     "connection_refused": _network("The receiving server refuses connections."),
     "connection_timed_out": _network("The connection to the receiving server timed out."),

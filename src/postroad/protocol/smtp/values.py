@@ -34,6 +34,7 @@ class Cause(StrEnum):
     MAIL_LOOP = "mail_loop"
     NO_ROUTE = "no_route"
     DNS_FAILED = "dns_failed"
+    PRIVATE_ADDRESS = "private_address"
     # Loading the message.
     CONTENT_MISSING = "content_missing"
     WORKER_CRASHES = "worker_crashes"
