@@ -214,6 +214,22 @@ def test_the_keys_of_all_domains_are_printed_for_the_zone_of_the_operator(instal
     assert f"    {domain['dkim']['name']}. IN CNAME {domain['dkim']['value']}." in shown
 
 
+def test_a_check_tells_the_operator_to_publish_the_zone(asking: Installation, server: dns_server.DnsServer) -> None:
+    settings = asking.file.read_text().replace("[domains]\n", '[domains]\nkey_zone = "dkim.example.net"\n')
+    asking.file.write_text(settings)
+    alias = asking.json("domain", "show", "example.com")["domain"]["dkim"]
+    server.zones[alias["name"]] = {"CNAME": [f"{alias['value']}."]}
+    result = asking.run("domain", "check", "example.com")
+    assert result.exit_code == 1
+    lines = result.stdout.splitlines()
+    assert lines[3] == (
+        "DKIM: missing. Alias found, but its key is not in your zone; run 'postroad domain records' and publish its "
+        "output."
+    )
+    assert f"{alias['name']}. IN CNAME" not in result.stdout
+    assert f"{alias['name']}. IN CNAME" in asking.text("domain", "show", "example.com")
+
+
 def test_a_check_of_nobodys_domain_is_refused(installation: Installation) -> None:
     assert installation.refusal("domain", "check", "example.org") == "example.org is not registered by this account"
     assert installation.refusal("domain", "warm", "example.org") == "example.org is not registered by this account"

@@ -1,5 +1,6 @@
 """The text of `postroad domain`: status, warm-up, and DNS records as zone file lines."""
 
+import dataclasses
 from collections.abc import Sequence
 from typing import Final
 
@@ -40,11 +41,26 @@ def warmup_text(view: warmup.View | None) -> str:
     return f"Warm-up: {view.used} of {view.cap} recipients used today; tomorrow: {tomorrow}."
 
 
+def for_operator(shown: domain_checks.RecordStatus) -> domain_checks.RecordStatus:
+    """The record for the reader of commands, who publishes what is in the zone `domains.key_zone`."""
+    if not _lacks_key(shown):
+        return shown
+    advice = "alias found, but its key is not in your zone; run 'postroad domain records' and publish its output"
+    return dataclasses.replace(shown, detail=shown.detail.replace(shown.found, advice))
+
+
+def _lacks_key(shown: domain_checks.RecordStatus) -> bool:
+    """Whether the customer's alias is correct, and leads to nothing."""
+    return domain_records.Finding(shown.state, shown.found) == domain_records.alias_without_key()
+
+
 def records(shown: Sequence[domain_checks.RecordStatus], *, only_incomplete: bool) -> str:
     """The records and their check results. `only_incomplete` omits the zone lines of correct records."""
-    return "\n".join(
-        _record(one, with_line=not only_incomplete or one.state != domain_records.RecordState.OK) for one in shown
-    )
+    return "\n".join(_record(one, with_line=not only_incomplete or _is_incomplete(one)) for one in shown)
+
+
+def _is_incomplete(shown: domain_checks.RecordStatus) -> bool:
+    return shown.state != domain_records.RecordState.OK and not _lacks_key(shown)
 
 
 def _record(shown: domain_checks.RecordStatus, *, with_line: bool) -> str:

@@ -131,7 +131,7 @@ async def _report(
 ) -> output.Report:
     """The full report of a domain. A check sets the exit code and omits the zone lines of correct records."""
     key = await domain_keys.record(context, domain)
-    records = await domain_checks.records(context, domain)
+    records = [domain_texts.for_operator(one) for one in await domain_checks.records(context, domain)]
     warmup_state = await warmup_status.view(context, domain)
     text = "\n".join(
         [
