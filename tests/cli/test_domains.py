@@ -197,6 +197,10 @@ def test_a_rotation_shows_the_record_of_the_new_key(asking: Installation) -> Non
     line = lines[lines.index("DKIM, next key (recommended): pending. Not checked yet.") + 1].strip()
     assert line.startswith(f'{record["name"]}. IN TXT ( "v=DKIM1; k=rsa; ')
     assert "DKIM with Ed25519, next key (optional): pending. Not checked yet." in lines
+    assert lines[-1] == (
+        "Next: publish the record of the next key, and keep the current one; then run "
+        "'postroad domain check example.com'. The new key signs once the check finds it."
+    )
 
 
 def test_the_keys_of_all_domains_are_printed_for_the_zone_of_the_operator(installation: Installation) -> None:
@@ -212,6 +216,8 @@ def test_the_keys_of_all_domains_are_printed_for_the_zone_of_the_operator(instal
     assert [line.partition(" IN TXT ")[0] for line in lines] == [f"{record['name']}." for record in records]
     shown = installation.text("domain", "show", "example.org").splitlines()
     assert f"    {domain['dkim']['name']}. IN CNAME {domain['dkim']['value']}." in shown
+    rotated = installation.text("domain", "rotate-key", "example.org").splitlines()
+    assert rotated[-1].startswith("Next: publish the output of 'postroad domain records'; then run ")
 
 
 def test_a_check_tells_the_operator_to_publish_the_zone(asking: Installation, server: dns_server.DnsServer) -> None:

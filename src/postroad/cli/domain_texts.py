@@ -41,6 +41,16 @@ def warmup_text(view: warmup.View | None) -> str:
     return f"Warm-up: {view.used} of {view.cap} recipients used today; tomorrow: {tomorrow}."
 
 
+def rotation_steps(domain: str, *, is_in_zone: bool) -> str:
+    """What to do after a key was created. In the zone of the operator, the aliases stay as they are."""
+    publish = (
+        "publish the output of 'postroad domain records'"
+        if is_in_zone
+        else "publish the record of the next key, and keep the current one"
+    )
+    return f"Next: {publish}; then run 'postroad domain check {domain}'. The new key signs once the check finds it."
+
+
 def for_operator(shown: domain_checks.RecordStatus) -> domain_checks.RecordStatus:
     """The record for the reader of commands, who publishes what is in the zone `domains.key_zone`."""
     if not _lacks_key(shown):

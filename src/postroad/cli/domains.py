@@ -74,7 +74,9 @@ async def rotate_key(context: services_context.Context, name: str, account: acco
     """Create a new DKIM key for a domain. It signs as soon as its record is in DNS."""
     domain = await services_domains.by_name(context, account.id, name)
     await key_rotation.rotate(context, domain)
-    return await _report(context, domain)
+    report = await _report(context, domain)
+    steps = domain_texts.rotation_steps(domain.name, is_in_zone=bool(context.settings.domains.key_zone))
+    return dataclasses.replace(report, text=f"{report.text}\n{steps}")
 
 
 @click.command("records", cls=command.StoreCommand)
