@@ -103,7 +103,7 @@ async def remove(request: requests.PageRequest) -> routing.Response:
     if not form.confirmed:
         found = await suppressions.find(request.ctx, request.account_id, form.email)
         if found.source == stored.Source.COMPLAINT:
-            msg = "email: its owner reported your mail as spam; confirm that the owner asked to get mail again"
+            msg = "email: the recipient reported your mail as spam; confirm that the recipient asked to get mail again"
             raise errors.Conflict(msg)
     email = await suppressions.remove(request.ctx, request.account_id, form.email)
     return request.redirect(PATH, notice=f"{email} is no longer suppressed.")
