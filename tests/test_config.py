@@ -193,6 +193,22 @@ def test_a_provider_keeps_what_is_not_mentioned_in_any_layer(tmp_path: Path) -> 
         ("DELIVERY__MX_PORT", "0", "delivery.mx_port: expected `int` >= 1"),
         ("DELIVERY__MX_PORT", "65536", "delivery.mx_port: expected `int` <= 65535"),
         ("DELIVERY__ALLOW_PRIVATE", "10.1.0.0/16,mx.internal", "delivery.allow_private: 'mx.internal' is neither an"),
+        (
+            "DELIVERY__ALLOW_PRIVATE",
+            "10.1.0.0/8",
+            "delivery.allow_private: '10.1.0.0/8' has host bits set; did you mean 10.0.0.0/8?",
+        ),
+        (
+            "WEBHOOKS__ALLOW_PRIVATE",
+            "hooks.internal,fd00::1/8",
+            "webhooks.allow_private: 'fd00::1/8' has host bits set; did you mean fd00::/8?",
+        ),
+        ("WEBHOOKS__ALLOW_PRIVATE", "10.1.0.0/33", "webhooks.allow_private: '10.1.0.0/33' is neither a network nor a"),
+        (
+            "HTTP__TRUSTED_PROXIES",
+            "127.0.0.1/8",
+            "http.trusted_proxies: '127.0.0.1/8' has host bits set; did you mean 127.0.0.0/8?",
+        ),
         ("DELIVERY__LEASE_SECONDS", "9", "delivery.lease_seconds: expected `int` >= 10"),
         ("DELIVERY__LEASE_SECONDS", "3601", "delivery.lease_seconds: expected `int` <= 3600"),
         ("DELIVERY__SMARTHOST", "relay.example.com", "delivery.smarthost: 'relay.example.com' is not an address"),

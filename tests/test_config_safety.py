@@ -120,3 +120,16 @@ def test_unencrypted_http_on_a_network_is_a_warning(http: dict[str, Any], count:
 def test_passwords_without_tls_on_a_network_are_a_warning(listen: str, count: int) -> None:
     found = config.warnings(load(submission={"listen": listen, "auth_without_tls": True}))
     assert [one.partition(":")[0] for one in found] == ["submission.auth_without_tls"] * count
+
+
+@pytest.mark.parametrize(
+    "sections, settings",
+    [
+        ({"webhooks": {"allow_insecure": True}}, ["webhooks.allow_insecure"]),
+        ({"webhooks": {"allow_private": ["hooks.internal", "::/0"]}}, ["webhooks.allow_private"]),
+        ({"delivery": {"allow_private": ["10.0.0.0/8", "0.0.0.0/0"]}}, ["delivery.allow_private"]),
+        ({"delivery": {"allow_private": ["10.0.0.0/8"]}, "webhooks": {"allow_private": ["*.internal"]}}, []),
+    ],
+)
+def test_a_guard_that_lets_everything_through_is_a_warning(sections: dict[str, Any], settings: list[str]) -> None:
+    assert [one.partition(":")[0] for one in config.warnings(load(**sections))] == settings

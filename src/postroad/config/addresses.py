@@ -2,6 +2,7 @@
 
 import ipaddress
 import re
+from collections.abc import Iterable
 from typing import Final, NamedTuple
 from urllib import parse
 
@@ -69,6 +70,19 @@ def is_network(text: str) -> bool:
         return bool(ipaddress.ip_network(text))
     except ValueError:
         return False
+
+
+def check_networks(texts: Iterable[str], *, name: str, examples: str, names_allowed: bool = False) -> None:
+    """Raise ConfigError if one of these is no network, nor a host name or `*.` and one where they are allowed."""
+    for text in texts:
+        if is_network(text) or (names_allowed and is_host_name(text.removeprefix("*."))):
+            continue
+        try:
+            network = ipaddress.ip_network(text, strict=False)
+        except ValueError:
+            kinds = "a network nor a host name" if names_allowed else "an address nor a network"
+            raise ConfigError(f"{name}: {text!r} is neither {kinds}; write for example {examples}") from None
+        raise ConfigError(f"{name}: {text!r} has host bits set; did you mean {network}?")
 
 
 def is_host_name(text: str) -> bool:

@@ -1,4 +1,4 @@
-"""Settings that work but are unsafe: keys that other users can read, and passwords that cross a network unencrypted.
+"""Settings that work but are unsafe: readable keys, passwords that cross a network unencrypted, and open guards.
 
 A private key that every user of the system can read is an error: it is no longer a secret. The rest is a warning,
 because only the operator knows who is in a group and what protects a network.
@@ -44,6 +44,25 @@ def warnings(settings: Settings, file: Path | None = None) -> list[str]:
     if settings.submission.auth_without_tls and _is_on_network(settings.submission.listen):
         found.append(
             "submission.auth_without_tls: passwords may cross the network unencrypted; set tls_certificate and tls_key"
+        )
+    return found + _opened_guards(settings)
+
+
+def _opened_guards(settings: Settings) -> list[str]:
+    """The settings that let customers reach every host that this one can reach."""
+    found = [
+        f"{setting}: {entry} allows every address, including this host and its network; list only networks that need it"
+        for setting, entries in (
+            ("delivery.allow_private", settings.delivery.allow_private),
+            ("webhooks.allow_private", settings.webhooks.allow_private),
+        )
+        for entry in entries
+        if addresses.is_network(entry) and not ipaddress.ip_network(entry).prefixlen
+    ]
+    if settings.webhooks.allow_insecure:
+        found.append(
+            "webhooks.allow_insecure: webhooks may be unencrypted and reach this host and its network; "
+            "use webhooks.allow_private instead"
         )
     return found
 

@@ -66,12 +66,7 @@ class Http(Section, frozen=True):
                 f"http.base_url: {self.base_url!r} is not a URL; "
                 "write http:// or https:// and a host, without a trailing slash"
             )
-        for proxy in self.trusted_proxies:
-            if not addresses.is_network(proxy):
-                raise ConfigError(
-                    f"http.trusted_proxies: {proxy!r} is neither an address nor a network; "
-                    "write for example 127.0.0.1 or 10.0.0.0/8"
-                )
+        addresses.check_networks(self.trusted_proxies, name="http.trusted_proxies", examples="127.0.0.1 or 10.0.0.0/8")
 
 
 class Dashboard(Section, frozen=True):
@@ -185,12 +180,7 @@ class Delivery(Section, frozen=True):
             addresses.remote(self.smarthost, name="delivery.smarthost")
         for resolver in self.resolvers:
             addresses.dns_server(resolver)
-        for network in self.allow_private:
-            if not addresses.is_network(network):
-                raise ConfigError(
-                    f"delivery.allow_private: {network!r} is neither an address nor a network; "
-                    "write for example 10.1.0.0/16 or fd00::/8"
-                )
+        addresses.check_networks(self.allow_private, name="delivery.allow_private", examples="10.1.0.0/16 or fd00::/8")
         for address in self.source_addresses:
             if not addresses.is_address(address):
                 raise ConfigError(f"delivery.source_addresses: {address!r} is not an IP address")
@@ -246,12 +236,12 @@ class Webhooks(Section, frozen=True):
     poll_milliseconds: Positive
 
     def check(self) -> None:
-        for entry in self.allow_private:
-            if not addresses.is_network(entry) and not addresses.is_host_name(entry.removeprefix("*.")):
-                raise ConfigError(
-                    f"webhooks.allow_private: {entry!r} is neither a network nor a host name; "
-                    "write for example 10.1.0.0/16, hooks.internal or *.internal"
-                )
+        addresses.check_networks(
+            self.allow_private,
+            name="webhooks.allow_private",
+            examples="10.1.0.0/16, hooks.internal or *.internal",
+            names_allowed=True,
+        )
 
 
 class Limits(Section, frozen=True):
