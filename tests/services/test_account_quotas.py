@@ -69,9 +69,23 @@ async def test_parallel_requests_do_not_pass_a_quota_together(
         *(CREATE[kind](limited, account.id, number) for number in range(6)), return_exceptions=True
     )
     refused = [result for result in results if isinstance(result, BaseException)]
-    beginning = f"the quota of this account is {quota} {account_quotas.NAMES[kind]}; remove one"
+    verb = "revoke" if kind in {"credentials", "api_keys"} else "remove"
+    beginning = f"the quota of this account is {quota} {account_quotas.NAMES[kind][1]}; {verb} one"
     assert {(type(result), str(result)[: len(beginning)]) for result in refused} == {(errors.Conflict, beginning)}
     assert len(refused) == 4
+
+
+@pytest.mark.parametrize(
+    "kind, sentence",
+    [
+        ("domains", "1 domain; remove one"),
+        ("credentials", "1 SMTP credential; revoke one"),
+        ("suppressions", "1 suppressed address; remove one"),
+    ],
+)
+async def test_a_quota_of_one_is_written_in_the_singular(person: context.Context, kind: str, sentence: str) -> None:
+    with pytest.raises(errors.Conflict, match=f"^the quota of this account is {sentence} that you do not need"):
+        account_quotas.refuse_beyond(with_quota(person, kind, 1), kind, 1)
 
 
 @pytest.mark.parametrize("kind", CREATE)

@@ -13,15 +13,17 @@ from postroad.model import actors
 from postroad.services import context
 from postroad.storage import api_keys, credentials, domains, store, suppressions, templates
 
-# The settings of [quotas], and what they limit.
-NAMES: Final[Mapping[str, str]] = {
-    "domains": "domains",
-    "credentials": "SMTP credentials",
-    "api_keys": "API keys",
-    "templates": "templates",
-    "users": "users",
-    "suppressions": "suppressed addresses",
+# The settings of [quotas], and what they limit: one, and several.
+NAMES: Final[Mapping[str, tuple[str, str]]] = {
+    "domains": ("domain", "domains"),
+    "credentials": ("SMTP credential", "SMTP credentials"),
+    "api_keys": ("API key", "API keys"),
+    "templates": ("template", "templates"),
+    "users": ("user", "users"),
+    "suppressions": ("suppressed address", "suppressed addresses"),
 }
+# What cannot be removed.
+_REVOKED: Final = frozenset({"credentials", "api_keys"})
 _COUNTS: Final[Mapping[str, Callable[[store.Transaction, str], Awaitable[int]]]] = {
     "domains": domains.count,
     "credentials": credentials.count,
@@ -51,10 +53,11 @@ def refuse_beyond(ctx: context.Context, kind: str, count: int) -> None:
     """Refuse one more object when there are this many."""
     quota: int = getattr(ctx.settings.quotas, kind)
     if _binds(ctx) and count >= quota:
-        msg = (
-            f"the quota of this account is {quota} {NAMES[kind]}; remove one that you do not need, or ask the operator"
+        limited = f"{quota} {NAMES[kind][0 if quota == 1 else 1]}"
+        verb = "revoke" if kind in _REVOKED else "remove"
+        raise errors.Conflict(
+            f"the quota of this account is {limited}; {verb} one that you do not need, or ask the operator"
         )
-        raise errors.Conflict(msg)
 
 
 def _binds(ctx: context.Context) -> bool:

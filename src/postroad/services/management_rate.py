@@ -37,6 +37,4 @@ class ManagementRate:
 
 def _refusal(policy: throttle.RateLimit, decision: throttle.RateDecision) -> errors.RateLimited:
     seconds = max(1, math.ceil(decision.wait / times.SECOND))
-    return errors.RateLimited(
-        f"more than {policy.rate} management requests per second; wait for Retry-After seconds", retry_after=seconds
-    )
+    return errors.RateLimited(f"too many management requests: more than {policy.rate} per second", retry_after=seconds)
