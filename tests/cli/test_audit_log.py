@@ -1,5 +1,9 @@
 """`postroad audit-log`, on both engines."""
 
+import dataclasses
+
+from postroad.services import audit_log, context
+from postroad.services.accounts import registry as accounts
 from tests.cli.cli_runner import Installation
 
 
@@ -7,12 +11,24 @@ def test_what_an_operator_did_is_shown_newest_first(installation: Installation) 
     installation.text("user", "create", "jo@example.com")
     installation.text("credits", "add", "--amount", "50", "--note", "a gift")
     lines = installation.text("audit-log").splitlines()
-    assert lines[0].split() == ["TIME", "ACTOR", "ACTION"]
-    assert [line.split(maxsplit=2)[1:] for line in lines[1:]] == [
-        ["operator", "added 50 credits (a gift)"],
-        ["operator", "created the user jo@example.com (as owner)"],
-        ["operator", "created the account Shop"],
+    assert lines[0].split() == ["TIME", "ACTOR", "CLIENT", "ACTION"]
+    assert [line.split(maxsplit=3)[1:] for line in lines[1:]] == [
+        ["operator", "-", "added 50 credits (a gift)"],
+        ["operator", "-", "created the user jo@example.com (as owner)"],
+        ["operator", "-", "created the account Shop"],
     ]
+
+
+def test_the_address_of_a_client_is_shown(installation: Installation) -> None:
+    async def note(ctx: context.Context) -> None:
+        (account,) = await accounts.page(ctx, "", 1)
+        actor = dataclasses.replace(ctx.actor, client_address="203.0.113.9")
+        async with ctx.store.transaction() as tx:
+            there = dataclasses.replace(ctx, actor=actor)
+            await audit_log.write(there, tx, account.id, "domain.key_created", "example.com")
+
+    installation.ask(note)
+    assert installation.text("audit-log").splitlines()[1].split()[1:3] == ["operator", "203.0.113.9"]
 
 
 def test_programs_get_the_members_of_the_api(installation: Installation) -> None:

@@ -25,6 +25,9 @@ MAX_ENTRIES: Final = 1_000
 async def audit_log(context: services_context.Context, account: accounts.Account, limit: int) -> output.Report:
     """Show who changed what in an account, newest first."""
     entries = await services_audit_log.page(context, account.id, before=None, limit=limit)
-    rows = [(times.to_wire(entry.created_at), entry.actor, services_audit_log.text(entry)) for entry in entries]
-    text = output.table(["time", "actor", "action"], rows, empty="The audit log is empty.")
+    rows = [
+        (times.to_wire(entry.created_at), entry.actor, entry.client_address or None, services_audit_log.text(entry))
+        for entry in entries
+    ]
+    text = output.table(["time", "actor", "client", "action"], rows, empty="The audit log is empty.")
     return output.Report(data={"entries": [views.audit_log_entry(entry) for entry in entries]}, text=text)
