@@ -59,7 +59,9 @@ def test_verify_of_a_consistent_store_counts_and_ends_with_0(installation: Insta
     installation.text("credits", "add", "--amount", "7")
     report = installation.json("verify")
     assert (report["counts"]["accounts"], report["counts"]["ledger_entries"], report["findings"]) == (1, 1, [])
-    assert installation.text("verify").endswith(": no findings.\n")
+    assert installation.text("verify") == (
+        "Checked 1 account, 0 messages, 0 recipients, 1 ledger entry, 0 idempotency keys: no findings.\n"
+    )
 
 
 def test_verify_of_an_inconsistent_store_names_the_findings_and_ends_with_1(installation: Installation) -> None:

@@ -1,6 +1,7 @@
 """`postroad migrate`, `verify` and `check-config`: commands for an installation as a whole."""
 
 import dataclasses
+from typing import Final
 
 import click
 
@@ -9,6 +10,15 @@ from postroad.cli import command, output, redaction
 from postroad.services import context as services_context
 from postroad.services.maintenance import consistency as services_consistency
 from postroad.storage import migrations, open_store
+
+# What `verify` counts: one, and several.
+_NAMES: Final = {
+    "accounts": ("account", "accounts"),
+    "messages": ("message", "messages"),
+    "recipients": ("recipient", "recipients"),
+    "ledger_entries": ("ledger entry", "ledger entries"),
+    "idempotency_keys": ("idempotency key", "idempotency keys"),
+}
 
 
 @click.command("migrate", cls=command.SettingsCommand)
@@ -30,7 +40,7 @@ async def verify(context: services_context.Context) -> output.Report:
     report = await services_consistency.run(context)
     counts = dataclasses.asdict(report.counts)
     findings = [dataclasses.asdict(finding) for finding in report.findings]
-    summary = ", ".join(f"{count} {name.replace('_', ' ')}" for name, count in counts.items())
+    summary = ", ".join(f"{count} {_NAMES[name][0 if count == 1 else 1]}" for name, count in counts.items())
     lines = [f"{finding.check}: {finding.text}" for finding in report.findings]
     verdict = "no findings" if not findings else "1 finding" if len(findings) == 1 else f"{len(findings)} findings"
     text = "\n".join([*lines, f"Checked {summary}: {verdict}."])
