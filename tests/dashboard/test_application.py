@@ -339,7 +339,15 @@ async def test_an_internal_error_is_a_page_without_details(browser: Browser, mon
 async def test_a_suspended_account_sees_it_on_every_page(ctx: context.Context, browser: Browser) -> None:
     async with ctx.store.transaction() as tx:
         await stored_accounts.suspend(tx, browser.account_id, reason="spam & more", by=stored_accounts.OPERATOR, now=1)
-    assert "spam &amp; more" in (await browser.get("/profile")).text
+    banner = "The operator suspended it: spam &amp; more. Ask the operator to resume it."
+    assert banner in (await browser.get("/profile")).text
+    reason = "bounce guard: 9 of the last 90 recipients do not exist. Sending resumes on 2026-02-01 at 12:00 UTC"
+    async with ctx.store.transaction() as tx:
+        await stored_accounts.suspend(tx, browser.account_id, reason=reason, by=stored_accounts.BOUNCE_GUARD, now=1)
+    page = (await browser.get("/")).text
+    assert f"cannot send.</strong> B{reason[1:]}.</p>" in page
+    assert "The bounce guard suspended" not in page  # the same in another banner
+    assert "The operator suspended" not in page
 
 
 def test_the_settings_have_no_address_unless_it_is_written() -> None:

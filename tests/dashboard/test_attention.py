@@ -68,7 +68,6 @@ def facts(**changes: Any) -> attention.AlertFacts:
     members: dict[str, Any] = {
         "account": account(),
         "guard": guard(),
-        "suspended_until": None,
         "sender": "hello@shop.example",
         "daily_recipients": 100.0,
         "deliveries": [],
@@ -92,14 +91,9 @@ def test_a_warned_account_sees_its_rates_and_the_limit() -> None:
     assert "At 8% or 0.3% the account is suspended" in alert.text
 
 
-def test_an_account_that_the_guard_has_suspended_sees_when_it_may_send_again() -> None:
+def test_a_suspension_by_the_guard_which_every_page_shows_is_not_shown_twice() -> None:
     stopped = account(suspended_by=stored_accounts.BOUNCE_GUARD, suspended_at=NOW)
-    until = NOW + 24 * 3_600 * 1_000_000
-    (alert,) = attention.alerts(facts(account=stopped, guard=guard("suspended"), suspended_until=until))
-    assert alert.kind == "bad"
-    assert "2027-01-16 08:00 UTC" in alert.text
-    (alert,) = attention.alerts(facts(account=stopped, guard=guard("suspended")))
-    assert "Only the operator can resume it." in alert.text
+    assert titles(account=stopped, guard=guard("suspended")) == []
 
 
 def test_without_a_domain_that_may_send_nothing_can_leave() -> None:

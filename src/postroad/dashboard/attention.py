@@ -7,7 +7,6 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from typing import Final, Literal
 
-from postroad.model import times
 from postroad.services.accounts import registry as accounts
 from postroad.services.webhooks import delivery_log
 from postroad.storage import accounts as stored_accounts
@@ -22,7 +21,6 @@ class AlertFacts:
 
     account: stored_accounts.Account
     guard: accounts.Sending
-    suspended_until: int | None
     sender: str | None
     daily_recipients: float
     deliveries: Sequence[delivery_log.Entry]
@@ -46,25 +44,15 @@ def alerts(facts: AlertFacts) -> list[Alert]:
 
 
 def _guard(facts: AlertFacts) -> Iterator[Alert]:
+    """A warning. Every page says so when the account is suspended."""
     guard = facts.guard
-    if guard.state == "suspended":
-        yield Alert("bad", "The bounce guard suspended this account.", _resume_hint(facts), "/messages", "See messages")
-    elif guard.state == "warned":
+    if guard.state == "warned":
         text = (
             f"Of {guard.recipients:,} recipients in {_days(guard.days)}, {guard.bounce_percent:g}% did not exist and "
             f"{guard.complaint_percent:g}% complained. At {guard.suspend_percent:g}% or "
             f"{guard.complaint_suspend_percent:g}% the account is suspended. Send only to people who opted in."
         )
         yield Alert("warn", "Bounce guard warning.", text, "/suppressions", "See suppressions")
-
-
-def _resume_hint(facts: AlertFacts) -> str:
-    if facts.suspended_until is None:
-        return "Only the operator can resume it."
-    until = times.to_wire(facts.suspended_until)
-    return (
-        f"It can send again from {until[:10]} {until[11:16]} UTC. Remove invalid addresses from your lists before then."
-    )
 
 
 def _domain(facts: AlertFacts) -> Iterator[Alert]:

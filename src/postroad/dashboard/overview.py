@@ -94,7 +94,6 @@ async def show(request: requests.PageRequest) -> routing.Response:
     facts = attention.AlertFacts(
         account=request.account,
         guard=guard,
-        suspended_until=accounts.suspended_until(ctx, request.account),
         sender=sender,
         daily_recipients=_daily_recipients(found),
         deliveries=await delivery_log.page(ctx, account_id, limit=MAX_DELIVERIES),
