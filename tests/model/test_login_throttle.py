@@ -132,10 +132,11 @@ def test_an_attempt_counts_for_its_name_here_for_its_name_anywhere_and_for_growi
 
 def test_a_known_network_has_an_allowance_of_its_own() -> None:
     assert names(login_throttle.of_user("jo", "192.0.2.7", is_known=True)) == [("192.0.2.7", "jo")]
+    assert names(login_throttle.of_credential("smtp_1", "192.0.2.7", is_known=True)) == [("192.0.2.7", "smtp_1")]
 
 
 def test_no_stranger_elsewhere_counts_for_a_credential() -> None:
-    counters = login_throttle.of_credential("smtp_1", "192.0.2.7")
+    counters = login_throttle.of_credential("smtp_1", "192.0.2.7", is_known=False)
     assert names(counters) == [("192.0.2.7", "smtp_1"), ("192.0.2.7", None), ("192.0.2.0/24", None)]
 
 

@@ -26,6 +26,14 @@ async def test_a_user_has_at_most_sixteen_the_latest(store: Store) -> None:
         assert await known_networks.is_known(tx, "usr_2", "192.0.2.0")
 
 
+async def test_a_credential_may_have_more_and_says_when_it_logged_in(store: Store) -> None:
+    async with store.transaction() as tx:
+        for number in range(20):
+            await known_networks.put(tx, "crd_1", f"192.0.2.{number}", now=10 + number, max_networks=18)
+        logins = [await known_networks.last_login(tx, "crd_1", f"192.0.2.{number}") for number in range(20)]
+        assert logins == [None, None, *range(12, 30)]
+
+
 async def test_the_networks_of_a_user_go_with_the_user(store: Store) -> None:
     async with store.transaction() as tx:
         for user_id in ("usr_1", "usr_2"):

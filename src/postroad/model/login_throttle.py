@@ -2,9 +2,13 @@
 
 An attempt counts for its name as tried from its network, for the name as tried from anywhere, and for the network and
 the larger ones around it, each with a larger allowance. So neither one guesser with many addresses nor many guessers of
-one name get far. A user's known network, from which the user logged in before, counts only the first: whatever others
-do, the right person there is never slowed for long. Names of SMTP credentials are not counted from anywhere: their
-passwords are unguessable, and a stranger must not stop an application.
+one name get far. A known network, from which the user or the SMTP credential logged in before, counts only the first:
+whatever others do, the right person or application there is never slowed for long. Names of SMTP credentials are not
+counted from anywhere: their passwords are unguessable, and a stranger must not stop an application.
+
+From an unknown network they count for the networks all the same, because each check costs Argon2. To count only names
+that do not exist would need no known networks, but would tell a throttled stranger which names exist: they alone would
+still be checked. A known network tells that only to a stranger inside it.
 
 A few failures are free, because people mistype; then one more attempt is allowed per interval. A counter is one number,
 the time at which all its failures are forgotten, so it needs no timer and no list. An attempt that is not allowed is
@@ -64,9 +68,10 @@ def of_user(name: str, client_address: str, *, is_known: bool) -> Counters:
     return here if is_known else {**here, Counter(None, name): ANYWHERE, **of_network(client_address)}
 
 
-def of_credential(name: str, client_address: str) -> Counters:
+def of_credential(name: str, client_address: str, *, is_known: bool) -> Counters:
     """The counters of an SMTP credential."""
-    return {Counter(network_of(client_address), name): NAME, **of_network(client_address)}
+    here = {Counter(network_of(client_address), name): NAME}
+    return here if is_known else {**here, **of_network(client_address)}
 
 
 def of_network(client_address: str) -> Counters:

@@ -10,7 +10,7 @@ from postroad import errors
 from postroad.model import identifiers, labels
 from postroad.services import account_quotas, audit_log, context
 from postroad.services.auth import installation_keys
-from postroad.storage import access_version, credentials
+from postroad.storage import access_version, credentials, known_networks
 
 USERNAME_PREFIX: Final = "smtp_"
 # 16 characters of 36 are 82 bits: usernames never collide. It is not a secret.
@@ -70,6 +70,7 @@ async def revoke(ctx: context.Context, account_id: str, credential_id: str) -> N
         credential = await credentials.by_id(tx, account_id, credential_id)
         if credential is None or not await credentials.revoke(tx, account_id, credential_id, now=ctx.clock()):
             raise _not_found()
+        await known_networks.remove(tx, credential_id)
         await audit_log.write(ctx, tx, account_id, "credential.revoked", credential.name, credential.username)
     ctx.access_cache.invalidate()
 

@@ -27,17 +27,17 @@ async def check_user_password(
 
 
 async def check_credential_password(
-    ctx: context.Context, name: str, password: str, *, password_hash: str | None, client_address: str
+    ctx: context.Context, name: str, password: str, *, password_hash: str | None, client_address: str, is_known: bool
 ) -> bool:
     """Whether a credential's password is right. While throttled, RateLimited; one that was right before still is.
 
     These passwords are generated and unguessable; the cached success keeps an application working while others fail,
-    and costs the database nothing.
+    and costs the database nothing. From a known network the credential logged in before.
     """
     target = password_hash or ctx.passwords.dummy_hash(name)
     if ctx.passwords.is_proven(password, target):
         return True
-    counters = login_throttle.of_credential(name, client_address)
+    counters = login_throttle.of_credential(name, client_address, is_known=is_known)
     return await _check(ctx, password, target, counters=counters, network=login_throttle.network_of(client_address))
 
 

@@ -4,18 +4,22 @@ Each reads the database once and trusts nothing else: a token's role comes from 
 cannot have is ignored. All failures of a password, a key or a token get the same message.
 """
 
+import contextlib
+import functools
 from dataclasses import dataclass
 from typing import Final
 
 from postroad import errors
-from postroad.model import caller
+from postroad.model import caller, login_throttle, times
 from postroad.protocol import authorization
 from postroad.services import context
 from postroad.services.auth import installation_keys, last_used, password_checks, tokens
-from postroad.storage import api_keys, credentials, users
+from postroad.storage import api_keys, credentials, known_networks, store, users
 
 # Generated usernames are much shorter; a longer or unprintable one is unknown without a query.
 USERNAME_CHARACTERS: Final = 64
+# A login from a known network is recorded again only after this time: a busy application writes nothing.
+NETWORK_RENEWAL: Final = times.DAY
 
 
 @dataclass(frozen=True, slots=True)
@@ -52,20 +56,36 @@ async def authenticate(
 async def _by_password(
     ctx: context.Context, presented: authorization.Basic, *, client_address: str
 ) -> AuthenticatedCaller:
+    network = login_throttle.network_of(client_address)
     async with ctx.store.reading() as tx:
         found = await credentials.by_username(tx, presented.username)
-    live = found if found is not None and found.revoked_at is None else None
+        live = found if found is not None and found.revoked_at is None else None
+        # An unknown name takes the same time.
+        last_login = await known_networks.last_login(tx, live.id if live else "", network)
     is_right = await password_checks.check_credential_password(
         ctx,
         presented.username,
         presented.password,
         password_hash=live.password_hash if live else None,
         client_address=client_address,
+        is_known=last_login is not None,
     )
     if live is None or not is_right:
         raise wrong_password()
+    if last_login is None or ctx.clock() - last_login >= NETWORK_RENEWAL:
+        record = functools.partial(_record_network, ctx, live.id, network)
+        # An application that opens many connections writes once. While the store cannot be written, it still gets in.
+        with contextlib.suppress(*store.UNAVAILABLE):
+            await ctx.access_cache.password_checks.join((live.id, network), record, party=network)
     who = caller.Caller(live.account_id, live.id, caller.Scheme.PASSWORD, caller.PASSWORD_PERMISSIONS)
     return AuthenticatedCaller(who, (last_used.CREDENTIAL, live.id))
+
+
+async def _record_network(ctx: context.Context, credential_id: str, network: str) -> None:
+    async with ctx.store.transaction() as tx:
+        await known_networks.put(
+            tx, credential_id, network, now=ctx.clock(), max_networks=known_networks.MAX_CREDENTIAL_NETWORKS
+        )
 
 
 async def _by_api_key(ctx: context.Context, token: str) -> AuthenticatedCaller:

@@ -1,6 +1,8 @@
+-- `user_id` is the id of a user or of an SMTP credential.
+
 -- name: find
--- Whether a user logged in from a network.
-SELECT 1 FROM known_networks WHERE user_id = $1 AND network = $2;
+-- The last recorded login from a network.
+SELECT last_login_at FROM known_networks WHERE user_id = $1 AND network = $2;
 
 -- name: put
 -- A login from a network.
