@@ -94,6 +94,8 @@ def test_each_larger_network_has_a_larger_allowance() -> None:
     limits = {
         "a name here": login_throttle.NAME,
         "a name anywhere": login_throttle.ANYWHERE,
+        "a name from a new network": login_throttle.NEWCOMER,
+        "a name from all new networks": login_throttle.NEWCOMERS,
         **{f"IPv4 /{bits}": limit for bits, limit in login_throttle.IPV4_NETWORKS.items()},
         **{f"IPv6 /{bits}": limit for bits, limit in login_throttle.IPV6_NETWORKS.items()},
         "the audit log": login_throttle.AUDITED,
@@ -101,6 +103,8 @@ def test_each_larger_network_has_a_larger_allowance() -> None:
     assert {name: (limit.free, limit.interval / second) for name, limit in limits.items()} == {
         "a name here": (5, 60),
         "a name anywhere": (50, 30),
+        "a name from a new network": (3, 1800),
+        "a name from all new networks": (500, 10),
         "IPv4 /32": (100, 3),
         "IPv4 /24": (400, 0.75),
         "IPv6 /64": (100, 3),
@@ -130,6 +134,17 @@ def test_an_attempt_counts_for_its_name_here_for_its_name_anywhere_and_for_growi
     ]
 
 
+@pytest.mark.parametrize(
+    "address, network",
+    [("192.0.2.7", "192.0.2.0/24"), ("2001:db8:1:2345::1", "2001:db8:1::/48"), ("not an address", "not an address")],
+)
+def test_the_first_attempts_of_a_network_count_apart_from_those_from_anywhere(address: str, network: str) -> None:
+    newcomer = login_throttle.of_newcomer("jo", address).keys()
+    of_user = login_throttle.of_user("jo", address, is_known=False).keys()
+    assert newcomer - of_user == {(network, "jo", True), (None, "jo", True)}
+    assert of_user - newcomer == {(None, "jo", False)}
+
+
 def test_a_known_network_has_an_allowance_of_its_own() -> None:
     assert names(login_throttle.of_user("jo", "192.0.2.7", is_known=True)) == [("192.0.2.7", "jo")]
     assert names(login_throttle.of_credential("smtp_1", "192.0.2.7", is_known=True)) == [("192.0.2.7", "smtp_1")]
@@ -150,17 +165,19 @@ def allowed_at_once(guesses: list[tuple[str, str]]) -> int:
     clear_at: dict[login_throttle.Counter, int] = {}
     allowed = 0
     for name, address in guesses:
-        counters = login_throttle.of_user(name, address, is_known=False)
-        if login_throttle.wait(counters, clear_at, now=NOW) == 0:
-            clear_at.update(login_throttle.count(counters, clear_at, now=NOW))
-            allowed += 1
+        newcomer = login_throttle.of_newcomer(name, address)
+        for counters in (newcomer, login_throttle.of_user(name, address, is_known=False)):
+            if login_throttle.wait(counters, clear_at, now=NOW) == 0:
+                clear_at.update(login_throttle.count(counters, clear_at, now=NOW))
+                allowed += 1
+                break
     return allowed
 
 
 def test_neither_a_large_network_nor_many_hosts_get_far() -> None:
     addresses = [f"2001:db8:0:{number:x}::1" for number in range(1000)]
-    assert allowed_at_once([("jo", address) for address in addresses]) == 50
-    assert allowed_at_once([("jo", f"198.18.{number}.1") for number in range(250)]) == 50
+    assert allowed_at_once([("jo", address) for address in addresses]) == 3 + 50
+    assert allowed_at_once([("jo", f"{10 + number // 250}.0.{number % 250}.1") for number in range(1000)]) == 500 + 50
     assert allowed_at_once([(f"name {number}", address) for number, address in enumerate(addresses)]) == 400
     assert allowed_at_once([(f"name {number}", "192.0.2.7") for number in range(250)]) == 100
 

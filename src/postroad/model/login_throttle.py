@@ -10,6 +10,12 @@ From an unknown network they count for the networks all the same, because each c
 that do not exist would need no known networks, but would tell a throttled stranger which names exist: they alone would
 still be checked. A known network tells that only to a stranger inside it.
 
+A user's first attempts from a new network, an IPv4 /24 or an IPv6 /48, do not count for the name from anywhere but have
+a larger budget of their own (`of_newcomer`): otherwise one guesser who tries each second would take every attempt that
+is allowed, and the right person on a journey would not get in. One network gets 48 of them a day, so whoever wants to
+use up the budget needs 180 such networks. All unknown networks together guess at one name about 12,000 times a day at
+most: 2,880 from anywhere, 8,640 as newcomers, and the free failures.
+
 A few failures are free, because people mistype; then one more attempt is allowed per interval. A counter is one number,
 the time at which all its failures are forgotten, so it needs no timer and no list. An attempt that is not allowed is
 not counted: nobody can extend somebody else's lockout by repeating. A counter that seems to last longer than its free
@@ -34,10 +40,14 @@ class FailureLimit:
 
 
 class Counter(NamedTuple):
-    """What is counted: a name tried from a network, a name from anywhere, or a network with any name."""
+    """What is counted: a name tried from a network, a name from anywhere, or a network with any name.
+
+    The first attempts of networks are counted apart.
+    """
 
     network: str | None
     name: str | None
+    is_newcomer: bool = False
 
 
 Counters = Mapping[Counter, FailureLimit]
@@ -46,6 +56,10 @@ Counters = Mapping[Counter, FailureLimit]
 NAME: Final = FailureLimit(free=5, interval=60 * times.SECOND)
 # From all unknown networks together: 2,880 a day, however many hosts guess.
 ANYWHERE: Final = FailureLimit(free=50, interval=30 * times.SECOND)
+# The first attempts on a name from one /24 or /48: enough to mistype, and then 48 a day.
+NEWCOMER: Final = FailureLimit(free=3, interval=30 * 60 * times.SECOND)
+# From all such networks together: 8,640 a day.
+NEWCOMERS: Final = FailureLimit(free=500, interval=10 * times.SECOND)
 # Failures of one user in the audit log: enough to see an attack, too few to hide everything else.
 AUDITED: Final = FailureLimit(free=10, interval=10 * 60 * times.SECOND)
 # By the bits of the network. An office or a provider's gateway is one address, so its limit is higher; one password
@@ -66,6 +80,17 @@ def of_user(name: str, client_address: str, *, is_known: bool) -> Counters:
     """The counters of a user's login."""
     here = {Counter(network_of(client_address), name): NAME}
     return here if is_known else {**here, Counter(None, name): ANYWHERE, **of_network(client_address)}
+
+
+def of_newcomer(name: str, client_address: str) -> Counters:
+    """The counters of a user's first attempts from a network; those of `of_user` apply when these are used up."""
+    largest, _ = _networks(client_address)[-1]
+    return {
+        Counter(network_of(client_address), name): NAME,
+        Counter(largest, name, is_newcomer=True): NEWCOMER,
+        Counter(None, name, is_newcomer=True): NEWCOMERS,
+        **of_network(client_address),
+    }
 
 
 def of_credential(name: str, client_address: str, *, is_known: bool) -> Counters:

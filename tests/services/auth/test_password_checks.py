@@ -1,6 +1,7 @@
 """Checking passwords: slowed after failures, one by one or all at once, and no different for a name that nobody has."""
 
 import asyncio
+import contextlib
 import threading
 from collections.abc import Iterator
 
@@ -192,16 +193,50 @@ async def test_a_guess_whose_sender_hangs_up_still_counts(
 
 
 async def test_a_distributed_attack_slows_unknown_networks_and_not_the_one_of_the_right_person(
-    ctx: context.Context, argon: Held
+    ctx: context.Context, argon: Held, monkeypatch: pytest.MonkeyPatch
 ) -> None:
+    monkeypatch.setattr(login_throttle, "NEWCOMERS", login_throttle.FailureLimit(free=10, interval=10 * times.SECOND))
     right = await ctx.passwords.hash("right horse")
     attack = [person(ctx, f"wrong horse {number}", right, address=f"198.18.{number}.1") for number in range(80)]
     results = await asyncio.gather(*attack, return_exceptions=True)
-    assert results.count(False) == argon.count == 50
-    assert sum(isinstance(result, errors.RateLimited) for result in results) == 30
+    assert results.count(False) == argon.count == 10 + 50
+    assert sum(isinstance(result, errors.RateLimited) for result in results) == 20
     with pytest.raises(errors.RateLimited):
         await person(ctx, "right horse", right, address="203.0.113.9")
     assert await person(ctx, "right horse", right, address="203.0.113.9", is_known=True)
+
+
+async def test_the_right_person_gets_in_from_a_new_network_while_others_take_every_attempt_from_anywhere(
+    ctx: context.Context, clock: Clock, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    right = await ctx.passwords.hash("right horse")
+    verify = ctx.passwords.verify
+
+    async def quick(password: str, password_hash: str | None, *, party: str = "") -> bool:
+        return password == "right horse" and await verify(password, password_hash, party=party)
+
+    monkeypatch.setattr(ctx.passwords, "verify", quick)
+    allowed = 0
+    for second in range(600):
+        clock.pass_seconds(1)
+        for network in range(2):
+            with contextlib.suppress(errors.RateLimited):
+                await person(ctx, f"guess {second}", right, address=f"203.0.{network}.{second % 250}")
+                allowed += 1
+        if second % 100 == 99:
+            assert await person(ctx, "right horse", right, address=f"192.0.{second // 100}.200")
+    # 3 for each /24, the free ones from anywhere, and one each 30 seconds.
+    assert allowed <= 2 * 3 + 50 + 600 // 30 + 1
+
+
+async def test_a_traveller_who_mistypes_has_a_few_attempts(ctx: context.Context) -> None:
+    right = await ctx.passwords.hash("right horse")
+    anywhere = {login_throttle.Counter(None, "jo"): login_throttle.ANYWHERE}
+    while not await ctx.access_cache.login_failures.attempt(anywhere, now=ctx.clock()):
+        pass
+    for _ in range(2):
+        assert not await person(ctx, "mistyped horse", right, address="203.0.113.9")
+    assert await person(ctx, "right horse", right, address="203.0.113.9")
 
 
 async def test_strangers_who_try_a_credential_from_many_networks_do_not_stop_its_application(

@@ -7,6 +7,7 @@ whether a name exists.
 """
 
 import functools
+from collections.abc import Sequence
 
 from postroad import errors
 from postroad.model import login_throttle
@@ -21,9 +22,11 @@ async def check_user_password(
     Users choose their passwords, so a cached success must not bypass the throttle: anyone could guess without limit.
     From a known network the user logged in before.
     """
-    counters = login_throttle.of_user(name, client_address, is_known=is_known)
+    alternatives = [login_throttle.of_user(name, client_address, is_known=is_known)]
+    if not is_known:
+        alternatives.insert(0, login_throttle.of_newcomer(name, client_address))
     target = password_hash or ctx.passwords.dummy_hash(name)
-    return await _check(ctx, password, target, counters=counters, network=login_throttle.network_of(client_address))
+    return await _check(ctx, password, target, alternatives, network=login_throttle.network_of(client_address))
 
 
 async def check_credential_password(
@@ -37,24 +40,30 @@ async def check_credential_password(
     target = password_hash or ctx.passwords.dummy_hash(name)
     if ctx.passwords.is_proven(password, target):
         return True
-    counters = login_throttle.of_credential(name, client_address, is_known=is_known)
-    return await _check(ctx, password, target, counters=counters, network=login_throttle.network_of(client_address))
+    alternatives = [login_throttle.of_credential(name, client_address, is_known=is_known)]
+    return await _check(ctx, password, target, alternatives, network=login_throttle.network_of(client_address))
 
 
 async def _check(
-    ctx: context.Context, password: str, target: str, *, counters: login_throttle.Counters, network: str
+    ctx: context.Context, password: str, target: str, alternatives: Sequence[login_throttle.Counters], *, network: str
 ) -> bool:
-    attempt = (tuple(counters), target, ctx.access_cache.digest(password))
-    work = functools.partial(_count_and_verify, ctx, password, target, counters=counters, network=network)
+    attempt = (tuple(map(tuple, alternatives)), target, ctx.access_cache.digest(password))
+    work = functools.partial(_count_and_verify, ctx, password, target, alternatives, network=network)
     return await ctx.access_cache.password_checks.join(attempt, work, party=network)
 
 
 async def _count_and_verify(
-    ctx: context.Context, password: str, target: str, *, counters: login_throttle.Counters, network: str
+    ctx: context.Context, password: str, target: str, alternatives: Sequence[login_throttle.Counters], *, network: str
 ) -> bool:
+    """Count the attempt for the first of the alternatives that allow it, and check the password."""
     failures = ctx.access_cache.login_failures
-    seconds = await failures.attempt(counters, now=ctx.clock())
-    if seconds:
+    waits = []
+    for counters in alternatives:
+        waits.append(await failures.attempt(counters, now=ctx.clock()))
+        if not waits[-1]:
+            break
+    else:
+        seconds = min(waits)
         raise errors.RateLimited(f"too many failed login attempts; try again in {seconds} seconds", retry_after=seconds)
     try:
         is_right = await ctx.passwords.verify(password, target, party=network)
