@@ -113,7 +113,21 @@ def test_a_file_with_secrets_that_everybody_can_read_is_a_warning(folder: Path, 
     ],
 )
 def test_unencrypted_http_on_a_network_is_a_warning(http: dict[str, Any], count: int) -> None:
-    assert [one.startswith(HTTP) for one in config.warnings(load(http=http))] == [True] * count
+    assert [one.startswith(HTTP) for one in config.warnings(load(http=http))].count(True) == count
+
+
+@pytest.mark.parametrize(
+    "http, count",
+    [
+        ({"base_url": "https://mail.example.com"}, 1),
+        ({"base_url": "https://mail.example.com", "listen": "0.0.0.0:80"}, 1),
+        ({"base_url": "https://mail.example.com", "trusted_proxies": ["127.0.0.1"]}, 0),
+        ({"base_url": "http://mail.example.com"}, 0),
+    ],
+)
+def test_a_proxy_that_is_not_named_is_a_warning(http: dict[str, Any], count: int) -> None:
+    found = config.warnings(load(http=http))
+    assert [one.partition(":")[0] for one in found] == ["http.trusted_proxies"] * count
 
 
 @pytest.mark.parametrize("listen, count", [("127.0.0.1:587", 0), ("0.0.0.0:587", 1), ("", 0)])

@@ -1,4 +1,4 @@
-"""Settings that work but are unsafe: readable keys, passwords that cross a network unencrypted, and open guards.
+"""Settings that work but are unsafe: readable keys, unencrypted passwords, open guards, clients that look alike.
 
 A private key that every user of the system can read is an error: it is no longer a secret. The rest is a warning,
 because only the operator knows who is in a group and what protects a network.
@@ -39,7 +39,13 @@ def warnings(settings: Settings, file: Path | None = None) -> list[str]:
     if _is_on_network(settings.http.listen) and not is_behind_proxy(settings):
         found.append(
             "http.listen: keys and passwords cross the network unencrypted; put a proxy with TLS in front and set "
-            "http.base_url to its https:// URL, or listen on 127.0.0.1"
+            "http.base_url to its https:// URL and http.trusted_proxies to its address, or listen on 127.0.0.1"
+        )
+    # We serve no HTTPS ourselves: with such a URL every connection is from a proxy.
+    if settings.http.base_url.startswith("https://") and not settings.http.trusted_proxies:
+        found.append(
+            "http.trusted_proxies: empty, but http.base_url is that of a proxy: all clients have the proxy's address, "
+            'and the failed logins of one throttle all; set it to the address of the proxy, for example ["127.0.0.1"]'
         )
     if settings.submission.auth_without_tls and _is_on_network(settings.submission.listen):
         found.append(
