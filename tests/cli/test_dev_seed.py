@@ -12,7 +12,7 @@ from postroad import errors
 from postroad.cli import data_folder, dev_seed
 from postroad.model import caller
 from postroad.roles import composition
-from postroad.services import context, templates
+from postroad.services import audit_log, context, templates
 from postroad.services.accounts import credits as services_credits
 from postroad.services.accounts import registry as accounts
 from postroad.services.auth import api_keys, authentication, credentials, users
@@ -87,6 +87,9 @@ async def test_a_second_start_changes_nothing(ctx: context.Context) -> None:
     before = await the_account(ctx)
     assert await dev_seed.prepare(ctx, made) == made
     assert await the_account(ctx) == before
+    actions = [entry.action for entry in await audit_log.page(ctx, before.id, before=None, limit=100)]
+    assert "user.created" in actions
+    assert not {"user.logged_in", "user.login_failed"} & set(actions)
     for listed in (credentials.of_account, api_keys.of_account, domains.of_account, users.of_account):
         assert len(await listed(ctx, before.id)) == 1
 
