@@ -1,6 +1,7 @@
 """From the store to the provider queues and back: every claim is sent, recorded or handed back, and none is lost."""
 
 import asyncio
+import dataclasses
 from collections.abc import Callable
 
 import pytest
@@ -58,6 +59,26 @@ async def test_a_domain_is_looked_up_once_and_claimed_when_its_route_is_known(ur
         await parts.until(lambda: bool(made.wakes))
         await settle(made, one)
         assert len(peer.transactions) == 1
+
+
+async def test_mail_does_not_wait_for_the_look_up_of_an_expired_route(url: str) -> None:
+    async with parts.opened(url) as made, smtp_peers.serving() as peer:
+        fresh = parts.route_to(parts.host_at(peer.port))
+        made.router.known["example.net"] = dataclasses.replace(fresh, valid_until=made.services.clock())
+        made.router.to_find["example.net"] = fresh
+        made.router.go_on.clear()
+        one = made.dispatching()
+        message_id = await made.accept()
+
+        async def is_delivered() -> bool:
+            await one.step()
+            return await made.statuses(message_id) == ["delivered"]
+
+        await parts.until(is_delivered)
+        assert made.router.asked == ["example.net"]
+        made.router.go_on.set()
+        await settle(made, one)
+        assert made.router.known["example.net"] is fresh
 
 
 async def test_a_look_up_that_fails_is_reported_and_tried_again(url: str, monkeypatch: pytest.MonkeyPatch) -> None:

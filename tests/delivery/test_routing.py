@@ -397,11 +397,73 @@ async def test_a_route_is_remembered_for_the_shortest_lifetime() -> None:
         assert await harness.route("example.org") is route
         assert harness.dns.count("example.org", "MX") == 1
         harness.now[0] = 1060
-        assert harness.router.cached("example.org") is None
+        assert harness.router.cached("example.org") is route
         await harness.route("example.org")
         assert harness.dns.count("example.org", "MX") == 2
         assert harness.dns.count("b.example", "A") == 2
         assert harness.dns.count("a.example", "A") == 1
+
+
+async def test_an_expired_route_is_used_for_a_while_as_it_was_until_it_is_looked_up() -> None:
+    async with router_harness.running({**THREE}) as harness:
+        route = await harness.route("example.org")
+        harness.now[0] = route.valid_until
+        with harness.dns.holding():
+            refresh = asyncio.create_task(harness.route("example.org"))
+            await asyncio.sleep(0)
+            harness.now[0] = route.valid_until + routing.STALE_SECONDS - 1
+            assert harness.router.cached("example.org") is route
+            harness.now[0] = route.valid_until + routing.STALE_SECONDS
+            assert harness.router.cached("example.org") is None
+        fresh = await refresh
+        assert harness.router.cached("example.org") is fresh is not route
+
+
+@pytest.mark.parametrize("silent", ["example.org", "a.example"])
+async def test_a_refresh_without_an_answer_keeps_the_route_and_its_end(silent: str) -> None:
+    zones: dns_server.Zones = {"example.org": {"MX": ["1 a.example."]}, "a.example": ANY}
+    async with router_harness.running(zones, tls="required") as harness:
+        route = await harness.route("example.org")
+        harness.dns.zones[silent] = Fault.SERVFAIL
+        for _ in range(3):
+            harness.now[0] = (await harness.route("example.org")).valid_until
+            again = await harness.route("example.org")
+            assert (again.hosts, again.stale_until) == (route.hosts, route.stale_until)
+            assert again.valid_until == harness.now[0] + host_addresses.FAILURE_SECONDS
+        harness.now[0] = route.stale_until - 1
+        assert (await harness.route("example.org")).valid_until == route.stale_until
+        harness.now[0] = route.stale_until
+        assert (await harness.no_route("example.org")).cause is values.Cause.DNS_FAILED
+
+
+@pytest.mark.parametrize(
+    "changed",
+    [
+        {"example.org": {"MX": ["0 ."]}},
+        {"a.example": {"A": ["127.0.0.1"]}},
+        {"a.example": {"A": []}},
+        {"_25._tcp.a.example": Fault.SERVFAIL},
+    ],
+)
+async def test_an_answer_ends_an_expired_route(changed: dns_server.Zones) -> None:
+    zones: dns_server.Zones = {"example.org": {"MX": ["1 a.example."]}, "a.example": ANY}
+    async with router_harness.running(zones, secure=["example.org", "a.example"], dane=True) as harness:
+        harness.now[0] = (await harness.route("example.org")).valid_until
+        harness.dns.zones.update(changed)
+        found = await harness.no_route("example.org")
+        assert harness.router.cached("example.org") is found
+        harness.now[0] = found.valid_until
+        assert harness.router.cached("example.org") is None
+
+
+async def test_a_smarthost_whose_name_server_is_silent_is_used_for_a_while() -> None:
+    async with router_harness.running({"relay.example": ANY}, smarthost="relay.example:25") as harness:
+        route = await harness.route("example.org")
+        harness.dns.zones["relay.example"] = Fault.SERVFAIL
+        harness.now[0] = route.valid_until
+        assert (await harness.route("example.org")).hosts == route.hosts
+        harness.now[0] = route.stale_until
+        assert harness.router.cached("example.org") is None
 
 
 @pytest.mark.parametrize(

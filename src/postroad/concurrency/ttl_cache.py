@@ -31,6 +31,10 @@ class TtlCache(Generic[Value]):
         value = self._values.get(name)
         return value if value is not None and self._clock() < value.valid_until else None
 
+    def peek(self, name: str) -> Value | None:
+        """The value if it is cached, valid or expired."""
+        return self._values.get(name)
+
     def put(self, name: str, value: Value) -> None:
         """Store a value."""
         self._values.put(name, value)

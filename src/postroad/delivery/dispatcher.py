@@ -129,14 +129,17 @@ class Dispatcher:
         if len(self.provider_queues) > MAX_IDLE_PROVIDER_QUEUES:
             self._drop_idle_provider_queues()
         plan = Plan()
+        now = self._services.clock()
         by_provider_queue: dict[provider_queue.ProviderQueue, list[str]] = collections.defaultdict(list)
         ending: list[tuple[str, int]] = []
         for queue_key in queue_keys:
             domain = queue.domain_of(queue_key)
             route = self._router.cached(domain)
-            if route is None:
+            if route is None or route.valid_until <= now:  # a stale one is used while it is looked up
                 self._resolve(domain, account_id=queue.account_of(queue_key))
-            elif isinstance(route, routing.NoRoute):
+            if route is None:
+                continue
+            if isinstance(route, routing.NoRoute):
                 ending.append((queue_key, queue.ANY_TIME))
             elif self._hosts.blocked_until(route) is not None:
                 self._provider_queue(route)

@@ -4,9 +4,13 @@ RFC 5321 section 5.1 and RFC 7505: mail hosts by preference, equal ones shuffled
 a null MX accepts no mail. If this host is one of the mail hosts, only those preferred to it are left. The result is a
 value: a route, or a cause why there is none. Unresolvable mail hosts and all DNS failures are temporary. MX records
 that contain an address or no valid host name are ignored.
+
+An expired route is used for a few more minutes while DNS does not answer, as RFC 8767 allows: whoever asks for a domain
+may wait for queries that others delay, and everybody who sends to it would wait as well. It keeps its TLS policies.
 """
 
 import asyncio
+import dataclasses
 import ipaddress
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass
@@ -28,6 +32,8 @@ MAX_DOMAINS: Final = 50_000
 MAX_HOSTS: Final = 10
 # A detail is for people: a few hosts show what is wrong.
 SHOWN_ERRORS: Final = 3
+# Longer than a lookup takes that waits for many silent name servers; short for a domain that is moving its mail.
+STALE_SECONDS: Final = 300.0
 
 LOCALHOST: Final = ("127.0.0.1", "::1")
 
@@ -45,12 +51,16 @@ class Host:
 
 @dataclass(frozen=True, slots=True)
 class Route:
-    """Hosts in the order to try. `provider` is a field of `config.Providers`; a provider queue shares its limits."""
+    """Hosts in the order to try. `provider` is a field of `config.Providers`; a provider queue shares its limits.
+
+    After `valid_until` it is looked up again, and used until `stale_until` as long as DNS does not answer.
+    """
 
     provider_queue: str
     provider: str
     hosts: tuple[Host, ...]
     valid_until: float
+    stale_until: float = 0.0
 
 
 @dataclass(frozen=True, slots=True)
@@ -95,6 +105,7 @@ class Router:
         log: logs.Logger | None = None,
     ) -> None:
         self._port = settings.mx_port
+        self._clock = clock
         self._resolver = dns_resolver
         self._shuffle = shuffle
         self._own_names = _own_names(own_names, settings)
@@ -118,8 +129,9 @@ class Router:
         self._routes: ttl_cache.TtlCache[Route | NoRoute] = ttl_cache.TtlCache(max_entries=MAX_DOMAINS, clock=clock)
 
     def cached(self, domain: str) -> Route | NoRoute | None:
-        """The cached route, if it is valid."""
-        return self._routes.get(domain if self._smarthost is None else providers.SMARTHOST)
+        """The cached route, also one that is stale; None when there is nothing to use until it is looked up."""
+        name = domain if self._smarthost is None else providers.SMARTHOST
+        return self._routes.get(name) or self._stale(name)
 
     async def route(self, domain: str) -> Route | NoRoute:
         """The route to a domain."""
@@ -143,9 +155,11 @@ class Router:
         host, port = smarthost
         found = await self._operator_addresses(host)
         if not found.to_try:
-            return NoRoute(values.Cause.DNS_FAILED, f"delivery.smarthost: {found.detail}", found.valid_until)
+            failure = NoRoute(values.Cause.DNS_FAILED, f"delivery.smarthost: {found.detail}", found.valid_until)
+            return failure if found.is_known else self._after_silence(providers.SMARTHOST, failure)
         hosts = tuple(Host(host, address, port, self._tls.setting) for address in found.to_try)
-        return Route(providers.SMARTHOST, providers.SMARTHOST, hosts, found.valid_until)
+        stale_until = found.valid_until + STALE_SECONDS
+        return Route(providers.SMARTHOST, providers.SMARTHOST, hosts, found.valid_until, stale_until)
 
     async def _operator_addresses(self, host: str) -> host_addresses.Addresses:
         if host == "localhost":  # RFC 6761 section 6.3: not for name servers
@@ -180,7 +194,8 @@ class Router:
             return self._permanent(values.Cause.BAD_ADDRESS, f"{domain} is not a valid domain name")
         answer, policy_id = await asyncio.gather(self._resolver.mx(domain), self._announced(domain))
         if isinstance(answer, resolver.Failure):
-            return self._temporary(f"DNS lookup failed for {domain}: {answer.detail}")
+            failure = self._temporary(f"DNS lookup failed for {domain}: {answer.detail}")
+            return self._after_silence(domain, failure)
         published = self._published(domain, answer)
         if isinstance(published, NoRoute):
             return published
@@ -194,11 +209,25 @@ class Router:
         if not hosts:
             detail = f"no usable mail host for {domain}: {'; '.join(details[:SHOWN_ERRORS])}"
             is_blocked = all(site.found.is_blocked for site in sites)
-            return self._temporary(detail, values.Cause.PRIVATE_ADDRESS if is_blocked else values.Cause.DNS_FAILED)
+            failure = self._temporary(detail, values.Cause.PRIVATE_ADDRESS if is_blocked else values.Cause.DNS_FAILED)
+            # An answer counts, and so does a TLS policy that refuses a host: only silence leaves the route as it was.
+            is_silent = not any(site.found.is_known for site in sites)
+            return self._after_silence(domain, failure) if is_silent else failure
         provider_queue, provider = _provider_queue(published)
         # A host without addresses is looked up again soon.
         valid_until = min(self._addresses.until(answer.ttl), *(site.found.valid_until for site in sites))
-        return Route(provider_queue, provider, hosts, valid_until)
+        return Route(provider_queue, provider, hosts, valid_until, valid_until + STALE_SECONDS)
+
+    def _stale(self, name: str) -> Route | None:
+        known = self._routes.peek(name)
+        return known if isinstance(known, Route) and self._clock() < known.stale_until else None
+
+    def _after_silence(self, name: str, failure: NoRoute) -> Route | NoRoute:
+        """The route as it was while it may be used, until the next lookup; then the failure."""
+        known = self._stale(name)
+        if known is None:
+            return failure
+        return dataclasses.replace(known, valid_until=min(failure.valid_until, known.stale_until))
 
     async def _announced(self, domain: str) -> str | None:
         return await self._policies.announced(domain) if self._policies is not None else None
