@@ -68,7 +68,7 @@ async def test_a_postponed_report_remembers_who_has_got_it(store: Store) -> None
     await add(store, one={SUCCESS: 1})
     (report,) = await claim(store)
     async with store.transaction() as tx:
-        await tls_reports.postpone(tx, report, due_at=500, sent=["mailto:a@example.org", "https://example.org/"])
+        await tls_reports.postpone(tx, report, due_at=500, done=["mailto:a@example.org", "https://example.org/"])
     assert await claim(store, now=499) == []
     (again,) = await claim(store, now=500, until=600)
     assert again.sent.split("\n") == ["mailto:a@example.org", "https://example.org/"]

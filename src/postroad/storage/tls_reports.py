@@ -25,7 +25,7 @@ _DECODER: Final = msgspec.json.Decoder(tls_report.Result)
 
 
 class DueReport(msgspec.Struct, frozen=True):
-    """A row of `tls_reports`. `sent` are the URIs that have got it, one on each line."""
+    """A row of `tls_reports`. `sent` are the URIs that are done, one on each line: they have it, or refused it."""
 
     day: int
     domain: str
@@ -60,9 +60,9 @@ async def sessions(tx: store.Transaction, report: DueReport) -> dict[tls_report.
     return {_DECODER.decode(row[0]): int(row[1]) for row in rows}
 
 
-async def postpone(tx: store.Transaction, report: DueReport, *, due_at: int, sent: Sequence[str]) -> None:
+async def postpone(tx: store.Transaction, report: DueReport, *, due_at: int, done: Sequence[str]) -> None:
     """Try the other URIs later."""
-    await tx.execute("tls_reports.postpone", report.day, report.domain, due_at, "\n".join(sent))
+    await tx.execute("tls_reports.postpone", report.day, report.domain, due_at, "\n".join(done))
 
 
 async def remove(tx: store.Transaction, report: DueReport) -> None:

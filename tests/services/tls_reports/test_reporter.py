@@ -1,5 +1,6 @@
 """Reports reach the domains that ask for them, once, over HTTPS and by mail, and nobody else."""
 
+import asyncio
 import contextlib
 import dataclasses
 import email
@@ -247,15 +248,59 @@ async def test_a_name_server_that_never_answers_is_asked_three_times(host: Host)
     assert host.dns.count(RECORD, "TXT") == 3
 
 
-async def test_more_reports_than_fit_into_a_batch_are_sent_in_one_go(
+async def test_more_reports_than_are_sent_at_once_are_sent_in_one_go(
     host: Host, endpoint: webhook_server.WebhookServer, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(reporter, "BATCH_SIZE", 2)
+    monkeypatch.setattr(reporter, "MAX_CONCURRENT_REPORTS", 2)
     for number in range(5):
         await host.count(f"domain{number}.example")
         host.dns.zones[f"_smtp._tls.domain{number}.example"] = {"TXT": [f'"v=TLSRPTv1; rua={endpoint.url}"']}
     assert await host.reporter.report_due() == 5
     assert len(endpoint.requests) == 5
+
+
+async def test_a_slow_receiver_delays_no_other(
+    host: Host, endpoint: webhook_server.WebhookServer, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(reporter, "MAX_CONCURRENT_REPORTS", 2)
+    names = [f"domain{number}.example" for number in range(5)]
+    for name in names:
+        await host.count(name)
+        host.dns.zones[f"_smtp._tls.{name}"] = {"TXT": [f'"v=TLSRPTv1; rua={endpoint.url}"']}
+    others, go_on = asyncio.Event(), asyncio.Event()
+    begun: list[str] = []
+    send = reporter.Reporter._report
+
+    async def report(self: reporter.Reporter, due: tls_reports.DueReport) -> None:
+        begun.append(due.domain)
+        if len(begun) == 1:
+            await go_on.wait()
+        await send(self, due)
+        if len(endpoint.requests) == len(names) - 1:
+            others.set()
+
+    monkeypatch.setattr(reporter.Reporter, "_report", report)
+    sending = asyncio.create_task(host.reporter.report_due())
+    async with asyncio.timeout(30):
+        await others.wait()
+        go_on.set()
+        assert await sending == len(names)
+    assert sorted(begun) == names
+
+
+@pytest.mark.parametrize("status, requests", [(400, 1), (404, 1), (410, 1), (408, 2), (429, 2), (500, 2)])
+async def test_a_url_that_refuses_a_report_is_not_asked_again(
+    host: Host, endpoint: webhook_server.WebhookServer, status: int, requests: int
+) -> None:
+    endpoint.answer = webhook_server.ok(status)
+    host.publish(endpoint.url)
+    await host.count()
+    for _ in range(2):
+        await host.reporter.report_due()
+        host.clock.pass_seconds(HOUR / 4)
+    assert len(endpoint.requests) == requests
+    assert [entry["retries"] for entry in host.log] == [requests > 1] * requests
+    assert (await host.left() == (0, 0)) == (requests == 1)
 
 
 @pytest.mark.parametrize(
@@ -285,6 +330,33 @@ async def test_many_domains_cannot_flood_one_mailbox(host: Host, monkeypatch: py
         host.dns.zones[f"_smtp._tls.domain{number}.example"] = {"TXT": ['"v=TLSRPTv1; rua=mailto:victim@example.org"']}
     await host.reporter.report_due()
     assert len(await host.queued()) == 3
+    assert await host.left() == (0, 0)
+
+
+async def test_a_mailbox_has_one_limit_however_it_is_written(host: Host, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(reporter, "MAX_MAILS_PER_MAILBOX", 2)
+    for number, written in enumerate(["Victim", "vIctim", "victim+1", "victim+2", "victim"]):
+        await host.count(f"domain{number}.example")
+        record = f'"v=TLSRPTv1; rua=mailto:{written}@example.org"'
+        host.dns.zones[f"_smtp._tls.domain{number}.example"] = {"TXT": [record]}
+    await host.reporter.report_due()
+    assert len(await host.queued()) == 2
+
+
+async def test_many_domains_cannot_flood_one_web_host(
+    host: Host, endpoint: webhook_server.WebhookServer, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(reporter, "MAX_POSTS_PER_HOST", 2)
+    for number in range(5):
+        await host.count(f"domain{number}.example")
+        url = endpoint.url.replace(webhook_server.NAME, webhook_server.NAME.upper()) if number % 2 else endpoint.url
+        record = f'"v=TLSRPTv1; rua={url}?{number}"'
+        host.dns.zones[f"_smtp._tls.domain{number}.example"] = {"TXT": [record]}
+    await host.reporter.report_due()
+    assert len(endpoint.requests) == 2
+    assert await host.left() == (0, 0)
+    refusals = [entry["error"] for entry in host.log if entry["event"] == "tls_report_failed"]
+    assert refusals == [f"{webhook_server.NAME} was already sent 2 reports of this day"] * 3
 
 
 async def test_a_sender_that_nobody_has_verified_sends_no_mail_and_the_log_says_so(

@@ -3,17 +3,21 @@
 A report is claimed by moving its time ahead, so hosts share the work and one that dies loses none: the claim expires.
 A report that is sent twice for that reason has the same id, and its mail the same idempotency key. Over HTTPS a report
 passes the SSRF guard of webhooks. By mail it is a message of the account that has verified the domain of
-`tls_reports.from`: signed, queued, retried and charged like any other.
+`tls_reports.from`: signed, queued, retried and charged like any other. The owner of a domain can name any receiver, so
+a mailbox and a host get a limited number of reports.
 """
 
 import asyncio
 import hashlib
 from collections.abc import Sequence
+from dataclasses import dataclass
+from http import HTTPStatus
 from typing import Final
+from urllib import parse
 
 from postroad import errors
 from postroad.concurrency import lru
-from postroad.model import caller, identifiers, mail, times
+from postroad.model import bounce_guard, caller, identifiers, mail, times
 from postroad.network import resolver
 from postroad.protocol.dns import tls_rpt_record
 from postroad.protocol.mime import builder
@@ -26,17 +30,29 @@ from postroad.storage import tls_reports as stored_reports
 from postroad.telemetry import logs
 
 USER_AGENT: Final = "Service-TLS-Report/1.0"
-# Each waits for a name server or an endpoint, not for this host.
-BATCH_SIZE: Final = 20
-# Far longer than a batch takes.
+# Reports being sent; each waits for a name server or an endpoint, not for this host.
+MAX_CONCURRENT_REPORTS: Final = 20
+# Far longer than a report takes.
 CLAIM_DURATION: Final = 10 * 60 * times.SECOND
 # Name servers that never answer must not keep other domains waiting for their reports: 20,000 of them take three hours.
 QUERY_SECONDS: Final = 4.0
 TRY_SECONDS: Final = 1.5
 MAX_LOOKUPS: Final = 3
-# Whoever owns many domains could otherwise have them all report to somebody else.
+# Whoever owns many domains could otherwise have them all report to somebody else. A host may receive the reports of
+# many domains for their owners, and a request is less of a burden than mail.
 MAX_MAILS_PER_MAILBOX: Final = 100
-MAX_MAILBOXES: Final = 10_000
+MAX_POSTS_PER_HOST: Final = 1_000
+MAX_RECEIVERS: Final = 10_000
+# Of the 4xx responses, these are about the moment, not about the request.
+RETRIED_STATUSES: Final = frozenset({HTTPStatus.REQUEST_TIMEOUT, HTTPStatus.TOO_MANY_REQUESTS})
+
+
+@dataclass(frozen=True, slots=True)
+class _Failure:
+    """Why a report was not sent to a URI, and whether trying again can help."""
+
+    error: str
+    is_final: bool = False
 
 
 class Reporter:
@@ -49,20 +65,27 @@ class Reporter:
         self._resolver = resolver.Resolver(
             ctx.settings.delivery.resolvers, try_seconds=TRY_SECONDS, query_seconds=QUERY_SECONDS
         )
-        # How many reports of a day a mailbox was sent.
-        self._mailed: lru.LruCache[tuple[int, str], int] = lru.LruCache(MAX_MAILBOXES)
+        # How many reports of a day a mailbox or a host was sent.
+        self._counts: lru.LruCache[tuple[int, str], int] = lru.LruCache(MAX_RECEIVERS)
 
     async def report_due(self) -> int:
-        """Send due reports until none is left; returns how many were due. It may be cancelled at any moment."""
+        """Send due reports until none is left; returns how many were due. It may be cancelled at any moment.
+
+        When one ends the next begins, so that a slow receiver delays no other.
+        """
         total = 0
-        while True:
-            now = self._ctx.clock()
-            async with self._ctx.store.transaction() as tx:
-                claimed = await stored_reports.claim_due(tx, now=now, until=now + CLAIM_DURATION, limit=BATCH_SIZE)
-            await asyncio.gather(*map(self._report, claimed))
-            total += len(claimed)
-            if len(claimed) < BATCH_SIZE:
-                return total
+        running: set[asyncio.Task[None]] = set()
+        async with asyncio.TaskGroup() as tasks:
+            while True:
+                now = self._ctx.clock()
+                free = MAX_CONCURRENT_REPORTS - len(running)
+                async with self._ctx.store.transaction() as tx:
+                    claimed = await stored_reports.claim_due(tx, now=now, until=now + CLAIM_DURATION, limit=free)
+                running |= {tasks.create_task(self._report(due)) for due in claimed}
+                total += len(claimed)
+                if not running:
+                    return total
+                _, running = await asyncio.wait(running, return_when=asyncio.FIRST_COMPLETED)
 
     async def _report(self, due: stored_reports.DueReport) -> None:
         """Send one report. A bug does not affect the others, and the report is due again when the claim expires."""
@@ -72,15 +95,15 @@ class Reporter:
                 await self._finish(due, due.sent.split("\n"), is_complete=due.attempt_count >= MAX_LOOKUPS)
                 return
             uris = tls_rpt_record.report_uris(answer.records)
-            sent = await self._send_everywhere(due, uris) if uris else []
-            await self._finish(due, sent, is_complete=len(sent) == len(uris))
+            done = await self._send_everywhere(due, uris) if uris else []
+            await self._finish(due, done, is_complete=len(done) == len(uris))
         except errors.PostroadError as trouble:
             self._log.warning("tls_report_deferred", domain=due.domain, error=trouble.message)
         except Exception:  # noqa: BLE001 - logged; the report stays due
             self._log.exception("tls_report_deferred", domain=due.domain)
 
     async def _send_everywhere(self, due: stored_reports.DueReport, uris: Sequence[str]) -> list[str]:
-        """Send to every URI that has not received the report; returns those that have."""
+        """Send to every URI that is not done; returns those that are: they have the report, or never accept it."""
         async with self._ctx.store.reading() as tx:
             sessions = await stored_reports.sessions(tx, due)
         sender = self._settings.sender
@@ -88,45 +111,68 @@ class Reporter:
         report = tls_report.Report(organization, sender, due.domain, due.day, sessions)
         before = due.sent.split("\n")
         is_last = schedule.retry_at(due.attempt_count, now=0) is None
-        sent = []
+        done = [uri for uri in uris if uri in before]
         for uri in uris:
+            if uri in before:
+                continue
             transport = "mail" if uri.startswith(tls_rpt_record.MAILTO) else "https"
-            error = None if uri in before else await (self._mail if transport == "mail" else self._post)(report, uri)
-            if error is None:
-                sent.append(uri)
-            if error is not None:
-                self._ctx.metrics.tls_reports.add(transport, "failed" if is_last else "retried")
-                self._log.warning("tls_report_failed", domain=due.domain, uri=uri, error=error, retries=not is_last)
-            elif uri not in before:
+            failure = await (self._mail if transport == "mail" else self._post)(report, uri)
+            if failure is None:
                 self._ctx.metrics.tls_reports.add(transport, "sent")
                 self._log.info("tls_report_sent", domain=due.domain, uri=uri, report_id=report.id)
-        return sent
+                done.append(uri)
+                continue
+            retries = not is_last and not failure.is_final
+            self._ctx.metrics.tls_reports.add(transport, "retried" if retries else "failed")
+            self._log.warning("tls_report_failed", domain=due.domain, uri=uri, error=failure.error, retries=retries)
+            if failure.is_final:
+                done.append(uri)
+        return done
 
-    async def _finish(self, due: stored_reports.DueReport, sent: Sequence[str], *, is_complete: bool) -> None:
+    async def _finish(self, due: stored_reports.DueReport, done: Sequence[str], *, is_complete: bool) -> None:
         """Remove a report that is done or was tried often enough, and postpone any other."""
         retry_at = None if is_complete else schedule.retry_at(due.attempt_count, now=self._ctx.clock())
         async with self._ctx.store.transaction() as tx:
             if retry_at is None:
                 await stored_reports.remove(tx, due)
             else:
-                await stored_reports.postpone(tx, due, due_at=retry_at, sent=sent)
+                await stored_reports.postpone(tx, due, due_at=retry_at, done=done)
 
-    async def _post(self, report: tls_report.Report, uri: str) -> str | None:
+    def _refuse(self, report: tls_report.Report, receiver: str, *, limit: int) -> _Failure | None:
+        """Count a report for a receiver, unless it was sent too many of this day."""
+        count = self._counts.get((report.day, receiver)) or 0
+        if count >= limit:
+            return _Failure(f"{receiver} was already sent {count} reports of this day", is_final=True)
+        self._counts.put((report.day, receiver), count + 1)
+        return None
+
+    async def _post(self, report: tls_report.Report, uri: str) -> _Failure | None:
         """Send a report over HTTPS; returns why that failed."""
+        try:
+            host = (parse.urlsplit(uri).hostname or "").rstrip(".")
+        except ValueError as error:
+            return _Failure(f"not a URL: {error}", is_final=True)
+        refusal = self._refuse(report, host, limit=MAX_POSTS_PER_HOST)
+        if refusal is not None:
+            return refusal
         headers = (("Content-Type", tls_report.MEDIA_TYPE), ("User-Agent", USER_AGENT))
         response = await self._ctx.webhook_client.post(uri, report.content(), headers)
-        return None if response.succeeded else response.error or f"status {response.status_code}"
+        if response.succeeded:
+            return None
+        status = response.status_code or 0
+        is_refused = HTTPStatus.BAD_REQUEST <= status < HTTPStatus.INTERNAL_SERVER_ERROR
+        return _Failure(response.error or f"status {status}", is_final=is_refused and status not in RETRIED_STATUSES)
 
-    async def _mail(self, report: tls_report.Report, uri: str) -> str | None:
+    async def _mail(self, report: tls_report.Report, uri: str) -> _Failure | None:
         """Queue a report as mail; returns why that failed."""
         recipient = uri.removeprefix(tls_rpt_record.MAILTO)
-        mailed = self._mailed.get((report.day, recipient)) or 0
-        if mailed >= MAX_MAILS_PER_MAILBOX:
-            return f"{recipient} was already sent {mailed} reports of this day"
-        self._mailed.put((report.day, recipient), mailed + 1)
+        mailbox = bounce_guard.mailbox_of(recipient.lower())
+        refusal = self._refuse(report, mailbox, limit=MAX_MAILS_PER_MAILBOX)
+        if refusal is not None:
+            return refusal
         owner = await domains.verified_owner(self._ctx, report.submitter)
         if owner is None:
-            return f"tls_reports.from: {report.submitter} is not a verified domain of an account"
+            return _Failure(f"tls_reports.from: {report.submitter} is not a verified domain of an account")
         key = hashlib.sha256(f"{report.id} {uri}".encode()).hexdigest()
         now = self._ctx.clock()
         raw = mail.RawMessage(
@@ -140,6 +186,6 @@ class Reporter:
         request_id = self._ctx.new_id(identifiers.REQUEST, now=now)
         try:
             await submit_mime.submit_mime(self._ctx, who, raw, request_id=request_id)
-        except errors.PostroadError as refusal:
-            return f"{refusal.code}: {refusal.message}"
+        except errors.PostroadError as error:
+            return _Failure(f"{error.code}: {error.message}")
         return None
