@@ -2,11 +2,13 @@
 
 The report of a domain is opened with its first result. Their number is bounded for each day, and so is the number of
 different results in each: neither an account with a million recipient domains nor a domain with ever new mail hosts can
-fill the database.
+fill the database. Domains of one zone get no more than is left for others: a wildcard makes any number of names mail
+domains, and they must not use up the day.
 """
 
+import collections
 import hashlib
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from typing import Final
 
 import msgspec
@@ -15,8 +17,10 @@ from postroad.protocol.reports import tls_report
 from postroad.storage import store
 
 SWEEP_ROWS: Final = 1_000
-# Domains for which a day is counted; ordinarily some 20 MB. A batch that begins below it may exceed it by its own size.
+# Domains for which a day is counted; ordinarily some 20 MB. Hosts that add at the same time may exceed it a little.
 MAX_REPORTS_PER_DAY: Final = 20_000
+# What a zone may have even if fewer are left for the day.
+MIN_REPORTS_PER_ZONE: Final = 100
 # A few policies with a few failures of several mail hosts; each at most 3 KB.
 MAX_RESULTS: Final = 50
 
@@ -36,9 +40,8 @@ class DueReport(msgspec.Struct, frozen=True):
 
 async def add(tx: store.Transaction, day: int, sessions: Mapping[str, Sessions], *, due_at: Mapping[str, int]) -> None:
     """Add the sessions of a day, by domain; `due_at` is when the report of each is due if this is its first result."""
-    row = await tx.fetch_one("tls_reports.count", day)
-    if row is not None and row[0] < MAX_REPORTS_PER_DAY:
-        await tx.execute_many("tls_reports.open", [(day, domain, due_at[domain]) for domain in sorted(sessions)])
+    opened = await _admitted(tx, day, sessions)
+    await tx.execute_many("tls_reports.open", [(day, domain, due_at[domain]) for domain in sorted(opened)])
     await tx.execute_many(
         "tls_reports.add_sessions",
         sorted(
@@ -47,6 +50,32 @@ async def add(tx: store.Transaction, day: int, sessions: Mapping[str, Sessions],
             for encoded, count in ((msgspec.json.encode(result), count) for result, count in results.items())
         ),
     )
+
+
+async def _admitted(tx: store.Transaction, day: int, domains: Collection[str]) -> Collection[str]:
+    """Which domains get a report, if they have none."""
+    row = await tx.fetch_one("tls_reports.count", day)
+    count = int(row[0]) if row is not None else 0
+    if count >= MAX_REPORTS_PER_DAY:
+        return ()
+    # Below half, no zone can have more than is left; above it, reading the domains costs some 50 ms.
+    if count + len(domains) <= MAX_REPORTS_PER_DAY // 2:
+        return domains
+    known = {row[0] for row in await tx.fetch("tls_reports.domains", day)}
+    zones = collections.Counter(map(_zone_of, known))
+    admitted: list[str] = []
+    for domain in sorted(set(domains) - known):
+        left = MAX_REPORTS_PER_DAY - len(known) - len(admitted)
+        zone = _zone_of(domain)
+        if left > 0 and zones[zone] < max(left, MIN_REPORTS_PER_ZONE):
+            zones[zone] += 1
+            admitted.append(domain)
+    return admitted
+
+
+def _zone_of(domain: str) -> str:
+    """The last two labels. They may be a public suffix such as co.uk, which is why a zone may have many reports."""
+    return ".".join(domain.rsplit(".", 2)[-2:])
 
 
 async def claim_due(tx: store.Transaction, *, now: int, until: int, limit: int) -> list[DueReport]:

@@ -7,6 +7,10 @@ ON CONFLICT (day, domain) DO NOTHING;
 -- How many reports there are about a day.
 SELECT COUNT(*) FROM tls_reports WHERE day = $1;
 
+-- name: domains
+-- The domains that have a report about a day.
+SELECT domain FROM tls_reports WHERE day = $1;
+
 -- name: add_sessions
 -- Add sessions to a report that nobody has begun to send, which has fewer than $6 other results.
 INSERT INTO tls_results (day, domain, fingerprint, result, sessions)
