@@ -129,3 +129,46 @@ async def test_large_messages_of_one_account_leave_a_place_for_those_of_another(
             one.abort()
             await one.finish()
         await end(good)
+
+
+async def test_large_messages_without_a_place_occupy_no_connection(url: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(provider_queue, "LOOKAHEAD_SECONDS", parts.TIMEOUT_SECONDS)
+    script: smtp_peers.Script = {"CONTENT": [*[smtp_peers.SILENCE] * 2, "250 2.0.0 taken"]}
+    async with parts.opened(url) as made, smtp_peers.serving(script) as peer:
+        one = made.new_provider_queue(connections=5)
+        one.adaptive_rate._allowance = 5
+        large = await jobs_of(made, "first", 8, peer.port)
+        small = await jobs_of(made, "second", 1, peer.port)
+        monkeypatch.setattr(message_loader.Job, "is_large", property(lambda job: job.account_id == large[0].account_id))
+        give(one, large)
+        await parts.until(lambda: peer.verbs().count("DATA") == 2)
+        assert len(one._slots) == 2
+        give(one, small)
+        await parts.until(lambda: "second" in order(peer))
+        assert set(one.close()) <= set(large)
+        one.abort()
+        await one.finish()
+        # Whoever waited or was under way has let go of its place.
+        assert one.is_idle
+        assert [semaphore._shares.free for semaphore in (one._large, made.services.message_loader.large)] == [2, 8]
+
+
+async def test_a_large_message_without_a_place_is_released_soon_and_sent_when_one_is_free(
+    url: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(message_loader, "LARGE_MESSAGE_BYTES", 10)
+    monkeypatch.setattr(provider_queue, "LOOKAHEAD_SECONDS", 0.05)
+    async with parts.opened(url) as made, smtp_peers.serving() as peer:
+        one = made.new_provider_queue(connections=5)
+        (job,) = await jobs_of(made, "first", 1, peer.port)
+        async with one._large.hold("acc_1"), one._large.hold("acc_2"):
+            give(one, [job])
+            await parts.until(lambda: len(made.held) == 0)
+            await parts.until(lambda: one.is_idle)
+            assert one.capacity_left()
+            (again,) = message_loader.jobs_of(await made.claim(), job.route)
+            monkeypatch.setattr(provider_queue, "LOOKAHEAD_SECONDS", parts.TIMEOUT_SECONDS)
+            give(one, [again])
+        await parts.until(lambda: order(peer) == ["first"])
+        await end(one)
+        assert one._large._shares.free == message_loader.MAX_CONCURRENT_LARGE_PER_DESTINATION

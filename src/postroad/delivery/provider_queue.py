@@ -81,6 +81,10 @@ class ProviderQueue:
         # Whether the destination answers quickly, by the last thing that is known of it.
         self._is_quick = False
         self._is_stopping = False
+        # Large jobs wait for a place in a task of their own, not in a worker, and are queued when they have one.
+        self._large_tasks: set[asyncio.Task[None]] = set()
+        self._placeless: dict[message_loader.Job, asyncio.Task[None]] = {}
+        self._placed: dict[message_loader.Job, asyncio.Event] = {}  # set when the place is free again
         is_named = name in config.Providers.__struct_fields__
         self._large = fair_semaphore.FairSemaphore(
             message_loader.MAX_CONCURRENT_LARGE if is_named else message_loader.MAX_CONCURRENT_LARGE_PER_DESTINATION
@@ -89,7 +93,7 @@ class ProviderQueue:
     @property
     def is_idle(self) -> bool:
         """Whether there are no workers and no jobs."""
-        return not self._workers and not self._jobs and not self._reserved
+        return not (self._workers or self._jobs or self._large_tasks or self._reserved)
 
     def capacity_left(self) -> int:
         """How many more jobs fit now; 0 until half is free, because small claims cost as much as large ones."""
@@ -117,16 +121,44 @@ class ProviderQueue:
     def add(self, job: message_loader.Job) -> None:
         """Queue a job for which capacity was reserved."""
         self._reserved -= 1
+        self._job_count += 1
+        if not job.is_large:
+            self._enqueue(job)
+            return
+        task = asyncio.get_running_loop().create_task(self._enqueue_large(job))
+        self._placeless[job] = task
+        self._large_tasks.add(task)
+        task.add_done_callback(self._large_tasks.discard)
+
+    async def _enqueue_large(self, job: message_loader.Job) -> None:
+        """Queue a large job once its account has a share of the places, and hold the place until the job has ended."""
+        async with contextlib.AsyncExitStack() as places:
+            try:
+                async with asyncio.timeout(LOOKAHEAD_SECONDS):
+                    await places.enter_async_context(self._large.hold(job.account_id))
+                    await places.enter_async_context(self._services.message_loader.large.hold(job.account_id))
+            except TimeoutError:
+                if self._placeless.pop(job, None) is not None:
+                    self._job_count -= 1
+                    await self._services.held.release(job.keys)
+                    self._wake()
+                return
+            if self._placeless.pop(job, None) is not None:
+                ended = self._placed[job] = asyncio.Event()
+                self._enqueue(job)
+                await ended.wait()
+
+    def _enqueue(self, job: message_loader.Job) -> None:
         account_id = job.account_id
         for waiting, worker in self._idle.items():
             if worker.slot.fits(
                 job.route, max_deliveries=self.adaptive_rate.messages_per_connection
             ) and worker.permit.begin(account_id, is_quick=self._is_quick):
                 del self._idle[waiting]
+                self._job_count -= 1
                 waiting.set_result(job)
                 return
         self._jobs.setdefault(account_id, collections.deque()).append(job)
-        self._job_count += 1
         if not self._spawn_worker() and self._idle:
             # The connection limit is reached, and an idle connection goes to another host: its worker takes the job. Or
             # the account has no share of the connections now: the worker ends, and another one waits for a share.
@@ -177,7 +209,13 @@ class ProviderQueue:
     def close(self) -> list[message_loader.Job]:
         """Begin nothing more; returns the jobs that were not begun."""
         self._is_stopping = True
-        left = [job for jobs in self._jobs.values() for job in jobs]
+        queued = [job for jobs in self._jobs.values() for job in jobs]
+        for job in queued:
+            self._free_place(job)
+        left = [*queued, *self._placeless]
+        for task in self._placeless.values():
+            task.cancel()
+        self._placeless.clear()
         self._jobs.clear()
         self._job_count = 0
         for waiting in self._idle:
@@ -187,8 +225,8 @@ class ProviderQueue:
 
     async def finish(self) -> None:
         """Wait for deliveries under way."""
-        if self._workers:
-            await asyncio.wait(self._workers)
+        if tasks := self._workers | self._large_tasks:
+            await asyncio.wait(tasks)
 
     def abort(self) -> None:
         """Close all connections at once; deliveries under way get a result that says so."""
@@ -250,10 +288,7 @@ class ProviderQueue:
     async def _send(self, job: message_loader.Job, worker: _Worker) -> None:
         """Send one job and handle every error: a job lost here would wait until its lease expires."""
         try:
-            if job.is_large:
-                await self._send_large(job, worker)
-            else:
-                await self._send_prepared(job, worker)
+            await self._send_prepared(job, worker)
         except store.UNAVAILABLE as error:
             self._services.log.warning("message_load_deferred", message_id=job.message[1], error=error.message)
             await self._release_later(job)
@@ -262,20 +297,16 @@ class ProviderQueue:
             await self._services.recorder.record_unroutable(job.claims, message_loader.INTERNAL_ERROR)
         finally:
             self._services.message_loader.release(job)
+            self._free_place(job)
+        self._wake()
+
+    def _wake(self) -> None:
         if self.capacity_left():
             self._services.wake()
 
-    async def _send_large(self, job: message_loader.Job, worker: _Worker) -> None:
-        """Send a large message. While its account has no share of the places for large ones, smaller jobs go on."""
-        async with contextlib.AsyncExitStack() as places:
-            await places.enter_async_context(self._large.hold(job.account_id))
-            try:
-                async with asyncio.timeout(LOOKAHEAD_SECONDS):
-                    await places.enter_async_context(self._services.message_loader.large.hold(job.account_id))
-            except TimeoutError:
-                await self._services.held.release(job.keys)
-                return
-            await self._send_prepared(job, worker)
+    def _free_place(self, job: message_loader.Job) -> None:
+        if (ended := self._placed.pop(job, None)) is not None:
+            ended.set()
 
     async def _send_prepared(self, job: message_loader.Job, worker: _Worker) -> None:
         if not job.is_prepared and not await self._prepare(job):
