@@ -2,6 +2,7 @@
 
 import base64
 import hashlib
+import re
 from collections.abc import Mapping
 from typing import Final
 
@@ -18,7 +19,8 @@ ED25519_KEY: Final = ed25519.Ed25519PrivateKey.generate()
 RECORD: Final = dkim_record.value(
     RSA_KEY.public_key().public_bytes(serialization.Encoding.DER, serialization.PublicFormat.SubjectPublicKeyInfo)
 )
-TAGS: Final = {"v": "1", "a": "rsa-sha256", "c": "relaxed/relaxed", "d": DOMAIN, "s": "sel", "h": "from:to:subject"}
+TAGS: Final = {"v": "1", "a": "rsa-sha256", "c": "relaxed/relaxed", "d": DOMAIN, "s": "sel"}
+NAMES: Final = "from:to:subject:date:content-type"
 
 
 def record(algorithm: str) -> str:
@@ -32,15 +34,14 @@ def sign(
     content: bytes, *, tags: Mapping[str, str | None] | None = None, key: rsa.RSAPrivateKey | None = None
 ) -> bytes:
     """The message with a signature; a tag that is None is left out."""
-    wanted = {**TAGS, **(tags or {})}
+    wanted: dict[str, str | None] = {**TAGS, "h": NAMES, **(tags or {})}
     head_form, _, body_form = (wanted["c"] or "simple/simple").partition("/")
     head, _, body = content.partition(b"\r\n\r\n")
     wanted.setdefault("bh", base64.b64encode(hashlib.sha256(_body(body, body_form)).digest()).decode())
     listed = ";\r\n ".join(f"{name}={value}" for name, value in wanted.items() if value is not None and name != "b")
     field = f"DKIM-Signature: {listed};\r\n b=".encode()
     fields: dict[bytes, bytes] = {}
-    for line in head.replace(b"\r\n\t", b"\0").split(b"\r\n"):
-        whole = line.replace(b"\0", b"\r\n\t")
+    for whole in re.split(rb"\r\n(?![ \t])", head):
         fields[whole.partition(b":")[0].lower()] = whole
     covered = [fields.pop(name) for name in (wanted["h"] or "").encode().split(b":") if name in fields]
     data = b"".join(_field(one, head_form) for one in covered) + _field(field, head_form).removesuffix(b"\r\n")

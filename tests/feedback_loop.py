@@ -6,10 +6,12 @@ from collections.abc import AsyncIterator
 
 import msgspec
 
+from postroad.model import times
 from postroad.protocol.dns import dkim_record
 from postroad.services import context
 from postroad.services.domains import dns as domain_dns
 from tests import dkim_signatures, dns_server
+from tests.contexts import Clock
 
 NAME = f"sel._domainkey.{dkim_signatures.DOMAIN}"
 ZONES: dns_server.Zones = {
@@ -38,7 +40,9 @@ def with_reporters(ctx: context.Context, *reporters: str) -> context.Context:
     return dataclasses.replace(ctx, settings=msgspec.structs.replace(ctx.settings, bounce_guard=guard))
 
 
-def signed(content: bytes) -> bytes:
-    """A report as the feedback loop sends it."""
+def signed(content: bytes, *, sent_to: str = "", at: int | None = Clock().now) -> bytes:
+    """A report as the feedback loop sends it at this time, in microseconds; None: its signature does not say when."""
     content = content.replace(b"\r\n", b"\n").replace(b"\n", b"\r\n")
-    return dkim_signatures.sign(b"From: <feedback@provider.example>\r\n" * (b"From: " not in content) + content)
+    content = b"From: <feedback@provider.example>\r\n" * (b"From: " not in content) + content
+    to = f"To: <{sent_to}>\r\n" if sent_to else ""
+    return dkim_signatures.sign(to.encode() + content, tags={"t": None if at is None else str(at // times.SECOND)})

@@ -274,7 +274,8 @@ async def test_what_the_bounce_guard_does_because_of_a_report_is_logged(
 ) -> None:
     await bounce_counts.count(ctx, account.id, recipients=200, bounces=15)
     async with feedback_loop.listed(ctx) as listed, connected(listed, lines) as client:
-        assert await send(client, await reports.path(ctx, message_id), feedback_loop.signed(REPORT)) == 250
+        path = await reports.path(ctx, message_id)
+        assert await send(client, path, feedback_loop.signed(REPORT, sent_to=path)) == 250
     (line,) = [line for line in lines.kept if line["event"] == "account_suspended"]
     assert (line["account_id"], line["recipients"], line["bounces"]) == (account.id, 200, 16)
     assert ctx.metrics.guard.values["suspended", "bounces"] == 1

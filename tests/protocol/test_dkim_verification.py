@@ -132,6 +132,7 @@ def test_our_own_signatures_hold() -> None:
         {"x": str(NOW - 1)},
         {"x": "soon"},
         {"x": "-1"},
+        {"t": "now"},
         {"v": "2"},
         {"v": None},
         {"a": "rsa-sha1"},
@@ -214,6 +215,29 @@ def test_no_input_makes_it_fail(junk: bytes, place: int) -> None:
         for each in message.signatures(now=NOW):
             dkim_verification.is_proven(each, RFC_RECORDS.get(each.selector, ""))
             dkim_verification.is_proven(each, junk.decode("latin-1"))
+
+
+def test_a_signature_says_what_it_covers_and_when_it_was_made() -> None:
+    tags = [{"h": "From : to", "t": str(NOW)}, {"h": "from"}]
+    found = [dkim_verification.Message(signed(**each)[0]).signatures(now=NOW)[0] for each in tags]
+    assert [(each.names, each.signed_at) for each in found] == [
+        (frozenset({b"from", b"to"}), NOW),
+        (frozenset({b"from"}), None),
+    ]
+
+
+@pytest.mark.parametrize("junk", [b"X: y\nFrom: z\r\n", b"X: y\rFrom: z\r\n", b"X: y\n\r\n", b"x:\r\n" * 1_000])
+def test_a_header_that_others_read_differently_has_no_fields(junk: bytes) -> None:
+    assert dkim_verification.Message(junk + CONTENT).values(b"from") == []
+    assert dkim_verification.Message(CONTENT + junk).values(b"from") != []
+
+
+def test_only_a_prefix_is_searched_for_the_end_of_the_header() -> None:
+    begin = b"From: a\r\n"
+    filler = b"X: " + b"x" * (dkim_verification.MAX_HEADER_BYTES - len(begin) - 3)
+    assert dkim_verification.Message(begin + filler).values(b"from") == [b"a"]
+    assert dkim_verification.Message(begin + filler[:-2] + b"\r\n\r\n" + b"x" * 100).values(b"from") == []
+    assert dkim_verification.Message(begin + filler[:-4] + b"\r\n\r\n" + b"x" * 100).values(b"from") == [b"a"]
 
 
 def test_fields_are_read_unfolded() -> None:

@@ -33,15 +33,15 @@ async def test_old_days_are_swept_and_the_others_stay(store: Store) -> None:
     async with store.transaction() as tx:
         for day in (1, 2, 3):
             await bounce_guard_days.add(tx, day, {"acc_1": Counts(day), "acc_2": Counts(day)})
-        assert await bounce_guard_days.sweep(tx, until_day=2) == 4
-        assert await bounce_guard_days.sweep(tx, until_day=2) == 0
+        assert await bounce_guard_days.sweep(tx, until_day=2, reports_until_day=0) == 4
+        assert await bounce_guard_days.sweep(tx, until_day=2, reports_until_day=0) == 0
         assert await bounce_guard_days.sums(tx, ["acc_1"], after_day=0) == {"acc_1": Counts(3)}
 
 
 async def test_a_mailbox_counts_once_in_a_window_and_for_each_account(store: Store) -> None:
     async def counts(account_id: str, day: int) -> bool:
         async with store.transaction() as tx:
-            return await bounce_guard_days.count_mailbox(tx, account_id, "a@example.net", day=day, after_day=day - 7)
+            return await bounce_guard_days.count_report(tx, account_id, "a@example.net", day=day, after_day=day - 7)
 
     assert [await counts("acc_1", day) for day in (10, 10, 16, 17, 18, 24)] == [True, False, False, True, False, True]
     assert await counts("acc_2", 24)
@@ -50,11 +50,11 @@ async def test_a_mailbox_counts_once_in_a_window_and_for_each_account(store: Sto
 async def test_mailboxes_of_old_days_are_swept_and_the_others_stay(store: Store) -> None:
     async with store.transaction() as tx:
         for day in (1, 2, 3):
-            await bounce_guard_days.count_mailbox(tx, "acc_1", f"{day}@example.net", day=day, after_day=0)
-        assert await bounce_guard_days.sweep(tx, until_day=2) == 2
-        assert await bounce_guard_days.sweep(tx, until_day=2) == 0
+            await bounce_guard_days.count_report(tx, "acc_1", f"{day}@example.net", day=day, after_day=0)
+        assert await bounce_guard_days.sweep(tx, until_day=0, reports_until_day=2) == 2
+        assert await bounce_guard_days.sweep(tx, until_day=0, reports_until_day=2) == 0
         found = [
-            await bounce_guard_days.count_mailbox(tx, "acc_1", f"{day}@example.net", day=4, after_day=0)
+            await bounce_guard_days.count_report(tx, "acc_1", f"{day}@example.net", day=4, after_day=0)
             for day in (1, 2, 3)
         ]
         assert found == [True, True, False]

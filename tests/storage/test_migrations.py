@@ -387,7 +387,7 @@ async def test_counts_of_the_bounce_guard_go_on_where_mailboxes_were_not_known(
     assert (await migrations.apply(empty))[0].name == "guard_mailboxes"
     async with empty.transaction() as tx:
         assert await bounce_guard_days.sums(tx, ["acc_1"], after_day=4) == {"acc_1": bounce_guard.Counts(3, 2, 1)}
-        assert await bounce_guard_days.count_mailbox(tx, "acc_1", "a@example.net", day=5, after_day=-2)
+        assert await bounce_guard_days.count_report(tx, "acc_1", "a@example.net", day=5, after_day=-2)
 
 
 async def test_no_name_of_the_schema_is_from_before_the_renames(store: Store) -> None:

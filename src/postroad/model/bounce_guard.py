@@ -15,6 +15,12 @@ from postroad.model import times
 
 # Among a few hundred recipients, one complaint exceeds any threshold. It may be a mistake or malice, so one only warns.
 MIN_COMPLAINTS: Final = 2
+# A signature of a report is accepted for this long after it was made: mail may wait for days on its way (RFC 5321
+# section 4.5.4.1). Clocks and time zones of reporters are not always right.
+MAX_SIGNATURE_AGE: Final = 5 * times.DAY
+MAX_SIGNATURE_SKEW: Final = times.DAY
+# A signature that counted on a day is not accepted any more so many days later.
+SIGNATURE_DAYS: Final = 7
 # Two names of one domain, which ignores dots.
 GMAIL: Final = frozenset({"gmail.com", "googlemail.com"})
 

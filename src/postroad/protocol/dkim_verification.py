@@ -3,7 +3,8 @@
 A message gives its signatures that only lack the proof of their key, and `is_proven` decides with the key record. What
 the RFC leaves to the verifier is decided strictly, because a signature here lets its author speak for a mailbox
 provider: one with a body length (`l=`, section 8.2), or by a key of less than 1024 bits or in test mode, is not valid.
-Work is bounded: few signatures, fields and names, one pass over the body for each canonicalization.
+A header with a bare CR or LF has no fields, because other parsers would find other ones in it. Work is bounded: few
+signatures, fields and names, one pass over the body for each canonicalization.
 """
 
 import base64
@@ -25,12 +26,14 @@ from postroad.protocol.dns import tag_lists
 MAX_SIGNATURES: Final = 5
 # A long way leaves some dozens of fields, and a signature names fewer.
 MAX_HEADER_BYTES: Final = 64 * 1024
+MAX_FIELDS: Final = 1_000
 MAX_NAMES: Final = 200
 # RFC 8301 section 3.2; longer ones than 4096 bits are not in use, and cost more with each bit.
 RSA_BITS: Final = range(1024, 4097)
 ALGORITHMS: Final = {"rsa-sha256": "rsa", "ed25519-sha256": "ed25519"}
 _REQUIRED: Final = frozenset({"v", "a", "b", "bh", "d", "h", "s"})
 _FIELD_ENDS: Final = re.compile(rb"\r\n(?![ \t])")
+_BARE_LINE_END: Final = re.compile(rb"\r(?!\n)|(?<!\r)\n")
 _LINE_ENDS_BACKWARDS: Final = re.compile(rb"(?:\n\r)*")
 _OWN_VALUE: Final = re.compile(rb"((?:\A[^:]*:|;)[ \t\r\n]*b[ \t\r\n]*=)[^;]*")
 _NAME: Final = re.compile(r"[a-z0-9_](?:[a-z0-9_.-]{0,250}[a-z0-9_])?", re.ASCII)
@@ -38,7 +41,11 @@ _NUMBER: Final = re.compile(r"\d{1,12}", re.ASCII)
 
 
 class Signature(msgspec.Struct, frozen=True):
-    """A signature whose body hash is right: who signed, and what the key has to prove. `identity` is its `i=`."""
+    """A signature whose body hash is right: who signed, and what the key has to prove.
+
+    `identity` is its `i=`, `names` are the fields that it covers, in lower case, and `signed_at` is its `t=` in seconds
+    since 1970.
+    """
 
     domain: str
     selector: str
@@ -46,15 +53,21 @@ class Signature(msgspec.Struct, frozen=True):
     algorithm: str
     digest: bytes
     value: bytes
+    names: frozenset[bytes]
+    signed_at: int | None
 
 
 class Message:
     """A message whose signatures are verified; its lines end with CRLF."""
 
     def __init__(self, content: bytes) -> None:
-        head, _, self._body = (b"\r\n" + content).partition(b"\r\n\r\n")
-        fields = _FIELD_ENDS.split(head[2:]) if len(head) <= MAX_HEADER_BYTES else []
-        self._fields = [field for field in fields if b":" in field]
+        # Only a prefix is searched: a message of many megabytes without an empty line costs no more.
+        head, end, _ = (b"\r\n" + content[:MAX_HEADER_BYTES]).partition(b"\r\n\r\n")
+        self._content = content
+        self._body_begin = len(head) + len(end) - 2
+        is_whole = bool(end) or len(content) <= MAX_HEADER_BYTES
+        fields = _FIELD_ENDS.split(head[2:], MAX_FIELDS) if is_whole and not _BARE_LINE_END.search(head) else []
+        self._fields = [field for field in fields if b":" in field] if len(fields) <= MAX_FIELDS else []
         self._body_hashes: dict[str, bytes] = {}
 
     def values(self, name: bytes) -> list[bytes]:
@@ -85,7 +98,8 @@ class Message:
         domain = tags["d"].lower()
         identity = tags.get("i", "@" + domain).rpartition("@")[2].lower()
         digest = hashlib.sha256(b"".join(covered)).digest()
-        return Signature(domain, tags["s"].lower(), identity, tags["a"], digest, value)
+        signed_at = int(tags["t"]) if "t" in tags else None
+        return Signature(domain, tags["s"].lower(), identity, tags["a"], digest, value, frozenset(names), signed_at)
 
     def _covered(self, names: Sequence[bytes], *, own: bytes) -> list[bytes]:
         """The signed fields: of several with one name, the last comes first (section 5.4.2)."""
@@ -97,7 +111,7 @@ class Message:
 
     def _body_hash(self, form: str) -> bytes:
         if form not in self._body_hashes:
-            self._body_hashes[form] = hashlib.sha256(_BODY[form](self._body)).digest()
+            self._body_hashes[form] = hashlib.sha256(_BODY[form](self._content[self._body_begin :])).digest()
         return self._body_hashes[form]
 
 
@@ -145,6 +159,7 @@ def _is_acceptable(tags: Mapping[str, str], *, now: int) -> bool:
         and _NAME.fullmatch(domain) is not None
         and _NAME.fullmatch(tags["s"].lower()) is not None
         and f".{identity}".endswith(f".{domain}")
+        and ("t" not in tags or _NUMBER.fullmatch(tags["t"]) is not None)
         and ("x" not in tags or (_NUMBER.fullmatch(tags["x"]) is not None and now <= int(tags["x"])))
     )
 

@@ -1,4 +1,4 @@
-"""The counts of the bounce guard, by account and UTC day, and whose reports count. Written under the account's lock."""
+"""Counts of the bounce guard by account and UTC day, and the reports that counted. Written under the account's lock."""
 
 from collections.abc import Mapping, Sequence
 
@@ -23,9 +23,12 @@ async def sums(tx: store.Transaction, account_ids: Sequence[str], *, after_day: 
     return _by_account(await tx.fetch_many("bounce_guard_days.sums", rows))
 
 
-async def count_mailbox(tx: store.Transaction, account_id: str, mailbox: str, *, day: int, after_day: int) -> bool:
-    """Note that a report about this mailbox counts; False when one has counted since `after_day`, and this must not."""
-    return await tx.fetch_one("bounce_guard_days.count_mailbox", account_id, mailbox, day, after_day) is not None
+async def count_report(tx: store.Transaction, account_id: str, report_key: str, *, day: int, after_day: int) -> bool:
+    """Note that a report with this key counts; False when one has counted since `after_day`, and this must not.
+
+    A key is a mailbox or a signature.
+    """
+    return await tx.fetch_one("bounce_guard_days.count_report", account_id, report_key, day, after_day) is not None
 
 
 async def forget(tx: store.Transaction, account_id: str) -> None:
@@ -33,10 +36,10 @@ async def forget(tx: store.Transaction, account_id: str) -> None:
     await tx.execute("bounce_guard_days.forget", account_id)
 
 
-async def sweep(tx: store.Transaction, *, until_day: int) -> int:
-    """Delete up to SWEEP_ROWS rows and as many mailboxes of days up to this one; returns the larger number."""
-    mailboxes = await tx.execute("bounce_guard_days.sweep_mailboxes", until_day, SWEEP_ROWS)
-    return max(mailboxes, await tx.execute("bounce_guard_days.sweep", until_day, SWEEP_ROWS))
+async def sweep(tx: store.Transaction, *, until_day: int, reports_until_day: int) -> int:
+    """Delete up to SWEEP_ROWS counts and as many keys of reports up to their days; returns the larger number."""
+    reports = await tx.execute("bounce_guard_days.sweep_reports", reports_until_day, SWEEP_ROWS)
+    return max(reports, await tx.execute("bounce_guard_days.sweep", until_day, SWEEP_ROWS))
 
 
 def _columns(counts: bounce_guard.Counts) -> tuple[int, int, int]:

@@ -50,7 +50,8 @@ async def sender(ctx: context.Context, account: stored_accounts.Account) -> str:
 
 
 async def late(ctx: context.Context, message_id: str, who: str, **words: str) -> Sequence[bounce_guard.Notice]:
-    content = feedback_loop.signed(reports.report(reports.group(who, **words)))  # type: ignore[arg-type]
+    path = await reports.path(ctx, message_id, who)
+    content = feedback_loop.signed(reports.report(reports.group(who, **words)), sent_to=path)  # type: ignore[arg-type]
     return (await async_bounces.receive(ctx, await reports.named(ctx, message_id, who), content)).notices
 
 
@@ -83,6 +84,24 @@ async def test_one_recipient_cannot_suspend_an_account_with_reports(ctx: context
     for name in names:
         assert not await late(ctx, message_id, name)
     assert await bounce_counts.counted(ctx, sender) == Counts(10, 1, 0)
+
+
+async def test_a_signed_report_says_nothing_about_another_return_path(ctx: context.Context, sender: str) -> None:
+    message_id = await accepted_mail.accept(ctx, sender, to=("a@example.net", "b@example.net"))
+    await reports.settle(ctx)
+    everybody = reports.report(*map(reports.group, ("a@example.net", "b@example.net")))
+    path = await reports.path(ctx, message_id, "a@example.net")
+    for content in (
+        feedback_loop.signed(everybody, sent_to=path),
+        feedback_loop.signed(everybody),
+        feedback_loop.signed(everybody, sent_to=path).replace(b"To: <", b"To: <x@example.net>\r\nTo: <"),
+        feedback_loop.signed(everybody, sent_to=path).replace(b"from:to:", b"from:"),
+    ):
+        received = await async_bounces.receive(ctx, await reports.named(ctx, message_id, "b@example.net"), content)
+        assert received.notices == ()
+    assert await bounce_counts.counted(ctx, sender) == Counts()
+    page = await suppressions.page(ctx, sender, after="", limit=20, source="late_bounce")
+    assert [row.email_key for row in page] == ["b@example.net"]
 
 
 async def test_an_async_bounce_of_an_address_on_the_list_does_not_count(ctx: context.Context, sender: str) -> None:

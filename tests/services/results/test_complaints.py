@@ -12,12 +12,13 @@ from postroad.model.bounce_guard import Counts, Level, Trigger
 from postroad.protocol.reports import arf
 from postroad.services import context
 from postroad.services.accounts import registry as accounts
+from postroad.services.maintenance import cleanup
 from postroad.services.messages import lookup as messages
 from postroad.services.results import async_bounces, complaints
 from postroad.storage import accounts as stored_accounts
 from postroad.storage import async_bounces as stored_reports
-from postroad.storage import suppressions
-from tests import accepted_mail, bounce_counts, feedback_loop, reports
+from postroad.storage import bounce_guard_days, suppressions
+from tests import accepted_mail, bounce_counts, dkim_signatures, feedback_loop, reports
 from tests.contexts import Clock
 from tests.protocol.reports import complaints as samples
 
@@ -48,7 +49,7 @@ async def receive(
     report = arf.read(content)
     assert report is not None
     return await complaints.receive(
-        ctx, report, feedback_loop.signed(content) if is_signed else content, sent_to=sent_to
+        ctx, report, feedback_loop.signed(content, at=ctx.clock()) if is_signed else content, sent_to=sent_to
     )
 
 
@@ -181,6 +182,64 @@ async def test_a_mailbox_counts_once_under_all_its_names_in_a_window(
     clock.pass_seconds(86_400)
     await complain("e.ve@gmail.com")
     assert await bounce_counts.counted(ctx, account.id) == Counts(0, 0, 2)
+
+
+async def test_a_signed_report_counts_for_nobody_but_whom_it_names(
+    ctx: context.Context, account: stored_accounts.Account, message_id: str
+) -> None:
+    """Whoever has a signed report can send it to any return path that he knows."""
+    content = feedback_loop.signed(samples.report(samples.FULL, "eve@example.org"))
+    report = arf.read(content)
+    assert report is not None
+    for email in ("ada@example.net", "bob@example.net"):
+        sent_to = await reports.path(ctx, message_id, email)
+        received = await complaints.receive(ctx, report, content, sent_to=sent_to)
+        assert (received.result, received.is_authenticated) == (ReportResult.RECORDED, False)
+    assert await bounce_counts.counted(ctx, account.id) == Counts()
+    assert [row.email_key for row in await suppressed(ctx, account.id)] == ["ada@example.net", "bob@example.net"]
+
+
+async def test_a_signed_report_counts_once_however_short_the_window_is(
+    ctx: context.Context, account: stored_accounts.Account, message_id: str, clock: Clock
+) -> None:
+    guard = msgspec.structs.replace(ctx.settings.bounce_guard, days=1)
+    ctx = dataclasses.replace(ctx, settings=msgspec.structs.replace(ctx.settings, bounce_guard=guard))
+    token = await reports.path(ctx, message_id)
+    content = feedback_loop.signed(samples.report(samples.FULL, token))
+    report = arf.read(content)
+    assert report is not None
+    for day in range(7):
+        received = await complaints.receive(ctx, report, content, sent_to=ADDRESS)
+        assert received.is_authenticated is (day <= 5)
+        clock.pass_seconds(86_400)
+        await cleanup.sweep(ctx)
+    assert await bounce_counts.counted(ctx, account.id) == Counts()
+    async with ctx.store.reading() as tx:
+        assert await bounce_guard_days.sums(tx, [account.id], after_day=0) == {}
+    await receive(ctx, token)
+    assert await bounce_counts.counted(ctx, account.id) == Counts(0, 0, 1)
+
+
+async def test_the_type_that_makes_a_report_of_a_signed_text_must_be_signed(
+    ctx: context.Context, account: stored_accounts.Account, message_id: str
+) -> None:
+    """A reply quotes what somebody wrote; with another boundary, the quotation would be the report."""
+    quotation = samples.report(samples.FULL, await reports.path(ctx, message_id)).partition(b"\r\n\r\n")[2]
+    head = b"From: <feedback@provider.example>\r\nContent-Type: text/plain\r\n\r\nYou wrote:\r\n"
+    kind = samples.HEAD.partition("Content-Type: ")[2].strip().replace("\n", "\r\n").encode()
+    for names in ("from", "from:content-type"):
+        tags = {"h": names, "t": str(ctx.clock() // 1_000_000)}
+        signed = dkim_signatures.sign(head + quotation, tags=tags)
+        for attack in (
+            signed.replace(b"text/plain", kind),
+            b"Content-Type: " + kind + b"\r\n" + signed,
+            b"X: y\nContent-Type: " + kind + b"\r\n" + signed,
+        ):
+            report = arf.read(attack)
+            assert report is not None
+            received = await complaints.receive(ctx, report, attack, sent_to=ADDRESS)
+            assert not received.is_authenticated
+    assert await bounce_counts.counted(ctx, account.id) == Counts()
 
 
 async def test_a_report_of_somebody_else_keeps_none_of_the_feedback_loop_from_counting(

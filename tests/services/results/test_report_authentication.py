@@ -1,19 +1,33 @@
 """Reports are authenticated by a DKIM signature of a listed reporter that fits the author, and by nothing else."""
 
+import email.utils
+
 import pytest
 
+from postroad.model import times
 from postroad.services import context
 from postroad.services.results import report_authentication
 from tests import dkim_signatures, dns_server, feedback_loop
+from tests.contexts import Clock
 
 FROM = b"From: Feedback <Feedback@provider.example>\r\n"
-REST = b"To: <complaints@example.com>\r\nSubject: x\r\n\r\nHello\r\n"
+DATE = b"Date: Fri, 15 Jan 2027 08:00:00 +0000\r\n"
+TYPE = b"Content-Type: multipart/report; boundary=b\r\n"
+REST = b"To: <Complaints@example.com>\r\nSubject: x\r\n" + DATE + TYPE + b"\r\nHello\r\n"
 SIGNED = dkim_signatures.sign(FROM + REST)
+NOW = Clock().now // times.SECOND
+DAY = times.DAY // times.SECOND
+
+
+def dated(seconds: int, **tags: str) -> bytes:
+    """A report whose Date is so much later than now."""
+    date = f"Date: {email.utils.formatdate(NOW + seconds)}\r\n".encode()
+    return dkim_signatures.sign(FROM + REST.replace(DATE, date), tags=tags)
 
 
 async def is_authenticated(ctx: context.Context, content: bytes, *, zones: dns_server.Zones | None = None) -> bool:
     async with feedback_loop.listed(ctx, zones=zones) as listed:
-        return await report_authentication.is_authenticated(listed, content)
+        return await report_authentication.authenticate(listed, content) is not None
 
 
 @pytest.mark.parametrize(
@@ -24,8 +38,13 @@ async def is_authenticated(ctx: context.Context, content: bytes, *, zones: dns_s
         dkim_signatures.sign(FROM.replace(b"@provider", b"@PROVIDER") + REST),
         dkim_signatures.sign(FROM + REST + b"x" * 200_000),
         dkim_signatures.sign(SIGNED, tags={"d": "list.example", "s": "other"}),
+        dated(-5 * DAY),
+        dated(DAY),
+        dated(-9 * DAY, t=str(NOW - 5 * DAY)),
+        dkim_signatures.sign(FROM + REST, tags={"h": "from:content-type", "t": str(NOW)}),
+        dkim_signatures.sign(FROM + REST.replace(b"+0000", b"-0000")),
     ],
-    ids=["itself", "subdomain", "case", "large", "beside another"],
+    ids=["itself", "subdomain", "case", "large", "beside another", "old", "early", "t", "t alone", "no zone"],
 )
 async def test_a_signed_report_of_a_listed_reporter_is_authenticated(ctx: context.Context, content: bytes) -> None:
     assert await is_authenticated(ctx, content)
@@ -49,6 +68,21 @@ async def test_a_signed_report_of_a_listed_reporter_is_authenticated(ctx: contex
         dkim_signatures.sign(FROM + REST, tags={"d": "fbl.provider.example"}),
         dkim_signatures.sign(FROM + REST, tags={"s": "absent"}),
         dkim_signatures.sign(FROM + REST, tags={"x": "1"}),
+        dkim_signatures.sign(FROM + REST, tags={"h": "from:to:subject:date"}),
+        dkim_signatures.sign(FROM + REST, tags={"h": "from:content-type"}),
+        dkim_signatures.sign(FROM + REST, tags={"t": "now"}),
+        dkim_signatures.sign(FROM + REST.replace(TYPE, b"")),
+        dkim_signatures.sign(FROM + REST.replace(b"multipart/report", b"text/plain")),
+        dkim_signatures.sign(FROM + REST.replace(DATE, b"")),
+        dkim_signatures.sign(FROM + REST.replace(DATE, b"Date: soon\r\n")),
+        dkim_signatures.sign(FROM + REST.replace(DATE, b"Date: Fri, 15 Jan 99999999999 08:00:00 +0000\r\n")),
+        SIGNED.replace(TYPE, TYPE + TYPE),
+        TYPE + SIGNED,
+        DATE + SIGNED,
+        dated(-5 * DAY - 1),
+        dated(DAY + 1),
+        dated(0, t=str(NOW - 5 * DAY - 1)),
+        dkim_signatures.sign(b"From: " + b"(" * 1_000 + b")" * 1_000 + b"<feedback@provider.example>\r\n" + REST),
         b"",
         REST,
     ],
@@ -69,9 +103,9 @@ async def test_nobody_can_have_us_ask_for_names_of_others(ctx: context.Context, 
     content = dkim_signatures.sign(author + REST, tags={"d": "example.net"})
     async with dns_server.running(dict(feedback_loop.ZONES)) as dns:
         listed = feedback_loop.asking(ctx, dns)
-        assert not await report_authentication.is_authenticated(listed, content)
+        assert await report_authentication.authenticate(listed, content) is None
         assert dns.questions == []
-        assert await report_authentication.is_authenticated(listed, SIGNED)
+        assert await report_authentication.authenticate(listed, SIGNED) is not None
         assert [name for name, _ in dns.questions] == [feedback_loop.NAME]
 
 
@@ -79,4 +113,17 @@ async def test_an_entry_may_be_one_address(ctx: context.Context) -> None:
     async with feedback_loop.listed(ctx) as listed:
         for reporter, is_listed in (("FEEDBACK@provider.example", True), ("other@provider.example", False)):
             only = feedback_loop.with_reporters(listed, reporter)
-            assert await report_authentication.is_authenticated(only, SIGNED) is is_listed
+            assert (await report_authentication.authenticate(only, SIGNED) is not None) is is_listed
+
+
+async def test_a_proof_tells_signatures_apart_and_has_only_a_signed_recipient(ctx: context.Context) -> None:
+    async with feedback_loop.listed(ctx) as listed:
+        first = await report_authentication.authenticate(listed, SIGNED)
+        again = await report_authentication.authenticate(listed, b"X: y\r\n" + SIGNED)
+        unsigned = dkim_signatures.sign(FROM + REST, tags={"h": "from:date:content-type"})
+        other = await report_authentication.authenticate(listed, unsigned)
+    assert first is not None
+    assert other is not None
+    assert first == again
+    assert (first.sent_to, other.sent_to) == ("complaints@example.com", "")
+    assert first.signature != other.signature

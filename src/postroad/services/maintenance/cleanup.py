@@ -6,7 +6,7 @@ from collections.abc import Awaitable, Callable
 from dataclasses import dataclass
 from typing import Final
 
-from postroad.model import cursors, identifiers, throttle, times
+from postroad.model import bounce_guard, cursors, identifiers, throttle, times
 from postroad.services import context
 from postroad.services.accounts import registry as accounts
 from postroad.services.maintenance import retention
@@ -155,7 +155,10 @@ async def _sweep_removed(endpoint: webhooks.RemovedEndpoint, tx: store.Transacti
 async def _sweep_days(ctx: context.Context, tx: store.Transaction) -> int:
     """Delete days that the bounce guard no longer counts."""
     today = times.day_of(ctx.clock())
-    return await storage_bounce_guard_days.sweep(tx, until_day=today - ctx.settings.bounce_guard.days)
+    days = ctx.settings.bounce_guard.days
+    return await storage_bounce_guard_days.sweep(
+        tx, until_day=today - days, reports_until_day=today - max(days, bounce_guard.SIGNATURE_DAYS)
+    )
 
 
 async def _in_batches(ctx: context.Context, work: Callable[[store.Transaction], Awaitable[int]], *, rows: int) -> int:

@@ -4,7 +4,8 @@ A report is matched to its recipient by the token in the address it was sent to,
 address that it names. A failure is recorded with the recipient, once however often it is reported; the recipient's
 status stays, because final is final. An address that does not exist is suppressed. Everything else (delays, successes,
 other recipients, mail that is no report) is returned to the caller for logging and not stored. The bounce guard counts
-an address that does not exist only if the report is authenticated, as with complaints.
+an address that does not exist only if the report is authenticated, as with complaints, and its signed To is the return
+path.
 """
 
 from collections.abc import Sequence
@@ -72,9 +73,12 @@ async def receive(ctx: context.Context, named: return_path.ReturnPath, content: 
         account_id = await messages.account_of(tx, named.message_id)
     if account_id is None:
         return ProcessedReport([Handled(ReportResult.UNKNOWN_MESSAGE, outcome) for outcome in outcomes])
-    is_authenticated = await report_authentication.is_authenticated(ctx, content)
+    proof = await report_authentication.authenticate(ctx, content)
+    # A report that was signed for another return path can be sent to this one, but says nothing about it.
+    if proof is not None and return_path.read(ctx.keys.return_path, proof.sent_to) != named:
+        proof = None
     async with ctx.store.transaction() as tx:
-        return await _record(ctx, tx, outcomes, account_id=account_id, named=named, is_authenticated=is_authenticated)
+        return await _record(ctx, tx, outcomes, account_id=account_id, named=named, proof=proof)
 
 
 async def _record(
@@ -84,7 +88,7 @@ async def _record(
     *,
     account_id: str,
     named: return_path.ReturnPath,
-    is_authenticated: bool,
+    proof: report_authentication.Proof | None,
 ) -> ProcessedReport:
     now, message_id = ctx.clock(), named.message_id
     # Reports about one message serialize here, and so do those that count.
@@ -114,12 +118,13 @@ async def _record(
     notices: Sequence[account_guard.Notice] = ()
     # A recipient that bounced has counted when it did.
     is_news = recipient is not None and recipient.status != mail.RecipientStatus.BOUNCED
-    if recipient is not None and is_news and is_authenticated and any(each.is_gone for each in handled):
+    if recipient is not None and is_news and proof is not None and any(each.is_gone for each in handled):
         notices = await account_guard.count_report(
             tx,
             account_guard.rules_of(ctx.settings.bounce_guard),
             account_guard.AccountCounts(account_id, bounce_guard.Counts(bounces=1)),
             email_key=recipient.email_key,
+            signature=proof.signature,
             locked=locked,
             now=now,
         )

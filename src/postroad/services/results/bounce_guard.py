@@ -3,7 +3,7 @@
 Results are counted in the transaction that records them, under the account's lock. So all processes and hosts count
 together, a result counts once, and the next mail of an account over the limit is refused on every interface. Mail
 already queued is still delivered. A suspended account stays as it is. Reports from outside count only if they are
-authenticated (`report_authentication.py`), and once for a mailbox.
+authenticated (`report_authentication.py`), once for a mailbox and once for a signature.
 """
 
 import os
@@ -104,16 +104,23 @@ async def count_report(
     counted: AccountCounts,
     *,
     email_key: str,
+    signature: str,
     locked: Mapping[str, accounts.Account],
     now: int,
 ) -> list[Notice]:
-    """Count an authenticated report about an address, once for its mailbox in the guard's window."""
+    """Count an authenticated report about an address, once for its mailbox in the guard's window.
+
+    A signature counts once as long as it is accepted, however short the window is: nobody can use a report again.
+    """
     if guard is None:
         return []
     day = times.day_of(now)
-    mailbox = bounce_guard.mailbox_of(email_key)
-    if not await bounce_guard_days.count_mailbox(tx, counted.account_id, mailbox, day=day, after_day=day - guard.days):
-        return []
+    for key, days in (
+        (f"dkim:{signature}", max(guard.days, bounce_guard.SIGNATURE_DAYS)),
+        (bounce_guard.mailbox_of(email_key), guard.days),
+    ):
+        if not await bounce_guard_days.count_report(tx, counted.account_id, key, day=day, after_day=day - days):
+            return []
     return await count(tx, guard, [counted], locked=locked, now=now)
 
 

@@ -4,8 +4,9 @@ The recipient is found by its signed token: in the envelope sender that the repo
 returned message, or in the address that the report was sent to. What the report says about recipients does not matter:
 providers hide it, and anybody can write it. A complaint is recorded once with the recipient and suppresses the address,
 whatever `delivery.suppress` says, replacing any earlier reason. Reports of other types, such as `not-spam`, are not
-stored. The bounce guard counts it only from an authenticated feedback loop, and then even if somebody else has reported
-it before: otherwise a sender could report its own recipients first.
+stored. The bounce guard counts it only from an authenticated feedback loop whose signature covers the token: anybody
+can send a signed report again, to any address. It then counts even if somebody else has reported it before: otherwise
+a sender could report its own recipients first.
 """
 
 from collections.abc import Sequence
@@ -60,7 +61,8 @@ def is_ours(ctx: context.Context, recipient: str) -> bool:
 
 async def receive(ctx: context.Context, report: arf.FeedbackReport, content: bytes, *, sent_to: str) -> ProcessedReport:
     """Process a report sent to this address. What has to be kept is on disk when this returns."""
-    named = _named(ctx, [*report.senders, sent_to])
+    signed = _named(ctx, report.senders)
+    named = signed or _named(ctx, [sent_to])
     if report.kind not in KINDS:
         return ProcessedReport(ReportResult.NOT_A_COMPLAINT, named.message_id if named else None)
     if named is None:
@@ -69,9 +71,9 @@ async def receive(ctx: context.Context, report: arf.FeedbackReport, content: byt
         account_id = await messages.account_of(tx, named.message_id)
     if account_id is None:
         return ProcessedReport(ReportResult.UNKNOWN_MESSAGE, named.message_id)
-    is_authenticated = await report_authentication.is_authenticated(ctx, content)
+    proof = await report_authentication.authenticate(ctx, content) if signed else None
     async with ctx.store.transaction() as tx:
-        return await _record(ctx, tx, report, account_id=account_id, named=named, is_authenticated=is_authenticated)
+        return await _record(ctx, tx, report, account_id=account_id, named=named, proof=proof)
 
 
 def _named(ctx: context.Context, addresses: Sequence[str]) -> return_path.ReturnPath | None:
@@ -86,7 +88,7 @@ async def _record(
     *,
     account_id: str,
     named: return_path.ReturnPath,
-    is_authenticated: bool,
+    proof: report_authentication.Proof | None,
 ) -> ProcessedReport:
     message_id = named.message_id
     locked = await accounts.lock(tx, [account_id])
@@ -99,16 +101,17 @@ async def _record(
     if result is ReportResult.RECORDED:
         await _keep(ctx, tx, report, who, known, account_id=account_id, message_id=message_id)
     notices: Sequence[account_guard.Notice] = ()
-    if is_authenticated:
+    if proof is not None:
         notices = await account_guard.count_report(
             tx,
             account_guard.rules_of(ctx.settings.bounce_guard),
             account_guard.AccountCounts(account_id, bounce_guard.Counts(complaints=1)),
             email_key=who.email_key,
+            signature=proof.signature,
             locked=locked,
             now=ctx.clock(),
         )
-    return ProcessedReport(result, message_id, who.id, is_authenticated, notices)
+    return ProcessedReport(result, message_id, who.id, proof is not None, notices)
 
 
 async def _keep(

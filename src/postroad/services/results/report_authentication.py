@@ -3,12 +3,20 @@
 Whoever gets a message has its token and can write a report about it. So a report counts for the bounce guard only if it
 is from an address of `bounce_guard.reporters` and that address is proven: a DKIM signature holds, and its domain is the
 address's or a parent of it. Nothing is asked of DNS for any other report.
+
+A signed report can be sent again by whoever has it. So the signature must be recent and cover the Content-Type, which
+decides what of the body is the report, and the caller takes the token from what is signed and counts a signature once.
 """
 
+import datetime as dt
+import email.utils
 import functools
+import hashlib
 from typing import Final
 
-from postroad.model import times
+import msgspec
+
+from postroad.model import bounce_guard, times
 from postroad.protocol import address, dkim_verification
 from postroad.protocol.dns import dkim_record
 from postroad.protocol.mime import address_lists
@@ -20,37 +28,77 @@ PARTY: Final = "reports"
 LARGE_BYTES: Final = 128 * 1024
 # A name has one key; more are a mistake, and each would cost an operation.
 MAX_RECORDS: Final = 3
+# A field with one address or a date is shorter. Parsing one of the size of a header would block the event loop.
+MAX_VALUE_BYTES: Final = 1_000
 
 
-async def is_authenticated(ctx: context.Context, content: bytes) -> bool:
-    """Whether a listed reporter has signed this report."""
+class Proof(msgspec.Struct, frozen=True):
+    """A signature that authenticates a report, as a hash of its value, and the signed To; empty if it is not signed."""
+
+    signature: str
+    sent_to: str
+
+
+async def authenticate(ctx: context.Context, content: bytes) -> Proof | None:
+    """The proof that a listed reporter has signed this report recently; None without one."""
     message = dkim_verification.Message(content)
-    author = _author(message)
-    if author is None or not _is_listed(author, ctx.settings.bounce_guard.reporters):
-        return False
-    now = ctx.clock() // times.SECOND
-    if len(content) > LARGE_BYTES:
-        signatures = await ctx.threads.run(PARTY, functools.partial(message.signatures, now=now))
-    else:
-        signatures = message.signatures(now=now)
+    author = _only_address(message, b"from")
+    if not author or not _is_listed(author, ctx.settings.bounce_guard.reporters):
+        return None
+    # Only the parts of a multipart are read the same whatever the other fields say, such as a transfer encoding.
+    if not _only_value(message, b"content-type").lower().startswith("multipart/"):
+        return None
+    now = ctx.clock()
+    find = functools.partial(message.signatures, now=now // times.SECOND)
+    signatures = await ctx.threads.run(PARTY, find) if len(content) > LARGE_BYTES else find()
     for signature in signatures:
-        if _is_within(author.rpartition("@")[2], signature.domain):
+        if _is_usable(signature, message, author, now=now):
             records = await ctx.dns.txt(dkim_record.name(signature.selector, signature.domain), party=PARTY)
             if any(dkim_verification.is_proven(signature, record) for record in records[:MAX_RECORDS]):
-                return True
-    return False
+                sent_to = _only_address(message, b"to") if b"to" in signature.names else ""
+                return Proof(hashlib.sha256(signature.value).hexdigest(), sent_to)
+    return None
 
 
-def _author(message: dkim_verification.Message) -> str | None:
-    """The only address of the only From field, in lower case."""
-    fields = message.values(b"from")
-    if len(fields) != 1:
-        return None
+def _is_usable(
+    signature: dkim_verification.Signature, message: dkim_verification.Message, author: str, *, now: int
+) -> bool:
+    """Whether it is the author's, covers how the body is read, and is recent."""
+    if not _is_within(author.rpartition("@")[2], signature.domain) or b"content-type" not in signature.names:
+        return False
+    signed_at = signature.signed_at
+    if signed_at is None and b"date" in signature.names:
+        signed_at = _seconds(_only_value(message, b"date"))
+    if signed_at is None:
+        return False
+    age = now - signed_at * times.SECOND
+    return -bounce_guard.MAX_SIGNATURE_SKEW <= age <= bounce_guard.MAX_SIGNATURE_AGE
+
+
+def _only_value(message: dkim_verification.Message, name: bytes) -> str:
+    """The value of the only field with this name; empty when there are several, or it is long or not ASCII."""
+    values = message.values(name)
+    if len(values) != 1 or len(values[0]) > MAX_VALUE_BYTES or not values[0].isascii():
+        return ""
+    return values[0].decode("ascii")
+
+
+def _only_address(message: dkim_verification.Message, name: bytes) -> str:
+    """The only address of the only field with this name, in lower case; empty otherwise."""
     try:
-        mailboxes = address_lists.parse_list(fields[0].decode("ascii"))
-    except (address.AddressError, UnicodeDecodeError):
+        mailboxes = address_lists.parse_list(_only_value(message, name))
+    except address.AddressError:
+        return ""
+    return mailboxes[0].key if len(mailboxes) == 1 else ""
+
+
+def _seconds(date: str) -> int | None:
+    """The time of a Date field in seconds since 1970. One without a zone is in UTC."""
+    try:
+        found = email.utils.parsedate_to_datetime(date)
+        return round((found if found.tzinfo else found.replace(tzinfo=dt.UTC)).timestamp())
+    except (ValueError, OverflowError):
         return None
-    return mailboxes[0].key if len(mailboxes) == 1 else None
 
 
 def _is_listed(author: str, reporters: tuple[str, ...]) -> bool:

@@ -20,13 +20,13 @@ DELETE FROM bounce_guard_days WHERE account_id = $1;
 DELETE FROM bounce_guard_days WHERE (account_id, day) IN (
     SELECT account_id, day FROM bounce_guard_days WHERE day <= $1 ORDER BY day LIMIT $2);
 
--- name: count_mailbox
--- Note that a mailbox counted on a day; no row when it counted after another day already.
-INSERT INTO bounce_guard_mailboxes (account_id, mailbox, day) VALUES ($1, $2, $3)
-ON CONFLICT (account_id, mailbox) DO UPDATE SET day = excluded.day WHERE bounce_guard_mailboxes.day <= $4
+-- name: count_report
+-- Note that a report with a key counted on a day; no row when one counted after another day already.
+INSERT INTO bounce_guard_reports (account_id, report_key, day) VALUES ($1, $2, $3)
+ON CONFLICT (account_id, report_key) DO UPDATE SET day = excluded.day WHERE bounce_guard_reports.day <= $4
 RETURNING account_id;
 
--- name: sweep_mailboxes
--- Delete mailboxes that counted on old days, up to a limit.
-DELETE FROM bounce_guard_mailboxes WHERE (account_id, mailbox) IN (
-    SELECT account_id, mailbox FROM bounce_guard_mailboxes WHERE day <= $1 ORDER BY day LIMIT $2);
+-- name: sweep_reports
+-- Delete keys of reports that counted on old days, up to a limit.
+DELETE FROM bounce_guard_reports WHERE (account_id, report_key) IN (
+    SELECT account_id, report_key FROM bounce_guard_reports WHERE day <= $1 ORDER BY day LIMIT $2);

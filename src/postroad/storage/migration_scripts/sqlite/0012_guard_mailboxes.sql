@@ -1,9 +1,9 @@
--- Mailboxes whose report counted for the bounce guard, and on which day (days since 1970): one counts once in a window. A
--- mailbox is an address without what its owner can vary.
-CREATE TABLE bounce_guard_mailboxes (
+-- Reports that counted for the bounce guard, and on which day (days since 1970). A report has two keys, and each counts
+-- once: its mailbox, an address without what its owner can vary, and its signature, as "dkim:" and a hash.
+CREATE TABLE bounce_guard_reports (
     account_id TEXT NOT NULL,
-    mailbox TEXT NOT NULL,
+    report_key TEXT NOT NULL,
     day INTEGER NOT NULL,
-    PRIMARY KEY (account_id, mailbox)
+    PRIMARY KEY (account_id, report_key)
 ) STRICT, WITHOUT ROWID;
-CREATE INDEX bounce_guard_mailboxes_over ON bounce_guard_mailboxes (day);
+CREATE INDEX bounce_guard_reports_over ON bounce_guard_reports (day);
