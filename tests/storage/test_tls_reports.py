@@ -103,11 +103,13 @@ async def test_a_tenant_with_ever_new_domains_has_a_bound(store: Store, monkeypa
 async def test_the_names_below_one_zone_leave_reports_for_others(store: Store, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(tls_reports, "MAX_REPORTS_PER_DAY", 20)
     monkeypatch.setattr(tls_reports, "MIN_REPORTS_PER_ZONE", 2)
+    names: dict[str, Any]
     for batch in range(5):
-        names: dict[str, Any] = {f"w{batch}{number}.a.hostile": {SUCCESS: 1} for number in range(8)}
+        names = {f"w{batch}{number}.a.hostile": {SUCCESS: 1} for number in range(8)}
         await add(store, **names)
     for zone in range(4):
-        await add(store, **{f"w{number}.zone{zone}": {SUCCESS: 1} for number in range(40)})
+        names = {f"w{number}.zone{zone}": {SUCCESS: 1} for number in range(40)}
+        await add(store, **names)
     found = [report.domain for report in await claim(store, limit=100)]
     zones = [sum(name.endswith(f"{zone}.example") for name in found) for zone in ("hostile", *map(str, range(4)))]
     assert zones == [10, 5, 3, 2, 0]
