@@ -14,7 +14,7 @@ from postroad.services import context
 from postroad.services.results import async_bounces
 from postroad.storage import accounts, suppressions
 from postroad.storage import async_bounces as stored
-from tests import accepted_mail, bounce_counts, feedback_loop, reports
+from tests import accepted_mail, bounce_counts, dns_server, feedback_loop, reports
 from tests.api import app_server
 from tests.protocol.reports import complaints
 
@@ -264,6 +264,18 @@ async def test_without_a_domain_for_return_paths_there_is_no_address_for_complai
         with pytest.raises(aiosmtplib.SMTPRecipientRefused):
             await client.rcpt(f"complaints@{domain}")
         await client.rset()
+
+
+async def test_a_reporter_is_asked_to_come_again_when_its_key_cannot_be_looked_up(
+    ctx: context.Context, message_id: str, lines: app_server.CapturedLog
+) -> None:
+    zones: dns_server.Zones = {feedback_loop.NAME: dns_server.Fault.SERVFAIL}
+    async with feedback_loop.listed(ctx, zones=zones) as listed, connected(listed, lines) as client:
+        path = await reports.path(ctx, message_id)
+        with pytest.raises(aiosmtplib.SMTPDataError) as refused:
+            await send(client, path, feedback_loop.signed(REPORT, sent_to=path))
+        assert refused.value.code == 451
+        assert await send(client, path, REPORT) == 250
 
 
 async def test_what_the_bounce_guard_does_because_of_a_report_is_logged(

@@ -36,7 +36,9 @@ _FIELD_ENDS: Final = re.compile(rb"\r\n(?![ \t])")
 _BARE_LINE_END: Final = re.compile(rb"\r(?!\n)|(?<!\r)\n")
 _LINE_ENDS_BACKWARDS: Final = re.compile(rb"(?:\n\r)*")
 _OWN_VALUE: Final = re.compile(rb"((?:\A[^:]*:|;)[ \t\r\n]*b[ \t\r\n]*=)[^;]*")
-_NAME: Final = re.compile(r"[a-z0-9_](?:[a-z0-9_.-]{0,250}[a-z0-9_])?", re.ASCII)
+# A name that DNS can ask for: others would fail there as if no server answered.
+_LABEL: Final = "[a-z0-9_](?:[a-z0-9_-]{0,61}[a-z0-9_])?"
+_NAME: Final = re.compile(rf"(?=.{{1,120}}\Z){_LABEL}(?:\.{_LABEL})*", re.ASCII)
 _NUMBER: Final = re.compile(r"\d{1,12}", re.ASCII)
 
 

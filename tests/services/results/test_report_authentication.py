@@ -4,6 +4,7 @@ import email.utils
 
 import pytest
 
+from postroad import errors
 from postroad.model import times
 from postroad.services import context
 from postroad.services.results import report_authentication
@@ -91,11 +92,30 @@ async def test_no_other_report_is(ctx: context.Context, content: bytes) -> None:
     assert not await is_authenticated(ctx, content)
 
 
-@pytest.mark.parametrize("answer", [dns_server.Fault.SERVFAIL, {"TXT": ['"v=DKIM1; p="']}, {"A": ["192.0.2.1"]}])
-async def test_without_a_key_nothing_is_proven(
-    ctx: context.Context, answer: dns_server.Fault | dns_server.Types
-) -> None:
-    assert not await is_authenticated(ctx, SIGNED, zones={feedback_loop.NAME: answer})
+@pytest.mark.parametrize("answer", [None, {"TXT": ['"v=DKIM1; p="']}, {"A": ["192.0.2.1"]}])
+async def test_without_a_key_nothing_is_proven(ctx: context.Context, answer: dns_server.Types | None) -> None:
+    zones: dns_server.Zones = {} if answer is None else {feedback_loop.NAME: answer}
+    assert not await is_authenticated(ctx, SIGNED, zones=zones)
+
+
+async def test_a_reporter_comes_again_when_dns_fails(ctx: context.Context) -> None:
+    zones: dns_server.Zones = {feedback_loop.NAME: dns_server.Fault.SERVFAIL}
+    with pytest.raises(errors.TemporaryFailure, match="DNS returned no answer"):
+        await is_authenticated(ctx, SIGNED, zones=zones)
+    assert not await is_authenticated(ctx, SIGNED.replace(b"@provider", b"@other"), zones=zones)
+    assert not await is_authenticated(ctx, SIGNED.replace(b"Hello", b"Other"), zones=zones)
+    other = dkim_signatures.sign(SIGNED, tags={"s": "broken"})
+    both: dns_server.Zones = {
+        **feedback_loop.ZONES,
+        f"broken._domainkey.{dkim_signatures.DOMAIN}": dns_server.Fault.SERVFAIL,
+    }
+    assert await is_authenticated(ctx, other, zones=both)
+
+
+async def test_silent_name_servers_hold_no_session(ctx: context.Context, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(report_authentication, "LOOKUP_SECONDS", 0.05)
+    with pytest.raises(errors.TemporaryFailure):
+        await is_authenticated(ctx, SIGNED, zones={feedback_loop.NAME: dns_server.Fault.SILENCE})
 
 
 @pytest.mark.parametrize("author", [FROM, b"From: eve@example.net\r\n"])

@@ -78,11 +78,11 @@ class DomainDns:
             except TimeoutError:
                 return domain_records.no_answer(record, "no answer in time")
 
-    async def txt(self, name: str, *, party: str) -> tuple[str, ...]:
-        """The texts of any name, when it is the party's turn; none without an answer in time."""
+    async def txt(self, name: str, *, party: str) -> tuple[str, ...] | None:
+        """The texts of any name, when it is the party's turn; None if DNS fails."""
         async with self._lookups.hold(party):
             answer = await self._dns.txt(name)
-        return () if isinstance(answer, resolver.Failure) else tuple(answer.records)
+        return None if isinstance(answer, resolver.Failure) else tuple(answer.records)
 
     async def _check(self, record: domain_records.Record, domain: str) -> domain_records.Finding:
         match record.purpose:

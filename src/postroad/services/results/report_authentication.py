@@ -2,20 +2,24 @@
 
 Whoever gets a message has its token and can write a report about it. So a report counts for the bounce guard only if it
 is from an address of `bounce_guard.reporters` and that address is proven: a DKIM signature holds, and its domain is the
-address's or a parent of it. Nothing is asked of DNS for any other report.
+address's or a parent of it. Nothing is asked of DNS for any other report. If DNS fails, the reporter has to come again:
+otherwise a complaint would never count.
 
 A signed report can be sent again by whoever has it. So the signature must be recent and cover the Content-Type, which
 decides what of the body is the report, and the caller takes the token from what is signed and counts a signature once.
 """
 
+import asyncio
 import datetime as dt
 import email.utils
 import functools
 import hashlib
+from collections.abc import Sequence
 from typing import Final
 
 import msgspec
 
+from postroad import errors
 from postroad.model import bounce_guard, times
 from postroad.protocol import address, dkim_verification
 from postroad.protocol.dns import dkim_record
@@ -30,6 +34,9 @@ LARGE_BYTES: Final = 128 * 1024
 MAX_RECORDS: Final = 3
 # A field with one address or a date is shorter. Parsing one of the size of a header would block the event loop.
 MAX_VALUE_BYTES: Final = 1_000
+# For all lookups of a report, with the wait for its turn: a session cannot be held longer, whatever it claims.
+LOOKUP_SECONDS: Final = 10.0
+NO_ANSWER: Final = "DNS returned no answer for the key of the report's signature"
 
 
 class Proof(msgspec.Struct, frozen=True):
@@ -40,7 +47,10 @@ class Proof(msgspec.Struct, frozen=True):
 
 
 async def authenticate(ctx: context.Context, content: bytes) -> Proof | None:
-    """The proof that a listed reporter has signed this report recently; None without one."""
+    """The proof that a listed reporter has signed this report recently; None without one.
+
+    Raises TemporaryFailure when DNS does not tell.
+    """
     message = dkim_verification.Message(content)
     author = _only_address(message, b"from")
     if not author or not _is_listed(author, ctx.settings.bounce_guard.reporters):
@@ -51,12 +61,30 @@ async def authenticate(ctx: context.Context, content: bytes) -> Proof | None:
     now = ctx.clock()
     find = functools.partial(message.signatures, now=now // times.SECOND)
     signatures = await ctx.threads.run(PARTY, find) if len(content) > LARGE_BYTES else find()
+    usable = [each for each in signatures if _is_usable(each, message, author, now=now)]
+    try:
+        async with asyncio.timeout(LOOKUP_SECONDS):
+            proven = await _proven(ctx, usable)
+    except TimeoutError:
+        raise errors.TemporaryFailure(NO_ANSWER) from None
+    if proven is None:
+        return None
+    sent_to = _only_address(message, b"to") if b"to" in proven.names else ""
+    return Proof(hashlib.sha256(proven.value).hexdigest(), sent_to)
+
+
+async def _proven(
+    ctx: context.Context, signatures: Sequence[dkim_verification.Signature]
+) -> dkim_verification.Signature | None:
+    """The first signature that its key proves. A failure of DNS matters only if no other signature is proven."""
+    has_failed = False
     for signature in signatures:
-        if _is_usable(signature, message, author, now=now):
-            records = await ctx.dns.txt(dkim_record.name(signature.selector, signature.domain), party=PARTY)
-            if any(dkim_verification.is_proven(signature, record) for record in records[:MAX_RECORDS]):
-                sent_to = _only_address(message, b"to") if b"to" in signature.names else ""
-                return Proof(hashlib.sha256(signature.value).hexdigest(), sent_to)
+        records = await ctx.dns.txt(dkim_record.name(signature.selector, signature.domain), party=PARTY)
+        has_failed = has_failed or records is None
+        if any(dkim_verification.is_proven(signature, record) for record in (records or ())[:MAX_RECORDS]):
+            return signature
+    if has_failed:
+        raise errors.TemporaryFailure(NO_ANSWER)
     return None
 
 
