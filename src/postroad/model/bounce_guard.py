@@ -21,8 +21,36 @@ MAX_SIGNATURE_AGE: Final = 5 * times.DAY
 MAX_SIGNATURE_SKEW: Final = times.DAY
 # A signature that counted on a day is not accepted any more so many days later.
 SIGNATURE_DAYS: Final = 7
-# Two names of one domain, which ignores dots.
-GMAIL: Final = frozenset({"gmail.com", "googlemail.com"})
+
+
+class MailboxNames(msgspec.Struct, frozen=True):
+    """The addresses of one mailbox at a provider.
+
+    The owner can add anything behind one of `separators`, and any of `ignored`; `domains` are names of the first one.
+    `has_subdomains`: mail to any address at a user's subdomain goes to that user.
+    """
+
+    domains: tuple[str, ...]
+    separators: str = "+"
+    ignored: str = ""
+    has_subdomains: bool = False
+
+
+_YAHOO: Final = (
+    *("yahoo.com", "ymail.com", "rocketmail.com", "myyahoo.com", "aol.com", "aim.com", "yahoo.ca", "yahoo.co.id"),
+    *("yahoo.co.in", "yahoo.co.nz", "yahoo.co.uk", "yahoo.co.za", "yahoo.com.ar", "yahoo.com.au", "yahoo.com.br"),
+    *("yahoo.com.hk", "yahoo.com.mx", "yahoo.com.my", "yahoo.com.ph", "yahoo.com.sg", "yahoo.com.tr", "yahoo.com.tw"),
+    *("yahoo.com.vn", "yahoo.de", "yahoo.dk", "yahoo.es", "yahoo.fr", "yahoo.gr", "yahoo.ie", "yahoo.in", "yahoo.it"),
+    *("yahoo.nl", "yahoo.no", "yahoo.pl", "yahoo.ro", "yahoo.se", "aol.co.uk", "aol.de", "aol.fr"),
+)
+_RULES: Final = (
+    MailboxNames(("gmail.com", "googlemail.com"), ignored="."),
+    MailboxNames(("proton.me", "protonmail.com", "protonmail.ch", "pm.me"), ignored=".-_"),
+    # Disposable addresses: a name chosen once, a hyphen and any word. Names without one have no hyphen.
+    *(MailboxNames((domain,), separators="+-") for domain in _YAHOO),
+    *(MailboxNames((domain,), has_subdomains=True) for domain in ("fastmail.com", "fastmail.fm")),
+)
+MAILBOX_NAMES: Final = {domain: names for names in _RULES for domain in names.domains}
 
 
 class Level(StrEnum):
@@ -126,15 +154,19 @@ def _level(count: int, recipients: int, thresholds: Thresholds) -> Level:
 
 
 def mailbox_of(email_key: str) -> str:
-    """The mailbox of an address in lower case, without what its owner can vary: a tag behind a plus, dots at Gmail.
+    """The mailbox of an address in lower case, without what its owner can vary, such as a tag behind a plus.
 
     One person could otherwise report as many.
     """
     local, _, domain = email_key.rpartition("@")
-    local = local.partition("+")[0] or local
-    if domain in GMAIL:
-        local, domain = local.replace(".", ""), "gmail.com"
-    return f"{local}@{domain}"
+    user, _, parent = domain.partition(".")
+    if parent in MAILBOX_NAMES and MAILBOX_NAMES[parent].has_subdomains:
+        local, domain = user, parent
+    names = MAILBOX_NAMES.get(domain) or MailboxNames((domain,))
+    for separator in names.separators:
+        local = local.partition(separator)[0] or local
+    short = "".join(character for character in local if character not in names.ignored)
+    return f"{short or local}@{names.domains[0]}"
 
 
 def percent(count: int, recipients: int) -> float:
