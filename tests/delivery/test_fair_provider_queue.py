@@ -15,7 +15,7 @@ async def jobs_of(made: parts.Parts, account: str, count: int, port: int) -> lis
     account_id = (
         made.account_id
         if account == "first"
-        else await bulk_queue.new_account(made.ctx, account, domain="second.example")
+        else await bulk_queue.new_account(made.ctx, account, domain=f"{account}.example")
     )
     await bulk_queue.fill(made.ctx, account_id, "example.net", count=count, name=f"{account}-")
     jobs = message_loader.jobs_of(await made.claim(), parts.route_to(parts.host_at(port)))
@@ -117,6 +117,7 @@ async def test_large_messages_of_one_account_leave_a_place_for_those_of_another(
         healthy = await stack.enter_async_context(smtp_peers.serving())
         queues = [made.new_provider_queue() for _ in stalling]
         for one, peer in zip(queues, stalling, strict=True):
+            one.adaptive_rate._allowance = 3
             give(one, await jobs_of(made, "first", 2, peer.port))
         # Six of eight; each destination would get two.
         await parts.until(lambda: sum(peer.verbs().count("DATA") for peer in stalling) == 6)
@@ -172,3 +173,34 @@ async def test_a_large_message_without_a_place_is_released_soon_and_sent_when_on
         await parts.until(lambda: order(peer) == ["first"])
         await end(one)
         assert one._large._shares.free == message_loader.MAX_CONCURRENT_LARGE_PER_DESTINATION
+
+
+@pytest.mark.parametrize("connections", [2, 5])
+async def test_transactions_of_one_account_that_hold_on_leave_a_connection_to_another(
+    url: str, connections: int
+) -> None:
+    script: smtp_peers.Script = {"CONTENT": [*[smtp_peers.SILENCE] * (connections - 1), "250 2.0.0 taken"]}
+    async with parts.opened(url) as made, smtp_peers.serving(script) as peer:
+        one = made.new_provider_queue(connections=5)
+        one.adaptive_rate._allowance = connections
+        give(one, await jobs_of(made, "first", 8, peer.port))
+        await parts.until(lambda: order(peer) == ["first"] * (connections - 1))
+        for account in ("second", "third"):
+            give(one, await jobs_of(made, account, 1, peer.port))
+            await parts.until(lambda account=account: account in order(peer))  # type: ignore[misc]
+        one.close()
+        one.abort()
+        await one.finish()
+        assert one.is_idle
+        assert one._shares.free == one._shares._units
+
+
+@pytest.mark.parametrize("connections", [1, 2])
+async def test_an_account_alone_gets_all_of_few_connections(url: str, connections: int) -> None:
+    async with parts.opened(url) as made, smtp_peers.serving({"CONTENT": smtp_peers.SILENCE}) as peer:
+        one = made.new_provider_queue(connections=connections)
+        give(one, await jobs_of(made, "first", 4, peer.port))
+        await parts.until(lambda: len(peer.transactions) == connections)
+        one.close()
+        one.abort()
+        await one.finish()

@@ -147,6 +147,7 @@ async def test_workers_leave_when_there_is_no_place_for_them_any_more(url: str) 
 
     async with parts.opened(url, connecting=connect) as made:
         one = made.new_provider_queue()
+        one.adaptive_rate._allowance = 1 + adaptive_rate.FIRST_CONNECTIONS  # one of them is kept for another account
         there = [parts.host_at(25, address=f"192.0.2.{number}") for number in range(1, 7)]
         jobs = await made.jobs(count=6, route=parts.route_to(there[0]))
         give(one, [dataclasses.replace(job, route=parts.route_to(host)) for job, host in zip(jobs, there, strict=True)])

@@ -18,7 +18,7 @@ from postroad import config
 from postroad.concurrency import fair_semaphore
 from postroad.delivery import attempter as delivery_attempter
 from postroad.delivery import leases, message_loader, permits, recorder
-from postroad.model import adaptive_rate
+from postroad.model import adaptive_rate, fair_shares
 from postroad.model.bounces import disposition as bounces_disposition
 from postroad.services import context
 from postroad.storage import store
@@ -28,6 +28,8 @@ from postroad.telemetry import logs
 JOBS_PER_CONNECTION: Final = 16
 # A slow provider queue holds only what it can send in this time, so that new mail is not far behind.
 LOOKAHEAD_SECONDS: Final = 2
+# A provider queue that may never have more than this many connections keeps none of them for the next account.
+MAX_UNSHARED_CONNECTIONS: Final = 2
 # After a bug or a database outage, repeating at once would not help.
 ERROR_BACKOFF_SECONDS: Final = 1.0
 
@@ -78,6 +80,9 @@ class ProviderQueue:
         self._slots: set[delivery_attempter.ConnectionSlot] = set()
         self._asking: collections.Counter[str] = collections.Counter()
         self._workers: set[asyncio.Task[None]] = set()
+        # The connections with a job under way, by account.
+        self._shares = fair_shares.FairShares(0)
+        self._keeps_one_free = limits.connections > MAX_UNSHARED_CONNECTIONS
         # Whether the destination answers quickly, by the last thing that is known of it.
         self._is_quick = False
         self._is_stopping = False
@@ -151,15 +156,15 @@ class ProviderQueue:
     def _enqueue(self, job: message_loader.Job) -> None:
         account_id = job.account_id
         for waiting, worker in self._idle.items():
-            if worker.slot.fits(
-                job.route, max_deliveries=self.adaptive_rate.messages_per_connection
-            ) and worker.permit.begin(account_id, is_quick=self._is_quick):
+            if worker.slot.fits(job.route, max_deliveries=self.adaptive_rate.messages_per_connection) and self._begin(
+                account_id, worker.permit
+            ):
                 del self._idle[waiting]
                 self._job_count -= 1
                 waiting.set_result(job)
                 return
         self._jobs.setdefault(account_id, collections.deque()).append(job)
-        if not self._spawn_worker() and self._idle:
+        if not self._spawn_worker() and self._idle and self._has_share(account_id):
             # The connection limit is reached, and an idle connection goes to another host: its worker takes the job. Or
             # the account has no share of the connections now: the worker ends, and another one waits for a share.
             waiting, worker = next(iter(self._idle.items()))
@@ -169,7 +174,7 @@ class ProviderQueue:
     def _take_job(self, permit: permits.Permit) -> message_loader.Job | None:
         """The next job whose account may use the permit."""
         for account_id, jobs in self._jobs.items():
-            if permit.begin(account_id, is_quick=self._is_quick):
+            if self._begin(account_id, permit):
                 job = jobs.popleft()
                 self._job_count -= 1
                 del self._jobs[account_id]
@@ -178,15 +183,33 @@ class ProviderQueue:
                 return job
         return None
 
+    def _has_share(self, account_id: str) -> bool:
+        """Whether another job of the account may begin.
+
+        An account alone gets all connections but one, which is there for the next account: it cannot be told in advance
+        which transactions will hold on, and those under way cannot be ended.
+        """
+        connections = self.adaptive_rate.allowed_connections()
+        self._shares.resize(connections)
+        alpha = connections / 2 if self._keeps_one_free else connections
+        return self._shares.has_share(fair_shares.Party(account_id, alpha))
+
+    def _begin(self, account_id: str, permit: permits.Permit) -> bool:
+        """Begin a job of the account, if it has a share of these connections and of those of all provider queues."""
+        if not self._has_share(account_id) or not permit.begin(account_id, is_quick=self._is_quick):
+            return False
+        self._shares.add((fair_shares.Party(account_id),))
+        return True
+
     def _spawn_worker(self) -> bool:
         """Start a worker, if there is a job and the connection limit allows it."""
         allowed, asking = self.adaptive_rate.allowed_connections(), self._asking.total()
         if not self._jobs or self._is_stopping or len(self._workers) - asking >= allowed:
             return False
         # Workers that wait for the share of one account must not keep another account from asking.
-        account_id = next((one for one in self._jobs if one not in self._asking), None)
+        account_id = next((one for one in self._jobs if one not in self._asking and self._has_share(one)), None)
         if account_id is None and len(self._workers) < allowed:
-            account_id = next(iter(self._jobs))
+            account_id = next(filter(self._has_share, self._jobs), None)
         if account_id is None:
             return False
         self._asking[account_id] += 1
@@ -298,6 +321,7 @@ class ProviderQueue:
         finally:
             self._services.message_loader.release(job)
             self._free_place(job)
+            self._shares.give_back((fair_shares.Party(job.account_id),))
         self._wake()
 
     def _wake(self) -> None:

@@ -30,8 +30,13 @@ class FairShares:
     """Who holds how much of a resource."""
 
     def __init__(self, units: int) -> None:
-        self.free = units
+        self.free = self._units = units
         self._held: dict[Hashable, int] = {}
+
+    def resize(self, units: int) -> None:
+        """There are more units from now on, or fewer; whoever holds some keeps them."""
+        self.free += units - self._units
+        self._units = units
 
     def held(self, party: Party) -> int:
         """How much the party holds."""
