@@ -14,12 +14,15 @@ class Holder:
     def __init__(self, shared: permits.Permits, account_id: str = "acc_1", *, is_quick: bool = True) -> None:
         self.permit: permits.Permit | None = None
         self.turned_slow = 0
+        self._ended = asyncio.Event()
         self._release = asyncio.Event()
         self.task = asyncio.create_task(self._hold(shared, account_id, is_quick))
 
     async def _hold(self, shared: permits.Permits, account_id: str, is_quick: bool) -> None:  # noqa: FBT001 - a test's own
         async with shared.acquire(account_id, is_quick=is_quick, turned_slow=self._turned_slow) as self.permit:
             assert self.permit.begin(account_id, is_quick=is_quick)
+            with self.permit.watched():
+                await self._ended.wait()
             await self._release.wait()
 
     def _turned_slow(self) -> None:
@@ -30,7 +33,13 @@ class Holder:
         assert self.permit is not None
         return self.permit
 
+    async def end_attempt(self) -> None:
+        """The attempt has ended; what follows may take its time."""
+        self._ended.set()
+        await turn()
+
     def let_go(self) -> None:
+        self._ended.set()
         self._release.set()
 
 
@@ -103,11 +112,24 @@ async def test_slow_connections_of_one_account_do_not_keep_another_account_from_
     await end(other, holding_on, more)
 
 
+async def test_a_job_that_only_waits_for_its_attempt_turns_nothing_slow(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(permits, "SLOW_SECONDS", 0.01)
+    shared = permits.Permits(2)
+    turned: list[None] = []
+    async with shared.acquire("acc_1", is_quick=True, turned_slow=lambda: turned.append(None)) as waiting:
+        assert waiting.begin("acc_1", is_quick=True)
+        (other,) = await take(shared, 1)
+        while not other.turned_slow:
+            await asyncio.sleep(0.01)
+        assert (turned, waiting.has_lasted) == ([], False)
+        await end([other])
+
+
 async def test_a_job_that_ends_in_time_turns_nothing_slow(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(permits, "SLOW_SECONDS", 0.01)
     shared = permits.Permits(2)
     first, second = await take(shared, 2)
-    first.held.end()
+    await first.end_attempt()
     while not second.turned_slow:
         await asyncio.sleep(0.01)
     assert (first.turned_slow, first.held.has_lasted) == (0, False)
@@ -146,7 +168,7 @@ async def test_the_connection_that_was_idle_longest_closes_when_somebody_waits()
     shared = permits.Permits(2)
     idle = await take(shared, 2)
     for holder in idle:
-        holder.held.end()
+        await holder.end_attempt()
         holder.held.idle(holder.let_go)
     other = await take(shared, 1, "acc_2")
     assert holding(other) == 1
@@ -159,7 +181,7 @@ async def test_an_idle_connection_stays_open_when_closing_it_would_help_nobody()
     slow = await take(shared, 3, is_quick=False)
     assert holding(slow) == 3
     (idle,) = await take(shared, 1, "acc_2")
-    idle.held.end()
+    await idle.end_attempt()
     wanted = [idle.held.is_wanted]
     idle.held.idle(idle.let_go)
     waiting = await take(shared, 1, is_quick=False)

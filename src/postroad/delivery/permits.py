@@ -1,15 +1,15 @@
 """Permits to hold a connection, shared fairly over all provider queues (docs/decisions/0013-fair-shares.md).
 
 A permit counts for the account of the job under way. It also counts as a slow one of the account while the destination
-is not known to be quick, and as soon as the job has lasted for `SLOW_SECONDS`, whether it ends or not. So an account
-gets nearly all connections when it is alone, at most half of them for destinations that are not quick, and whatever it
-holds, something is free for the next account. Destinations that are not quick leave a part to the others, even if they
-belong to many accounts.
+is not known to be quick, and as soon as the attempt has lasted for `SLOW_SECONDS`, whether it ends or not. So an
+account gets nearly all connections when it is alone, at most half of them for destinations that are not quick, and
+whatever it holds, something is free for the next account. Destinations that are not quick leave a part to the others,
+even if they belong to many accounts.
 """
 
 import asyncio
 import contextlib
-from collections.abc import AsyncIterator, Callable
+from collections.abc import AsyncIterator, Callable, Iterator
 from typing import Final
 
 from postroad.concurrency import fair_semaphore
@@ -41,7 +41,7 @@ class Permits:
 
     def __init__(self, max_connections: int) -> None:
         self.semaphore: Final = fair_semaphore.FairSemaphore(max_connections)
-        # Permits by when their job began, the oldest first, and those without a job.
+        # Permits by when the attempt of their job began, the oldest first, and those without a job.
         self._working: dict[Permit, float] = {}
         self._idle: dict[Permit, Callable[[], None]] = {}
         self._alarm: asyncio.TimerHandle | None = None
@@ -70,7 +70,7 @@ class Permits:
             end_wait()
 
     def watch(self, permit: "Permit") -> None:
-        """A job begins."""
+        """An attempt begins."""
         loop = asyncio.get_running_loop()
         self._working[permit] = loop.time()
         if self._alarm is None:
@@ -81,7 +81,7 @@ class Permits:
         self._idle[permit] = end_wait
 
     def forget(self, permit: "Permit") -> None:
-        """The job has ended, or the connection is no longer idle."""
+        """The attempt has ended, or the connection is no longer idle."""
         self._working.pop(permit, None)
         self._idle.pop(permit, None)
 
@@ -118,12 +118,16 @@ class Permit:
                 return False
             self._as, self.parties, self.has_lasted = (account_id, is_quick), wanted, False
         self._permits.forget(self)
-        self._permits.watch(self)
         return True
 
-    def end(self) -> None:
-        """The job has ended."""
-        self._permits.forget(self)
+    @contextlib.contextmanager
+    def watched(self) -> Iterator[None]:
+        """The attempt of the job: from now on it can turn slow. What it waits for before and after is not its fault."""
+        self._permits.watch(self)
+        try:
+            yield
+        finally:
+            self._permits.forget(self)
 
     @property
     def is_wanted(self) -> bool:

@@ -271,7 +271,6 @@ class ProviderQueue:
                 worker = _Worker(slot, permit)
                 while (job := await self._next_job(worker)) is not None:
                     await self._send(job, worker)
-                    permit.end()
                 self._slots.discard(slot)
                 await slot.close()
             finally:
@@ -342,9 +341,10 @@ class ProviderQueue:
             await self._services.held.release(job.keys)
             return
         started_at = self._services.ctx.clock()
-        job_result = await self._services.attempter.attempt(
-            job, worker.slot, max_deliveries=self.adaptive_rate.messages_per_connection
-        )
+        with worker.permit.watched():
+            job_result = await self._services.attempter.attempt(
+                job, worker.slot, max_deliveries=self.adaptive_rate.messages_per_connection
+            )
         if job_result is None or (self._is_stopping and job_result.had_no_effect):
             await self._services.held.release(job.keys)
             return
