@@ -153,7 +153,7 @@ async def remove(ctx: context.Context, request: routing.Request) -> routing.Resp
     """Remove an address from the suppression list.
 
     Applies to new messages at once, and to queued ones from their next attempt. Remove an address that complained only
-    when its owner asks for it.
+    when the recipient asks for it.
     """
     await suppressions.remove(ctx, request.caller.account_id, request.path["email"])
     return routing.Response(204)
