@@ -36,6 +36,8 @@ MAX_RECORDS: Final = 3
 MAX_VALUE_BYTES: Final = 1_000
 # For all lookups of a report, with the wait for its turn: a session cannot be held longer, whatever it claims.
 LOOKUP_SECONDS: Final = 10.0
+# Longer than most failures of DNS.
+RETRY_SECONDS: Final = 300
 NO_ANSWER: Final = "DNS returned no answer for the key of the report's signature"
 
 
@@ -66,7 +68,7 @@ async def authenticate(ctx: context.Context, content: bytes) -> Proof | None:
         async with asyncio.timeout(LOOKUP_SECONDS):
             proven = await _proven(ctx, usable)
     except TimeoutError:
-        raise errors.TemporaryFailure(NO_ANSWER) from None
+        raise errors.TemporaryFailure(NO_ANSWER, retry_after=RETRY_SECONDS) from None
     if proven is None:
         return None
     sent_to = _only_address(message, b"to") if b"to" in proven.names else ""
@@ -84,7 +86,7 @@ async def _proven(
         if any(dkim_verification.is_proven(signature, record) for record in (records or ())[:MAX_RECORDS]):
             return signature
     if has_failed:
-        raise errors.TemporaryFailure(NO_ANSWER)
+        raise errors.TemporaryFailure(NO_ANSWER, retry_after=RETRY_SECONDS)
     return None
 
 
