@@ -175,7 +175,7 @@ async def test_a_large_message_without_a_place_is_released_soon_and_sent_when_on
         assert one._large._shares.free == message_loader.MAX_CONCURRENT_LARGE_PER_DESTINATION
 
 
-@pytest.mark.parametrize("connections", [2, 5])
+@pytest.mark.parametrize("connections", [3, 5])
 async def test_transactions_of_one_account_that_hold_on_leave_a_connection_to_another(
     url: str, connections: int
 ) -> None:
@@ -198,7 +198,8 @@ async def test_transactions_of_one_account_that_hold_on_leave_a_connection_to_an
 @pytest.mark.parametrize("connections", [1, 2])
 async def test_an_account_alone_gets_all_of_few_connections(url: str, connections: int) -> None:
     async with parts.opened(url) as made, smtp_peers.serving({"CONTENT": smtp_peers.SILENCE}) as peer:
-        one = made.new_provider_queue(connections=connections)
+        one = made.new_provider_queue(connections=5)
+        one.adaptive_rate._allowance = connections  # as at a new host
         give(one, await jobs_of(made, "first", 4, peer.port))
         await parts.until(lambda: len(peer.transactions) == connections)
         one.close()

@@ -28,7 +28,8 @@ from postroad.telemetry import logs
 JOBS_PER_CONNECTION: Final = 16
 # A slow provider queue holds only what it can send in this time, so that new mail is not far behind.
 LOOKAHEAD_SECONDS: Final = 2
-# A provider queue that may never have more than this many connections keeps none of them for the next account.
+# A provider queue that may have no more than this many connections keeps none of them for the next account: the first
+# transaction with a new host would hold up all mail of its account to that host.
 MAX_UNSHARED_CONNECTIONS: Final = 2
 # After a bug or a database outage, repeating at once would not help.
 ERROR_BACKOFF_SECONDS: Final = 1.0
@@ -82,7 +83,6 @@ class ProviderQueue:
         self._workers: set[asyncio.Task[None]] = set()
         # The connections with a job under way, by account.
         self._shares = fair_shares.FairShares(0)
-        self._keeps_one_free = limits.connections > MAX_UNSHARED_CONNECTIONS
         # Whether the destination answers quickly, by the last thing that is known of it.
         self._is_quick = False
         self._is_stopping = False
@@ -191,7 +191,7 @@ class ProviderQueue:
         """
         connections = self.adaptive_rate.allowed_connections()
         self._shares.resize(connections)
-        alpha = connections / 2 if self._keeps_one_free else connections
+        alpha = connections / 2 if connections > MAX_UNSHARED_CONNECTIONS else connections
         return self._shares.has_share(fair_shares.Party(account_id, alpha))
 
     def _begin(self, account_id: str, permit: permits.Permit) -> bool:
