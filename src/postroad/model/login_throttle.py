@@ -54,6 +54,9 @@ Counters = Mapping[Counter, FailureLimit]
 
 # 5 at once and 1,440 a day: useless for guessing a password of ten characters, a short wait for its owner.
 NAME: Final = FailureLimit(free=5, interval=60 * times.SECOND)
+# An application's own network: it may have instances with an old password, which must not lock out those with the right
+# one, and nobody guesses a generated password.
+APPLICATION: Final = FailureLimit(free=100, interval=3 * times.SECOND)
 # From all unknown networks together: 2,880 a day, however many hosts guess.
 ANYWHERE: Final = FailureLimit(free=50, interval=30 * times.SECOND)
 # The first attempts on a name from one /24 or /48: enough to mistype, and then 48 a day.
@@ -95,8 +98,8 @@ def of_newcomer(name: str, client_address: str) -> Counters:
 
 def of_credential(name: str, client_address: str, *, is_known: bool) -> Counters:
     """The counters of an SMTP credential."""
-    here = {Counter(network_of(client_address), name): NAME}
-    return here if is_known else {**here, **of_network(client_address)}
+    here = Counter(network_of(client_address), name)
+    return {here: APPLICATION} if is_known else {here: NAME, **of_network(client_address)}
 
 
 def of_network(client_address: str) -> Counters:
