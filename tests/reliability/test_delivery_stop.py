@@ -13,8 +13,9 @@ from tests.reliability import delivery_harness, service_process, sinks
 from tests.reliability.sinks import Point
 
 IN_FLIGHT = 100
+CONNECTIONS = IN_FLIGHT + 1  # an account that is alone leaves one for the next
 # Each success opens one more connection, from two on.
-BEFORE = IN_FLIGHT
+BEFORE = CONNECTIONS
 UNTOUCHED = 60
 ANSWERED = 50
 
@@ -22,7 +23,7 @@ ANSWERED = 50
 @pytest.mark.parametrize("url", ["sqlite"], indirect=True)
 async def test_a_stop_with_a_hundred_messages_in_flight_loses_nothing(url: str, tmp_path: Path) -> None:
     async with sinks.running() as sink:
-        tables = delivery_harness.sections(sink, pool_connections=IN_FLIGHT, retry_seconds=[1, 1])
+        tables = delivery_harness.sections(sink, pool_connections=CONNECTIONS, retry_seconds=[1, 1])
         async with (
             delivery_harness.open_harness(url, tables) as harness,
             delivery_harness.process(tmp_path / "process", url, tables) as service,
