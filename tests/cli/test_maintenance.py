@@ -34,6 +34,36 @@ def test_what_was_applied_is_printed(tmp_path: Path, new_database_url: str) -> N
     assert Installation.at(tmp_path, url=new_database_url).text("migrate").startswith("Applied: 0001 foundation")
 
 
+def test_a_check_says_what_would_be_applied_and_applies_nothing(tmp_path: Path, new_database_url: str) -> None:
+    installation = Installation.at(tmp_path, url=new_database_url)
+    result = installation.run("migrate", "--check")
+    assert result.exit_code == 1
+    assert result.stdout.startswith("The schema is at version 0. 'postroad migrate' would apply: 0001 foundation, 0002")
+    assert not (tmp_path / "postroad.db").exists()
+    assert json.loads(installation.run("migrate", "--check", "--json").stdout)["pending"][0]["name"] == "foundation"
+    installation.text("migrate")
+    assert installation.text("migrate", "--check") == "The schema is up to date.\n"
+
+
+def test_a_check_of_a_schema_from_the_future_ends_with_2_unless_it_is_compatible(empty: Installation) -> None:
+    async def leave_a_compatible_schema(ctx: context.Context) -> None:
+        async with ctx.store.transaction() as tx:
+            await tx.execute("migrations.record", 9998, "future")
+            await tx.execute("migrations.record_compatibility", 9998, 1)
+
+    async def leave_a_newer_schema(ctx: context.Context) -> None:
+        async with ctx.store.transaction() as tx:
+            await tx.execute("migrations.record", 9999, "future")
+
+    empty.ask(leave_a_compatible_schema)
+    assert empty.run("migrate", "--check").exit_code == 0
+    assert empty.text("migrate") == "The schema is up to date.\n"
+    empty.ask(leave_a_newer_schema)
+    result = empty.run("migrate", "--check")
+    assert result.exit_code == 2
+    assert "version 9999 and does not work with this version: use a newer Postroad." in result.stdout
+
+
 def test_a_schema_from_the_future_is_refused_by_every_command(empty: Installation) -> None:
     async def leave_a_newer_schema(ctx: context.Context) -> None:
         async with ctx.store.transaction() as tx:

@@ -22,16 +22,43 @@ _NAMES: Final = {
 
 
 @click.command("migrate", cls=command.SettingsCommand)
-async def migrate(settings: config.Settings) -> output.Report:
+@click.option("--check", is_flag=True, help="Change nothing; exit with 0 if up to date, 1 if pending, 2 if too new.")
+async def migrate(settings: config.Settings, *, check: bool) -> output.Report:
     """Migrate the database schema to this version."""
+    if check and not open_store.exists(settings.database.url):
+        return _pending(0, migrations.known("sqlite"))
     database = await open_store.open_store(settings.database.url, connections=1)
     try:
+        if check:
+            return _check(await migrations.state_of(database))
         applied = await migrations.apply(database)
     finally:
         await database.close()
-    names = [f"{migration.version:04d} {migration.name}" for migration in applied]
-    text = f"Applied: {', '.join(names)}." if names else "The schema is up to date."
-    return output.Report(data={"applied": [{"version": one.version, "name": one.name} for one in applied]}, text=text)
+    text = f"Applied: {_names(applied)}." if applied else "The schema is up to date."
+    return output.Report(data={"applied": _listed(applied)}, text=text)
+
+
+def _check(state: migrations.State) -> output.Report:
+    """What `migrate` would do."""
+    if state.is_too_new:
+        text = f"The schema is at version {state.version} and does not work with this version: use a newer Postroad."
+        return output.Report(data={"version": state.version, "pending": []}, text=text, exit_code=2)
+    if state.pending:
+        return _pending(state.version, state.pending)
+    return output.Report(data={"version": state.version, "pending": []}, text="The schema is up to date.")
+
+
+def _pending(version: int, pending: list[migrations.Migration]) -> output.Report:
+    text = f"The schema is at version {version}. 'postroad migrate' would apply: {_names(pending)}."
+    return output.Report(data={"version": version, "pending": _listed(pending)}, text=text, exit_code=1)
+
+
+def _names(listed: list[migrations.Migration]) -> str:
+    return ", ".join(f"{migration.version:04d} {migration.name}" for migration in listed)
+
+
+def _listed(listed: list[migrations.Migration]) -> list[dict[str, object]]:
+    return [{"version": migration.version, "name": migration.name} for migration in listed]
 
 
 @click.command("verify", cls=command.StoreCommand)

@@ -1,15 +1,21 @@
 """Numbered migrations, forwards only.
 
 `migration_scripts/<engine>/0001_name.sql` are applied in order, all pending ones in one transaction, under a lock, so
-that hosts that start together migrate once. A schema that is newer than this version of Postroad is refused: an old
-version must not write to it. Checking the version never writes, so a service can run without the right to change the
-schema.
+that hosts that start together migrate once. Checking the version never writes, so a service can run without the right
+to change the schema.
+
+Hosts of two versions run side by side during a roll-out. A script begins with `-- compatible from: N`: the oldest
+schema version whose code can still work with the new schema. It is stored with the migration, so that an older host
+that restarts knows whether it may run. A newer schema without it is refused.
 """
 
+import re
 from importlib import resources
-from typing import NamedTuple
+from typing import Final, NamedTuple
 
 from postroad.storage import store
+
+_COMPATIBLE_FROM: Final = re.compile(r"\A-- compatible from: (\d+)\n")
 
 
 class Migration(NamedTuple):
@@ -18,6 +24,16 @@ class Migration(NamedTuple):
     version: int
     name: str
     script: str
+    # The oldest schema version whose code works after this step; None for steps from before this was recorded.
+    compatible_from: int | None = None
+
+
+class State(NamedTuple):
+    """The version of a database, the migrations to apply, and whether this version of Postroad is too old for it."""
+
+    version: int
+    pending: list[Migration]
+    is_too_new: bool
 
 
 class SchemaError(RuntimeError):
@@ -32,7 +48,9 @@ def known(dialect: str) -> list[Migration]:
         if not file.name.endswith(".sql"):
             continue
         number, _, name = file.name.removesuffix(".sql").partition("_")
-        found.append(Migration(int(number), name, file.read_text(encoding="utf-8")))
+        script = file.read_text(encoding="utf-8")
+        header = _COMPATIBLE_FROM.match(script)
+        found.append(Migration(int(number), name, script, int(header[1]) if header else None))
     return sorted(found)
 
 
@@ -43,24 +61,34 @@ async def apply(database: store.Store) -> list[Migration]:
         await tx.fetch("migrations.lock")
         if not await _is_recorded(tx):
             await tx.execute("migrations.create_table")
-        current = await _version(tx)
-        _refuse_newer(current, migrations)
-        pending = [migration for migration in migrations if migration.version > current]
-        for migration in pending:
+        state = await _state(tx, migrations)
+        _refuse_newer(state, migrations)
+        for migration in state.pending:
             await tx.run_script(migration.script)
             await tx.execute("migrations.record", migration.version, migration.name)
-    return pending
+            if migration.compatible_from is not None:
+                await tx.execute("migrations.record_compatibility", migration.version, migration.compatible_from)
+    return state.pending
+
+
+async def state_of(database: store.Store) -> State:
+    """Compare the schema with what this version knows; nothing is changed."""
+    async with database.reading() as tx:
+        return await _state(tx, known(database.dialect))
 
 
 async def require_current(database: store.Store) -> None:
-    """Raise SchemaError unless the schema is exactly the one this version knows."""
+    """Raise SchemaError unless this version can work with the schema."""
     migrations = known(database.dialect)
     async with database.reading() as tx:
-        current = await _version(tx) if await _is_recorded(tx) else 0
-    _refuse_newer(current, migrations)
-    if current < migrations[-1].version:
+        state = await _state(tx, migrations)
+    _refuse_newer(state, migrations)
+    if state.pending:
         needed = migrations[-1].version
-        msg = f"the database schema is at version {current}, but this version needs {needed}: run 'postroad migrate'"
+        msg = (
+            f"the database schema is at version {state.version}, but this version needs {needed}: "
+            "run 'postroad migrate'"
+        )
         raise SchemaError(msg)
 
 
@@ -73,8 +101,19 @@ async def _version(tx: store.Transaction) -> int:
     return int(row[0]) if row else 0
 
 
-def _refuse_newer(current: int, migrations: list[Migration]) -> None:
+async def _state(tx: store.Transaction, migrations: list[Migration]) -> State:
+    current = await _version(tx) if await _is_recorded(tx) else 0
     newest = migrations[-1].version
-    if current > newest:
-        msg = f"the database schema is at version {current}, but this version knows only {newest}: use a newer Postroad"
+    pending = [migration for migration in migrations if migration.version > current]
+    # Only a database that is newer than this version has the column for sure.
+    is_too_new = current > newest and await tx.fetch_one("migrations.incompatible", newest) is not None
+    return State(current, pending, is_too_new)
+
+
+def _refuse_newer(state: State, migrations: list[Migration]) -> None:
+    if state.is_too_new:
+        msg = (
+            f"the database schema is at version {state.version} and does not work with this version, "
+            f"which knows only {migrations[-1].version}: use a newer Postroad"
+        )
         raise SchemaError(msg)

@@ -30,6 +30,11 @@ def sqlite_path(url: str) -> Path:
     return Path(path)
 
 
+def exists(url: str) -> bool:
+    """Whether there is a database to open; a server has to be asked, so it counts as one."""
+    return not url.startswith("sqlite:") or sqlite_path(url).exists()
+
+
 def sqlite_folder(url: str) -> str | None:
     """The folder of the SQLite file; None for another engine."""
     return str(sqlite_path(url).absolute().parent) if url.startswith("sqlite:///") else None
