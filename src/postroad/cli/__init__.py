@@ -23,6 +23,7 @@ GROUPS: Final[Mapping[str, str]] = {
     "queue": "Inspect and manage the queue.",
     "suppression": "Manage the suppression list.",
     "webhook": "Receive webhooks on this machine.",
+    "key": "Manage the installation key.",
 }
 COMMANDS: Final[Mapping[str, tuple[str, str]]] = {
     "dev": ("dev:dev", "Run the whole service for development, with a demo account and without configuration."),
@@ -80,6 +81,7 @@ COMMANDS: Final[Mapping[str, tuple[str, str]]] = {
         "webhooks:listen",
         "Receive and verify webhooks on this machine, and print one line for each, until Ctrl-C.",
     ),
+    "key rotate": ("keys:rotate", "Replace the installation key and encrypt every stored secret with the new one."),
     "audit-log": ("audit_log:audit_log", "Show who changed what in an account, newest first."),
     "migrate": ("maintenance:migrate", "Migrate the database schema to this version."),
     "verify": ("maintenance:verify", "Check that the ledger, counts and statuses are consistent."),

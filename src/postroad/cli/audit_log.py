@@ -1,6 +1,6 @@
 """`postroad audit-log`: who changed what in an account."""
 
-from typing import Final
+from typing import Any, Final
 
 import click
 
@@ -14,7 +14,19 @@ DEFAULT_ENTRIES: Final = 50
 MAX_ENTRIES: Final = 1_000
 
 
-@click.command("audit-log", cls=command.AccountCommand)
+class AuditLogCommand(command.AccountCommand):
+    """A command of one account, or of the installation: then its function gets no account."""
+
+    async def resolve(self, context: services_context.Context, arguments: dict[str, Any]) -> dict[str, Any]:
+        """Leave out the account with `--installation`."""
+        is_installation = arguments.pop("installation")
+        if is_installation and arguments["account"] is not None:
+            raise click.UsageError("--account and --installation cannot be combined; use one of them.")
+        return {**arguments, "account": None} if is_installation else await super().resolve(context, arguments)
+
+
+@click.command("audit-log", cls=AuditLogCommand)
+@click.option("--installation", is_flag=True, help="Show changes of the installation instead of an account.")
 @click.option(
     "--limit",
     type=click.IntRange(1, MAX_ENTRIES),
@@ -22,9 +34,10 @@ MAX_ENTRIES: Final = 1_000
     show_default=True,
     help="Maximum number of entries.",
 )
-async def audit_log(context: services_context.Context, account: accounts.Account, limit: int) -> output.Report:
+async def audit_log(context: services_context.Context, account: accounts.Account | None, limit: int) -> output.Report:
     """Show who changed what in an account, newest first."""
-    entries = await services_audit_log.page(context, account.id, before=None, limit=limit)
+    account_id = account.id if account is not None else services_audit_log.INSTALLATION
+    entries = await services_audit_log.page(context, account_id, before=None, limit=limit)
     rows = [
         (times.to_wire(entry.created_at), entry.actor, entry.client_address or None, services_audit_log.text(entry))
         for entry in entries

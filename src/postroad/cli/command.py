@@ -19,6 +19,7 @@ from postroad import config, errors, roles
 from postroad.cli import account_option, data_folder, output, redaction
 from postroad.roles import composition
 from postroad.services import context as services_context
+from postroad.services.auth import key_check
 from postroad.storage import migrations, open_store
 
 FOLDER = click.Path(file_okay=False, path_type=Path)
@@ -31,6 +32,7 @@ JSON = click.Option(["--json", "as_json"], is_flag=True, help="Print JSON.")
 OPERATOR_ERRORS = (
     config.ConfigError,
     data_folder.FolderError,
+    key_check.WrongKeyError,
     migrations.SchemaError,
     roles.RoleFailed,
     roles.StartError,

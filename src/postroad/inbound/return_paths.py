@@ -67,7 +67,7 @@ class ReturnPathPolicy(smtp_policy.SessionPolicy):
         bounce_guard.report_notices(notices, log=self._log, counted=self._ctx.metrics)
 
     def _named(self, address: str) -> return_path.ReturnPath | None:
-        return return_path.read(self._ctx.keys.return_path, address)
+        return return_path.named_by(self._ctx.keys, address)
 
     def _log_reports(self, message_id: str, handled: Sequence[async_bounces.Handled]) -> None:
         if not handled:

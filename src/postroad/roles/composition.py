@@ -11,7 +11,7 @@ from postroad.services import context
 from postroad.services.acceptance import queue_limit as acceptance_queue_limit
 from postroad.services.acceptance import rate_limit, transaction
 from postroad.services.auth import access_cache as auth_access_cache
-from postroad.services.auth import installation_keys, passwords
+from postroad.services.auth import installation_keys, key_check, passwords
 from postroad.services.domains import dns as domain_dns
 from postroad.services.results import bounce_guard, outcomes
 from postroad.services.webhooks import client as webhooks_client
@@ -40,6 +40,11 @@ async def open_context(
         connections=settings.database.connections,
         migrate=settings.database.migrate_at_start,
     )
+    try:
+        keys = await key_check.admit(database, keys)
+    except BaseException:
+        await database.close()
+        raise
     rate = throttle.RateLimit(rate=settings.limits.request_rate, burst=settings.limits.request_burst)
     policies = transaction.Policies(rate=rate, warmup_caps=settings.warmup.recipients_per_day)
     accept = accept_commits or group_commit.GroupCommit(

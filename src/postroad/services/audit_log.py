@@ -33,6 +33,7 @@ ACTIONS: Final[Mapping[str, str]] = {
     "domain.unverified": "revoked the verification of the domain {subject}",
     "domain.warm": "ended the warm-up of the domain {subject}",
     "domain.not_warm": "resumed the warm-up of the domain {subject}",
+    "installation.key_rotated": "replaced the installation key and encrypted {subject} secrets with it",
     "message.cancelled": "cancelled {subject}",
     "message.retried": "retried {subject}",
     "user.created": "created the user {subject}",
@@ -58,10 +59,14 @@ ACTIONS: Final[Mapping[str, str]] = {
     "webhook.saved": "saved the webhook at {subject}",
     "webhook.secret_rotated": "rotated the secret of the webhook at {subject}",
 }
+# Stands for the account in entries that belong to no account, which only operators see.
+INSTALLATION: Final = ""
 # The names of actors that are not users.
 NAMES: Final = {actors.Kind.OPERATOR: "operator", actors.Kind.SERVICE: "postroad"}
 # Actions whose subject begins with a count, which is formatted.
-_COUNTED: Final = frozenset({"credits.added", "suppression.imported", "message.cancelled", "message.retried"})
+_COUNTED: Final = frozenset(
+    {"credits.added", "installation.key_rotated", "suppression.imported", "message.cancelled", "message.retried"}
+)
 _COUNT: Final = re.compile(r"^\d{4,}(?= |$)", re.ASCII)
 # Details of these actions are identifiers, which are shown as words.
 _ROLES: Final = frozenset({"user.created", "user.invited", "user.role_changed"})

@@ -20,6 +20,7 @@ from typing import Final
 import msgspec
 
 from postroad.model import identifiers
+from postroad.services.auth import installation_keys
 
 LOCAL_PREFIX: Final = "bounces+"
 SIGNATURE_BYTES: Final = 11
@@ -54,6 +55,12 @@ def address(key: bytes, *, message_id: str, recipient_id: str, domain: str) -> s
 def domain_for(sender_key: str, *, configured: str) -> str:
     """The domain of a message's return path: the operator's, or the sender's own."""
     return configured or sender_key.rpartition("@")[2]
+
+
+def named_by(keys: installation_keys.Keys, address: str) -> ReturnPath | None:
+    """What the address names, signed with the current key or one that it replaced."""
+    found = (read(each.return_path, address) for each in (keys, *keys.previous))
+    return next((named for named in found if named is not None), None)
 
 
 def read(key: bytes, address: str) -> ReturnPath | None:

@@ -66,7 +66,8 @@ def test_derived_keys_follow_from_the_installation_key_alone() -> None:
     keys = installation_keys.Keys.derive(INSTALLATION_KEY)
     assert keys == installation_keys.Keys.derive(INSTALLATION_KEY)
     assert keys != installation_keys.Keys.derive(INSTALLATION_KEY + b".")
-    derived = dataclasses.astuple(keys)
+    *derived, previous = dataclasses.astuple(keys)
+    assert previous == ()
     assert all(len(key) == 32 and key not in INSTALLATION_KEY for key in derived)
     assert len(set(derived)) == len(derived) > 1
 

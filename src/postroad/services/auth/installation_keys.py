@@ -29,6 +29,10 @@ class Keys:
     session: bytes = field(repr=False)
     return_path: bytes = field(repr=False)
     encryption: bytes = field(repr=False)
+    # Says nothing about the key, and so may be stored and shown.
+    fingerprint: bytes = field(repr=False)
+    # Derived from the keys that this one replaced, newest first: what they signed is still accepted.
+    previous: "tuple[Keys, ...]" = field(default=(), repr=False)
 
     @classmethod
     def derive(cls, installation_key: bytes) -> "Keys":
@@ -38,6 +42,7 @@ class Keys:
             session=_derive(installation_key, b"postroad session v1"),
             return_path=_derive(installation_key, b"postroad return path v1"),
             encryption=_derive(installation_key, b"postroad sealing v1"),
+            fingerprint=_derive(installation_key, b"postroad fingerprint v1"),
         )
 
 

@@ -101,7 +101,8 @@ async def _by_api_key(ctx: context.Context, token: str) -> AuthenticatedCaller:
 
 
 async def _by_token(ctx: context.Context, token: str) -> AuthenticatedCaller:
-    return await by_claims(ctx, tokens.read(token, ctx.keys.token, now=ctx.clock()))
+    previous = [keys.token for keys in ctx.keys.previous]
+    return await by_claims(ctx, tokens.read(token, ctx.keys.token, now=ctx.clock(), previous=previous))
 
 
 async def by_claims(ctx: context.Context, claims: tokens.Claims) -> AuthenticatedCaller:

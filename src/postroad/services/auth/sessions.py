@@ -49,7 +49,8 @@ def begin(ctx: context.Context, user: users.User) -> Session:
 
 async def authenticate(ctx: context.Context, token: str) -> tuple[caller.Caller, Session]:
     """The caller of a session; Unauthorized when it has ended."""
-    claims = tokens.read(token, ctx.keys.session, now=ctx.clock())
+    previous = [keys.session for keys in ctx.keys.previous]
+    claims = tokens.read(token, ctx.keys.session, now=ctx.clock(), previous=previous)
     facts = await ctx.access_cache.refresh(ctx.clock())
     # All claims, so that only what was checked is cached.
     fact = ("session", claims)
@@ -79,12 +80,17 @@ async def end(ctx: context.Context, who: caller.Caller, session: Session) -> Non
 
 def csrf_token(ctx: context.Context, session: Session) -> str:
     """The CSRF token of a session; nobody else can compute it."""
-    return hmac.new(ctx.keys.session, b"form " + session.claims.jti.encode(), hashlib.sha256).hexdigest()
+    return _csrf_token(ctx.keys.session, session)
 
 
 def is_csrf_token(ctx: context.Context, session: Session, given: str) -> bool:
     """Whether a form belongs to this session."""
-    return hmac.compare_digest(csrf_token(ctx, session).encode(), given.encode())
+    keys = (ctx.keys.session, *(previous.session for previous in ctx.keys.previous))
+    return any(hmac.compare_digest(_csrf_token(key, session).encode(), given.encode()) for key in keys)
+
+
+def _csrf_token(key: bytes, session: Session) -> str:
+    return hmac.new(key, b"form " + session.claims.jti.encode(), hashlib.sha256).hexdigest()
 
 
 def _signed(ctx: context.Context, claims: tokens.Claims) -> Session:

@@ -6,7 +6,8 @@ revoked. This is exact however far the clocks of two hosts differ, and also revo
 while the password was being changed.
 """
 
-from typing import Final
+from collections.abc import Sequence
+from typing import Any, Final
 
 import jwt
 import msgspec
@@ -63,10 +64,13 @@ def sign(claims: Claims, key: bytes) -> str:
     return jwt.encode(payload, key, algorithm=ALGORITHM)
 
 
-def read(text: str, key: bytes, *, now: int) -> Claims:
-    """The claims of a valid token of ours; whether it was revoked is for the database to say."""
+def read(text: str, key: bytes, *, now: int, previous: Sequence[bytes] = ()) -> Claims:
+    """The claims of a valid token of ours; whether it was revoked is for the database to say.
+
+    Tokens that were signed with `previous` keys are valid until they end.
+    """
     try:
-        token = jwt.decode_complete(text, key, algorithms=[ALGORITHM], options=_OPTIONS)
+        token = _decoded(text, key, previous)
         claims = msgspec.convert(token["payload"], Claims)
     except (jwt.PyJWTError, ValueError, TypeError, RecursionError):
         raise refusal() from None
@@ -82,6 +86,16 @@ def read(text: str, key: bytes, *, now: int) -> Claims:
     ):
         raise refusal()
     return claims
+
+
+def _decoded(text: str, key: bytes, previous: Sequence[bytes]) -> dict[str, Any]:
+    """The header and the payload of a token that one of these keys has signed."""
+    for older in previous:
+        try:
+            return jwt.decode_complete(text, key, algorithms=[ALGORITHM], options=_OPTIONS)
+        except jwt.InvalidSignatureError:
+            key = older
+    return jwt.decode_complete(text, key, algorithms=[ALGORITHM], options=_OPTIONS)
 
 
 def refusal() -> errors.Unauthorized:

@@ -24,7 +24,7 @@ from postroad import errors
 from postroad.model import domain_records, times
 from postroad.protocol.dns import dkim_record
 from postroad.services import context
-from postroad.services.auth import encryption
+from postroad.services.auth import encryption, key_check, sealed_values
 from postroad.storage import access_version, dkim_keys, domains, store
 
 KEY_BITS: Final = 2048
@@ -128,6 +128,7 @@ async def keys(ctx: context.Context, domain: domains.Domain) -> list[dkim_keys.D
         if not found and generated is not None:
             await insert_generation(ctx, tx, domain, generated, selector=new_selector(ctx), status=_CURRENT)
         elif not any(key.algorithm == dkim_keys.Algorithm.ED25519 and key.status == _CURRENT for key in found):
+            await key_check.require_current(ctx, tx)
             await dkim_keys.insert(tx, _ed25519_beside(ctx, domain, _signing(found)))
         return await dkim_keys.of_domain(tx, domain.account_id, domain.id)
 
@@ -155,6 +156,7 @@ async def insert_generation(
     status: dkim_keys.Status,
 ) -> None:
     """Store a generated RSA key with an Ed25519 key beside it."""
+    await key_check.require_current(ctx, tx)
     private_key, public_key = generated
     made = dkim_keys.DkimKey(
         account_id=domain.account_id,
@@ -267,4 +269,4 @@ def _decrypted(ctx: context.Context, domain: domains.Domain, key: dkim_keys.Dkim
 
 
 def _owner(domain: domains.Domain) -> str:
-    return f"dkim {domain.account_id} {domain.id}"
+    return sealed_values.dkim_owner(domain.account_id, domain.id)

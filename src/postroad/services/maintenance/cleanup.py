@@ -9,6 +9,7 @@ from typing import Final
 from postroad.model import bounce_guard, cursors, identifiers, throttle, times
 from postroad.services import context
 from postroad.services.accounts import registry as accounts
+from postroad.services.auth import key_replacement
 from postroad.services.maintenance import retention
 from postroad.services.webhooks import delivery_log
 from postroad.storage import audit_log as storage_audit_log
@@ -61,6 +62,7 @@ class SweepResult:
     login_failures: int = 0
     known_networks: int = 0
     tls_reports: int = 0
+    previous_keys: int = 0
     bodies: int = 0
     messages: int = 0
     # Old mail is left that this sweep had no time for.
@@ -74,6 +76,7 @@ async def sweep(ctx: context.Context) -> SweepResult:
     async with ctx.store.transaction() as tx:
         forgotten = await provider_queues.sweep(tx, before=now - PROVIDER_QUEUE_MICROSECONDS)
         secrets = await webhooks.sweep_secrets(tx, now=now)
+        keys = await key_replacement.forget_expired(tx, now=now)
     swept = SweepResult(
         resumed=tuple(await accounts.cool_down(ctx)),
         idempotency_keys=await _in_batches(ctx, lambda tx: idempotency.sweep(tx, now=now), rows=idempotency.SWEEP_ROWS),
@@ -81,6 +84,7 @@ async def sweep(ctx: context.Context) -> SweepResult:
         provider_queues=forgotten,
         webhook_deliveries=await _sweep_log(ctx, before=now - delivery_log.LOG_SECONDS * times.SECOND),
         webhook_secrets=secrets,
+        previous_keys=keys,
         rates=await _in_batches(
             ctx, lambda tx: rates.sweep(tx, before=now - throttle.MAX_CLOCK_SKEW), rows=rates.SWEEP_ROWS
         ),

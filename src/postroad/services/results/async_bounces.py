@@ -75,7 +75,7 @@ async def receive(ctx: context.Context, named: return_path.ReturnPath, content: 
         return ProcessedReport([Handled(ReportResult.UNKNOWN_MESSAGE, outcome) for outcome in outcomes])
     proof = await report_authentication.authenticate(ctx, content)
     # A report that was signed for another return path can be sent to this one, but says nothing about it.
-    if proof is not None and return_path.read(ctx.keys.return_path, proof.sent_to) != named:
+    if proof is not None and return_path.named_by(ctx.keys, proof.sent_to) != named:
         proof = None
     async with ctx.store.transaction() as tx:
         return await _record(ctx, tx, outcomes, account_id=account_id, named=named, proof=proof)

@@ -77,7 +77,7 @@ async def receive(ctx: context.Context, report: arf.FeedbackReport, content: byt
 
 
 def _named(ctx: context.Context, addresses: Sequence[str]) -> return_path.ReturnPath | None:
-    found = (return_path.read(ctx.keys.return_path, text) for text in addresses)
+    found = (return_path.named_by(ctx.keys, text) for text in addresses)
     return next((named for named in found if named is not None), None)
 
 

@@ -15,6 +15,7 @@ import msgspec
 from postroad import errors
 from postroad.model import events, identifiers, times
 from postroad.services import audit_log, context
+from postroad.services.auth import key_check
 from postroad.services.webhooks import signing_secrets
 from postroad.storage import accounts, store, webhooks
 
@@ -155,6 +156,7 @@ async def _create(ctx: context.Context, tx: store.Transaction, webhook: webhooks
 async def _add_secret(
     ctx: context.Context, tx: store.Transaction, webhook: webhooks.Webhook, *, version: int, now: int
 ) -> str:
+    await key_check.require_current(ctx, tx)
     secret = signing_secrets.new()
     row = webhooks.Secret(
         account_id=webhook.account_id,

@@ -7,7 +7,7 @@ kept.
 from typing import Final
 
 from postroad.services import context
-from postroad.services.auth import encryption, installation_keys
+from postroad.services.auth import encryption, installation_keys, sealed_values
 from postroad.storage import webhooks
 
 PREFIX: Final = "whsec_"
@@ -30,13 +30,13 @@ def hint(secret: str) -> str:
 def encrypt(ctx: context.Context, secret: str, *, webhook_id: str) -> bytes:
     """The ciphertext of a secret."""
     nonce = ctx.entropy(encryption.NONCE_BYTES)
-    return encryption.encrypt(ctx.keys.encryption, secret.encode(), owner=_owner(webhook_id), nonce=nonce)
+    return encryption.encrypt(
+        ctx.keys.encryption, secret.encode(), owner=sealed_values.webhook_owner(webhook_id), nonce=nonce
+    )
 
 
 def decrypt(ctx: context.Context, row: webhooks.Secret) -> str:
     """The secret of a row."""
-    return encryption.decrypt(ctx.keys.encryption, row.secret, owner=_owner(row.webhook_id)).decode()
-
-
-def _owner(webhook_id: str) -> str:
-    return f"webhook {webhook_id}"
+    return encryption.decrypt(
+        ctx.keys.encryption, row.secret, owner=sealed_values.webhook_owner(row.webhook_id)
+    ).decode()

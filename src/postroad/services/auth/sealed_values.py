@@ -1,0 +1,24 @@
+"""Whose secret a ciphertext is, for everything that is encrypted with the installation key (`encryption.py`).
+
+The owner is authenticated with the ciphertext, so it must be computed the same way wherever the secret is used.
+"""
+
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any, Final
+
+
+def dkim_owner(account_id: str, domain_id: str) -> str:
+    """The owner of a DKIM key."""
+    return f"dkim {account_id} {domain_id}"
+
+
+def webhook_owner(webhook_id: str) -> str:
+    """The owner of a webhook's signing secret."""
+    return f"webhook {webhook_id}"
+
+
+# From a row of `storage/sealed_values.py` to its owner.
+OWNERS: Final[Mapping[str, Callable[[Sequence[Any]], str]]] = {
+    "dkim_keys": lambda row: dkim_owner(row[0], row[1]),
+    "webhook_secrets": lambda row: webhook_owner(row[1]),
+}

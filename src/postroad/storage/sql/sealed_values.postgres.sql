@@ -1,0 +1,12 @@
+-- name: replace_dkim_keys
+-- DKIM keys with another ciphertext.
+UPDATE dkim_keys SET private_key = other.private_key
+FROM unnest($1::text[], $2::text[], $3::text[], $4::bytea[]) AS other (account_id, domain_id, selector, private_key)
+WHERE dkim_keys.account_id = other.account_id AND dkim_keys.domain_id = other.domain_id AND dkim_keys.selector = other.selector;
+
+-- name: replace_webhook_secrets
+-- Webhook secrets with another ciphertext.
+UPDATE webhook_secrets SET secret = other.secret
+FROM unnest($1::text[], $2::text[], $3::bigint[], $4::bytea[]) AS other (account_id, webhook_id, version, secret)
+WHERE webhook_secrets.account_id = other.account_id AND webhook_secrets.webhook_id = other.webhook_id
+    AND webhook_secrets.version = other.version;

@@ -1,0 +1,18 @@
+-- name: dkim_keys
+-- Encrypted DKIM keys after a place: what names them, and the ciphertext.
+SELECT account_id, domain_id, selector, private_key FROM dkim_keys
+WHERE (account_id, domain_id, selector) > ($1, $2, $3) AND LENGTH(private_key) > 0
+ORDER BY account_id, domain_id, selector LIMIT $4;
+
+-- name: replace_dkim_keys
+-- DKIM keys with another ciphertext.
+UPDATE dkim_keys SET private_key = $4 WHERE account_id = $1 AND domain_id = $2 AND selector = $3;
+
+-- name: webhook_secrets
+-- Encrypted webhook secrets after a place: what names them, and the ciphertext.
+SELECT account_id, webhook_id, version, secret FROM webhook_secrets
+WHERE (account_id, webhook_id, version) > ($1, $2, $3) ORDER BY account_id, webhook_id, version LIMIT $4;
+
+-- name: replace_webhook_secrets
+-- Webhook secrets with another ciphertext.
+UPDATE webhook_secrets SET secret = $4 WHERE account_id = $1 AND webhook_id = $2 AND version = $3;
