@@ -20,7 +20,7 @@ PAGE = ROOT / "docs" / "errors.md"
 DOCUMENTED = {
     "invalid_request": (400, "550 5.6.0"),
     "unauthorized": (401, "535 5.7.8"),
-    "insufficient_credits": (402, "550 5.7.1"),
+    "insufficient_credits": (402, "452 4.7.1"),
     "forbidden": (403, "550 5.7.1"),
     "account_suspended": (403, "550 5.7.1"),
     "not_found": (404, None),
@@ -35,7 +35,7 @@ DOCUMENTED = {
     "temporary_failure": (503, "451 4.3.0"),
 }
 # The codes that a caller may answer by trying again: over SMTP they are never a permanent reply.
-TEMPORARY = {"idempotency_in_progress", "rate_limited", "warmup_limited"} | {
+TEMPORARY = {"idempotency_in_progress", "insufficient_credits", "rate_limited", "warmup_limited"} | {
     code for code, (status, _) in DOCUMENTED.items() if status >= 500
 }
 ALWAYS_SAY_WHEN = {"RateLimited", "WarmupLimited", "ServiceUnavailable", "TemporaryFailure", "RequestTimeout"}

@@ -61,7 +61,8 @@ class InsufficientCredits(PostroadError):
 
     code = "insufficient_credits"
     status = 402
-    smtp_reply = "550 5.7.1"
+    # Temporary, so that a relay keeps the message until credits are added (RFC 5321 section 4.2.1).
+    smtp_reply = "452 4.7.1"
 
 
 class Forbidden(PostroadError):

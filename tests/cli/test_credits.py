@@ -16,6 +16,13 @@ def test_the_new_balance_is_printed(installation: Installation) -> None:
     assert installation.text("credits", "add", "--amount", "11").endswith("; 511 available.\n")
 
 
+def test_an_account_can_be_exempt_from_credits(installation: Installation) -> None:
+    assert installation.text("credits", "unlimited", "on").endswith(") sends without credits.\n")
+    assert "0 available, 0 reserved; mail costs nothing\n" in installation.text("account", "show", "Shop")
+    assert installation.json("credits", "unlimited", "off")["unlimited"] is False
+    assert "0 available, 0 reserved\n" in installation.text("account", "show", "Shop")
+
+
 def test_an_impossible_amount_is_refused_and_changes_nothing(installation: Installation) -> None:
     for amount in ("0", "-5", str(2**53), str(2**70)):
         assert installation.refusal("credits", "add", "--amount", amount).startswith("amount: ")

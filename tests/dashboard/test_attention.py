@@ -70,6 +70,7 @@ def facts(**changes: Any) -> attention.AlertFacts:
         "guard": guard(),
         "sender": "hello@shop.example",
         "daily_recipients": 100.0,
+        "needs_credits": True,
         "deliveries": [],
     }
     return attention.AlertFacts(**(members | changes))
@@ -119,6 +120,7 @@ def test_credits_that_run_out_soon_are_shown_with_the_time_that_is_left(
 def test_credits_that_last_are_not_mentioned() -> None:
     assert titles(account=account(available=300), daily_recipients=100.0) == []
     assert titles(account=account(available=1), daily_recipients=0.0) == []
+    assert titles(account=account(available=0), needs_credits=False) == []
 
 
 @pytest.mark.parametrize(

@@ -20,6 +20,20 @@ async def test_an_account_without_credits_sees_how_to_get_some(browser: Browser)
     assert "No ledger entries yet" in text
 
 
+async def test_an_account_that_needs_no_credits_sees_that(ctx: context.Context, browser: Browser) -> None:
+    await credits.set_unlimited(ctx, browser.account_id, unlimited=True)
+    text = (await browser.get("/credits")).text
+    assert "Unlimited." in text
+    assert "New messages cost no credits" in text
+    assert "No credits left" not in text
+    assert "postroad credits add" not in text
+    await accepted_mail.allow_sending(ctx, browser.account_id, amount=1)
+    await accepted_mail.accept(ctx, browser.account_id, to=("a@example.net", "b@example.net"))
+    overview = (await browser.get("/")).text
+    assert "Unlimited" in overview
+    assert "No credits left" not in overview
+
+
 async def test_the_balances_and_the_ledger_show_where_credits_went(ctx: context.Context, reader: Browser) -> None:
     await accepted_mail.allow_sending(ctx, reader.account_id, amount=12_345)
     await credits.add(ctx, reader.account_id, 5, "<script>alert(1)</script>")

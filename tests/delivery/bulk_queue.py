@@ -51,6 +51,7 @@ def _submission(ctx: context.Context, account_id: str, emails: list[str], *, now
         sender_key=sender,
         subject="Hello",
         recipient_count=len(emails),
+        credits_reserved=len(emails),
         size=len(mime),
         request_id="req_" + "0" * 28,
         response=b"{}",

@@ -119,6 +119,7 @@ class EngineHarness:
             sender_key=sender,
             subject="",
             recipient_count=1,
+            credits_reserved=1,
             size=len(mime),
             request_id="req_" + "0" * 28,
             response=b"{}",

@@ -30,6 +30,7 @@ def message(message_id: str, account_id: str = "acc_1", **changes: Any) -> messa
         "sender_key": "shop@example.com",
         "subject": "Grüße",
         "recipient_count": 1,
+        "credits_reserved": changes.get("recipient_count", 1),
         "size": 4,
         "request_id": f"req_{message_id}",
         "response": b'{"id": "x"}',

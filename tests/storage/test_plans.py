@@ -28,9 +28,10 @@ FILES = (
     "webhooks.",
 )
 # These read an index from its beginning, up to a limit or while it is small; every endpoint once a minute; accounts by
-# name; or all accounts, for the message of an asynchronous bounce.
+# name; all accounts, for the message of an asynchronous bounce; or all accounts with mail of the last days, for a gauge.
 READING_ON = {
     "accounts.by_name",
+    "accounts.short_of_credits",
     "messages.account_of",
     "queue.is_longer_than",
     "webhooks.removed",

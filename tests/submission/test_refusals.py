@@ -99,7 +99,7 @@ async def test_more_recipients_than_credits_are_refused(server: SubmissionServer
     reported = await refusal(
         server, MESSAGE.replace(b"@example.com", b"@poor.example"), ADA, "bob@example.net", sender="shop@poor.example"
     )
-    assert reported.startswith("550 5.7.1 insufficient_credits: ")
+    assert reported.startswith("452 4.7.1 insufficient_credits: ")
 
 
 async def test_a_suspended_account_is_told_why(server: SubmissionServer) -> None:

@@ -7,6 +7,7 @@ import click
 from postroad.cli import account_option, command, output, views
 from postroad.model import cursors, times
 from postroad.services import context as services_context
+from postroad.services.accounts import credits as services_credits
 from postroad.services.accounts import registry as services_accounts
 from postroad.storage import accounts
 
@@ -45,14 +46,23 @@ async def show(context: services_context.Context, named: str) -> output.Report:
         "id": account.id,
         "name": account.name,
         "status": state,
-        "credits": f"{account.available} available, {account.reserved} reserved",
+        "credits": f"{account.available} available, {account.reserved} reserved{_unlimited(context, account)}",
         "sending": _sending(sending),
         "created": times.to_wire(account.created_at),
     }
     text = "\n".join(f"{name + ':':9}{value}" for name, value in facts.items())
     until = times.optional_to_wire(services_accounts.suspended_until(context, account))
-    details = {**views.account(account), "suspended_until": until, "sending": dataclasses.asdict(sending)}
+    details = {
+        **views.account(account),
+        "suspended_until": until,
+        "sending": dataclasses.asdict(sending),
+        "credits_unlimited": not services_credits.needs_credits(context, account),
+    }
     return output.Report(data={"account": details}, text=text)
+
+
+def _unlimited(context: services_context.Context, account: accounts.Account) -> str:
+    return "" if services_credits.needs_credits(context, account) else "; mail costs nothing"
 
 
 def _sending(sending: services_accounts.Sending) -> str:

@@ -18,3 +18,13 @@ async def add(
     changed = await services_credits.add(context, account.id, amount, note)
     text = f"{amount} credits added to {changed.name!r} ({changed.id}); {changed.available} available."
     return output.Report(data={"account": views.account(changed)}, text=text)
+
+
+@click.command("unlimited", cls=command.AccountCommand)
+@click.argument("state", type=click.Choice(["on", "off"]), metavar="STATE")
+async def unlimited(context: services_context.Context, account: accounts.Account, state: str) -> output.Report:
+    """Let an account send without credits, or charge it again."""
+    changed = await services_credits.set_unlimited(context, account.id, unlimited=state == "on")
+    result = "sends without credits" if changed.unlimited else "needs credits"
+    data = {"account": views.account(changed), "unlimited": bool(changed.unlimited)}
+    return output.Report(data=data, text=f"Account {changed.name!r} ({changed.id}) {result}.")

@@ -119,6 +119,12 @@ class Security(Section, frozen=True):
             raise ConfigError("security: secret_key and secret_key_file are both set; remove one of them")
 
 
+class Credits(Section, frozen=True):
+    """What mail costs."""
+
+    enabled: bool
+
+
 class Domains(Section, frozen=True):
     """Sender domains."""
 
@@ -363,6 +369,7 @@ class Settings(Section, frozen=True):
     dashboard: Dashboard
     submission: Submission
     security: Security
+    credits: Credits
     domains: Domains
     delivery: Delivery
     providers: Providers

@@ -23,6 +23,7 @@ class AlertFacts:
     guard: accounts.Sending
     sender: str | None
     daily_recipients: float
+    needs_credits: bool
     deliveries: Sequence[delivery_log.Entry]
 
 
@@ -63,6 +64,8 @@ def _domain(facts: AlertFacts) -> Iterator[Alert]:
 
 def _credits(facts: AlertFacts) -> Iterator[Alert]:
     left = facts.account.available
+    if not facts.needs_credits:
+        return
     if not left:
         yield Alert("bad", "No credits left.", "New messages are rejected.", "/credits", "Add credits")
     elif left < facts.daily_recipients * LOW_CREDIT_DAYS:

@@ -23,7 +23,14 @@ async def index(request: requests.PageRequest) -> routing.Response:
     query: lists.NewestQuery = request.query
     entries = await credits.ledger(request.ctx, request.account_id, query.before, ROWS + 1)
     rows, next_cursor = cursors.page(entries, limit=ROWS)
-    return request.page("credits.html", rows=rows, next_cursor=next_cursor, is_first=query.before is None, kinds=KINDS)
+    return request.page(
+        "credits.html",
+        rows=rows,
+        next_cursor=next_cursor,
+        is_first=query.before is None,
+        kinds=KINDS,
+        needs_credits=credits.needs_credits(request.ctx, request.account),
+    )
 
 
 async def export_file(request: requests.PageRequest) -> routing.Response:

@@ -10,8 +10,8 @@ from postroad.dashboard import attention, requests, welcome
 from postroad.model import times
 from postroad.model.bounces import disposition
 from postroad.services.acceptance import send_test
+from postroad.services.accounts import credits, statistics
 from postroad.services.accounts import registry as accounts
-from postroad.services.accounts import statistics
 from postroad.services.messages import lookup as messages
 from postroad.services.webhooks import delivery_log
 from postroad.web import routing
@@ -91,11 +91,13 @@ async def show(request: requests.PageRequest) -> routing.Response:
     found = await statistics.overview(ctx, account_id, query.period or statistics.Period.WEEK)
     guard = await accounts.sending(ctx, request.account)
     sender = await send_test.default_sender(ctx, account_id)
+    needs_credits = credits.needs_credits(ctx, request.account)
     facts = attention.AlertFacts(
         account=request.account,
         guard=guard,
         sender=sender,
         daily_recipients=_daily_recipients(found),
+        needs_credits=needs_credits,
         deliveries=await delivery_log.page(ctx, account_id, limit=MAX_DELIVERIES),
     )
     has_sent = await _has_sent(request, found)
@@ -107,7 +109,7 @@ async def show(request: requests.PageRequest) -> routing.Response:
         sender=sender,
         has_sent=has_sent,
         offers_builtin_endpoint=not has_sent and await welcome.offers_builtin_endpoint(request),
-        tiles=_tiles(found, request.account.available),
+        tiles=_tiles(found, request.account.available if needs_credits else None),
         charts=_charts(found.series),
         days=_days(found),
         seconds=statistics.SHAPES[found.period].hours * 3_600,
@@ -132,7 +134,7 @@ def _daily_recipients(found: statistics.Overview) -> float:
     return found.totals.recipients * 24 / (shape.buckets * shape.hours)
 
 
-def _tiles(found: statistics.Overview, credits_left: int) -> list[Tile]:
+def _tiles(found: statistics.Overview, credits_left: int | None) -> list[Tile]:
     now, before = found.totals, found.before
     return [
         Tile("Messages", f"{now.messages:,}", _to(now.recipients), *_growth(now.messages, before.messages)),
@@ -140,7 +142,9 @@ def _tiles(found: statistics.Overview, credits_left: int) -> list[Tile]:
         _rate("Bounced", "bounced", now, before),
         _rate("Failed", "failed", now, before),
         Tile("Queued", f"{found.queued:,}", "recipient" if found.queued == 1 else "recipients"),
-        Tile("Credits left", f"{credits_left:,}", "one per recipient"),
+        Tile("Credits", "Unlimited", "mail costs nothing")
+        if credits_left is None
+        else Tile("Credits left", f"{credits_left:,}", "one per recipient"),
     ]
 
 

@@ -24,6 +24,8 @@ ACTIONS: Final[Mapping[str, str]] = {
     "credential.created": "created the SMTP credential {subject}",
     "credential.revoked": "revoked the SMTP credential {subject}",
     "credits.added": "added {subject} credits",
+    "credits.unlimited": "let the account {subject} send without credits",
+    "credits.limited": "charged the account {subject} again",
     "domain.added": "added the domain {subject}",
     "domain.key_created": "created a new DKIM key for the domain {subject}",
     "domain.key_activated": "began to sign with the new DKIM key of the domain {subject}",

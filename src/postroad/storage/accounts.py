@@ -29,6 +29,11 @@ class Account:
     created_at: int
     suspended_by: str | None = None
     suspended_at: int | None = None
+    closed_at: int | None = None
+    removed_at: int | None = None
+    # Whether it sends without credits, and whether it has mail that was not charged.
+    unlimited: int = 0
+    has_uncharged: int = 0
 
 
 async def insert(tx: store.Transaction, account_id: str, *, name: str, now: int) -> None:
@@ -71,3 +76,19 @@ async def lock(tx: store.Transaction, account_ids: Iterable[str]) -> Mapping[str
     """The accounts by id, locked until the transaction ends."""
     rows = await tx.fetch_many("accounts.lock", [(account_id,) for account_id in sorted(set(account_ids))])
     return {row[0]: Account(*row) for row in rows}
+
+
+async def set_unlimited(tx: store.Transaction, account_id: str, *, unlimited: bool) -> None:
+    """Let an account send without credits, or not."""
+    await tx.execute("accounts.set_unlimited", account_id, int(unlimited))
+
+
+async def note_uncharged(tx: store.Transaction, account_id: str) -> None:
+    """Record that an account has mail which was not charged."""
+    await tx.execute("accounts.note_uncharged", account_id)
+
+
+async def short_of_credits(tx: store.Transaction, *, since_hour: int) -> int:
+    """How many active accounts have fewer credits than recipients since an hour."""
+    row = await tx.fetch_one("accounts.short_of_credits", since_hour)
+    return int(row[0]) if row else 0

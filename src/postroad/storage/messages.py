@@ -1,6 +1,6 @@
 """Messages with their bodies and tags. Ids sort by time, so an id is a cursor and a time is the prefix of an id."""
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from enum import StrEnum
 
@@ -21,6 +21,8 @@ class NewMessage(msgspec.Struct, frozen=True, array_like=True):
     sender_key: str
     subject: str
     recipient_count: int
+    # One for each recipient, or 0 for mail that is not charged.
+    credits_reserved: int
     size: int
     request_id: str
     response: bytes
@@ -108,13 +110,18 @@ async def insert(tx: store.Transaction, messages: Sequence[NewMessage]) -> None:
 
 def _row(m: NewMessage) -> store.Row:
     who = (m.id, m.account_id, m.credential_id, m.source, m.sender, m.sender_key, m.subject)
-    return (*who, m.recipient_count, m.size, m.request_id, m.response, m.created_at)
+    return (*who, m.recipient_count, m.credits_reserved, m.size, m.request_id, m.response, m.created_at)
 
 
 async def by_id(tx: store.Transaction, account_id: str, message_id: str) -> Message | None:
     """One message of an account."""
     row = await tx.fetch_one("messages.by_id", account_id, message_id)
     return Message(*row) if row else None
+
+
+async def uncharged(tx: store.Transaction, keys: Iterable[tuple[str, str]]) -> set[tuple[str, str]]:
+    """Those of these messages, by account and id, that cost no credits."""
+    return {(row[0], row[1]) for row in await tx.fetch_many("messages.uncharged", sorted(set(keys)))}
 
 
 async def account_of(tx: store.Transaction, message_id: str) -> str | None:

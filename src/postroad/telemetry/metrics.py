@@ -214,6 +214,9 @@ class Metrics(registry.Collector):
             ["transport", "result"],
             known=[(transport, result) for transport in ("https", "mail") for result in TLS_REPORT_RESULTS],
         )
+        self.low_credits = Gauge(
+            "postroad_accounts_low_credits", "Active accounts with fewer credits than they used in the last three days."
+        )
         self.store_up = Gauge("postroad_store_up", "1 if the queue could be read from the store, 0 otherwise.")
         self._processes = _Processes(self.others)
         self._registry = prometheus_client.CollectorRegistry(auto_describe=False)

@@ -41,6 +41,7 @@ async def test_the_account_is_shown_with_its_credits(
                 "complaint_warn_percent": 0.08,
                 "complaint_suspend_percent": 0.3,
             },
+            "credits_unlimited": False,
         },
         "request_id": response.headers["x-request-id"],
     }

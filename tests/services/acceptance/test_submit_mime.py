@@ -215,7 +215,7 @@ async def test_a_key_is_answered_as_it_was_then_whatever_happened_since(shop: Sh
 async def test_without_credits_a_message_is_refused(shop: Shop) -> None:
     await spend_credits(shop)
     refused = await shop.refusal(plain())
-    assert (refused.code, refused.smtp_reply) == ("insufficient_credits", "550 5.7.1")
+    assert (refused.code, refused.smtp_reply) == ("insufficient_credits", "452 4.7.1")
 
 
 @pytest.mark.parametrize(

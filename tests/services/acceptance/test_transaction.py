@@ -38,6 +38,7 @@ def submission(
         sender_key="shop@example.com",
         subject="Hello",
         recipient_count=count,
+        credits_reserved=count,
         size=4,
         request_id=f"req_{number}",
         response=f'{{"id":"em_{number}"}}'.encode(),

@@ -31,6 +31,7 @@ def submission(number: int = 1, *, size: int = 2) -> transaction.Submission:
         sender_key="shop@example.com",
         subject="Grüße",
         recipient_count=1,
+        credits_reserved=1,
         size=size,
         request_id="req_1",
         response=b'{"id": 1}',

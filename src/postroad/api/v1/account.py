@@ -83,6 +83,8 @@ class AccountDetails(Account, frozen=True, kw_only=True):
         ),
     ]
     sending: Sending
+    # Mail costs nothing: credits are off, or unlimited for this account.
+    credits_unlimited: bool
 
 
 class AccountResponse(schemas.Response, frozen=True):
@@ -129,6 +131,7 @@ async def show(ctx: context.Context, request: routing.Request) -> routing.Respon
         **msgspec.structs.asdict(account(found)),
         suspended_until=times.optional_to_wire(accounts.suspended_until(ctx, found)),
         sending=guard_status,
+        credits_unlimited=not credits.needs_credits(ctx, found),
     )
     return routing.Response(200, AccountResponse(details, request_id=request.id))
 

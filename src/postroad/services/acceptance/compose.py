@@ -31,6 +31,8 @@ class MessageIdentity(msgspec.Struct, frozen=True, kw_only=True):
     key: transaction.Key | None
     now: int
     warmup_domain: str | None = None
+    # False where credits are off, or unlimited for the account.
+    is_charged: bool = True
 
 
 def compose(checked: validation.CheckedSend, identity: MessageIdentity) -> transaction.Submission:
@@ -58,6 +60,7 @@ def build_submission(
             sender_key=checked.sender.key,
             subject=checked.subject or "",
             recipient_count=len(checked.recipients),
+            credits_reserved=_price(checked, identity),
             size=len(body),
             request_id=identity.request_id,
             response=_encoder.encode(_receipt(checked, identity)),
@@ -122,7 +125,7 @@ def _receipt(checked: validation.CheckedMessage, identity: MessageIdentity) -> r
         reply_to=checked.reply_to.written if checked.reply_to else msgspec.UNSET,
         subject=checked.subject or "",
         recipient_count=count,
-        credits_reserved=count,
+        credits_reserved=_price(checked, identity),
         headers=dict(checked.headers),
         tags=checked.tags,
         attachments=tuple(
@@ -130,3 +133,8 @@ def _receipt(checked: validation.CheckedMessage, identity: MessageIdentity) -> r
             for a in checked.attachments
         ),
     )
+
+
+def _price(checked: validation.CheckedMessage, identity: MessageIdentity) -> int:
+    """The credits that a message costs."""
+    return len(checked.recipients) if identity.is_charged else 0

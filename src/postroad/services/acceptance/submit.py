@@ -15,6 +15,7 @@ from postroad import errors
 from postroad.model import caller, identifiers, mail, send_request
 from postroad.services import context, templates
 from postroad.services.acceptance import body_hash, compose, rate_limit, transaction, validation
+from postroad.services.accounts import credits
 from postroad.services.domains import registry
 from postroad.storage import accounts, domains, idempotency
 from postroad.storage import templates as stored_templates
@@ -88,7 +89,8 @@ async def submit_checked(
             ctx.rate_limiter.take(sending_identity(who), now=ctx.clock())
             domain = await registry.sending_domain(ctx, who.account_id, checked.sender.domain)
             ctx.queue_limit.check()
-            submission = await composer(_identity(ctx, who, info, checked, domain))
+            is_charged = await credits.is_charged(ctx, who.account_id)
+            submission = await composer(_identity(ctx, who, info, checked, domain, is_charged=is_charged))
         except errors.PostroadError as refusal:
             accepted = await _replay_or_refuse(ctx, who, info.key, refusal)
         else:
@@ -174,6 +176,8 @@ def _identity(
     info: SubmissionInfo,
     checked: validation.CheckedMessage,
     domain: domains.Domain,
+    *,
+    is_charged: bool,
 ) -> compose.MessageIdentity:
     now = ctx.clock()
     # One microsecond apart: recipient ids sort in the order of the request.
@@ -191,6 +195,7 @@ def _identity(
         key=info.key,
         now=now,
         warmup_domain=None if domain.warm else domain.name,
+        is_charged=is_charged,
     )
 
 

@@ -108,7 +108,9 @@ async def accept(
     decisions = decide(submissions, batch, policies=policies)
     await _write_rates(tx, submissions, before=buckets, after=batch.buckets)
     await warmups.put(tx, {key: state for key, state in batch.warmups.items() if state != states.get(key)})
-    await _write(tx, [s for s, decision in zip(submissions, decisions, strict=True) if decision is None])
+    accepted = [s for s, decision in zip(submissions, decisions, strict=True) if decision is None]
+    await _write(tx, accepted)
+    await _note_uncharged(tx, accepted, locked)
     full_at = {scope: throttle.full_at(bucket, now=now) for scope, bucket in batch.buckets.items()}
     return [
         await _replay(tx, s, decision, full_at=full_at.get(s.credential_id, 0))
@@ -174,7 +176,7 @@ def _check_warmup(submission: Submission, batch: BatchState, caps: Sequence[int]
 
 
 def _check_credits(submission: Submission, batch: BatchState) -> Decision:
-    needed, left = submission.message.recipient_count, batch.credits_left[submission.message.account_id]
+    needed, left = submission.message.credits_reserved, batch.credits_left[submission.message.account_id]
     if left < needed:
         return errors.InsufficientCredits(
             f"the message needs {needed} credits, one for each unique recipient, but only {left} are available"
@@ -185,7 +187,7 @@ def _check_credits(submission: Submission, batch: BatchState) -> Decision:
 def _count(submission: Submission, batch: BatchState, caps: Sequence[int]) -> None:
     """Subtract an accepted submission from what is left for the next ones."""
     message, key = submission.message, submission.warmup_key
-    batch.credits_left[message.account_id] -= message.recipient_count
+    batch.credits_left[message.account_id] -= message.credits_reserved
     if submission.key:
         batch.claimed.add(submission.key.pair)
     if key:
@@ -251,13 +253,24 @@ async def _write(tx: store.Transaction, accepted: Sequence[Submission]) -> None:
         {submission.message.id: submission.message.size for submission in accepted},
         now=max(submission.message.created_at for submission in accepted),
     )
-    await ledger.record(tx, [_reservation(submission) for submission in accepted])
+    await ledger.record(
+        tx, [_reservation(submission) for submission in accepted if submission.message.credits_reserved]
+    )
     await idempotency.insert(tx, [_new_key(s.message, s.key) for s in accepted if s.key])
     await hourly_counts.add(tx, _count_increments([submission.message for submission in accepted]))
 
 
+async def _note_uncharged(
+    tx: store.Transaction, accepted: Sequence[Submission], locked: Mapping[str, accounts.Account]
+) -> None:
+    """Mark accounts by their first message that costs nothing: only their results look up what a message cost."""
+    for account_id in sorted({s.message.account_id for s in accepted if not s.message.credits_reserved}):
+        if not locked[account_id].has_uncharged:
+            await accounts.note_uncharged(tx, account_id)
+
+
 def _reservation(submission: Submission) -> ledger.Entry:
-    message, count = submission.message, submission.message.recipient_count
+    message, count = submission.message, submission.message.credits_reserved
     return ledger.Entry(
         id=submission.ledger_id,
         account_id=message.account_id,

@@ -46,6 +46,37 @@ async def add(ctx: context.Context, account_id: str, amount: int, note: str | No
     return dataclasses.replace(account, available=account.available + amount)
 
 
+async def is_charged(ctx: context.Context, account_id: str) -> bool:
+    """Whether mail of an account costs credits now."""
+    if not ctx.settings.credits.enabled:  # nothing to look up
+        return False
+    known = await ctx.access_cache.refresh(ctx.clock())
+    fact = ("charged", account_id)
+    charged: bool | None = known.get(fact)
+    if charged is None:
+        async with ctx.store.reading() as tx:
+            account = await stored_accounts.by_id(tx, account_id)
+        known[fact] = charged = account is None or needs_credits(ctx, account)
+    return charged
+
+
+def needs_credits(ctx: context.Context, account: stored_accounts.Account) -> bool:
+    """Whether an account needs credits to send."""
+    return ctx.settings.credits.enabled and not account.unlimited
+
+
+async def set_unlimited(ctx: context.Context, account_id: str, *, unlimited: bool) -> stored_accounts.Account:
+    """Let an account send without credits, or charge it again. Mail that was accepted before keeps its price."""
+    async with ctx.store.transaction() as tx:
+        account = await accounts.lock(tx, account_id)
+        await stored_accounts.set_unlimited(tx, account_id, unlimited=unlimited)
+        if bool(account.unlimited) != unlimited:
+            action = "credits.unlimited" if unlimited else "credits.limited"
+            await audit_log.write(ctx, tx, account_id, action, account.name)
+    ctx.access_cache.invalidate()
+    return dataclasses.replace(account, unlimited=int(unlimited))
+
+
 async def ledger(ctx: context.Context, account_id: str, before: str | None, limit: int) -> list[stored_ledger.Entry]:
     """A page of ledger entries, newest first, older than `before`; None for the newest."""
     place = cursors.end(identifiers.LEDGER)

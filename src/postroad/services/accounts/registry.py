@@ -78,7 +78,7 @@ async def suspend(ctx: context.Context, account_id: str, reason: str) -> account
     labels.check("reason", reason, limit=REASON_CHARACTERS)
     now = ctx.clock()
     async with ctx.store.transaction() as tx:
-        account = await _locked(tx, account_id)
+        account = await lock(tx, account_id)
         await accounts.suspend(tx, account_id, reason=reason, by=accounts.OPERATOR, now=now)
         await audit_log.write(ctx, tx, account_id, "account.suspended", account.name, reason)
     ctx.access_cache.invalidate()
@@ -94,7 +94,7 @@ async def suspend(ctx: context.Context, account_id: str, reason: str) -> account
 async def resume(ctx: context.Context, account_id: str) -> accounts.Account:
     """Allow an account to send again."""
     async with ctx.store.transaction() as tx:
-        account = await _locked(tx, account_id)
+        account = await lock(tx, account_id)
         await _resume(tx, account)
         if account.status == accounts.SUSPENDED:
             await audit_log.write(ctx, tx, account_id, "account.resumed", account.name)
@@ -117,7 +117,7 @@ async def cool_down(ctx: context.Context) -> list[str]:
 
 async def _cool(ctx: context.Context, account_id: str, until: int) -> bool:
     async with ctx.store.transaction() as tx:
-        account = await _locked(tx, account_id)
+        account = await lock(tx, account_id)
         # It may have been changed since: the time is that of the last suspension.
         is_due = account.suspended_by == accounts.BOUNCE_GUARD and (account.suspended_at or 0) <= until
         if is_due:
@@ -178,7 +178,7 @@ def not_found() -> errors.NotFound:
     return errors.NotFound("the account does not exist")
 
 
-async def _locked(tx: store.Transaction, account_id: str) -> accounts.Account:
+async def lock(tx: store.Transaction, account_id: str) -> accounts.Account:
     """An account, locked for a change of its state."""
     if not identifiers.is_identifier(account_id, identifiers.ACCOUNT):
         raise not_found()

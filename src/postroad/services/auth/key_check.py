@@ -80,4 +80,6 @@ async def require_current(ctx: context.Context, tx: store.Transaction) -> None:
     """Refuse to encrypt with a key that was replaced while this process runs: nobody could open the secret later."""
     known = await installation_key.lock(tx)
     if known is not None and known != ctx.keys.fingerprint:
-        raise errors.ServiceUnavailable("the service must be restarted with its new installation key; retry later")
+        raise errors.ServiceUnavailable(
+            "the service must be restarted with its new installation key; retry later", retry_after=60
+        )

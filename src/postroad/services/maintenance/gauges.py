@@ -15,11 +15,13 @@ from postroad import errors
 from postroad.model import providers, times
 from postroad.services import context
 from postroad.services.queue import inspection
-from postroad.storage import provider_queues, queue_views, webhook_views
+from postroad.storage import accounts, hourly_counts, provider_queues, queue_views, webhook_views
 from postroad.telemetry import metrics
 
 MIN_REFRESH_SECONDS: Final = 10.0
 REST_FACTOR: Final = 20
+# An account that uses in three days what it has left will soon be refused.
+LOW_CREDIT_HOURS: Final = 72
 # Shorter than the ten seconds after which Prometheus times out.
 TIMEOUT_SECONDS: Final = 5.0
 
@@ -56,7 +58,7 @@ class Gauges:
 def _gauges(shown: metrics.Metrics) -> Sequence[metrics.Gauge]:
     """The gauges from the database."""
     mail = (shown.queue, shown.oldest, shown.overdue, shown.provider_queues)
-    return (*mail, shown.webhook_backlog, shown.webhook_overdue)
+    return (*mail, shown.webhook_backlog, shown.webhook_overdue, shown.low_credits)
 
 
 async def _refresh(ctx: context.Context) -> None:
@@ -65,6 +67,7 @@ async def _refresh(ctx: context.Context) -> None:
         counts = await queue_views.counts(tx, queue_views.Filter())
         statuses = await provider_queues.heard_since(tx, now - inspection.ALIVE_MICROSECONDS)
         events = await webhook_views.counts(tx)
+        low = await accounts.short_of_credits(tx, since_hour=hourly_counts.hour_of(now) - LOW_CREDIT_HOURS)
     shown, ready = ctx.metrics, counts.get(queue_views.READY)
     shown.queue.replace({(state,): counts[state].recipients if state in counts else 0 for state in queue_views.STATES})
     oldest = min((count.queued_at for count in counts.values()), default=now)
@@ -72,6 +75,7 @@ async def _refresh(ctx: context.Context) -> None:
     shown.overdue.replace({(): max(0, now - ready.due_at) / times.SECOND if ready else 0})
     closed = collections.Counter((providers.label_of(pool.name), pool.state) for pool in statuses)
     shown.provider_queues.replace({labels: float(number) for labels, number in closed.items()})
+    shown.low_credits.replace({(): low if ctx.settings.credits.enabled else 0})
     _show_webhooks(shown, events, now=now)
     shown.store_up.replace({(): 1})
 

@@ -83,7 +83,7 @@ async def record(
     await queue.remove(tx, [outcome.key for outcome in final])
     await attempts.insert(tx, [outcome.attempt for outcome in outcomes.values() if outcome.attempt])
     finished = [outcome for outcome in final if outcome.key in changed]
-    await ledger.record(tx, _entries(finished))
+    await ledger.record(tx, _entries(await _charged(tx, finished, locked)))
     await _finish_messages(tx, finished)
     await suppressions.add(tx, [_suppression(outcome) for outcome in finished if outcome.suppress])
     counted = [_counted(outcome) for outcome in finished if outcome.attempt]
@@ -120,6 +120,21 @@ async def _defer(tx: store.Transaction, outcomes: Mapping[queue.Key, Outcome]) -
     for worker, rows in by_worker.items():
         deferred += await queue.postpone(tx, rows, worker=worker)
     return [outcomes[key] for key in deferred]
+
+
+async def _charged(
+    tx: store.Transaction, finished: Sequence[Outcome], locked: Mapping[str, accounts.Account]
+) -> Sequence[Outcome]:
+    """The outcomes of messages that cost credits. Most accounts have no others, and nothing is looked up."""
+    suspects = {key[:2] for key in (outcome.key for outcome in finished) if _has_uncharged(locked.get(key[0]))}
+    if not suspects:
+        return finished
+    free = await messages.uncharged(tx, suspects)
+    return [outcome for outcome in finished if outcome.key[:2] not in free]
+
+
+def _has_uncharged(account: accounts.Account | None) -> bool:
+    return account is not None and bool(account.has_uncharged)
 
 
 def _entries(finished: Sequence[Outcome]) -> list[ledger.Entry]:

@@ -1,3 +1,7 @@
+-- part: columns
+id, name, status, suspended_reason, available, reserved, created_at, suspended_by, suspended_at,
+    closed_at, removed_at, unlimited, has_uncharged
+
 -- name: insert
 -- A new account without credits.
 INSERT INTO accounts (id, name, status, suspended_reason, available, reserved, created_at)
@@ -5,17 +9,20 @@ VALUES ($1, $2, 'active', NULL, 0, 0, $3);
 
 -- name: by_id
 -- One account.
-SELECT id, name, status, suspended_reason, available, reserved, created_at, suspended_by, suspended_at
+SELECT
+-- include: columns
 FROM accounts WHERE id = $1;
 
 -- name: by_name
 -- Accounts with one name, oldest first; a rare request of operators, so without an index.
-SELECT id, name, status, suspended_reason, available, reserved, created_at, suspended_by, suspended_at
+SELECT
+-- include: columns
 FROM accounts WHERE name = $1 ORDER BY id LIMIT $2;
 
 -- name: page
 -- Accounts in order of creation, after a cursor.
-SELECT id, name, status, suspended_reason, available, reserved, created_at, suspended_by, suspended_at
+SELECT
+-- include: columns
 FROM accounts WHERE id > $1 ORDER BY id LIMIT $2;
 
 -- name: suspend
@@ -32,9 +39,25 @@ SELECT id FROM accounts WHERE suspended_by = 'bounce_guard' AND suspended_at <= 
 
 -- name: lock
 -- The accounts of a batch, locked until its end: SQLite's write transaction locks everything.
-SELECT id, name, status, suspended_reason, available, reserved, created_at, suspended_by, suspended_at
+SELECT
+-- include: columns
 FROM accounts WHERE id = $1;
 
 -- name: move_credits
 -- Add to both balances; a CHECK keeps them from going below zero.
 UPDATE accounts SET available = available + $2, reserved = reserved + $3 WHERE id = $1;
+
+-- name: set_unlimited
+-- Whether an account sends without credits.
+UPDATE accounts SET unlimited = $2 WHERE id = $1;
+
+-- name: note_uncharged
+-- Accounts that have mail which was not charged.
+UPDATE accounts SET has_uncharged = 1 WHERE id = $1;
+
+-- name: short_of_credits
+-- Accounts that are active, need credits, and have fewer of them than they used in the days since an hour.
+SELECT COUNT(*) FROM accounts JOIN (
+    SELECT account_id, SUM(recipients) AS recipients FROM hourly_counts WHERE hour >= $1 GROUP BY account_id
+) AS used ON used.account_id = accounts.id
+WHERE accounts.status = 'active' AND accounts.unlimited = 0 AND accounts.available < used.recipients;

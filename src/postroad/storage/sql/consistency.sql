@@ -7,9 +7,13 @@ HAVING accounts.available <> COALESCE(SUM(ledger.available), 0) OR accounts.rese
 ORDER BY accounts.id LIMIT $1;
 
 -- name: reservations
--- Accounts whose reserved credits do not match their recipients that are not final.
+-- Accounts whose reserved credits do not match their recipients that are not final. Mail that costs nothing has none.
 SELECT accounts.id, accounts.reserved, COUNT(recipients.id)
-FROM accounts LEFT JOIN recipients ON recipients.account_id = accounts.id AND recipients.billing_status = 'reserved'
+FROM accounts LEFT JOIN (
+    SELECT recipients.id, recipients.account_id FROM recipients JOIN messages
+        ON messages.account_id = recipients.account_id AND messages.id = recipients.message_id
+    WHERE recipients.billing_status = 'reserved' AND messages.credits_reserved > 0
+) AS recipients ON recipients.account_id = accounts.id
 GROUP BY accounts.id, accounts.reserved
 HAVING accounts.reserved <> COUNT(recipients.id)
 ORDER BY accounts.id LIMIT $1;
@@ -42,7 +46,7 @@ LEFT JOIN (SELECT message_id, SUM(available) AS available, SUM(reserved) AS rese
     FROM ledger WHERE message_id IS NOT NULL GROUP BY message_id) AS moved ON moved.message_id = messages.id
 LEFT JOIN (SELECT message_id, SUM(CASE WHEN billing_status = 'reserved' THEN 1 ELSE 0 END) AS reserved,
         SUM(CASE WHEN billing_status = 'released' THEN 1 ELSE 0 END) AS released
-    FROM recipients GROUP BY message_id) AS held ON held.message_id = messages.id
+    FROM recipients GROUP BY message_id) AS held ON held.message_id = messages.id AND messages.credits_reserved > 0
 WHERE COALESCE(moved.reserved, 0) <> COALESCE(held.reserved, 0)
     OR COALESCE(moved.available, 0) <> COALESCE(held.released, 0) - messages.credits_reserved
 ORDER BY messages.id LIMIT $1;

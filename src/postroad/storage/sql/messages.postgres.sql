@@ -3,11 +3,11 @@
 INSERT INTO messages (id, account_id, credential_id, source, sender, sender_key, subject, status, billing_status,
     recipient_count, credits_reserved, size, request_id, response, created_at)
 SELECT id, account_id, credential_id, source, sender, sender_key, subject, 'queued', 'reserved', recipient_count,
-    recipient_count, size, request_id, response, created_at
+    credits_reserved, size, request_id, response, created_at
 FROM unnest($1::text[], $2::text[], $3::text[], $4::text[], $5::text[], $6::text[], $7::text[], $8::bigint[], $9::bigint[],
-    $10::text[], $11::bytea[], $12::bigint[])
-    AS new (id, account_id, credential_id, source, sender, sender_key, subject, recipient_count, size, request_id, response,
-        created_at);
+    $10::bigint[], $11::text[], $12::bytea[], $13::bigint[])
+    AS new (id, account_id, credential_id, source, sender, sender_key, subject, recipient_count, credits_reserved, size,
+        request_id, response, created_at);
 
 -- name: insert_tags
 -- Their tags.
@@ -41,3 +41,9 @@ SELECT accounts.id FROM accounts
 CROSS JOIN LATERAL (
     SELECT 1 FROM messages WHERE messages.account_id = accounts.id AND messages.id = $1 LIMIT 1) AS found
 LIMIT 1;
+
+-- name: uncharged
+-- Those of some messages that cost no credits.
+SELECT messages.account_id, messages.id FROM unnest($1::text[], $2::text[]) AS asked (account_id, id)
+JOIN messages ON messages.account_id = asked.account_id AND messages.id = asked.id
+WHERE messages.credits_reserved = 0;

@@ -2,7 +2,7 @@
 -- Accepted messages.
 INSERT INTO messages (id, account_id, credential_id, source, sender, sender_key, subject, status, billing_status,
     recipient_count, credits_reserved, size, request_id, response, created_at)
-VALUES ($1, $2, $3, $4, $5, $6, $7, 'queued', 'reserved', $8, $8, $9, $10, $11, $12);
+VALUES ($1, $2, $3, $4, $5, $6, $7, 'queued', 'reserved', $8, $9, $10, $11, $12, $13);
 
 -- name: insert_tags
 -- Their tags.
@@ -42,3 +42,7 @@ FROM messages WHERE account_id = $1 AND id = $2;
 -- The account of a message. The key begins with the account, so this is one index lookup for each account.
 SELECT accounts.id FROM accounts CROSS JOIN messages
 WHERE messages.account_id = accounts.id AND messages.id = $1 LIMIT 1;
+
+-- name: uncharged
+-- Those of some messages that cost no credits.
+SELECT account_id, id FROM messages WHERE account_id = $1 AND id = $2 AND credits_reserved = 0;
