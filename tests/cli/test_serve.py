@@ -76,6 +76,14 @@ def test_a_role_can_run_alone(local: Installation) -> None:
         assert service.stop() == (0, "")
 
 
+def test_delivery_can_be_held_from_the_start_and_stays_held(local: Installation) -> None:
+    with serving(local, "--role", "maintenance", "--hold-delivery") as service:
+        assert service.line("started")
+        assert service.stop() == (0, "")
+    (hold,) = local.json("queue", "list")["holds"]
+    assert (hold["account_id"], hold["domain"], hold["reason"]) == (None, None, "started with --hold-delivery")
+
+
 def test_an_unsafe_setting_is_named_in_the_log(local: Installation) -> None:
     key = local.file.parent / "secret.key"
     key.write_text(cli_runner.SECRET_KEY)

@@ -19,6 +19,7 @@ from postroad import config
 from postroad.delivery import (
     attempter,
     dispatcher,
+    holds,
     hosts,
     leases,
     message_loader,
@@ -198,6 +199,7 @@ async def opened(
         services = provider_queue.DeliveryServices(
             ctx=ctx,
             held=held,
+            holds=holds.KnownHolds(ctx, tick),
             message_loader=message_loader.MessageLoader(ctx, signer, log),
             attempter=attempter.Attempter(known, connecting),
             recorder=recorder.Recorder(ctx, held, log),

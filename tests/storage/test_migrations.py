@@ -20,6 +20,7 @@ from postroad.storage import (
     dkim_keys,
     domain_checks,
     domains,
+    holds,
     hourly_counts,
     known_networks,
     ledger,
@@ -30,6 +31,7 @@ from postroad.storage import (
     open_store,
     provider_queues,
     queue,
+    queue_views,
     recipients,
     retention,
     suppressions,
@@ -388,6 +390,27 @@ async def test_counts_of_the_bounce_guard_go_on_where_mailboxes_were_not_known(
     async with empty.transaction() as tx:
         assert await bounce_guard_days.sums(tx, ["acc_1"], after_day=4) == {"acc_1": bounce_guard.Counts(3, 2, 1)}
         assert await bounce_guard_days.count_report(tx, "acc_1", "a@example.net", day=5, after_day=-2)
+
+
+async def test_a_queue_from_before_holds_is_ready_and_can_be_held(
+    empty: Store, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    known = migrations.known
+    before = [one.name for one in known(empty.dialect)].index("holds")
+    monkeypatch.setattr(migrations, "known", lambda dialect: known(dialect)[:before])
+    await migrations.apply(empty)
+    async with empty.transaction() as tx:
+        await samples.add_account(tx)
+        await messages.insert(tx, [samples.message("em_1")])
+        await recipients.insert(tx, [samples.recipient("em_1")])
+        await queue.insert(tx, [samples.recipient("em_1")], {"em_1": 4}, now=1)
+    monkeypatch.setattr(migrations, "known", known)
+
+    assert (await migrations.apply(empty))[0].name == "holds"
+    async with empty.transaction() as tx:
+        assert list(await queue_views.counts(tx, queue_views.Filter())) == ["ready"]
+        assert await holds.put(tx, holds.Hold("acc_1", "", "a test", 2))
+        assert list(await queue_views.counts(tx, queue_views.Filter())) == ["held"]
 
 
 async def test_no_name_of_the_schema_is_from_before_the_renames(store: Store) -> None:

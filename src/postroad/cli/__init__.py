@@ -66,6 +66,8 @@ COMMANDS: Final[Mapping[str, tuple[str, str]]] = {
     "queue show": ("queue:show", "Show a message or one recipient: its state, the reason, and every attempt."),
     "queue retry": ("queue:retry", "Schedule the next attempt of waiting recipients now."),
     "queue cancel": ("queue:cancel", "Cancel recipients: they fail without further attempts."),
+    "queue hold": ("holds:hold", "Hold the delivery of all mail, of an account, or to a domain."),
+    "queue release": ("holds:release", "Release what 'postroad queue hold' or a restore holds."),
     "suppression list": ("suppressions:show_list", "List the suppressed addresses of an account."),
     "suppression add": ("suppressions:add", "Add an address to the suppression list of an account."),
     "suppression remove": ("suppressions:remove", "Remove an address from the suppression list of an account."),

@@ -5,8 +5,9 @@ from typing import Final
 from postroad.cli import output
 from postroad.model import durations, times, wire_fields
 from postroad.model.bounces import disposition
-from postroad.services.queue import inspection, wait_reasons
+from postroad.services.queue import holds, inspection, wait_reasons
 from postroad.storage import attempts, queue_views
+from postroad.storage import holds as stored_holds
 
 View = dict[str, object]
 TITLES = ("recipient", "address", "state", "attempts", "next attempt", "provider queue", "reason")
@@ -40,13 +41,16 @@ def overview(found: inspection.Overview) -> str:
             line.waiting.attempt_count,
             _next_attempt(line.waiting, now=found.now),
             line.provider_queue,
-            wait_reasons.last_response(line.waiting.last_smtp_code, line.waiting.last_smtp_response) or line.why,
+            _reason(line),
         )
         for line in found.entries
     ]
     total = sum(count.recipients for count in found.counts.values())
+    held = "".join(
+        f"\nHeld: {holds.scope(one)}, since {times.to_wire(one.held_at)}: {one.reason}." for one in found.holds
+    )
     if not total:
-        return "The queue is empty."
+        return f"The queue is empty.{held}"
     listed = output.table(TITLES, rows, empty="No recipients are in this state.")
     by_state = ", ".join(f"{_number(found, state)} {state}" for state in queue_views.STATES)
     oldest = min(count.queued_at for count in found.counts.values())
@@ -54,7 +58,7 @@ def overview(found: inspection.Overview) -> str:
     return (
         f"{listed}\n\n{recipients(total)}: {by_state}.\n"
         f"Oldest: queued at {times.to_wire(oldest)}, {durations.relative_time(oldest, now=found.now)}.\n"
-        f"Top domains: {busiest}"
+        f"Top domains: {busiest}{held}"
     )
 
 
@@ -66,7 +70,18 @@ def overview_view(found: inspection.Overview) -> View:
         "counts": {state: _number(found, state) for state in queue_views.STATES},
         "oldest_queued_at": times.optional_to_wire(oldest),
         "domains": [{"domain": domain, "recipients": number} for domain, number in found.domains],
+        "holds": [hold_view(one) for one in found.holds],
     }
+
+
+def hold_view(hold: stored_holds.Hold) -> View:
+    """A hold as JSON; null stands for all."""
+    return wire_fields.of(
+        hold,
+        ("account_id", "domain", "reason", "held_at"),
+        account_id=hold.account_id or None,
+        domain=hold.domain or None,
+    )
 
 
 def trace(found: inspection.MessageTrace) -> str:
@@ -96,7 +111,16 @@ def _number(found: inspection.Overview, state: str) -> int:
     return found.counts[state].recipients if state in found.counts else 0
 
 
+def _reason(line: inspection.QueueEntry) -> str:
+    """The last reply says most, unless the recipient is held."""
+    row = line.waiting
+    reply = wait_reasons.last_response(row.last_smtp_code, row.last_smtp_response)
+    return line.why if row.state == queue_views.HELD else reply or line.why
+
+
 def _next_attempt(row: queue_views.QueuedRecipient, *, now: int) -> str:
+    if row.state == queue_views.HELD:
+        return "after the hold"
     if row.state != queue_views.WAITING:
         return "now"
     return f"{times.to_wire(row.due_at)} ({durations.relative_time(row.due_at, now=now)})"

@@ -11,6 +11,8 @@ from postroad import config
 from postroad.cli import command, gc_tuning
 from postroad.roles import file_limit, service
 from postroad.roles import frontends as roles_frontends
+from postroad.services import context as services_context
+from postroad.services.queue import holds
 from postroad.telemetry import logs
 
 
@@ -23,7 +25,8 @@ from postroad.telemetry import logs
     multiple=True,
     help="Role of this process; repeatable. Default: all roles.",
 )
-def serve(file: Path | None, names: tuple[str, ...]) -> None:
+@click.option("--hold-delivery", is_flag=True, help="Hold all mail until 'postroad queue release'.")
+def serve(*, file: Path | None, names: tuple[str, ...], hold_delivery: bool) -> None:
     """Run the service until SIGTERM or Ctrl-C. Settings come from the file and POSTROAD_… variables."""
     with command.report_errors():
         settings = config.load(file, environment=os.environ)
@@ -37,4 +40,10 @@ def serve(file: Path | None, names: tuple[str, ...]) -> None:
         with command.name_store_on_error(settings), command.name_listen_option():
             chosen = list(dict.fromkeys(names)) or list(service.ROLES)
             frontends = roles_frontends.start(settings, chosen, run=uvloop.run, log=log)
-            uvloop.run(service.run(settings, chosen, frontends=frontends, log=log))
+            prepare = _hold if hold_delivery else None
+            uvloop.run(service.run(settings, chosen, frontends=frontends, prepare=prepare, log=log))
+
+
+async def _hold(context: services_context.Context) -> None:
+    """Hold all mail before the engine starts; it stays held over restarts, until the operator releases it."""
+    await holds.hold(context, reason="started with --hold-delivery")

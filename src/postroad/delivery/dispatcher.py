@@ -2,8 +2,8 @@
 
 A scheduled queue is a domain and an account (see storage/queue.py). The walk continues where it stopped, and scheduled
 queues of one provider queue share its capacity, so that each gets its turn. What a provider queue has no capacity for
-stays in the database. A destination whose hosts are all down is skipped; only its expired recipients are claimed, and
-fail.
+stays in the database. What the operator holds is skipped. A destination whose hosts are all down is skipped, too; only
+its expired recipients are claimed, and fail.
 """
 
 import asyncio
@@ -14,7 +14,7 @@ from dataclasses import dataclass, field
 from typing import Final
 
 from postroad.concurrency import lru
-from postroad.delivery import hosts, leases, message_loader, provider_queue, recorder, routing
+from postroad.delivery import holds, hosts, leases, message_loader, provider_queue, recorder, routing
 from postroad.model import fair_shares, lease_clock, retry, times
 from postroad.model.bounces import disposition
 from postroad.network import resolver
@@ -79,6 +79,7 @@ class Dispatcher:
         self._log: logs.Logger = services.log
         self._lease_clock = lease_clock.LeaseClock(ctx.settings.delivery.lease_seconds * times.SECOND)
         self._lifetime = retry.lifetime(ctx.settings.delivery.retry_seconds)
+        self._holds: holds.KnownHolds = services.holds
         self._cursor = ""
         self._has_found_work = False
         self._resolving: dict[str, asyncio.Task[None]] = {}
@@ -98,9 +99,10 @@ class Dispatcher:
         """Claim what can be sent; False at the end of a round through all scheduled queues that found nothing."""
         now = self._ctx.clock()
         async with self._ctx.store.reading() as tx:
+            await self._holds.refresh(tx)
             is_due = await queue.is_due(tx, now=now, leases_until=self._leases_until(now))
             queue_keys = await queue.queue_keys(tx, after=self._cursor, limit=MAX_QUEUES_PER_STEP)
-        plan = self._plan(queue_keys)
+        plan = self._plan([queue_key for queue_key in queue_keys if not self._holds.covers(queue_key)])
         claimed = await self._claim(plan, now=now, promote=is_due) if plan.wanted or is_due else Claims()
         self._cursor = "" if len(queue_keys) < MAX_QUEUES_PER_STEP else queue_keys[-1]
         await self._assign(claimed, plan)
@@ -164,8 +166,13 @@ class Dispatcher:
             plan.wanted.append(queue.ClaimRequest(queue_key, share if is_proven else 1))
 
     def _may_hold_expired(self, queue_key: str) -> bool:
-        """Whether the scheduled queue of a blocked destination is due for a search for expired recipients."""
+        """Whether the scheduled queue of a blocked destination is due for a search for expired recipients.
+
+        After a hold, everything gets a new retry period first: nothing expires because it was held.
+        """
         now = self._services.clock()
+        if self._holds.was_released_since(queue_key, self._ctx.clock() - self._lifetime):
+            return False
         if now < (self._next_expiry_search.get(queue_key) or 0.0):
             return False
         self._next_expiry_search.put(queue_key, now + EXPIRY_SEARCH_SECONDS)

@@ -15,6 +15,7 @@ from postroad.concurrency import poll_loop
 from postroad.delivery import (
     attempter,
     dispatcher,
+    holds,
     hosts,
     leases,
     message_loader,
@@ -71,6 +72,7 @@ class Engine:
         services = provider_queue.DeliveryServices(
             ctx=ctx,
             held=self._held,
+            holds=holds.KnownHolds(ctx, loop.time),
             message_loader=message_loader.MessageLoader(ctx, self._signing, log),
             attempter=attempter.Attempter(self._hosts, self._connect, setting=tls_choice.BY_SETTING[settings.tls]),
             recorder=self._recorder,

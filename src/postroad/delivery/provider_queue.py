@@ -17,7 +17,7 @@ from typing import Final
 from postroad import config
 from postroad.concurrency import fair_semaphore
 from postroad.delivery import attempter as delivery_attempter
-from postroad.delivery import leases, message_loader, permits, recorder
+from postroad.delivery import holds, leases, message_loader, permits, recorder
 from postroad.model import adaptive_rate, fair_shares
 from postroad.model.bounces import disposition as bounces_disposition
 from postroad.services import context
@@ -41,6 +41,7 @@ class DeliveryServices:
 
     ctx: context.Context
     held: leases.Leases
+    holds: holds.KnownHolds
     message_loader: message_loader.MessageLoader
     attempter: delivery_attempter.Attempter
     recorder: recorder.Recorder
@@ -337,7 +338,8 @@ class ProviderQueue:
         if job.transaction is None:
             await self._services.recorder.record_unroutable(job.claims, job.failure)
             return
-        if not await self._wait_for_rate() or not self._services.held.are_safe(job.keys):
+        may_begin = await self._wait_for_rate() and self._services.held.are_safe(job.keys)
+        if not may_begin or self._services.holds.covers(job.claims[0].queue_key):
             await self._services.held.release(job.keys)
             return
         started_at = self._services.ctx.clock()

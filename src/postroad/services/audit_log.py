@@ -26,6 +26,8 @@ ACTIONS: Final[Mapping[str, str]] = {
     "credits.added": "added {subject} credits",
     "credits.unlimited": "let the account {subject} send without credits",
     "credits.limited": "charged the account {subject} again",
+    "delivery.held": "held the delivery of {subject}",
+    "delivery.released": "released the delivery of {subject}",
     "domain.added": "added the domain {subject}",
     "domain.key_created": "created a new DKIM key for the domain {subject}",
     "domain.key_activated": "began to sign with the new DKIM key of the domain {subject}",

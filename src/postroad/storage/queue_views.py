@@ -14,7 +14,8 @@ from postroad.storage import queue, store
 READY: Final = "ready"
 WAITING: Final = "waiting"
 SENDING: Final = "sending"
-STATES: Final = (READY, WAITING, SENDING)
+HELD: Final = "held"
+STATES: Final = (READY, WAITING, SENDING, HELD)
 
 
 class Filter(msgspec.Struct, frozen=True, kw_only=True):

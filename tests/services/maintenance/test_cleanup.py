@@ -8,6 +8,7 @@ from postroad.model import identifiers, limits
 from postroad.protocol.reports import tls_report
 from postroad.services import context
 from postroad.services.maintenance import cleanup, consistency
+from postroad.services.queue import holds
 from postroad.storage import accounts as stored_accounts
 from postroad.storage import (
     hourly_counts,
@@ -27,6 +28,7 @@ NOTHING: dict[str, Any] = {
     "idempotency_keys": 0,
     "tokens": 0,
     "provider_queues": 0,
+    "holds": 0,
     "webhook_deliveries": 0,
     "webhook_secrets": 0,
     "bodies": 0,
@@ -60,6 +62,18 @@ async def test_expired_keys_and_tokens_go_and_the_others_stay(ctx: context.Conte
     assert await cleanup.sweep(ctx) == cleanup.SweepResult(**NOTHING)
     clock.pass_seconds(1)
     assert await cleanup.sweep(ctx) == cleanup.SweepResult(**NOTHING | {"idempotency_keys": 2, "tokens": 1})
+
+
+async def test_a_hold_is_kept_for_a_retry_period_after_its_release(ctx: context.Context, clock: contexts.Clock) -> None:
+    await holds.hold(ctx)
+    (held,) = await holds.in_force(ctx)
+    clock.pass_seconds(10 * 86_400)
+    assert (await cleanup.sweep(ctx)).holds == 0
+    await holds.release(ctx, held)
+    clock.pass_seconds(3600)
+    assert (await cleanup.sweep(ctx)).holds == 0
+    clock.pass_seconds(2 * 86_400)
+    assert (await cleanup.sweep(ctx)).holds == 1
 
 
 async def test_the_status_of_provider_queues_of_a_dead_worker_is_removed(

@@ -19,7 +19,7 @@ RESOURCE: Final = resource.Resource("Messages")
 QueueState = Annotated[
     str,
     msgspec.Meta(
-        description="`waiting` for its next attempt, `ready` for a free connection, or `sending`.",
+        description="`waiting` for its next attempt, `ready` for a connection, `sending`, or `held` by the operator.",
         extra_json_schema={"enum": list(queue_views.STATES)},
     ),
 ]

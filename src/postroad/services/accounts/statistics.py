@@ -15,9 +15,9 @@ from postroad.model import times
 from postroad.model.bounces import disposition
 from postroad.services import context
 from postroad.services.accounts import registry as accounts
-from postroad.services.queue import inspection, wait_reasons
+from postroad.services.queue import conditions, inspection
 from postroad.storage import accounts as stored_accounts
-from postroad.storage import attempts, hourly_counts, provider_queues, queue_views, store, webhook_deliveries, webhooks
+from postroad.storage import attempts, hourly_counts, queue_views, store, webhook_deliveries, webhooks
 
 LATEST_FAILURES: Final = 10
 # A rate over fewer results means little: one refusal of two does not mean that a provider refuses half of all mail.
@@ -141,11 +141,7 @@ async def overview(ctx: context.Context, account_id: str, period: Period) -> Ove
             tx, account_id, from_hour=from_hour - length, until_hour=until_before, hours=length
         )
         first = await queue_views.first(tx, account_id)
-        statuses = (
-            wait_reasons.worst_statuses(await provider_queues.heard_since(tx, now - inspection.ALIVE_MICROSECONDS))
-            if first
-            else {}
-        )
+        current = await conditions.read(tx, now=now)
         refused = await attempts.latest_refused(tx, account_id, limit=LATEST_FAILURES)
     return Overview(
         period=period,
@@ -156,7 +152,7 @@ async def overview(ctx: context.Context, account_id: str, period: Period) -> Ove
         providers=_providers(recent),
         # Each recipient that is not final holds a credit, and no other does: `postroad verify` proves it.
         queued=account.reserved,
-        oldest=inspection.account_entry(ctx, first, statuses, now=now) if first else None,
+        oldest=inspection.account_entry(ctx, first, current, now=now) if first else None,
         failures=[_failure(one) for one in refused],
     )
 

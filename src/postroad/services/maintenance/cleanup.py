@@ -6,7 +6,7 @@ from collections.abc import Awaitable, Callable
 from dataclasses import dataclass
 from typing import Final
 
-from postroad.model import bounce_guard, cursors, identifiers, throttle, times
+from postroad.model import bounce_guard, cursors, identifiers, retry, throttle, times
 from postroad.services import context
 from postroad.services.accounts import registry as accounts
 from postroad.services.auth import key_replacement
@@ -14,8 +14,8 @@ from postroad.services.maintenance import retention
 from postroad.services.webhooks import delivery_log
 from postroad.storage import audit_log as storage_audit_log
 from postroad.storage import bounce_guard_days as storage_bounce_guard_days
-from postroad.storage import hourly_counts as storage_hourly_counts
 from postroad.storage import (
+    holds,
     idempotency,
     known_networks,
     login_failures,
@@ -29,6 +29,7 @@ from postroad.storage import (
     webhook_deliveries,
     webhooks,
 )
+from postroad.storage import hourly_counts as storage_hourly_counts
 
 # A bound for one sweep: ten million rows. The rest follows with the next one.
 MAX_BATCHES: Final = 10_000
@@ -51,6 +52,7 @@ class SweepResult:
     idempotency_keys: int
     tokens: int
     provider_queues: int
+    holds: int
     webhook_deliveries: int
     webhook_secrets: int
     rates: int
@@ -75,6 +77,8 @@ async def sweep(ctx: context.Context) -> SweepResult:
     now = ctx.clock()
     async with ctx.store.transaction() as tx:
         forgotten = await provider_queues.sweep(tx, before=now - PROVIDER_QUEUE_MICROSECONDS)
+        released = now - retry.lifetime(ctx.settings.delivery.retry_seconds)
+        removed_holds = await holds.sweep(tx, released_before=released)
         secrets = await webhooks.sweep_secrets(tx, now=now)
         keys = await key_replacement.forget_expired(tx, now=now)
     swept = SweepResult(
@@ -82,6 +86,7 @@ async def sweep(ctx: context.Context) -> SweepResult:
         idempotency_keys=await _in_batches(ctx, lambda tx: idempotency.sweep(tx, now=now), rows=idempotency.SWEEP_ROWS),
         tokens=await _in_batches(ctx, lambda tx: users.sweep_tokens(tx, now=now), rows=users.SWEEP_ROWS),
         provider_queues=forgotten,
+        holds=removed_holds,
         webhook_deliveries=await _sweep_log(ctx, before=now - delivery_log.LOG_SECONDS * times.SECOND),
         webhook_secrets=secrets,
         previous_keys=keys,

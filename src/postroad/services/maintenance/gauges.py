@@ -14,7 +14,7 @@ from typing import Final
 from postroad import errors
 from postroad.model import providers, times
 from postroad.services import context
-from postroad.services.queue import inspection
+from postroad.services.queue import conditions
 from postroad.storage import accounts, hourly_counts, provider_queues, queue_views, webhook_views
 from postroad.telemetry import metrics
 
@@ -65,7 +65,7 @@ async def _refresh(ctx: context.Context) -> None:
     now = ctx.clock()
     async with ctx.store.scanning() as tx:
         counts = await queue_views.counts(tx, queue_views.Filter())
-        statuses = await provider_queues.heard_since(tx, now - inspection.ALIVE_MICROSECONDS)
+        statuses = await provider_queues.heard_since(tx, now - conditions.ALIVE_MICROSECONDS)
         events = await webhook_views.counts(tx)
         low = await accounts.short_of_credits(tx, since_hour=hourly_counts.hour_of(now) - LOW_CREDIT_HOURS)
     shown, ready = ctx.metrics, counts.get(queue_views.READY)

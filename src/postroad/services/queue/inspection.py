@@ -19,11 +19,12 @@ from postroad.model import cursors, identifiers, limits, providers, times
 from postroad.model.bounces import disposition
 from postroad.protocol import address
 from postroad.services import audit_log, context
-from postroad.services.queue import wait_reasons
+from postroad.services.queue import conditions, wait_reasons
 from postroad.services.results import outcomes
 from postroad.storage import (
     accounts,
     attempts,
+    holds,
     messages,
     provider_queues,
     queue,
@@ -40,8 +41,6 @@ MAX_BATCHES: Final = 10_000
 CANCELLED: Final = "cancelled by the operator"
 # Between an attempt and one that an account requests: a destination that is hammered blames the host and all its users.
 MIN_RETRY_INTERVAL_SECONDS: Final = 30
-# Workers report at least twice in this time.
-ALIVE_MICROSECONDS: Final = 90_000_000
 
 
 @dataclass(frozen=True, slots=True)
@@ -61,6 +60,7 @@ class Overview:
     entries: list[QueueEntry]
     counts: Mapping[str, queue_views.Count]
     domains: list[tuple[str, int]]
+    holds: list[holds.Hold]
 
 
 @dataclass(frozen=True, slots=True)
@@ -129,8 +129,9 @@ async def overview(ctx: context.Context, chosen: queue_views.Filter, *, state: s
         page = await queue_views.page(tx, chosen, state=state, limit=limit)
         counts = await queue_views.counts(tx, chosen)
         domains = await queue_views.domains(tx, chosen, limit=TOP_DOMAINS)
-        statuses = wait_reasons.worst_statuses(await provider_queues.heard_since(tx, now - ALIVE_MICROSECONDS))
-    return Overview(now, [line(ctx, row, statuses, now=now) for row in page], counts, domains)
+        current = await conditions.read(tx, now=now)
+    entries = [line(ctx, row, current, now=now) for row in page]
+    return Overview(now, entries, counts, domains, list(current.holds.values()))
 
 
 async def trace(ctx: context.Context, text: str) -> MessageTrace:
@@ -144,10 +145,10 @@ async def trace(ctx: context.Context, text: str) -> MessageTrace:
         rows = await queue_views.page(tx, chosen, state=None, limit=limits.UNIQUE_RECIPIENTS)
         tried = await attempts.of_message(tx, account_id, message_id)
         reports = await stored_async_bounces.of_message(tx, account_id, message_id)
-        statuses = wait_reasons.worst_statuses(await provider_queues.heard_since(tx, now - ALIVE_MICROSECONDS))
+        current = await conditions.read(tx, now=now)
     if message is None:  # gone between the two reads
         raise errors.NotFound(f"no such message: {message_id}")
-    lines = {row.recipient_id: line(ctx, row, statuses, now=now) for row in rows}
+    lines = {row.recipient_id: line(ctx, row, current, now=now) for row in rows}
     courses = []
     for recipient in known:
         if chosen.recipient_id in {None, recipient.id}:
@@ -213,6 +214,8 @@ async def retry_of_account(
         now = ctx.clock()
         keys = [(account_id, message_id, one) for one in waiting]
         changed = await queue_views.make_named_ready(tx, await _rested(ctx, tx, keys, now=now), now=now)
+        if not changed and any(row.state == queue_views.HELD for row in chosen):
+            raise errors.Conflict("delivery is held by the operator of this service; it continues after the hold")
         if not changed:
             raise errors.Conflict(
                 "no recipient is waiting: the rest is being sent or about to be; check again in a moment"
@@ -253,10 +256,8 @@ async def entries_of_message(ctx: context.Context, account_id: str, message_id: 
     now = ctx.clock()
     async with ctx.store.reading() as tx:
         rows = await queue_views.of_message(tx, account_id, message_id)
-        statuses = (
-            wait_reasons.worst_statuses(await provider_queues.heard_since(tx, now - ALIVE_MICROSECONDS)) if rows else {}
-        )
-    return {row.recipient_id: account_entry(ctx, row, statuses, now=now) for row in rows}
+        current = await conditions.read(tx, now=now)
+    return {row.recipient_id: account_entry(ctx, row, current, now=now) for row in rows}
 
 
 async def cancel(ctx: context.Context, choices: Sequence[queue_views.Filter]) -> QueueChange:
@@ -323,21 +324,22 @@ def _outcome(ctx: context.Context, one: queue_views.UnleasedRecipient, *, now: i
 
 
 def line(
-    ctx: context.Context, row: queue_views.QueuedRecipient, statuses: Mapping[str, provider_queues.Status], *, now: int
+    ctx: context.Context, row: queue_views.QueuedRecipient, current: conditions.Conditions, *, now: int
 ) -> QueueEntry:
-    """A queue row for operators; `statuses` has the states of provider queues."""
-    provider_queue = _provider_queue(ctx, row, statuses)
-    return QueueEntry(row, provider_queue, wait_reasons.why(row, statuses.get(provider_queue or ""), now=now))
+    """A queue row for operators; `current` is what keeps mail back."""
+    provider_queue = _provider_queue(ctx, row, current.statuses)
+    hold = holds.covering(current.holds, row.queue_key)
+    why = wait_reasons.why(row, current.statuses.get(provider_queue or ""), now=now, hold=hold)
+    return QueueEntry(row, provider_queue, why)
 
 
 def account_entry(
-    ctx: context.Context, row: queue_views.QueuedRecipient, statuses: Mapping[str, provider_queues.Status], *, now: int
+    ctx: context.Context, row: queue_views.QueuedRecipient, current: conditions.Conditions, *, now: int
 ) -> QueueEntry:
     """A queue row for users of the account, without hosts and details of others' mail."""
-    provider_queue = _provider_queue(ctx, row, statuses)
-    return QueueEntry(
-        row, provider_queue, wait_reasons.explain_to_account(row, statuses.get(provider_queue or ""), now=now)
-    )
+    provider_queue = _provider_queue(ctx, row, current.statuses)
+    status = current.statuses.get(provider_queue or "")
+    return QueueEntry(row, provider_queue, wait_reasons.explain_to_account(row, status, now=now))
 
 
 def _provider_queue(

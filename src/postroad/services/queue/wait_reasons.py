@@ -4,7 +4,7 @@ from collections.abc import Mapping
 from typing import Final
 
 from postroad.model import durations, mail, times
-from postroad.storage import provider_queues, queue_views, recipients
+from postroad.storage import holds, provider_queues, queue_views, recipients
 
 # A reply may be long and have several lines; this much shows what it is about.
 RESPONSE_CHARACTERS: Final = 200
@@ -18,8 +18,12 @@ def worst_statuses(reported: list[provider_queues.Status]) -> Mapping[str, provi
     return {status.name: status for status in sorted(reported, key=lambda status: _SEVERITY[status.state])}
 
 
-def why(row: queue_views.QueuedRecipient, status: provider_queues.Status | None, *, now: int) -> str:
+def why(
+    row: queue_views.QueuedRecipient, status: provider_queues.Status | None, *, now: int, hold: holds.Hold | None = None
+) -> str:
     """Why a queued recipient is not delivered yet; `status` is set when its provider queue is not open."""
+    if row.state == queue_views.HELD and hold is not None:
+        return f"held since {times.to_wire(hold.held_at)}: {hold.reason}"
     if row.state == queue_views.SENDING:
         return _sending(row, now=now)
     if row.state == queue_views.WAITING:
@@ -43,6 +47,8 @@ def explain_to_account(row: queue_views.QueuedRecipient, status: provider_queues
     if row.state == queue_views.WAITING:
         after = last_response(row.last_smtp_code, row.last_smtp_response)
         return f"deferred: {after}" if after else "waiting for the next attempt"
+    if row.state == queue_views.HELD:
+        return "held by the operator of this service"
     return _ready(status)
 
 

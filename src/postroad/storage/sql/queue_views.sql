@@ -1,5 +1,5 @@
--- The queue as operators see it and change it. `state` is ready, waiting (for its next attempt) or sending (under a
--- lease). $1 to $4 choose rows by account, message, recipient and domain where `chosen` is included; NULL chooses all.
+-- The queue as operators see it and change it. `state` is ready, waiting (for its next attempt), sending (under a
+-- lease) or held. $1 to $4 choose rows by account, message, recipient and domain where `chosen` is included; NULL chooses all.
 -- `recipients.attempt_count` counts attempts; `queue.attempt_count` is the position in the retry schedule, which an attempt
 -- on request does not change.
 
@@ -8,6 +8,13 @@
     AND (CAST($2 AS TEXT) IS NULL OR message_id = $2)
     AND (CAST($3 AS TEXT) IS NULL OR recipient_id = $3)
     AND (CAST($4 AS TEXT) IS NULL OR queue_key = CAST($4 AS TEXT) || ' ' || account_id)
+
+-- part: state
+    CASE WHEN worker IS NOT NULL THEN 'sending'
+        WHEN EXISTS (
+            SELECT 1 FROM holds WHERE released_at IS NULL AND holds.account_id IN ('', queue.account_id)
+                AND (holds.domain = '' OR queue.queue_key = holds.domain || ' ' || queue.account_id)) THEN 'held'
+        WHEN ready = 1 THEN 'ready' ELSE 'waiting' END
 
 -- name: page
 -- Recipients of one state or of any, oldest first, each with the last reply of the destination and the provider queue
@@ -20,12 +27,14 @@ SELECT chosen.account_id, chosen.message_id, recipient_id, queue_key, chosen.ema
         ORDER BY started_at DESC LIMIT 1)
 FROM (
     SELECT account_id, message_id, recipient_id, queue_key, email, lost_leases, queued_at, due_at, worker,
-        CASE WHEN ready = 1 THEN 'ready' WHEN worker IS NULL THEN 'waiting' ELSE 'sending' END AS state
+        -- include: state
+        AS state
     FROM queue
     WHERE
     -- include: chosen
-        AND (CAST($5 AS TEXT) IS NULL
-            OR CASE WHEN ready = 1 THEN 'ready' WHEN worker IS NULL THEN 'waiting' ELSE 'sending' END = $5)
+        AND (CAST($5 AS TEXT) IS NULL OR $5 =
+        -- include: state
+        )
     ORDER BY recipient_id LIMIT $6) AS chosen
 JOIN recipients ON recipients.account_id = chosen.account_id AND recipients.message_id = chosen.message_id
     AND recipients.id = chosen.recipient_id
@@ -34,8 +43,8 @@ ORDER BY recipient_id;
 -- name: of_message
 -- The recipients of one message of an account, as above, found by their key.
 SELECT queue.account_id, queue.message_id, recipient_id, queue_key, queue.email, recipients.attempt_count, lost_leases,
-    CASE WHEN ready = 1 THEN 'ready' WHEN worker IS NULL THEN 'waiting' ELSE 'sending' END,
-    queued_at, due_at, worker, last_smtp_code, last_smtp_response,
+    -- include: state
+    , queued_at, due_at, worker, last_smtp_code, last_smtp_response,
     (SELECT provider_queue FROM attempts
         WHERE attempts.account_id = queue.account_id AND attempts.message_id = queue.message_id
             AND attempts.recipient_id = queue.recipient_id
@@ -48,21 +57,22 @@ ORDER BY recipient_id;
 
 -- name: first
 -- The oldest recipient of the account $1, with the same columns. It is chosen before the join, which would read all.
-SELECT oldest.account_id, oldest.message_id, recipient_id, queue_key, oldest.email, recipients.attempt_count, lost_leases,
-    CASE WHEN ready = 1 THEN 'ready' WHEN worker IS NULL THEN 'waiting' ELSE 'sending' END,
-    queued_at, due_at, worker, last_smtp_code, last_smtp_response,
+SELECT queue.account_id, queue.message_id, recipient_id, queue_key, queue.email, recipients.attempt_count, lost_leases,
+    -- include: state
+    , queued_at, due_at, worker, last_smtp_code, last_smtp_response,
     (SELECT provider_queue FROM attempts
-        WHERE attempts.account_id = oldest.account_id AND attempts.message_id = oldest.message_id
-            AND attempts.recipient_id = oldest.recipient_id
+        WHERE attempts.account_id = queue.account_id AND attempts.message_id = queue.message_id
+            AND attempts.recipient_id = queue.recipient_id
         ORDER BY started_at DESC LIMIT 1)
-FROM (SELECT * FROM queue WHERE account_id = $1 ORDER BY message_id, recipient_id LIMIT 1) AS oldest
-    JOIN recipients ON recipients.account_id = oldest.account_id AND recipients.message_id = oldest.message_id
+FROM (SELECT * FROM queue WHERE account_id = $1 ORDER BY message_id, recipient_id LIMIT 1) AS queue
+    JOIN recipients ON recipients.account_id = queue.account_id AND recipients.message_id = queue.message_id
         AND recipients.id = recipient_id;
 
 -- name: counts
 -- How many rows are in each state, when the first was queued, and when the first is due.
-SELECT CASE WHEN ready = 1 THEN 'ready' WHEN worker IS NULL THEN 'waiting' ELSE 'sending' END AS state,
-    COUNT(*), MIN(queued_at), MIN(due_at)
+SELECT
+    -- include: state
+    AS state, COUNT(*), MIN(queued_at), MIN(due_at)
 FROM queue
 WHERE
     -- include: chosen

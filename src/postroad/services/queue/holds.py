@@ -1,0 +1,120 @@
+"""Hold and release: the operator keeps queued mail back, for everything, an account or a recipient domain.
+
+A hold is a row of the store, so it lasts over restarts and applies on every host within a poll of its delivery engine.
+Mail is accepted as before; held recipients stay queued and do not expire. After a restore everything is held, because
+what was delivered since the backup would be delivered again.
+"""
+
+from collections.abc import AsyncIterator
+from dataclasses import dataclass
+from typing import Final
+
+from postroad import errors
+from postroad.model import times
+from postroad.services import audit_log, context
+from postroad.storage import accounts, holds, queue, store
+
+PAGE: Final = 1_000
+COMMAND: Final = "postroad queue hold"
+
+
+@dataclass(frozen=True, slots=True)
+class QueuedCount:
+    """How many recipients at a domain an account has in the queue."""
+
+    account_id: str
+    domain: str
+    recipients: int
+
+
+def scope(hold: holds.Hold) -> str:
+    """What is held, in words."""
+    mail = f"mail to {hold.domain}" if hold.domain else "all mail"
+    return f"{mail} of account {hold.account_id}" if hold.account_id else mail
+
+
+async def in_force(ctx: context.Context) -> list[holds.Hold]:
+    """The holds in force, oldest first."""
+    async with ctx.store.reading() as tx:
+        return [one for one in await holds.listed(tx) if one.released_at is None]
+
+
+async def find(ctx: context.Context, *, account_id: str, domain: str) -> holds.Hold:
+    """The hold in force with exactly this scope."""
+    found = await in_force(ctx)
+    for one in found:
+        if (one.account_id, one.domain) == (account_id, domain):
+            return one
+    asked = scope(holds.Hold(account_id, domain, "", 0))
+    others = ", ".join(scope(one) for one in found)
+    raise errors.NotFound(f"{asked}: not held; {f'held: {others}' if others else 'nothing is held'}")
+
+
+async def hold(
+    ctx: context.Context, *, account_id: str = holds.ALL, domain: str = holds.ALL, reason: str = COMMAND
+) -> bool:
+    """Hold mail; False when exactly this was held already."""
+    one = holds.Hold(account_id, domain, reason, ctx.clock())
+    async with ctx.store.transaction() as tx:
+        is_new = await holds.put(tx, one)
+        if is_new:
+            await _write_audit_log(ctx, tx, "delivery.held", one)
+    return is_new
+
+
+async def hold_restored(ctx: context.Context) -> holds.Hold:
+    """Hold everything after a restore: what was queued at the time of the backup may have been delivered since."""
+    now = ctx.clock()
+    async with ctx.store.scanning() as tx:
+        newest = await holds.newest_message_at(tx)
+    content = f"its newest message is of {times.to_wire(newest)}" if newest else "it contains no messages"
+    one = holds.Hold(holds.ALL, holds.ALL, f"restored from a backup: {content}", now, None, in_doubt_before=now)
+    async with ctx.store.transaction() as tx:
+        await holds.put(tx, one)
+        await _write_audit_log(ctx, tx, "delivery.held", one)
+    return one
+
+
+async def release(ctx: context.Context, one: holds.Hold) -> None:
+    """Release a hold. What other holds cover stays held."""
+    async with ctx.store.transaction() as tx:
+        if await holds.release(tx, one, now=ctx.clock()):
+            await _write_audit_log(ctx, tx, "delivery.released", one)
+    ctx.mail_wakeup.set()
+
+
+async def queued_counts(ctx: context.Context, one: holds.Hold) -> list[QueuedCount]:
+    """What a hold keeps back by account and domain, most first; after a restore, what may be a duplicate."""
+    async with ctx.store.scanning() as tx:
+        counts = await holds.counts(tx, one, queued_before=_queued_before(one))
+    return [QueuedCount(queue.account_of(key), queue.domain_of(key), number) for key, number in counts]
+
+
+async def queued_recipients(ctx: context.Context, one: holds.Hold) -> AsyncIterator[holds.HeldRecipient]:
+    """Each of these recipients. Every page is a read of its own, so that a long list blocks nothing."""
+    after: queue.Key = ("", "", "")
+    while True:
+        async with ctx.store.scanning() as tx:
+            page = await holds.recipients(tx, one, queued_before=_queued_before(one), after=after, limit=PAGE)
+        for recipient in page:
+            yield recipient
+        if len(page) < PAGE:
+            return
+        after = (page[-1].account_id, page[-1].message_id, page[-1].recipient_id)
+
+
+def _queued_before(one: holds.Hold) -> int:
+    return queue.ANY_TIME if one.in_doubt_before is None else one.in_doubt_before
+
+
+async def _write_audit_log(ctx: context.Context, tx: store.Transaction, action: str, one: holds.Hold) -> None:
+    """In the log of each account that it concerns."""
+    subject = f"mail to {one.domain}" if one.domain else "all mail"
+    if one.account_id:
+        await audit_log.write(ctx, tx, one.account_id, action, subject, one.reason)
+        return
+    after = ""
+    while page := await accounts.page(tx, after=after, limit=PAGE):
+        for account in page:
+            await audit_log.write(ctx, tx, account.id, action, subject, one.reason)
+        after = page[-1].id

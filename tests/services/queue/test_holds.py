@@ -1,0 +1,97 @@
+"""Holds as the operator sets them: attributed, found again by their scope, and honest about duplicates."""
+
+import pytest
+
+from postroad import errors
+from postroad.services import audit_log, context
+from postroad.services.accounts import registry as accounts
+from postroad.services.queue import holds, inspection
+from postroad.storage import accounts as stored_accounts
+from postroad.storage import queue_views
+from tests import accepted_mail, queue_steps
+from tests.contexts import Clock
+
+
+@pytest.fixture
+async def shop(ctx: context.Context, account: stored_accounts.Account) -> str:
+    """An account that may send."""
+    await accepted_mail.allow_sending(ctx, account.id)
+    return account.id
+
+
+async def logged(ctx: context.Context, account_id: str) -> list[str]:
+    entries = await audit_log.page(ctx, account_id, before=None, limit=2)
+    return [f"{entry.actor} {audit_log.text(entry)}" for entry in reversed(entries)]
+
+
+async def test_a_hold_is_in_the_audit_log_of_every_account_that_it_concerns(
+    ctx: context.Context, shop: str, clock: Clock
+) -> None:
+    other = (await accounts.create(ctx, "Other")).id
+    clock.pass_seconds(1)
+    assert await holds.hold(ctx, domain="example.net")
+    assert not await holds.hold(ctx, domain="example.net")
+    (held,) = await holds.in_force(ctx)
+    clock.pass_seconds(1)
+    await holds.release(ctx, held)
+    clock.pass_seconds(1)
+    entries = [
+        "operator held the delivery of mail to example.net (postroad queue hold)",
+        "operator released the delivery of mail to example.net (postroad queue hold)",
+    ]
+    assert await logged(ctx, shop) == entries
+    assert await logged(ctx, other) == entries
+    await holds.hold(ctx, account_id=other)
+    assert (await logged(ctx, other))[-1] == "operator held the delivery of all mail (postroad queue hold)"
+    assert await logged(ctx, shop) == entries
+
+
+async def test_a_hold_is_found_by_its_scope_only(ctx: context.Context) -> None:
+    with pytest.raises(errors.NotFound, match=r"^all mail: not held; nothing is held$"):
+        await holds.find(ctx, account_id="", domain="")
+    await holds.hold(ctx, domain="example.net")
+    with pytest.raises(errors.NotFound, match=r"^all mail: not held; held: mail to example.net$"):
+        await holds.find(ctx, account_id="", domain="")
+    assert (await holds.find(ctx, account_id="", domain="example.net")).domain == "example.net"
+
+
+async def test_people_read_that_mail_is_held_and_since_when(ctx: context.Context, shop: str) -> None:
+    message_id = await accepted_mail.accept(ctx, shop)
+    (key,) = await queue_steps.claim(ctx, shop)
+    await queue_steps.defer(ctx, key)
+    await holds.hold(ctx)
+    found = await inspection.overview(ctx, queue_views.Filter(), state="held", limit=10)
+    assert [line.why for line in found.entries] == ["held since 2027-01-15T08:00:00.000Z: postroad queue hold"]
+    entries = await inspection.entries_of_message(ctx, shop, message_id)
+    assert [entry.why for entry in entries.values()] == ["held by the operator of this service"]
+    with pytest.raises(errors.Conflict, match=r"^delivery is held by the operator of this service"):
+        await inspection.retry_of_account(ctx, shop, message_id, None)
+
+
+async def test_after_a_restore_what_was_queued_before_may_be_a_duplicate(
+    ctx: context.Context, shop: str, clock: Clock
+) -> None:
+    before = await accepted_mail.accept(ctx, shop, to=("ada@example.net", "bob@example.org"))
+    clock.pass_seconds(60)
+    await holds.hold(ctx)
+    held = await holds.hold_restored(ctx)
+    assert held.reason == "restored from a backup: its newest message is of 2027-01-15T08:00:00.000Z"
+    assert await holds.in_force(ctx) == [held]
+    clock.pass_seconds(60)
+    await accepted_mail.accept(ctx, shop)
+    assert [(one.domain, one.recipients) for one in await holds.queued_counts(ctx, held)] == [
+        ("example.net", 1),
+        ("example.org", 1),
+    ]
+    listed = [one async for one in holds.queued_recipients(ctx, held)]
+    assert [(one.message_id, one.email) for one in listed] == [(before, "ada@example.net"), (before, "bob@example.org")]
+
+
+async def test_every_page_of_a_long_list_is_read(
+    ctx: context.Context, shop: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(holds, "PAGE", 2)
+    await accepted_mail.accept(ctx, shop, to=tuple(f"r{number}@example.net" for number in range(4)))
+    await holds.hold(ctx)
+    (held,) = await holds.in_force(ctx)
+    assert len([one async for one in holds.queued_recipients(ctx, held)]) == 4
