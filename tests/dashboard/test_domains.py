@@ -62,7 +62,7 @@ async def test_the_form_registers_a_domain_and_leads_to_its_records(ctx: context
     assert f'data-copy="{key.value}"' in page
     assert 'data-copy="v=spf1 include:spf.example.net ~all"' in page
     assert 'data-copy="10 mail.example.net"' in page
-    assert 'data-copy="v=DMARC1; p=none"' in page
+    assert 'data-copy="v=DMARC1; p=none; rua=mailto:postmaster@xn--bcher-kva.example"' in page
     assert "status-unverified" in page
     assert page.count("status-pending") == 5
 
@@ -121,7 +121,7 @@ async def test_a_check_proves_the_domain_and_says_so(
 async def test_a_check_shows_what_was_found_and_what_to_do(
     ctx: context.Context, browser: Browser, server: dns_server.DnsServer
 ) -> None:
-    server.zones["example.com"] = {
+    server.zones["bounces.example.com"] = {
         "TXT": ['"v=spf1 include:_spf.example.org ~all"'],
         "MX": ["10 mx.example.org."],
     }
@@ -132,7 +132,7 @@ async def test_a_check_shows_what_was_found_and_what_to_do(
     assert browser_client.notice_of(checked) == "DNS checked: 0 of 4 records are correct."
     page = (await browser.follow(checked)).text
     assert "No TXT record with this name; add it." in page
-    assert "Found mx.example.org; mail is delivered" in page
+    assert "Found mx.example.org, which is not this service; replace it" in page
     assert 'data-copy="v=spf1 include:_spf.example.org include:spf.example.net ~all"' in page
     assert "&lt;script&gt;alert(1)" in page
     assert "<script>alert(1)" not in page
@@ -176,7 +176,9 @@ async def test_a_check_that_takes_the_proof_back_says_so(
     seen = await domains.find(ctx, browser.account_id, domain.id)
     long_ago = ctx.clock() - domain_verification.GRACE_PERIOD - times.HOUR
     async with ctx.store.transaction() as tx:
-        await stored.record_check(tx, browser.account_id, domain.id, check_at=seen.check_at, failing_since=long_ago)
+        await stored.record_check(
+            tx, browser.account_id, domain.id, check_at=seen.check_at, failing_since=long_ago, return_path_domain=""
+        )
     clock.pass_seconds(60)
     checked = await browser.post(f"/domains/{domain.id}/check")
     assert browser_client.notice_of(checked).startswith("example.com is no longer verified")

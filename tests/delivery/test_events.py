@@ -6,16 +6,26 @@ import pytest
 
 from postroad.model import mail
 from postroad.services.suppressions import registry as suppressions
+from postroad.storage import domains, webhooks
 from postroad.storage import suppressions as stored_suppressions
-from postroad.storage import webhooks
 from tests import smtp_peers, webhook_endpoints
 from tests.delivery import engine_harness
 
 PATH = re.compile(r"MAIL FROM:<([^>]+)>", re.IGNORECASE)
 
 
-@pytest.mark.parametrize("domain", ["", "returns.example.org"], ids=["of the sender", "of the operator"])
-async def test_from_is_the_sender_that_the_destination_was_given(database_url: str, domain: str) -> None:
+@pytest.mark.parametrize(
+    "configured, seen, domain",
+    [
+        ("", "", "example.com"),
+        ("", "bounces.example.com", "bounces.example.com"),
+        ("returns.example.org", "bounces.example.com", "returns.example.org"),
+    ],
+    ids=["of the sender", "of the subdomain", "of the operator"],
+)
+async def test_from_is_the_sender_that_the_destination_was_given(
+    database_url: str, configured: str, seen: str, domain: str
+) -> None:
     lines: list[str] = []
 
     def take(line: str) -> str:
@@ -24,9 +34,14 @@ async def test_from_is_the_sender_that_the_destination_was_given(database_url: s
 
     async with (
         smtp_peers.serving({"MAIL": take}) as peer,
-        engine_harness.running_engine(database_url, port=peer.port, return_path_domain=domain) as harness,
+        engine_harness.running_engine(database_url, port=peer.port, return_path_domain=configured) as harness,
     ):
         webhook = await webhook_endpoints.subscribe(harness.ctx, harness.account_id)
+        async with harness.ctx.store.transaction() as tx:
+            (own,) = await domains.of_account(tx, harness.account_id)
+            await domains.record_check(
+                tx, harness.account_id, own.id, check_at=0, failing_since=None, return_path_domain=seen
+            )
         await harness.settle(
             await harness.send("ada@example.net", "jörg@example.net", sender="Lädle <Shop@Example.COM>")
         )
@@ -35,7 +50,7 @@ async def test_from_is_the_sender_that_the_destination_was_given(database_url: s
     assert len(events) == 2
     assert {event["data"]["from"] for event in events} == given
     assert len(given) == 2
-    assert all(sender.endswith(f"@{domain or 'example.com'}") for sender in given)
+    assert all(sender.endswith(f"@{domain}") for sender in given)
 
 
 async def test_an_address_on_the_suppression_list_bounces_without_a_code_and_says_why(url: str) -> None:

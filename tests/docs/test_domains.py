@@ -61,7 +61,10 @@ def installation(tmp_path: Path, server: dns_server.DnsServer) -> Installation:
 def test_the_example_of_a_check_is_what_the_command_prints(
     installation: Installation, server: dns_server.DnsServer
 ) -> None:
-    server.zones["example.com"] = {"TXT": ['"v=spf1 include:_spf.example.org ~all"'], "MX": ["10 mx.example.org."]}
+    server.zones["bounces.example.com"] = {
+        "TXT": ['"v=spf1 include:_spf.example.org ~all"'],
+        "MX": ["10 mx.example.org."],
+    }
     server.zones["_spf.example.org"] = {"TXT": ['"v=spf1 ip4:192.0.2.0/24 ~all"']}
     installation.text("domain", "add", "example.com")
     result = installation.run("domain", "check", "example.com")
@@ -82,10 +85,9 @@ def test_the_table_of_records_is_what_a_new_domain_shows(installation: Installat
     assert re.fullmatch(r"pe[a-z0-9]{8}\._domainkey\.example\.com", shown["dkim_ed25519"][0])
     assert shown["dkim_ed25519"][2].startswith("v=DKIM1; k=ed25519; p=")
     assert records[-1]["value"].startswith("v=DKIM1; k=ed25519; p=")
-    assert [record["purpose"] for record in records if record["required"]] == ["dkim", "spf"]
+    assert [record["purpose"] for record in records if record["required"]] == ["dkim", "spf", "return_path"]
     assert (
-        "`dkim` and `spf` are required, `return_path` and `dmarc` are recommended, and `dkim_ed25519` is optional."
-        in PAGE
+        "`dkim`, `spf` and `return_path` are required, `dmarc` is recommended, and `dkim_ed25519` is optional." in PAGE
     )
 
 

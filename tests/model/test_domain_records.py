@@ -8,11 +8,14 @@ from postroad.model import domain_records
 from postroad.model.domain_records import RecordPurpose, RecordState
 
 KEY = "v=DKIM1; k=rsa; p=" + "MIIBIjANBgkq" * 30
-SERVICE = domain_records.Service(host="mail.example.net", spf=("include:spf.example.net",), return_path_domain="")
+SERVICE = domain_records.Service(
+    host="mail.example.net", spf=("include:spf.example.net",), return_path_domain="", return_path_label="bounces"
+)
 
 
 def service(**changes: object) -> domain_records.Service:
-    given = {"host": "", "spf": "", "source_addresses": (), "smarthost": "", "return_path_domain": ""} | changes
+    given = {"host": "", "spf": "", "source_addresses": (), "smarthost": ""} | changes
+    given = {"return_path_domain": "", "return_path_label": "Bounces"} | given
     return domain_records.service(**given)  # type: ignore[arg-type]
 
 
@@ -40,7 +43,7 @@ def test_spf_names_the_host_when_it_has_no_public_address_of_its_own() -> None:
 
 
 def test_what_the_service_cannot_know_it_does_not_invent() -> None:
-    assert service(host="localhost") == domain_records.Service("", (), "")
+    assert service(host="localhost") == domain_records.Service("", (), "", "bounces")
     assert service(host="mail.example.net", smarthost="relay.example:25").spf == ()
     assert service(host="mail.example.net", smarthost="relay.example:25", spf="a:relay.example").spf == (
         "a:relay.example",
@@ -52,13 +55,13 @@ def test_what_the_service_cannot_know_it_does_not_invent() -> None:
     assert "delivery.hostname" in domain_records.not_configured(made[RecordPurpose.RETURN_PATH]).detail
 
 
-def test_a_domain_whose_return_paths_are_its_own_needs_all_records_itself() -> None:
+def test_the_records_of_a_return_path_are_for_a_subdomain() -> None:
     made = records()
     assert [(one.name, one.type, one.value) for one in made.values()] == [
         ("pr1._domainkey.example.com", "TXT", KEY),
-        ("example.com", "TXT", "v=spf1 include:spf.example.net ~all"),
-        ("example.com", "MX", "10 mail.example.net"),
-        ("_dmarc.example.com", "TXT", "v=DMARC1; p=none"),
+        ("bounces.example.com", "TXT", "v=spf1 include:spf.example.net ~all"),
+        ("bounces.example.com", "MX", "10 mail.example.net"),
+        ("_dmarc.example.com", "TXT", "v=DMARC1; p=none; rua=mailto:postmaster@example.com"),
     ]
     assert not any(one.managed for one in made.values())
 
@@ -130,7 +133,11 @@ def test_a_name_with_the_domain_twice_is_reported_with_the_name_to_enter() -> No
     [
         ([(10, "mail.example.net")], RecordState.OK, "returned"),
         ([(5, "mail.example.net"), (5, "b.example"), (20, "c.example")], RecordState.OK, "returned"),
-        ([(20, "mail.example.net"), (10, "mx.google.example")], RecordState.WRONG, "found mx.google.example;"),
+        (
+            [(20, "mail.example.net"), (10, "mx.google.example")],
+            RecordState.WRONG,
+            "found mx.google.example, which is not this service; replace",
+        ),
         ([(0, "")], RecordState.WRONG, "accepts no mail"),
         ([], RecordState.MISSING, "no MX record at"),
     ],
@@ -141,6 +148,30 @@ def test_bounces_come_back_when_the_most_preferred_host_is_this_one(
     finding = domain_records.check_return_path(records()[RecordPurpose.RETURN_PATH], hosts, service=SERVICE)
     assert finding.state is state
     assert reason in finding.detail
+
+
+@pytest.mark.parametrize(
+    "before, state, after",
+    [
+        ("", RecordState.OK, "bounces.example.com"),
+        ("", RecordState.UNKNOWN, ""),
+        ("bounces.example.com", RecordState.UNKNOWN, "bounces.example.com"),
+        ("old-label.example.com", RecordState.UNKNOWN, ""),
+        ("bounces.example.com", RecordState.MISSING, ""),
+        ("bounces.example.com", RecordState.WRONG, ""),
+    ],
+)
+def test_envelope_senders_are_in_the_subdomain_while_its_mx_record_exists(
+    before: str, state: RecordState, after: str
+) -> None:
+    record = records()[RecordPurpose.RETURN_PATH]
+    assert domain_records.usable_return_path(before, record, domain_records.Finding(state, "")) == after
+
+
+def test_nothing_is_chosen_for_a_domain_while_the_operator_has_one_for_all() -> None:
+    record = records(service(host="mail.example.net", return_path_domain="r.example.net"))[RecordPurpose.RETURN_PATH]
+    finding = domain_records.Finding(RecordState.OK, "")
+    assert domain_records.usable_return_path("bounces.example.com", record, finding) == ""
 
 
 def test_a_policy_is_found_or_reported_what_is_wrong_with_it() -> None:

@@ -41,6 +41,9 @@ async def publish_keys(
 
 async def publish_all(ctx: context.Context, server: dns_server.DnsServer, domain: domains.Domain) -> str:
     """Put everything that the domain should have into the zone, but nothing optional; the name of the key."""
-    server.zones[domain.name] = {"TXT": ['"v=spf1 include:spf.example.net ~all"'], "MX": ["10 mail.example.net."]}
+    server.zones[f"bounces.{domain.name}"] = {
+        "TXT": ['"v=spf1 include:spf.example.net ~all"'],
+        "MX": ["10 mail.example.net."],
+    }
     server.zones[f"_dmarc.{domain.name}"] = {"TXT": ['"v=DMARC1; p=none"']}
     return await publish_key(ctx, server, domain)

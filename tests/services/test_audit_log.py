@@ -150,7 +150,9 @@ async def test_a_verification_that_dns_ends_is_in_the_audit_log(
     await domains.verify(ctx, account.id, domain.id, by=stored_domains.DNS)
     assert not await domains.unverify(ctx, account.id, domain.id, failing_before=clock.now)
     async with ctx.store.transaction() as tx:
-        await stored_domains.record_check(tx, account.id, domain.id, check_at=clock.now, failing_since=clock.now - 5)
+        await stored_domains.record_check(
+            tx, account.id, domain.id, check_at=clock.now, failing_since=clock.now - 5, return_path_domain=""
+        )
     assert await domains.unverify(ctx, account.id, domain.id, failing_before=clock.now)
     lost = [words for words in await summaries(ctx, account.id) if words[0] == "domain.unverified"]
     assert lost == [("domain.unverified", "shop.example", "its DKIM record is gone from DNS")]

@@ -41,6 +41,18 @@ def message(message_id: str, account_id: str = "acc_1", **changes: Any) -> messa
     return messages.NewMessage(**(values | changes))
 
 
+def old_message(store: Store, message_id: str) -> str:
+    """The statements that store such a message where messages have no columns of their own for return paths."""
+    octets = {"sqlite": "BLOB", "postgres": "BYTEA"}[store.dialect]
+    return f"""
+        INSERT INTO messages (id, account_id, credential_id, source, sender, sender_key, subject, status,
+            billing_status, recipient_count, credits_reserved, size, request_id, response, created_at)
+        VALUES ('{message_id}', 'acc_1', 'cred_1', 'api', 'Shop <shop@example.com>', 'shop@example.com', 'Hello',
+            'queued', 'reserved', 1, 1, 4, 'req_{message_id}', CAST('x' AS {octets}), {NOW});
+        INSERT INTO bodies (account_id, message_id, mime) VALUES ('acc_1', '{message_id}', CAST('text' AS {octets}));
+    """  # noqa: S608 - of constants
+
+
 def recipient(message_id: str, number: int = 0, account_id: str = "acc_1", **changes: Any) -> recipients.NewRecipient:
     values: dict[str, Any] = {
         "message_id": message_id,

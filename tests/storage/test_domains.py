@@ -57,7 +57,7 @@ async def test_an_operators_word_stands_in_for_that_of_dns_and_not_the_other_way
         await domains.insert(tx, domain("dom_1", "example.com"))
         assert await domains.verify(tx, "acc_1", "dom_1", by=domains.DNS, now=5)
         assert not await domains.verify(tx, "acc_1", "dom_1", by=domains.DNS, now=6)
-        await domains.record_check(tx, "acc_1", "dom_1", check_at=7, failing_since=7)
+        await domains.record_check(tx, "acc_1", "dom_1", check_at=7, failing_since=7, return_path_domain="")
         assert await domains.verify(tx, "acc_1", "dom_1", by=domains.OPERATOR, now=8)
         assert not await domains.verify(tx, "acc_1", "dom_1", by=domains.DNS, now=9)
         found = await domains.by_id(tx, "acc_1", "dom_1")
@@ -72,7 +72,7 @@ async def test_a_proof_is_taken_back_only_when_dns_gave_it_and_denied_it_for_lon
             await domains.verify(tx, "acc_1", domain_id, by=by, now=5)
         assert not await domains.unverify(tx, "acc_1", "dom_1", failing_before=99)
         for domain_id in ("dom_1", "dom_2"):
-            await domains.record_check(tx, "acc_1", domain_id, check_at=50, failing_since=10)
+            await domains.record_check(tx, "acc_1", domain_id, check_at=50, failing_since=10, return_path_domain="")
         assert not await domains.unverify(tx, "acc_1", "dom_1", failing_before=9)
         assert not await domains.unverify(tx, "acc_2", "dom_1", failing_before=10)
         assert not await domains.unverify(tx, "acc_1", "dom_2", failing_before=10)
@@ -86,7 +86,9 @@ async def test_domains_that_are_due_are_claimed_once_the_longest_due_first(store
     async with store.transaction() as tx:
         for at in range(1, 5):
             await domains.insert(tx, domain(f"dom_{at}", f"{at}.example"))
-            await domains.record_check(tx, "acc_1", f"dom_{at}", check_at=10 * (5 - at), failing_since=None)
+            await domains.record_check(
+                tx, "acc_1", f"dom_{at}", check_at=10 * (5 - at), failing_since=None, return_path_domain=""
+            )
     async with store.transaction() as tx:
         first = await domains.claim_due(tx, now=30, until=100, limit=2)
         second = await domains.claim_due(tx, now=30, until=100, limit=2)
@@ -96,7 +98,9 @@ async def test_domains_that_are_due_are_claimed_once_the_longest_due_first(store
     assert third == []
     async with store.transaction() as tx:
         assert len(await domains.claim_due(tx, now=100, until=200, limit=10)) == 4
-        assert not await domains.record_check(tx, "acc_2", "dom_1", check_at=0, failing_since=None)
+        assert not await domains.record_check(
+            tx, "acc_2", "dom_1", check_at=0, failing_since=None, return_path_domain=""
+        )
 
 
 async def test_somebody_who_asks_again_too_soon_is_noticed(store: Store) -> None:

@@ -202,7 +202,7 @@ async def test_a_database_without_webhooks_gets_them_and_keeps_what_it_has(
     recipient = samples.recipient("em_1")
     async with empty.transaction() as tx:
         await samples.add_account(tx, credits=10)
-        await messages.insert(tx, [samples.message("em_1")])
+        await tx.run_script(samples.old_message(empty, "em_1"))
         await recipients.insert(tx, [recipient])
         await tx.run_script(QUEUED)
         await ledger.record(tx, [samples.reservation("em_1")])
@@ -242,7 +242,7 @@ async def test_suppressions_and_ended_messages_come_through_the_guards(
     await migrations.apply(empty)
     async with empty.transaction() as tx:
         await tx.run_script("INSERT INTO suppressions VALUES ('acc_1', 'a@example.net', 'bounce', 'gone', 'em_1', 7)")
-        await messages.insert(tx, [samples.message("em_1"), samples.message("em_2")])
+        await tx.run_script(samples.old_message(empty, "em_1") + samples.old_message(empty, "em_2"))
         await tx.run_script("UPDATE messages SET status = 'failed', billing_status = 'released' WHERE id = 'em_1'")
     monkeypatch.setattr(migrations, "known", known)
     await migrations.apply(empty)
@@ -261,7 +261,7 @@ async def test_rows_and_rules_come_through_the_renames(empty: Store, monkeypatch
     await migrations.apply(empty)
     async with empty.transaction() as tx:
         await samples.add_account(tx, credits=10)
-        await messages.insert(tx, [samples.message("em_1")])
+        await tx.run_script(samples.old_message(empty, "em_1"))
         await recipients.insert(tx, [samples.recipient("em_1")])
         await ledger.record(tx, [samples.reservation("em_1")])
         await tx.run_script(QUEUED)
@@ -401,7 +401,7 @@ async def test_a_queue_from_before_holds_is_ready_and_can_be_held(
     await migrations.apply(empty)
     async with empty.transaction() as tx:
         await samples.add_account(tx)
-        await messages.insert(tx, [samples.message("em_1")])
+        await tx.run_script(samples.old_message(empty, "em_1"))
         await recipients.insert(tx, [samples.recipient("em_1")])
         await queue.insert(tx, [samples.recipient("em_1")], {"em_1": 4}, now=1)
     monkeypatch.setattr(migrations, "known", known)
@@ -411,6 +411,29 @@ async def test_a_queue_from_before_holds_is_ready_and_can_be_held(
         assert list(await queue_views.counts(tx, queue_views.Filter())) == ["ready"]
         assert await holds.put(tx, holds.Hold("acc_1", "", "a test", 2))
         assert list(await queue_views.counts(tx, queue_views.Filter())) == ["held"]
+
+
+async def test_mail_from_before_the_subdomain_keeps_the_return_path_of_its_sender(
+    empty: Store, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    known = migrations.known
+    before = [one.name for one in known(empty.dialect)].index("return_path")
+    monkeypatch.setattr(migrations, "known", lambda dialect: known(dialect)[:before])
+    await migrations.apply(empty)
+    async with empty.transaction() as tx:
+        await tx.run_script(
+            "INSERT INTO domains (id, account_id, name, created_at) VALUES ('dom_1', 'acc_1', 'a.b', 1)"
+        )
+        await tx.run_script(samples.old_message(empty, "em_1"))
+    monkeypatch.setattr(migrations, "known", known)
+
+    assert (await migrations.apply(empty))[0].name == "return_path"
+    async with empty.transaction() as tx:
+        # A neighbour of the version before still writes.
+        await tx.run_script(samples.old_message(empty, "em_2"))
+        found = await messages.outgoing(tx, [("acc_1", "em_1"), ("acc_1", "em_2")])
+        assert [one.return_path_domain for one in found] == ["", ""]
+        assert [one.return_path_domain for one in await domains.of_account(tx, "acc_1")] == [""]
 
 
 async def test_no_name_of_the_schema_is_from_before_the_renames(store: Store) -> None:
@@ -456,7 +479,7 @@ async def test_the_rules_of_what_every_message_writes_still_hold(empty: Store, c
     await migrations.apply(empty)
     async with empty.transaction() as tx:
         await samples.add_account(tx, credits=10)
-        await messages.insert(tx, [samples.message("em_1")])
+        await tx.run_script(samples.old_message(empty, "em_1"))
         await recipients.insert(tx, [samples.recipient("em_1")])
         await ledger.record(tx, [samples.reservation("em_1")])
     with pytest.raises(ConstraintViolated):

@@ -156,6 +156,7 @@ class Delivery(Section, frozen=True):
     mta_sts: bool
     dane: bool
     return_path_domain: str
+    return_path_label: Annotated[str, msgspec.Meta(max_length=63)]
     sign: bool
     signer_workers: Annotated[int, msgspec.Meta(ge=1, le=256)]
     signature_days: Annotated[int, msgspec.Meta(ge=0, le=3650)]
@@ -193,6 +194,10 @@ class Delivery(Section, frozen=True):
         for key, text in (("hostname", self.hostname), ("return_path_domain", self.return_path_domain)):
             if text and not addresses.is_host_name(text):
                 raise ConfigError(f"delivery.{key}: {text!r} is not a host name")
+        if not addresses.is_host_name(self.return_path_label) or "." in self.return_path_label:
+            raise ConfigError(
+                f"delivery.return_path_label: {self.return_path_label!r} is not one label of a domain name"
+            )
 
 
 class Provider(Section, frozen=True):

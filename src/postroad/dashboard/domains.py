@@ -31,13 +31,13 @@ RECORD_GUIDES: Final = {
     ),
     domain_records.RecordPurpose.SPF: RecordGuide(
         "SPF",
-        "Authorizes this service to send for the domain.",
+        "Authorizes this service to send with this subdomain as the return path of your mail.",
         "Much of your mail goes to spam or is rejected.",
     ),
     domain_records.RecordPurpose.RETURN_PATH: RecordGuide(
         "Return path",
-        "Routes asynchronous bounces to this service.",
-        "Mail is delivered, but asynchronous bounces are lost.",
+        "Routes asynchronous bounces to this service. As a subdomain, it does not affect the mailboxes of your domain.",
+        "Asynchronous bounces are lost, and receiving servers check the SPF record of your domain itself.",
     ),
     domain_records.RecordPurpose.DMARC: RecordGuide(
         "DMARC",

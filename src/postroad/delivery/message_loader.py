@@ -221,7 +221,7 @@ class MessageLoader:
         self, claim: queue.Claimed, message: messages.Outgoing, content: _Content
     ) -> values.MailTransaction:
         recipient = _mailbox(claim)
-        domain = return_path.domain_for(message.sender_key, configured=self._domain)
+        domain = return_path.domain_for(message.sender_key, chosen=message.return_path_domain, configured=self._domain)
         transaction = values.MailTransaction(
             sender=return_path.address(
                 self._ctx.keys.return_path, message_id=message.id, recipient_id=claim.recipient_id, domain=domain

@@ -2,10 +2,10 @@
 
 `dkim` proves that the domain is the account's and holds the key of its signatures. While the key is rotated,
 `dkim_next` holds the one that is about to sign, and `dkim_old` the one that has signed mail in flight. `dkim_ed25519`
-is optional: the key of a second signature (RFC 8463). `spf` lists the hosts that may send; receivers check it for the
-domain of the envelope sender (RFC 7208 section 2.4), so it belongs to the return-path domain. `return_path` routes
-asynchronous bounces to this service. `dmarc` is recommended: large mailbox providers expect it. Each record is checked
-on its own, and `detail` says what was found and what to do.
+is optional: the key of a second signature (RFC 8463). `return_path` routes asynchronous bounces to this service, and
+`spf` lists the hosts that may send; receivers check it for the domain of the envelope sender (RFC 7208 section 2.4).
+Both are for a subdomain, so that they change nothing about the mailboxes of the domain. `dmarc` is recommended: large
+mailbox providers expect it. Each record is checked on its own, and `detail` says what was found and what to do.
 """
 
 import ipaddress
@@ -49,7 +49,7 @@ class RecordState(StrEnum):
 
 ANSWERS: Final = (RecordState.OK, RecordState.MISSING, RecordState.WRONG, RecordState.UNKNOWN)
 # Without these, mail is refused or not delivered; the others are recommended, or optional.
-REQUIRED: Final = frozenset({RecordPurpose.DKIM, RecordPurpose.SPF})
+REQUIRED: Final = frozenset({RecordPurpose.DKIM, RecordPurpose.SPF, RecordPurpose.RETURN_PATH})
 OLD_KEYS: Final = frozenset({RecordPurpose.DKIM_OLD, RecordPurpose.DKIM_ED25519_OLD})
 OPTIONAL: Final = OLD_KEYS | {RecordPurpose.DKIM_ED25519, RecordPurpose.DKIM_ED25519_NEXT}
 _ORDER: Final = {purpose: number for number, purpose in enumerate(RecordPurpose)}
@@ -61,7 +61,9 @@ class Service:
 
     host: str
     spf: tuple[str, ...]
+    # The operator's, for all customers; if empty, a subdomain of each customer's domain, with this label.
     return_path_domain: str
+    return_path_label: str
 
 
 @dataclass(frozen=True, slots=True)
@@ -92,7 +94,13 @@ class Finding:
 
 
 def service(
-    *, host: str, spf: str, source_addresses: Sequence[str], smarthost: str, return_path_domain: str
+    *,
+    host: str,
+    spf: str,
+    source_addresses: Sequence[str],
+    smarthost: str,
+    return_path_domain: str,
+    return_path_label: str,
 ) -> Service:
     """The values from the settings. Behind a smarthost, only the operator knows the sending addresses."""
     name = host.lower().rstrip(".")
@@ -100,7 +108,7 @@ def service(
     terms = tuple(spf.split())
     if not terms and not smarthost:
         terms = _public_terms(source_addresses) or ((f"a:{full_name}",) if full_name else ())
-    return Service(full_name, terms, return_path_domain.lower().rstrip("."))
+    return Service(full_name, terms, return_path_domain.lower().rstrip("."), return_path_label.lower())
 
 
 def _public_terms(addresses: Sequence[str]) -> tuple[str, ...]:
@@ -112,14 +120,14 @@ def _public_terms(addresses: Sequence[str]) -> tuple[str, ...]:
 def records(domain: str, *, keys: Sequence[Record], service: Service) -> tuple[Record, ...]:
     """All records of a domain, with those of its keys, the most important first."""
     managed = service.return_path_domain not in {"", domain}
-    return_path = service.return_path_domain or domain
+    return_path = service.return_path_domain or f"{service.return_path_label}.{domain}"
     spf = spf_record.new_record(service.spf) if service.spf else None
     host = f"{MX_PREFERENCE} {service.host}" if service.host else None
     made = (
         *keys,
         Record(RecordPurpose.SPF, return_path, spf_record.TYPE, spf, managed),
         Record(RecordPurpose.RETURN_PATH, return_path, "MX", host, managed),
-        Record(RecordPurpose.DMARC, dmarc_record.name(domain), dmarc_record.TYPE, dmarc_record.MINIMAL),
+        Record(RecordPurpose.DMARC, dmarc_record.name(domain), dmarc_record.TYPE, dmarc_record.first(domain)),
     )
     return tuple(sorted(made, key=lambda record: _ORDER[record.purpose]))
 
@@ -221,8 +229,7 @@ def _key_problem(tags: dict[str, str], wanted: dict[str, str]) -> str | None:
 def check_return_path(record: Record, hosts: Sequence[tuple[int, str]], *, service: Service) -> Finding:
     """Whether this service is the most preferred mail host, which receives the bounces (RFC 5321 section 5.1)."""
     if not hosts:
-        detail = f"no MX record at {record.name}; add it to receive bounces"
-        return Finding(RecordState.MISSING, detail)
+        return Finding(RecordState.MISSING, f"no MX record at {record.name}; add it to receive bounces")
     best = min(preference for preference, _ in hosts)
     names = sorted(host for preference, host in hosts if preference == best)
     if service.host in names:
@@ -233,9 +240,19 @@ def check_return_path(record: Record, hosts: Sequence[tuple[int, str]], *, servi
         )
     return Finding(
         RecordState.WRONG,
-        f"found {quoted(', '.join(names))}; mail is delivered, but asynchronous bounces go there and are not "
-        "recorded. Keep it if the domain has mailboxes there",
+        f"found {quoted(', '.join(names))}, which is not this service; replace it with the value shown, or remove a "
+        "wildcard record that covers this name",
     )
+
+
+def usable_return_path(before: str, record: Record, finding: Finding) -> str:
+    """The domain for the envelope senders of a customer's mail, by its last check; empty for the domain itself.
+
+    Receivers may refuse a sender whose domain has no mail host, so a subdomain is used only while its MX record exists.
+    A DNS failure changes nothing. Nothing is stored for the operator's domain, which the settings name.
+    """
+    was_found = finding.state is RecordState.OK or (finding.state is RecordState.UNKNOWN and before == record.name)
+    return record.name if was_found and not record.managed else ""
 
 
 def check_dmarc(place: str, texts: Sequence[str]) -> Finding | None:

@@ -52,9 +52,9 @@ def address(key: bytes, *, message_id: str, recipient_id: str, domain: str) -> s
     return f"{LOCAL_PREFIX}{named}{_signature(key, named, SIGNATURE_BYTES)}@{domain}"
 
 
-def domain_for(sender_key: str, *, configured: str) -> str:
-    """The domain of a message's return path: the operator's, or the sender's own."""
-    return configured or sender_key.rpartition("@")[2]
+def domain_for(sender_key: str, *, chosen: str, configured: str) -> str:
+    """The domain of a message's return path: the operator's, that chosen for the message, or the sender's own."""
+    return configured or chosen or sender_key.rpartition("@")[2]
 
 
 def named_by(keys: installation_keys.Keys, address: str) -> ReturnPath | None:

@@ -25,6 +25,7 @@ class Domain:
     verified_by: str | None = None
     failing_since: int | None = None
     check_at: int = 0
+    return_path_domain: str = ""
 
 
 async def insert(tx: store.Transaction, domain: Domain) -> bool:
@@ -77,10 +78,17 @@ async def claim_due(tx: store.Transaction, *, now: int, until: int, limit: int) 
 
 
 async def record_check(
-    tx: store.Transaction, account_id: str, domain_id: str, *, check_at: int, failing_since: int | None
+    tx: store.Transaction,
+    account_id: str,
+    domain_id: str,
+    *,
+    check_at: int,
+    failing_since: int | None,
+    return_path_domain: str,
 ) -> bool:
-    """Store the time of the next DNS check, and since when it fails; False when the domain is gone."""
-    return await tx.execute("domains.record_check", account_id, domain_id, check_at, failing_since) == 1
+    """Store what follows from a DNS check; False when the domain is gone."""
+    row = (account_id, domain_id, check_at, failing_since, return_path_domain)
+    return await tx.execute("domains.record_check", *row) == 1
 
 
 async def schedule_check(tx: store.Transaction, account_id: str, domain_id: str, *, check_at: int) -> None:

@@ -29,6 +29,8 @@ class NewMessage(msgspec.Struct, frozen=True, array_like=True):
     created_at: int
     mime: bytes
     tags: tuple[str, ...]
+    # The domain of its envelope senders; empty: the sender's own.
+    return_path_domain: str = ""
 
 
 @dataclass(frozen=True, slots=True)
@@ -57,6 +59,7 @@ class Outgoing(msgspec.Struct, frozen=True, weakref=True):
     sender_key: str
     recipient_count: int
     mime: bytes
+    return_path_domain: str = ""
 
 
 class EventDetails(msgspec.Struct, frozen=True):
@@ -65,6 +68,7 @@ class EventDetails(msgspec.Struct, frozen=True):
     email: str
     sender_key: str
     subject: str
+    return_path_domain: str = ""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -110,7 +114,8 @@ async def insert(tx: store.Transaction, messages: Sequence[NewMessage]) -> None:
 
 def _row(m: NewMessage) -> store.Row:
     who = (m.id, m.account_id, m.credential_id, m.source, m.sender, m.sender_key, m.subject)
-    return (*who, m.recipient_count, m.credits_reserved, m.size, m.request_id, m.response, m.created_at)
+    what = (m.recipient_count, m.credits_reserved, m.size, m.request_id, m.response, m.created_at)
+    return (*who, *what, m.return_path_domain)
 
 
 async def by_id(tx: store.Transaction, account_id: str, message_id: str) -> Message | None:

@@ -44,9 +44,9 @@ async def test_a_new_domain_shows_every_record_to_add(mine: AccountClients) -> N
     assert second["value"].startswith("v=DKIM1; k=ed25519; p=")
     wanted = [
         ("dkim", dkim["name"], "TXT", dkim["value"], True),
-        ("spf", "example.com", "TXT", "v=spf1 include:spf.example.net ~all", True),
-        ("return_path", "example.com", "MX", "10 mail.example.net", False),
-        ("dmarc", "_dmarc.example.com", "TXT", "v=DMARC1; p=none", False),
+        ("spf", "bounces.example.com", "TXT", "v=spf1 include:spf.example.net ~all", True),
+        ("return_path", "bounces.example.com", "MX", "10 mail.example.net", True),
+        ("dmarc", "_dmarc.example.com", "TXT", "v=DMARC1; p=none; rua=mailto:postmaster@example.com", False),
         ("dkim_ed25519", f"pe{dkim['name'][2:]}", "TXT", second["value"], False),
     ]
     assert domain["records"] == [
@@ -80,7 +80,10 @@ async def test_a_check_proves_a_domain_whose_records_are_there(
 
 
 async def test_a_check_says_what_was_found_and_what_to_do(mine: AccountClients, server: dns_server.DnsServer) -> None:
-    server.zones["example.com"] = {"TXT": ['"v=spf1 include:_spf.google.com ~all"'], "MX": dns_server.Fault.SERVFAIL}
+    server.zones["bounces.example.com"] = {
+        "TXT": ['"v=spf1 include:_spf.google.com ~all"'],
+        "MX": dns_server.Fault.SERVFAIL,
+    }
     server.zones["_spf.google.com"] = {"TXT": ['"v=spf1 ip4:192.0.2.0/24 ~all"']}
     domain = await register(mine)
     checked = (await mine.owner.post(f"/v1/domains/{domain['id']}/check")).json()["domain"]

@@ -12,7 +12,8 @@ from postroad.protocol.dns import dmarc_record
 @pytest.mark.parametrize(
     "text, policy",
     [
-        (dmarc_record.MINIMAL, "none"),
+        (dmarc_record.first("example.com"), "none"),
+        ("v=DMARC1; p=reject; np=reject; psd=n; t=y; pct=20", "reject"),
         ("v=DMARC1;p=reject", "reject"),
         ("v=DMARC1; p=Quarantine; rua=mailto:a@example.org; pct=50;", "quarantine"),
         ("v = DMARC1 ; sp=none ; p=none", "none"),

@@ -11,13 +11,15 @@ from postroad.model import domain_verification
 from postroad.model.domain_records import RecordPurpose, RecordState
 from postroad.roles import composition
 from postroad.services import context
+from postroad.services.accounts import credits
 from postroad.services.accounts import registry as accounts
 from postroad.services.domains import checks as domain_checks
 from postroad.services.domains import registry as domains
 from postroad.storage import accounts as stored_accounts
 from postroad.storage import domain_checks as stored_checks
 from postroad.storage import domains as stored
-from tests import contexts, dns_server
+from postroad.storage import messages
+from tests import accepted_mail, contexts, dns_server
 from tests.services import domain_zones
 
 Change = domain_verification.Change
@@ -58,7 +60,7 @@ async def test_records_are_pending_until_they_are_checked(ctx: context.Context, 
     assert {(one.state, one.detail, one.checked_at) for one in shown} == {
         (RecordState.PENDING, "not checked yet", None)
     }
-    assert [one.required for one in shown] == [True, True, False, False, False]
+    assert [one.required for one in shown] == [True, True, True, False, False]
     assert [one.optional for one in shown] == [False, False, False, False, True]
 
 
@@ -79,7 +81,7 @@ async def test_a_domain_with_all_its_records_is_proven_by_dns(
 async def test_each_record_is_checked_on_its_own(
     ctx: context.Context, server: dns_server.DnsServer, domain: stored.Domain
 ) -> None:
-    server.zones[domain.name] = {"TXT": ['"v=spf1 mx -all"'], "MX": dns_server.Fault.SERVFAIL}
+    server.zones[f"bounces.{domain.name}"] = {"TXT": ['"v=spf1 mx -all"'], "MX": dns_server.Fault.SERVFAIL}
     assert await check(ctx, domain) is Change.NONE
     assert await states(ctx, domain) == {
         RecordPurpose.DKIM: RecordState.MISSING,
@@ -92,6 +94,30 @@ async def test_each_record_is_checked_on_its_own(
     spf = (await domain_checks.records(ctx, domain))[1]
     assert spf.record.value == "v=spf1 include:spf.example.net ~all"
     assert spf.value == "v=spf1 mx include:spf.example.net -all"
+
+
+async def test_mail_is_accepted_with_the_subdomain_as_return_path_while_its_mx_record_is_found(
+    ctx: context.Context, server: dns_server.DnsServer, domain: stored.Domain
+) -> None:
+    async def chosen() -> str:
+        message_id = await accepted_mail.accept(ctx, domain.account_id, sender=f"shop@{domain.name}")
+        async with ctx.store.reading() as tx:
+            (message,) = await messages.outgoing(tx, [(domain.account_id, message_id)])
+        return message.return_path_domain
+
+    await credits.add(ctx, domain.account_id, 10, None)
+    await domain_zones.publish_key(ctx, server, domain)
+    await check(ctx, domain)
+    assert await chosen() == ""
+    await domain_zones.publish_all(ctx, server, domain)
+    assert (await domain_checks.check(ctx, domain)).domain.return_path_domain == "bounces.example.com"
+    assert await chosen() == "bounces.example.com"
+    server.zones["bounces.example.com"] = {"MX": dns_server.Fault.SERVFAIL}
+    await check(ctx, domain)
+    assert await chosen() == "bounces.example.com"
+    del server.zones["bounces.example.com"]
+    await check(ctx, domain)
+    assert await chosen() == ""
 
 
 async def test_what_was_checked_is_counted(ctx: context.Context, domain: stored.Domain) -> None:

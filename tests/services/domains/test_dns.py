@@ -62,9 +62,9 @@ async def test_a_key_with_the_domain_twice_in_its_name_is_noticed(server: dns_se
 
 async def test_the_return_path_is_checked_by_its_mail_hosts(server: dns_server.DnsServer) -> None:
     assert (await look(server, RecordPurpose.RETURN_PATH)).state is RecordState.MISSING
-    server.zones["example.com"] = {"MX": ["10 MAIL.example.net."]}
+    server.zones["bounces.example.com"] = {"MX": ["10 MAIL.example.net."]}
     assert (await look(server, RecordPurpose.RETURN_PATH)).state is RecordState.OK
-    server.zones["example.com"] = {"MX": ["0 ."]}
+    server.zones["bounces.example.com"] = {"MX": ["0 ."]}
     assert "accepts no mail" in (await look(server, RecordPurpose.RETURN_PATH)).detail
 
 
@@ -80,17 +80,17 @@ async def test_a_policy_of_the_organisation_holds_for_what_is_below_it(server: d
 
 async def test_spf_says_what_to_add_and_where(server: dns_server.DnsServer) -> None:
     assert (await look(server, RecordPurpose.SPF)).state is RecordState.MISSING
-    server.zones["example.com"] = {"TXT": ['"v=spf1 ip4:192.0.2.1 ~all"', '"something else"']}
+    server.zones["bounces.example.com"] = {"TXT": ['"v=spf1 ip4:192.0.2.1 ~all"', '"something else"']}
     finding = await look(server, RecordPurpose.SPF)
     assert finding.state is RecordState.WRONG
     assert finding.detail == "found v=spf1 ip4:192.0.2.1 ~all; add include:spf.example.net before ~all"
     assert finding.found == ("v=spf1 ip4:192.0.2.1 ~all",)
-    server.zones["example.com"] = {"TXT": ['"v=spf1 include:spf.example.net ~all"']}
+    server.zones["bounces.example.com"] = {"TXT": ['"v=spf1 include:spf.example.net ~all"']}
     assert (await look(server, RecordPurpose.SPF)).state is RecordState.OK
 
 
 async def test_two_spf_records_are_one_too_many(server: dns_server.DnsServer) -> None:
-    server.zones["example.com"] = {"TXT": ['"v=spf1 include:spf.example.net ~all"', '"v=spf1 mx ~all"']}
+    server.zones["bounces.example.com"] = {"TXT": ['"v=spf1 include:spf.example.net ~all"', '"v=spf1 mx ~all"']}
     finding = await look(server, RecordPurpose.SPF)
     assert finding.state is RecordState.WRONG
     assert "merge them" in finding.detail
@@ -98,22 +98,22 @@ async def test_two_spf_records_are_one_too_many(server: dns_server.DnsServer) ->
 
 
 async def test_an_spf_record_that_receivers_refuse_is_wrong(server: dns_server.DnsServer) -> None:
-    server.zones["example.com"] = {"TXT": ['"v=spf1 include:spf.example.net ipv4:192.0.2.1 ~all"']}
+    server.zones["bounces.example.com"] = {"TXT": ['"v=spf1 include:spf.example.net ipv4:192.0.2.1 ~all"']}
     assert "'ipv4:192.0.2.1' is not a valid SPF term" in (await look(server, RecordPurpose.SPF)).detail
-    server.zones["example.com"] = {"TXT": ['"v=spf1 include:gone.example ~all"']}
+    server.zones["bounces.example.com"] = {"TXT": ['"v=spf1 include:gone.example ~all"']}
     assert "gone.example has no SPF record" in (await look(server, RecordPurpose.SPF)).detail
 
 
 async def test_a_zone_full_of_records_is_read_up_to_a_bound(server: dns_server.DnsServer) -> None:
     many = [f'"v=spf1 ip4:192.0.{at // 250}.{at % 250} ~all"' for at in range(1000)]
-    server.zones["example.com"] = {"TXT": many, "TC": []}
+    server.zones["bounces.example.com"] = {"TXT": many, "TC": []}
     finding = await look(server, RecordPurpose.SPF)
     assert finding.state is RecordState.WRONG
     assert len(finding.found) == 5
 
 
 async def test_what_nobody_could_store_is_not_kept(server: dns_server.DnsServer) -> None:
-    server.zones["example.com"] = {"TXT": ['"v=spf1 \\000\\010\\255 ~all"']}
+    server.zones["bounces.example.com"] = {"TXT": ['"v=spf1 \\000\\010\\255 ~all"']}
     finding = await look(server, RecordPurpose.SPF)
     assert finding.state is RecordState.WRONG
     assert finding.found == ()
@@ -169,7 +169,7 @@ async def test_a_server_that_fails_makes_every_record_unknown(server: dns_server
 
 
 async def test_an_included_record_that_is_not_answered_makes_spf_unknown(server: dns_server.DnsServer) -> None:
-    server.zones["example.com"] = {"TXT": ['"v=spf1 include:a.example ~all"']}
+    server.zones["bounces.example.com"] = {"TXT": ['"v=spf1 include:a.example ~all"']}
     server.zones["a.example"] = dns_server.Fault.REFUSED
     finding = await look(server, RecordPurpose.SPF)
     assert finding.state is RecordState.UNKNOWN
@@ -209,5 +209,5 @@ async def test_the_systems_name_is_used_when_it_can_be_one(
 async def test_the_settings_say_what_records_say_of_the_service(server: dns_server.DnsServer) -> None:
     given = settings(server, return_path_domain="Bounces.example.net")
     assert await domain_dns.DomainDns(given).service() == domain_records.Service(
-        "mail.example.net", ("include:spf.example.net",), "bounces.example.net"
+        "mail.example.net", ("include:spf.example.net",), "bounces.example.net", "bounces"
     )

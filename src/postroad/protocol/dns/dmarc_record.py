@@ -1,7 +1,7 @@
-"""The DMARC record: a domain's policy for mail that fails authentication (RFC 7489 section 6.3).
+"""The DMARC record: a domain's policy for mail that fails authentication (RFC 9989).
 
 Receivers query `_dmarc.` of the domain of the From field, and then of its parent domains. Exactly one record counts;
-two records count as none (section 6.6.3).
+two records count as none. Unknown tags are ignored, and so are those of the predecessor, RFC 7489, such as `pct`.
 """
 
 import re
@@ -12,9 +12,7 @@ from postroad.protocol.dns import tag_lists
 
 TYPE: Final = "TXT"
 POLICIES: Final = ("none", "quarantine", "reject")
-# The least that is a policy: it changes nothing about the domain's mail, and large receivers ask for it.
-MINIMAL: Final = "v=DMARC1; p=none"
-# Bounds the queries for names with many labels; the successor of RFC 7489 stops after eight too.
+# Bounds the queries for names with many labels, like those of receivers.
 MAX_NAMES: Final = 8
 
 _DMARC_VERSION: Final = re.compile(r"v[ \t]*=[ \t]*DMARC1[ \t]*(;|\Z)")
@@ -22,6 +20,14 @@ _DMARC_VERSION: Final = re.compile(r"v[ \t]*=[ \t]*DMARC1[ \t]*(;|\Z)")
 
 class DmarcError(ValueError):
     """A record that receivers ignore; the message says why."""
+
+
+def first(domain: str) -> str:
+    """The record to begin with: it changes nothing about the domain's mail, and requests reports about it.
+
+    Every domain with mailboxes has this one (RFC 5321 section 4.5.1).
+    """
+    return f"v=DMARC1; p=none; rua=mailto:postmaster@{domain}"
 
 
 def name(domain: str) -> str:

@@ -33,6 +33,7 @@ class MessageIdentity(msgspec.Struct, frozen=True, kw_only=True):
     warmup_domain: str | None = None
     # False where credits are off, or unlimited for the account.
     is_charged: bool = True
+    return_path_domain: str = ""
 
 
 def compose(checked: validation.CheckedSend, identity: MessageIdentity) -> transaction.Submission:
@@ -67,6 +68,7 @@ def build_submission(
             created_at=identity.now,
             mime=body,
             tags=checked.tags,
+            return_path_domain=identity.return_path_domain,
         ),
         recipients=[
             _recipient(mailbox, recipient_id, identity)

@@ -196,6 +196,7 @@ def _identity(
         now=now,
         warmup_domain=None if domain.warm else domain.name,
         is_charged=is_charged,
+        return_path_domain=domain.return_path_domain,
     )
 
 

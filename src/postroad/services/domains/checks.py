@@ -20,7 +20,7 @@ from postroad.model import domain_records, domain_verification, times
 from postroad.services import context, work_limits
 from postroad.services.dkim import domain_keys, key_rotation
 from postroad.services.domains import registry as services_domains
-from postroad.storage import domain_checks, domains
+from postroad.storage import access_version, domain_checks, domains
 
 MIN_CHECK_INTERVAL_SECONDS: Final = 10
 CHECKS: Final = work_limits.WorkLimit("domain checks", per_account=2, per_process=20, retry_seconds=5)
@@ -110,7 +110,11 @@ async def check(ctx: context.Context, domain: domains.Domain) -> CheckResult:
     found = {record.purpose: by_record[_question(record)] for record in wanted if _question(record) in by_record}
     rotating_since = await key_rotation.rotating_since(ctx, domain)
     domain = await services_domains.find(ctx, domain.account_id, domain.id)
-    return await _conclude(ctx, domain, found, rotating_since=rotating_since)
+    (return_path,) = (record for record in wanted if record.purpose is domain_records.RecordPurpose.RETURN_PATH)
+    usable = domain_records.usable_return_path(
+        domain.return_path_domain, return_path, found[domain_records.RecordPurpose.RETURN_PATH]
+    )
+    return await _conclude(ctx, domain, found, return_path_domain=usable, rotating_since=rotating_since)
 
 
 def _question(record: domain_records.Record) -> tuple[str, str, str]:
@@ -123,6 +127,7 @@ async def _conclude(
     domain: domains.Domain,
     found: dict[domain_records.RecordPurpose, domain_records.Finding],
     *,
+    return_path_domain: str,
     rotating_since: int | None,
 ) -> CheckResult:
     now = ctx.clock()
@@ -148,11 +153,22 @@ async def _conclude(
         rotating_since=rotating_since,
     )
     place = (domain.account_id, domain.id)
+    after = dataclasses.replace(domain, check_at=check_at, return_path_domain=return_path_domain)
     async with ctx.store.transaction() as tx:
-        if await domains.record_check(tx, *place, check_at=check_at, failing_since=domain.failing_since):
+        if after.return_path_domain != domain.return_path_domain:
+            await access_version.bump(tx)  # processes remember the domain
+        if await domains.record_check(
+            tx,
+            *place,
+            check_at=after.check_at,
+            failing_since=after.failing_since,
+            return_path_domain=after.return_path_domain,
+        ):
             await domain_checks.remove(tx, *place)  # a key may have another purpose than at the last check
             await domain_checks.put(tx, [_row(place, purpose, finding, now) for purpose, finding in found.items()])
-    return CheckResult(dataclasses.replace(domain, check_at=check_at), change)
+    if after.return_path_domain != domain.return_path_domain:
+        ctx.access_cache.invalidate()
+    return CheckResult(after, change)
 
 
 async def _apply_change(

@@ -62,6 +62,7 @@ class DomainDns:
                 source_addresses=delivery.source_addresses,
                 smarthost=delivery.smarthost,
                 return_path_domain=delivery.return_path_domain,
+                return_path_label=delivery.return_path_label,
             )
         return self._service
 

@@ -71,7 +71,7 @@ class Outbox:
             email_id=message_id,
             recipient_id=recipient_id,
             to=about.email,
-            sender=self._envelope_sender(outcome.key, about.sender_key),
+            sender=self._envelope_sender(outcome.key, about),
             subject=about.subject,
             smtp_code=outcome.smtp_code,
             response=outcome.response,
@@ -90,8 +90,10 @@ class Outbox:
             created_at=outcome.at,
         )
 
-    def _envelope_sender(self, key: queue.Key, sender_key: str) -> str:
-        domain = return_path.domain_for(sender_key, configured=self.return_path_domain)
+    def _envelope_sender(self, key: queue.Key, about: messages.EventDetails) -> str:
+        domain = return_path.domain_for(
+            about.sender_key, chosen=about.return_path_domain, configured=self.return_path_domain
+        )
         return return_path.address(self.return_path_key, message_id=key[1], recipient_id=key[2], domain=domain)
 
     def _new_id(self, prefix: str, now: int) -> str:

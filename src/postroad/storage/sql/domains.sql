@@ -5,17 +5,23 @@ VALUES ($1, $2, $3, CAST($4 AS BIGINT), $5, $6) ON CONFLICT DO NOTHING;
 
 -- name: by_name
 -- One domain of an account by its name.
-SELECT id, account_id, name, verified_at, created_at, warm, verified_by, failing_since, check_at FROM domains
+SELECT id, account_id, name, verified_at, created_at, warm, verified_by, failing_since, check_at,
+    return_path_domain
+FROM domains
 WHERE account_id = $1 AND name = $2;
 
 -- name: by_id
 -- One domain of an account.
-SELECT id, account_id, name, verified_at, created_at, warm, verified_by, failing_since, check_at FROM domains
+SELECT id, account_id, name, verified_at, created_at, warm, verified_by, failing_since, check_at,
+    return_path_domain
+FROM domains
 WHERE account_id = $1 AND id = $2;
 
 -- name: of_account
 -- The domains of an account after a cursor, oldest first.
-SELECT id, account_id, name, verified_at, created_at, warm, verified_by, failing_since, check_at FROM domains
+SELECT id, account_id, name, verified_at, created_at, warm, verified_by, failing_since, check_at,
+    return_path_domain
+FROM domains
 WHERE account_id = $1 AND id > $2
 ORDER BY id LIMIT $3;
 
@@ -41,11 +47,13 @@ WHERE account_id = $1 AND id = $2 AND verified_by = 'dns' AND failing_since <= $
 -- Claim the domains whose DNS check is due until a time.
 UPDATE domains SET check_at = $2
 WHERE id IN (SELECT id FROM domains WHERE check_at <= $1 ORDER BY check_at LIMIT $3)
-RETURNING id, account_id, name, verified_at, created_at, warm, verified_by, failing_since, check_at;
+RETURNING id, account_id, name, verified_at, created_at, warm, verified_by, failing_since, check_at,
+    return_path_domain;
 
 -- name: record_check
--- When DNS is checked next, and since when the check fails.
-UPDATE domains SET check_at = $3, failing_since = CAST($4 AS BIGINT) WHERE account_id = $1 AND id = $2;
+-- When DNS is checked next, since when the check fails, and the subdomain for return paths.
+UPDATE domains SET check_at = $3, failing_since = CAST($4 AS BIGINT), return_path_domain = $5
+WHERE account_id = $1 AND id = $2;
 
 -- name: schedule_check
 -- When DNS is checked next.

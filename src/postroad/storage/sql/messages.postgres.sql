@@ -1,13 +1,13 @@
 -- name: insert
 -- Accepted messages.
 INSERT INTO messages (id, account_id, credential_id, source, sender, sender_key, subject, status, billing_status,
-    recipient_count, credits_reserved, size, request_id, response, created_at)
+    recipient_count, credits_reserved, size, request_id, response, created_at, return_path_domain)
 SELECT id, account_id, credential_id, source, sender, sender_key, subject, 'queued', 'reserved', recipient_count,
-    credits_reserved, size, request_id, response, created_at
+    credits_reserved, size, request_id, response, created_at, return_path_domain
 FROM unnest($1::text[], $2::text[], $3::text[], $4::text[], $5::text[], $6::text[], $7::text[], $8::bigint[], $9::bigint[],
-    $10::bigint[], $11::text[], $12::bytea[], $13::bigint[])
+    $10::bigint[], $11::text[], $12::bytea[], $13::bigint[], $14::text[])
     AS new (id, account_id, credential_id, source, sender, sender_key, subject, recipient_count, credits_reserved, size,
-        request_id, response, created_at);
+        request_id, response, created_at, return_path_domain);
 
 -- name: insert_tags
 -- Their tags.
@@ -22,14 +22,15 @@ WHERE messages.account_id = final.account_id AND messages.id = final.id;
 
 -- name: outgoing
 -- What is sent of a message, and how many recipients it has.
-SELECT messages.account_id, messages.id, sender_key, recipient_count, mime
+SELECT messages.account_id, messages.id, sender_key, recipient_count, mime, return_path_domain
 FROM unnest($1::text[], $2::text[]) AS wanted (account_id, id)
 JOIN messages ON messages.account_id = wanted.account_id AND messages.id = wanted.id
 JOIN bodies ON bodies.account_id = messages.account_id AND bodies.message_id = messages.id;
 
 -- name: event_details
 -- Recipients and their messages, as events contain them.
-SELECT messages.account_id, messages.id, recipients.id, email, sender_key, subject
+SELECT messages.account_id, messages.id, recipients.id, email, sender_key, subject,
+    return_path_domain
 FROM unnest($1::text[], $2::text[], $3::text[]) AS wanted (account_id, message_id, id)
 JOIN recipients ON recipients.account_id = wanted.account_id AND recipients.message_id = wanted.message_id
     AND recipients.id = wanted.id

@@ -1,8 +1,8 @@
 -- name: insert
 -- Accepted messages.
 INSERT INTO messages (id, account_id, credential_id, source, sender, sender_key, subject, status, billing_status,
-    recipient_count, credits_reserved, size, request_id, response, created_at)
-VALUES ($1, $2, $3, $4, $5, $6, $7, 'queued', 'reserved', $8, $9, $10, $11, $12, $13);
+    recipient_count, credits_reserved, size, request_id, response, created_at, return_path_domain)
+VALUES ($1, $2, $3, $4, $5, $6, $7, 'queued', 'reserved', $8, $9, $10, $11, $12, $13, $14);
 
 -- name: insert_tags
 -- Their tags.
@@ -29,13 +29,14 @@ UPDATE messages SET status = $3, billing_status = $4, ended_at = $5 WHERE accoun
 -- name: outgoing
 -- What is sent of a message, and how many recipients it has. A join would take SQLite twice as long.
 SELECT account_id, id, sender_key, recipient_count,
-    (SELECT mime FROM bodies WHERE bodies.account_id = $1 AND bodies.message_id = $2)
+    (SELECT mime FROM bodies WHERE bodies.account_id = $1 AND bodies.message_id = $2), return_path_domain
 FROM messages WHERE account_id = $1 AND id = $2;
 
 -- name: event_details
 -- Recipients and their messages, as events contain them. A join would take SQLite twice as long.
 SELECT account_id, id, $3, (SELECT email FROM recipients
-    WHERE recipients.account_id = $1 AND recipients.message_id = $2 AND recipients.id = $3), sender_key, subject
+    WHERE recipients.account_id = $1 AND recipients.message_id = $2 AND recipients.id = $3), sender_key, subject,
+    return_path_domain
 FROM messages WHERE account_id = $1 AND id = $2;
 
 -- name: account_of
