@@ -31,6 +31,7 @@ processes = {frontends}
 
 [http]
 listen = "127.0.0.1:{port}"
+drain_seconds = 0
 
 [limits]
 request_rate = 1000000
@@ -65,6 +66,7 @@ grace_seconds = 2
 
 [metrics]
 listen = "127.0.0.1:{port}"
+drain_seconds = 0
 """
 # Endpoints are on loopback; /readyz is served by the metrics listener.
 WEBHOOK_CONFIGURATION = """
@@ -77,6 +79,7 @@ ca_file = "{authority}"
 
 [metrics]
 listen = "127.0.0.1:{port}"
+drain_seconds = 0
 """
 # `smtp-source` does not support TLS, so no peer uses it; /readyz is served by the metrics listener.
 SUBMISSION_CONFIGURATION = """
@@ -87,6 +90,7 @@ connections_per_address = 1000
 
 [metrics]
 listen = "127.0.0.1:{port}"
+drain_seconds = 0
 """
 Processes = typing.Sequence[typing.Sequence[str]]
 API_ONLY: Processes = (("api",),)

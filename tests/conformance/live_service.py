@@ -236,7 +236,7 @@ def running(
                 patch.delenv(name)
         installation = cli_runner.Installation.at(folder, url=url)
         with installation.file.open("a") as file:
-            file.write(f'[http]\nlisten = "127.0.0.1:0"\n{settings}')
+            file.write(f'[http]\nlisten = "127.0.0.1:0"\ndrain_seconds = 0\n{settings}')
         mine, theirs = installation.ask(make_accounts)
         with (
             _process(installation, log, roles) as base_url,

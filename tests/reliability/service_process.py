@@ -65,6 +65,7 @@ class Service:
         sections: str = "",
         limits: Mapping[str, int] | None = None,
         frontends: int = 1,
+        drain_seconds: int = 0,
     ) -> None:
         self.url = url
         self.base_url = ""
@@ -74,6 +75,7 @@ class Service:
         self._roles = roles
         self._sections = sections
         self._frontends = frontends
+        self._drain_seconds = drain_seconds
         # No rate is what a test of crashes means to meet.
         self._limits = {"request_rate": 1_000_000, "request_burst": 1_000_000, **(limits or {})}
         self.move(url)
@@ -84,6 +86,7 @@ class Service:
         limits = "".join(f"{name} = {value}\n" for name, value in self._limits.items())
         self.file.write_text(
             f'[database]\nurl = "{url}"\n[frontends]\nprocesses = {self._frontends}\n[http]\nlisten = "127.0.0.1:0"\n'
+            f"drain_seconds = {self._drain_seconds}\n"
             f'[security]\nsecret_key = "{SECRET_KEY}"\n'
             f"[limits]\n{limits}[warmup]\nenabled = false\n[domains]\ncheck_hours = 0\n{self._sections}"
         )

@@ -9,6 +9,7 @@ from collections import Counter
 from collections.abc import AsyncIterator
 from pathlib import Path
 
+import httpx
 import pytest_asyncio
 from prometheus_client import parser
 
@@ -114,6 +115,30 @@ async def test_a_signal_to_the_whole_group_stops_it_in_order(tmp_path: Path, url
             await service.start()
             await sending
             await callers.prove()
+
+
+async def test_frontends_accept_mail_and_are_not_ready_while_the_service_drains(tmp_path: Path, url: str) -> None:
+    service = service_process.Service(tmp_path, url, frontends=FRONTENDS, drain_seconds=3600)
+    async with service_process.ending(service):
+        await service.start()
+        async with service_process.calling(service) as callers:
+
+            async def is_draining() -> bool:
+                # A connection for each: the system chooses the frontend by the connection.
+                for _ in range(4 * FRONTENDS):
+                    async with httpx.AsyncClient() as client:
+                        if (await client.get(f"{service.base_url}/readyz")).status_code != 503:
+                            return False
+                return True
+
+            service.process.send_signal(signal.SIGTERM)
+            await service_process.until(is_draining)
+            await send_all(callers)
+            await callers.prove()
+            children = processes(service)[1:]
+            service.process.send_signal(signal.SIGTERM)
+            assert await service.ended() == -signal.SIGTERM
+            await gone(*children)
 
 
 async def test_frontends_of_a_writer_that_hangs_are_not_ready(service: service_process.Service) -> None:

@@ -36,7 +36,7 @@ def settings(tmp_path: Path) -> config.Settings:
     overrides = {
         "database": {"url": f"sqlite:///{tmp_path}/postroad.db"},
         "security": {"secret_key": SECRET_KEY},
-        "http": {"listen": "127.0.0.1:0"},
+        "http": {"listen": "127.0.0.1:0", "drain_seconds": 0},
     }
     return config.load(environment={}, overrides=overrides)
 
@@ -171,6 +171,30 @@ async def test_a_signal_asks_to_stop_and_the_handlers_of_before_come_back(
     await run(settings, with_role(monkeypatch, work), lines)
     assert [line["signal"] for line in lines.kept if line["event"] == "stopping"] == ["SIGTERM"]
     assert [signal.getsignal(number) for number in supervisor.SIGNALS] == before
+
+
+async def test_a_signal_is_told_to_load_balancers_before_connections_are_refused(
+    settings: config.Settings, lines: app_server.CapturedLog, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    announced: list[roles.Addresses] = []
+    answers: list[tuple[str, int]] = []
+
+    async def work(role_context: roles.RoleContext) -> None:
+        async with httpx.AsyncClient(base_url=f"http://{announced[0]['http']}") as client:
+            answers.append(("/readyz", (await client.get("/readyz")).status_code))
+        os.kill(os.getpid(), signal.SIGTERM)
+        await role_context.draining.wait()
+        # Connections of its own: those that are open are not what a load balancer asks with.
+        for path in ("/readyz", "/healthz", "/openapi.json"):
+            async with httpx.AsyncClient(base_url=f"http://{announced[0]['http']}") as client:
+                answers.append((path, (await client.get(path)).status_code))
+        assert not role_context.stopping.is_set()
+        role_context.stopping.set()
+
+    http = msgspec.structs.replace(settings.http, drain_seconds=3600)
+    slow = msgspec.structs.replace(settings, http=http)
+    await run(slow, with_role(monkeypatch, work), lines, announce=announced.append)
+    assert answers == [("/readyz", 200), ("/readyz", 503), ("/healthz", 200), ("/openapi.json", 200)]
 
 
 async def test_maintenance_removes_what_has_expired(

@@ -26,6 +26,8 @@ DEV_DEFAULTS: Final = {
     # Domains in development may not exist: do not query DNS for them.
     "POSTROAD_DOMAINS__CHECK_HOURS": "0",
     "POSTROAD_WARMUP__ENABLED": "false",
+    # No load balancer waits for it: Ctrl-C stops at once.
+    "POSTROAD_HTTP__DRAIN_SECONDS": "0",
     "POSTROAD_LOGS__FORMAT": "console",
     # Loopback has no certificate and needs none.
     "POSTROAD_SUBMISSION__AUTH_WITHOUT_TLS": "true",

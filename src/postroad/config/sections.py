@@ -55,6 +55,7 @@ class Http(Section, frozen=True):
     listen: str
     base_url: str
     trusted_proxies: tuple[str, ...]
+    drain_seconds: Annotated[int, msgspec.Meta(ge=0, le=3600)]
     grace_seconds: Positive
     connections: Positive
     connections_per_address: Positive

@@ -59,8 +59,8 @@ async def run(
     log: logs.Logger,
 ) -> None:
     """Run a frontend until the writer stops it or disconnects. `processes` is the number of frontends."""
-    stopping = asyncio.Event()
-    writer = WriterConnection(stopping)
+    stopping, draining = asyncio.Event(), asyncio.Event()
+    writer = WriterConnection(stopping, draining)
     await writer.connect(channel)
     await writer.wait_for_start()
     if stopping.is_set():  # before anything was opened
@@ -68,7 +68,9 @@ async def run(
     accept_commits = writer.accept_commits(settings.limits)
     async with composition.open_context(settings, actor=actors.SERVICE, accept_commits=accept_commits) as context:
         render_metrics = functools.partial(writer.render_metrics, context)
-        role_context = role.RoleContext(context, log, stopping, render_metrics, bound, frontend_processes=processes)
+        role_context = role.RoleContext(
+            context, log, stopping, render_metrics, draining, bound, frontend_processes=processes
+        )
         starts = {name: FRONTEND_ROLES[name] for name in roles}
         metrics_task = asyncio.create_task(writer.report_metrics_forever(context))
         wakeup_task = asyncio.create_task(writer.forward_wakeups_forever(context))
@@ -85,8 +87,9 @@ async def run(
 class WriterConnection:
     """A frontend's connection to the writer process."""
 
-    def __init__(self, stopping: asyncio.Event) -> None:
+    def __init__(self, stopping: asyncio.Event, draining: asyncio.Event) -> None:
         self._stopping = stopping
+        self._draining = draining
         self._started = asyncio.Event()
         self._remote_commits: client.RemoteCommits | None = None
         self._channel: protocol.Channel | None = None
@@ -162,6 +165,8 @@ class WriterConnection:
             match message:
                 case protocol.StoreReady():
                     self._started.set()
+                case protocol.Drain():
+                    self._draining.set()
                 case protocol.Stop():
                     self._stopping.set()
                 case protocol.MetricsReply(number, text):

@@ -83,7 +83,7 @@ async def start_api(role_context: role.RoleContext) -> role.Started:
     """Start the HTTP listener: the API, and the dashboard on the same address."""
     settings, ctx = role_context.context.settings, role_context.context
     received = inbox.routes(role_context.mail) if role_context.mail is not None else ()
-    described = (*ROUTES, *received, *health.routes(draining=role_context.stopping.is_set))
+    described = (*ROUTES, *received, *health.routes(is_ending=role_context.is_ending))
     trusted = settings.http.trusted_proxies
     proxies = web_proxies.Proxies(trusted) if trusted else None
     routes = (
@@ -128,7 +128,7 @@ async def start_metrics(role_context: role.RoleContext) -> role.Started:
         ctx,
         (
             *metrics.routes(role_context.render_metrics, is_behind_proxy=False),
-            *health.routes(draining=role_context.stopping.is_set),
+            *health.routes(is_ending=role_context.is_ending),
         ),
         authenticate=authentication.authenticate,
         require=caller_authentication.require,

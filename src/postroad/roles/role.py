@@ -36,12 +36,18 @@ class RoleContext:
     stopping: asyncio.Event
     # The metrics of all processes of the service, in Prometheus text format.
     render_metrics: Callable[[], Awaitable[bytes]]
+    # Set before `stopping`, so that load balancers send new connections elsewhere; until then, everything works.
+    draining: asyncio.Event = field(default_factory=asyncio.Event)
     # Sockets that are already bound, by the names of their settings.
     bound: Mapping[str, listener.BoundSockets] = field(default_factory=dict)
     # The number of frontend processes, including this one.
     frontend_processes: int = 1
     # The inbox of the mailbox simulator, in `postroad dev`.
     mail: dev_inbox.Inbox | None = None
+
+    def is_ending(self) -> bool:
+        """Whether new connections should go elsewhere."""
+        return self.draining.is_set() or self.stopping.is_set()
 
 
 @dataclass(frozen=True, slots=True)

@@ -61,13 +61,15 @@ async def _run_role(
 
 @contextlib.contextmanager
 def stopped_by_signals(role_context: roles_role.RoleContext) -> Iterator[None]:
-    """The first signal stops the roles; a second one has its default action."""
+    """The first signal stops the roles, after `http.drain_seconds`; a second one has its default action."""
     loop = asyncio.get_running_loop()
+    drain_seconds = role_context.context.settings.http.drain_seconds
     before = {number: signal.getsignal(number) for number in SIGNALS}
 
     def stop(number: signal.Signals) -> None:
-        role_context.log.info("stopping", signal=number.name)
-        role_context.stopping.set()
+        role_context.log.info("stopping", signal=number.name, drain_seconds=drain_seconds)
+        role_context.draining.set()
+        loop.call_later(drain_seconds, role_context.stopping.set)
         for each in SIGNALS:
             loop.remove_signal_handler(each)
             signal.signal(each, signal.SIG_DFL)

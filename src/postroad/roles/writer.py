@@ -36,7 +36,13 @@ async def start(role_context: role.RoleContext, *, frontends: roles_frontends.Fr
             raise role.StartError(f"a frontend did not start within {START_SECONDS:.0f} seconds") from None
         raise
 
+    async def pass_on_drain() -> None:
+        await role_context.draining.wait()
+        for one in connections:
+            one.send(protocol.Drain())
+
     async def work() -> None:
+        drain = asyncio.create_task(pass_on_drain())
         stop = asyncio.create_task(role_context.stopping.wait())
         gone = [asyncio.create_task(one.gone.wait()) for one in connections]
         try:
@@ -45,7 +51,7 @@ async def start(role_context: role.RoleContext, *, frontends: roles_frontends.Fr
                 if one.gone.is_set() and not role_context.stopping.is_set():
                     role_context.log.error("frontend_lost", frontend=one.child.name)
         finally:
-            for task in (stop, *gone):
+            for task in (drain, stop, *gone):
                 task.cancel()
             settings = role_context.context.settings
             grace = max(settings.http.grace_seconds, settings.submission.grace_seconds)

@@ -61,6 +61,10 @@ class StoreReady(WireMessage, frozen=True):
     """The database is ready: a frontend may open it too."""
 
 
+class Drain(WireMessage, frozen=True):
+    """The writer's request to tell load balancers that the frontend is about to stop."""
+
+
 class Stop(WireMessage, frozen=True):
     """A frontend must stop gracefully."""
 
@@ -99,7 +103,7 @@ class MetricsReply(WireMessage, frozen=True):
 
 
 FromFrontend = Submit | Probe | MetricsRequest | MetricsSnapshot | Wakeup | Ready | StartFailed
-FromWriter = StoreReady | Stop | SubmitOk | ProbeOk | Rejected | MetricsReply
+FromWriter = StoreReady | Drain | Stop | SubmitOk | ProbeOk | Rejected | MetricsReply
 
 _encoder = msgspec.msgpack.Encoder()
 decode_from_frontend: Final = msgspec.msgpack.Decoder(list[FromFrontend]).decode
