@@ -1,7 +1,10 @@
 """What docs/guards.md says in tables and numbers is what the code does."""
 
 import re
+import smtplib
 from pathlib import Path
+
+import httpx
 
 from postroad import config
 from postroad.model import bounce_guard, throttle, times
@@ -9,7 +12,7 @@ from postroad.services.acceptance import rate_limit, transaction
 from postroad.services.results import complaints
 from postroad.services.suppressions import suppression_csv
 from postroad.storage import suppressions
-from tests.cli.cli_runner import Installation
+from tests.cli.cli_runner import Installation, Service
 
 PAGE = (Path(__file__).parents[2] / "docs" / "guards.md").read_text()
 CODE = re.compile(r"`([^`\n]+)`")
@@ -54,6 +57,38 @@ def test_the_rate_is_the_default_and_its_fields_are_those_of_an_answer() -> None
     buckets.take("credential", now=0)
     for name, value in buckets.headers("credential", now=0):
         assert f"{name}: {value}\n" in PAGE
+
+
+def test_the_fail2ban_filter_finds_the_address_of_failed_logins_and_no_other(tmp_path: Path) -> None:
+    installation = Installation.at(tmp_path, url=f"sqlite:///{tmp_path}/postroad.db")
+    with installation.file.open("a") as file:
+        file.write('[http]\nlisten = "127.0.0.1:0"\ndrain_seconds = 0\n')
+        file.write('[submission]\nlisten = "127.0.0.1:0"\nauth_without_tls = true\n')
+        file.write("[frontends]\nprocesses = 1\n")
+    with Service("serve", "--config", str(installation.file), folder=tmp_path) as service:
+        where = service.line("started")
+        login = {"email": "jo@example.com", "password": "does not matter"}
+        with httpx.Client(base_url=f"http://{where['http']}") as client:
+            assert client.post("/v1/auth/login", json=login).status_code == 401
+            assert client.post("/login", data=login).status_code == 401
+            assert client.get("/v1/account").status_code == 401
+            assert client.get("/healthz").status_code == 200
+        with smtplib.SMTP(*where["submission"].rsplit(":", 1)) as smtp:
+            smtp.ehlo()
+            assert smtp.docmd("AUTH", "PLAIN AHVzZXIAcGFzc3dvcmQ=")[0] == 535
+        assert service.stop() == (0, "")
+        lines = service.errors.read_text().splitlines()
+    # fail2ban replaces the word by an expression of its own for addresses.
+    wanted = PAGE.split("failregex = ")[1].split("\njournalmatch")[0].replace("<HOST>", "(?P<host>[0-9a-fA-F:.]+)")
+    expressions = [re.compile(line.strip()) for line in wanted.splitlines()]
+    found = [
+        (number, match["host"])
+        for line in lines
+        for number, one in enumerate(expressions)
+        if (match := one.match(line))
+    ]
+    assert found == [(0, "127.0.0.1"), (0, "127.0.0.1"), (1, "127.0.0.1")]
+    assert "/healthz" not in "".join(lines)
 
 
 def test_every_source_of_a_suppression_is_explained() -> None:

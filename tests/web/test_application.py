@@ -304,6 +304,14 @@ async def test_a_bug_is_logged_with_its_id_and_reveals_nothing_to_the_caller() -
         assert (await opened.client.get("/public")).status_code == 200
 
 
+async def test_a_probe_that_succeeds_is_logged_for_debugging_alone() -> None:
+    probes = (route("GET", "/probe", show, is_probe=True), route("GET", "/failing", limited, is_probe=True))
+    async with app_server.running(probes) as opened:
+        for path in ("/probe", "/failing"):
+            await opened.client.get(path)
+        assert [(line["route"], line["level"]) for line in opened.lines] == [("/probe", "debug"), ("/failing", "info")]
+
+
 async def test_each_request_is_one_line_without_its_words() -> None:
     async with app_server.running(ROUTES) as opened:
         response = await opened.client.get("/notes/secret-id?token=secret-query", headers={"X-Secret": "secret-field"})
@@ -317,6 +325,7 @@ async def test_each_request_is_one_line_without_its_words() -> None:
             "route": "/notes/{id}",
             "status": 200,
             "account_id": "acc_test",
+            "client_address": "127.0.0.1",
         }
 
 

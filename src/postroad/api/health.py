@@ -51,6 +51,7 @@ def routes(is_ending: Callable[[], bool]) -> tuple[routing.Route[context.Context
             tag="Health",
             permission=None,
             responses={200: Alive},
+            is_probe=True,
         ),
         routing.Route(
             method="GET",
@@ -61,6 +62,7 @@ def routes(is_ending: Callable[[], bool]) -> tuple[routing.Route[context.Context
             permission=None,
             responses={200: Ready},
             errors=(errors.ServiceUnavailable,),
+            is_probe=True,
         ),
     )
 

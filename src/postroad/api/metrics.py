@@ -49,6 +49,7 @@ def routes(
             responses={200: bytes},
             errors=(errors.NotFound,),
             content_type=metrics.CONTENT_TYPE,
+            is_probe=True,
         ),
     )
 

@@ -30,6 +30,7 @@ Require = Callable[[caller.Caller, caller.Permission], None]
 RenderError = Callable[[errors.PostroadError, routing.RefusedRequest], responses.EncodedResponse | None]
 # RFC 9110 section 9.2.1: safe methods change nothing, so they need no actor.
 _SAFE: Final = frozenset({"GET", "HEAD"})
+OK: Final = 200
 
 
 class Authenticate(Protocol[ContextT_contra]):
@@ -84,7 +85,7 @@ class _Exchange(Generic[routing.ContextT]):
         self.started = time.perf_counter()
         self.endpoint: _Endpoint[routing.ContextT] | None = None
         self.account_id: str | None = None
-        # Of a login or another public change, for its log line.
+        # Unknown for bytes that never became a request.
         self.client_address: str | None = None
         # The remaining parts of a streamed response.
         self.rest: routing.Parts | None = None
@@ -198,17 +199,16 @@ class Application(Generic[routing.ContextT]):
         self, exchange: _Exchange[routing.ContextT], scope: Scope, receive: Receive
     ) -> responses.EncodedResponse:
         headers = exchange.headers = routing.Headers(scope["headers"])
-        endpoint, path = self._table.find(scope["method"], scope["raw_path"])
-        exchange.endpoint = endpoint
-        route, reader = endpoint.route, endpoint.reader
         client = scope.get("client")
         client_address = client[0] if client else ""
         if self._proxies is not None:
             client_address = self._proxies.client_address(client_address, headers)
+        exchange.client_address = client_address
+        endpoint, path = self._table.find(scope["method"], scope["raw_path"])
+        exchange.endpoint = endpoint
+        route, reader = endpoint.route, endpoint.reader
         authenticated = None
-        if route.permission is None and route.method not in _SAFE:
-            exchange.client_address = client_address
-        elif route.permission is not None:
+        if route.permission is not None:
             authenticated = await self._authenticate(self._context, headers, client_address=client_address)
             exchange.account_id = authenticated.account_id
             self._require(authenticated, route.permission)
@@ -279,10 +279,12 @@ class Application(Generic[routing.ContextT]):
         seconds = time.perf_counter() - exchange.started
         # Never the path or method as sent: a client could create any number of label values.
         label = exchange.endpoint.label if exchange.endpoint else metrics.NONE
+        is_quiet = exchange.endpoint is not None and exchange.endpoint.route.is_probe and status == OK
         self._metrics.requests.add(label, metrics.NONE if status is None else str(status))
         self._metrics.request_seconds.observe(seconds, label)
         address = {} if exchange.client_address is None else {"client_address": exchange.client_address}
-        self._log.info(
+        log = self._log.debug if is_quiet else self._log.info
+        log(
             "request",
             request_id=exchange.id,
             method=exchange.method,

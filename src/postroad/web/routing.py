@@ -122,7 +122,8 @@ class Route(Generic[ContextT]):
     Errors that the framework raises itself (a body too large, a missing credential, …) need not be listed.
     `content_type` is that of a success; if it is not JSON, the type in `responses` is `bytes`. `body_type` is that of
     the body; if it is neither JSON nor a form, `body` is `bytes`. `body_rules` are JSON Schema rules across several
-    members; `path_patterns` and `response_headers` are documentation only.
+    members; `path_patterns` and `response_headers` are documentation only. Requests of a probe come every few seconds:
+    successful ones are logged at debug level.
     """
 
     method: str
@@ -144,6 +145,7 @@ class Route(Generic[ContextT]):
     content_type: str = JSON
     path_patterns: Mapping[str, str] = field(default_factory=dict)
     response_headers: Mapping[str, str] = field(default_factory=dict)
+    is_probe: bool = False
 
 
 def parameters(path: str) -> tuple[str, ...]:
