@@ -1,4 +1,4 @@
-"""Unsafe settings are named, and a private key that everybody can read is refused."""
+"""Unsafe settings are named, secrets may be in files of their own, and one that everybody can read is refused."""
 
 import stat
 from pathlib import Path
@@ -27,6 +27,37 @@ def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     """A folder that every user may enter, as far as the check is concerned."""
     monkeypatch.setattr(stat, "S_IXOTH", 0o777)
     return tmp_path
+
+
+def test_the_database_url_may_be_in_a_file_of_its_own(tmp_path: Path) -> None:
+    secret = tmp_path / "database"
+    secret.write_text("postgresql://mail:hunter2@db/postroad\n")
+    given = {"url_file": str(secret)}
+    assert load(database=given).database.url == "postgresql://mail:hunter2@db/postroad"
+    secret.write_text("mysql://mail:hunter2@db/postroad")
+    with pytest.raises(config.ConfigError, match=r"database\.url_file: write sqlite") as refusal:
+        load(database=given)
+    assert "hunter2" not in str(refusal.value)
+    with pytest.raises(config.ConfigError, match="database: url and url_file are both set"):
+        load(database={**given, "url": "sqlite:///other.db"})
+    secret.unlink()
+    with pytest.raises(config.ConfigError, match=r"database\.url_file: \S+ cannot be read: No such file"):
+        load(database=given)
+
+
+def test_the_database_url_in_a_file_that_everybody_can_read_is_refused(folder: Path) -> None:
+    file = folder / "database"
+    file.write_text("postgresql://mail:hunter2@db/postroad")
+    file.chmod(0o644)
+    settings = load(database={"url_file": str(file)})
+    with pytest.raises(config.ConfigError, match=r"database\.url_file: every user of this system can read"):
+        config.check_keys(settings)
+    file.chmod(0o600)
+    config.check_keys(settings)
+    openly = folder / "postroad.toml"
+    openly.write_text("")
+    openly.chmod(0o644)
+    assert config.warnings(settings, openly) == []
 
 
 def test_the_defaults_are_safe() -> None:

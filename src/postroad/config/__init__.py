@@ -47,6 +47,8 @@ def load(
         settings = msgspec.convert(tables, Settings)
     except msgspec.ValidationError as problem:
         raise ConfigError(_explain(str(problem), tables)) from None
+    if settings.database.url_file:
+        settings = _with_url_from_file(settings)
     settings.check()
     return settings
 
@@ -65,14 +67,7 @@ def secret_key(settings: Security) -> bytes:
     """The installation key. Raises ConfigError if it is missing or weak."""
     text = settings.secret_key
     if settings.secret_key_file:
-        try:
-            text = Path(settings.secret_key_file).read_text(encoding="utf-8").strip()
-        except OSError as problem:
-            raise ConfigError(
-                f"security.secret_key_file: {settings.secret_key_file} cannot be read: {problem.strerror}"
-            ) from None
-        except UnicodeDecodeError:
-            raise ConfigError(f"security.secret_key_file: {settings.secret_key_file} is not text") from None
+        text = _read_secret(settings.secret_key_file, name="security.secret_key_file")
     key = text.encode()
     if len(key) < SECRET_KEY_BYTES or len(set(key)) < SECRET_KEY_BYTES // 4:
         raise ConfigError(
@@ -81,6 +76,23 @@ def secret_key(settings: Security) -> bytes:
             "or in the file named by security.secret_key_file"
         )
     return key
+
+
+def _with_url_from_file(settings: Settings) -> Settings:
+    if settings.database.url != defaults()["database"]["url"]:
+        raise ConfigError("database: url and url_file are both set; remove one of them")
+    url = _read_secret(settings.database.url_file, name="database.url_file")
+    return msgspec.structs.replace(settings, database=msgspec.structs.replace(settings.database, url=url))
+
+
+def _read_secret(file: str, *, name: str) -> str:
+    """The text of a file, which is not quoted in errors."""
+    try:
+        return Path(file).read_text(encoding="utf-8").strip()
+    except OSError as problem:
+        raise ConfigError(f"{name}: {file} cannot be read: {problem.strerror}") from None
+    except UnicodeDecodeError:
+        raise ConfigError(f"{name}: {file} is not text") from None
 
 
 def _explain(problem: str, tables: Mapping[str, Mapping[str, object]]) -> str:

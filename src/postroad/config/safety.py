@@ -1,6 +1,6 @@
-"""Settings that work but are unsafe: readable keys, unencrypted passwords, open guards, clients that look alike.
+"""Settings that work but are unsafe: readable secrets, unencrypted passwords, open guards, clients that look alike.
 
-A private key that every user of the system can read is an error: it is no longer a secret. The rest is a warning,
+A file of a secret that every user of the system can read is an error: it is no longer secret. The rest is a warning,
 because only the operator knows who is in a group and what protects a network.
 """
 
@@ -21,7 +21,7 @@ _PASSWORD: Final = re.compile(r"://[^/@]*:[^/@]+@")
 
 
 def check_keys(settings: Settings) -> None:
-    """Raise ConfigError if every user of this system can read a private key."""
+    """Raise ConfigError if every user of this system can read a file of a secret."""
     for setting, file in _key_files(settings):
         if _is_public(file):
             raise ConfigError(f"{setting}: every user of this system can read {file}; run 'chmod 600 {file}'")
@@ -80,6 +80,7 @@ def is_behind_proxy(settings: Settings) -> bool:
 
 def _key_files(settings: Settings) -> list[tuple[str, Path]]:
     named = {
+        "database.url_file": settings.database.url_file,
         "security.secret_key_file": settings.security.secret_key_file,
         "submission.tls_key": settings.submission.tls_key,
     }
@@ -87,7 +88,7 @@ def _key_files(settings: Settings) -> list[tuple[str, Path]]:
 
 
 def _has_secrets(settings: Settings) -> bool:
-    has_password = _PASSWORD.search(settings.database.url) is not None
+    has_password = not settings.database.url_file and _PASSWORD.search(settings.database.url) is not None
     return bool(settings.security.secret_key or settings.metrics.token or has_password)
 
 

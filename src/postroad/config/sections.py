@@ -35,12 +35,14 @@ class Database(Section, frozen=True):
     """The database."""
 
     url: str
+    url_file: str
     connections: Positive
     migrate_at_start: bool
 
     def check(self) -> None:
         if not self.url.startswith(DATABASE_SCHEMES) or self.url == "sqlite:///":
-            raise ConfigError("database.url: write sqlite:///path/to/file.db or postgresql://user:password@host/name")
+            name = "database.url_file" if self.url_file else "database.url"
+            raise ConfigError(f"{name}: write sqlite:///path/to/file.db or postgresql://user:password@host/name")
 
 
 class Frontends(Section, frozen=True):
