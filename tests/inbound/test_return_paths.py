@@ -12,7 +12,7 @@ from postroad import errors
 from postroad.inbound import return_paths
 from postroad.services import context
 from postroad.services.results import async_bounces
-from postroad.storage import accounts, suppressions
+from postroad.storage import accounts, queue_views, suppressions
 from postroad.storage import async_bounces as stored
 from tests import accepted_mail, bounce_counts, dns_server, feedback_loop, reports
 from tests.api import app_server
@@ -94,6 +94,31 @@ async def test_only_genuine_tokens_are_let_in(ctx: context.Context, client: aios
         with pytest.raises(aiosmtplib.SMTPDataError):
             await client.data(REPORT)
         await client.rset()
+
+
+async def test_mail_to_postmaster_is_deferred_until_there_is_an_operator(client: aiosmtplib.SMTP) -> None:
+    await client.ehlo()
+    await client.mail("eve@example.org")
+    with pytest.raises(aiosmtplib.SMTPRecipientRefused) as refused:
+        await client.rcpt("postmaster@mx.example.com")
+    assert (refused.value.code, refused.value.message[:5]) == (450, "4.2.1")
+
+
+async def test_mail_to_postmaster_and_abuse_is_queued_for_the_operator(
+    ctx: context.Context, account: accounts.Account, lines: app_server.CapturedLog
+) -> None:
+    await accepted_mail.allow_sending(ctx, account.id)
+    operator = msgspec.structs.replace(ctx.settings.operator, email="ops@example.net", sender="service@example.com")
+    ours = dataclasses.replace(ctx, settings=msgspec.structs.replace(ctx.settings, operator=operator))
+    async with connected(ours, lines) as client:
+        await client.ehlo()
+        for recipient in ("Postmaster", "ABUSE@mx.example.com", "postmaster@bounces.example.com"):
+            assert await send(client, recipient, sender="eve@example.org") == 250
+    async with ctx.store.reading() as tx:
+        found = await queue_views.page(tx, queue_views.Filter(), state=None, limit=9)
+    assert [one.email for one in found] == ["ops@example.net"] * 3
+    forwarded = [line for line in lines.kept if line["event"] == "mail_to_operator"]
+    assert [(line["result"], line["client_address"]) for line in forwarded] == [("forwarded", "127.0.0.1")] * 3
 
 
 async def test_there_is_one_return_path_in_a_transaction(

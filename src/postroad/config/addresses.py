@@ -10,6 +10,7 @@ from postroad.config.sources import ConfigError
 
 MAX_PORT: Final = 65_535
 DNS_PORT: Final = 53
+_LOCAL_PART = re.compile(r"[A-Za-z0-9_+-]+(\.[A-Za-z0-9_+-]+)*")
 _HOST_NAME = re.compile(r"[A-Za-z0-9]([A-Za-z0-9.-]{0,251}[A-Za-z0-9])?")
 
 
@@ -88,6 +89,13 @@ def check_networks(texts: Iterable[str], *, name: str, examples: str, names_allo
 def is_host_name(text: str) -> bool:
     """Whether this is a host name or an IPv4 address."""
     return _HOST_NAME.fullmatch(text) is not None
+
+
+def check_mailbox(text: str, *, name: str, example: str) -> None:
+    """Raise ConfigError if this is neither empty nor an email address of the plain kind."""
+    local, _, domain = text.rpartition("@")
+    if text and not (_LOCAL_PART.fullmatch(local) and is_host_name(domain)):
+        raise ConfigError(f"{name}: {text!r} is not a plain email address; write for example {example}")
 
 
 def is_base_url(text: str) -> bool:

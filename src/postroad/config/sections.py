@@ -10,25 +10,19 @@ from typing import Annotated, Final, Literal
 import msgspec
 
 from postroad.config import addresses
+from postroad.config.operator import Operator
+from postroad.config.section import Section
 from postroad.config.sources import ConfigError
 
 DATABASE_SCHEMES: Final = ("sqlite:///", "postgresql://", "postgres://")
 # A bearer token (RFC 6750 section 2.1).
 _TOKEN = re.compile(r"[!-~]{16,1000}")
-_LOCAL_PART = re.compile(r"[A-Za-z0-9_+-]+(\.[A-Za-z0-9_+-]+)*")
 MAX_INTEGER: Final = 1_000_000_000
 # How long the hosts behind the next hop may keep mail (RFC 5321 section 4.5.4.1).
 MAX_RELAY_DAYS: Final = 5
 Positive = Annotated[int, msgspec.Meta(ge=1, le=MAX_INTEGER)]
 Percent = Annotated[float, msgspec.Meta(gt=0, le=100)]
 Port = Annotated[int, msgspec.Meta(ge=1, le=65_535)]
-
-
-class Section(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
-    """A table of the configuration file."""
-
-    def check(self) -> None:
-        """Raise ConfigError if values are invalid or contradict each other."""
 
 
 class Database(Section, frozen=True):
@@ -340,12 +334,7 @@ class TlsReports(Section, frozen=True):
     organization: str
 
     def check(self) -> None:
-        local, _, domain = self.sender.rpartition("@")
-        if self.sender and not (_LOCAL_PART.fullmatch(local) and addresses.is_host_name(domain)):
-            raise ConfigError(
-                f"tls_reports.from: {self.sender!r} is not a plain email address; write for example "
-                "tls-reports@example.org"
-            )
+        addresses.check_mailbox(self.sender, name="tls_reports.from", example="tls-reports@example.org")
 
 
 class Metrics(Section, frozen=True):
@@ -389,6 +378,7 @@ class Settings(Section, frozen=True):
     bounce_guard: BounceGuard
     retention: Retention
     tls_reports: TlsReports
+    operator: Operator
     metrics: Metrics
     logs: Logs
 

@@ -1,19 +1,19 @@
-"""The policy of the inbound listener: it accepts bounces to our return paths and complaints, nothing else.
+"""The policy of the inbound listener: it accepts bounces to our return paths, complaints, and mail to the operator.
 
-A recipient must carry a valid token or be the complaint address, and a complaint counts only with a token in it. So
-this is never an open relay, and a guessed address does not reach the store. Any sender is accepted: reports come from
-the null sender, automatic replies from anywhere. 250 is sent after the commit. Mail that is not a report is accepted
-and dropped, because a refusal would create another bounce.
+A recipient must carry a valid token, be the complaint address, or be `postmaster` or `abuse`, and a complaint counts
+only with a token in it. So this is never an open relay, and a guessed address does not reach the store. Any sender is
+accepted: reports come from the null sender, automatic replies from anywhere. 250 is sent after the commit. Mail to a
+return path that is not a report is accepted and dropped, because a refusal would create another bounce.
 """
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import Final
 
 from postroad import errors
 from postroad.network import content_spool, smtp_listener, smtp_policy, smtp_session
 from postroad.protocol.reports import arf
 from postroad.protocol.smtp import server_commands, server_events, values
-from postroad.services import context, return_path
+from postroad.services import context, operator_mail, return_path
 from postroad.services.results import async_bounces, bounce_guard, complaints
 from postroad.telemetry import logs
 
@@ -22,18 +22,38 @@ MAX_MESSAGE_BYTES: Final = 20 * 1024 * 1024
 # A report goes to one return path; another needs its own transaction.
 MAX_RECIPIENTS: Final = 1
 _LOGGED_AT_INFO: Final = frozenset({async_bounces.ReportResult.RECORDED, async_bounces.ReportResult.NOT_FINAL})
+ForwardResult = operator_mail.ForwardResult
+FORWARD_REPLIES: Final[Mapping[ForwardResult, values.Reply]] = {
+    ForwardResult.FORWARDED: values.Reply(250, "OK: message accepted", "2.0.0"),
+    ForwardResult.TOO_LARGE: values.Reply(552, "Message too large for this recipient", "5.3.4"),
+    ForwardResult.LOOP: values.Reply(554, "Mail loop detected", "5.4.6"),
+    ForwardResult.LIMITED: values.Reply(450, "Too many messages to this recipient today; try again later", "4.7.1"),
+}
 
 
 class ReturnPathPolicy(smtp_policy.SessionPolicy):
     """The policy of one session; it keeps no state between verbs."""
 
-    def __init__(self, ctx: context.Context, log: logs.Logger) -> None:
+    def __init__(
+        self,
+        ctx: context.Context,
+        log: logs.Logger,
+        *,
+        for_operator: operator_mail.OperatorMail,
+        session: server_events.Session,
+    ) -> None:
         self._ctx = ctx
         self._log = log
+        self._for_operator = for_operator
+        self._session = session
 
     def recipient(self, address: str, parameters: server_commands.Parameters) -> smtp_policy.PolicyDecision:
-        """Accept only a return path with a valid token, and the complaint address."""
-        if self._named(address) is None and not complaints.is_ours(self._ctx, address):
+        """Accept only a return path with a valid token, the complaint address, and those of the operator."""
+        if self._for_operator.is_for_operator(address):
+            if not self._ctx.settings.operator.is_reachable:
+                # Neither refused for good nor dropped: the sender is told in the end, or the operator configures it.
+                return values.Reply(450, "Mailbox not available; try again later", "4.2.1")
+        elif self._named(address) is None and not complaints.is_ours(self._ctx, address):
             return values.Reply(550, "No such recipient here", "5.1.1")
         return super().recipient(address, parameters)
 
@@ -42,13 +62,21 @@ class ReturnPathPolicy(smtp_policy.SessionPolicy):
         content = b"".join(transaction.content)
         for address in transaction.recipients:
             try:
+                if self._for_operator.is_for_operator(address):
+                    return await self._forward(transaction)
                 await self._process(address, content)
             except errors.PostroadError as problem:
                 named = self._named(address)
                 message_id = named.message_id if named else None
                 self._log.warning("report_not_stored", message_id=message_id, problem=problem.message)
-                return values.Reply(451, "The report could not be stored; try again later", "4.3.0")
+                return values.Reply(451, "The message could not be stored; try again later", "4.3.0")
         return values.Reply(250, "OK: message accepted", "2.0.0")
+
+    async def _forward(self, transaction: values.MailTransaction) -> values.Reply:
+        client_address = self._session.client_address
+        result = await self._for_operator.forward(transaction, client_address=client_address)
+        self._log.info("mail_to_operator", result=result, client_address=client_address)
+        return FORWARD_REPLIES[result]
 
     async def _process(self, address: str, content: bytes) -> None:
         named = self._named(address)
@@ -101,12 +129,13 @@ def listener(
     ctx: context.Context, *, name: str, log: logs.Logger, spool: content_spool.ContentSpool | None = None
 ) -> smtp_listener.SmtpListener:
     """The inbound listener, not started yet; `name` is its host name in the banner."""
+    for_operator = operator_mail.OperatorMail(ctx, host=name)
 
     def failed(problem: Exception) -> None:
         log.error("inbound_failed", exc_info=problem)
 
-    def make_policy(_session: server_events.Session) -> ReturnPathPolicy:
-        return ReturnPathPolicy(ctx, log)
+    def make_policy(session: server_events.Session) -> ReturnPathPolicy:
+        return ReturnPathPolicy(ctx, log, for_operator=for_operator, session=session)
 
     return smtp_listener.SmtpListener(
         make_policy,

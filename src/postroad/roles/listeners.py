@@ -188,6 +188,9 @@ async def start_inbound(role_context: role.RoleContext) -> role.Started:
     ctx, settings = role_context.context, role_context.context.settings
     if not settings.inbound.listen:
         return _idle_role(role_context, "inbound_disabled", reason="inbound.listen is not set")
+    if not settings.operator.is_reachable:
+        advice = "mail to postmaster and abuse is deferred; set operator.email and operator.from to receive it"
+        role_context.log.warning("operator_unknown", detail=advice)
     listener = return_paths.listener(
         ctx,
         name=settings.delivery.hostname or await hostname.name(),
