@@ -10,6 +10,11 @@ async def name() -> str:
     return await asyncio.to_thread(socket.getfqdn)
 
 
+def short_name() -> str:
+    """The name that the system gives itself, which need not be in DNS."""
+    return socket.gethostname()
+
+
 def process_name() -> str:
     """A name for this process, for people: the host's short name and the process id."""
-    return f"{socket.gethostname()}:{os.getpid()}"
+    return f"{short_name()}:{os.getpid()}"

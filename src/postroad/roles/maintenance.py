@@ -4,13 +4,10 @@ All run concurrently, so slow DNS does not delay the cleanup. Failures are logge
 """
 
 import asyncio
-import contextlib
 import dataclasses
-from collections.abc import Awaitable, Callable
 from typing import Final
 
 from postroad import errors
-from postroad.concurrency import poll_loop
 from postroad.roles import role
 from postroad.services.domains import monitor
 from postroad.services.maintenance import cleanup
@@ -40,15 +37,15 @@ async def start_maintenance(role_context: role.RoleContext) -> role.Started:
 async def _clean_up_forever(role_context: role.RoleContext) -> None:
     while not role_context.stopping.is_set():
         has_more = await _clean_up(role_context)
-        await _sleep(role_context, CLEANUP_AGAIN_SECONDS if has_more else CLEANUP_INTERVAL_SECONDS)
+        await role.sleep(role_context, CLEANUP_AGAIN_SECONDS if has_more else CLEANUP_INTERVAL_SECONDS)
 
 
 async def _check_domains_forever(role_context: role.RoleContext) -> None:
     if not role_context.context.settings.domains.check_hours:
         return
     while not role_context.stopping.is_set():
-        await _until_stopped(role_context, _check_due)
-        await _sleep(role_context, CHECK_INTERVAL_SECONDS)
+        await role.until_stopped(role_context, _check_due)
+        await role.sleep(role_context, CHECK_INTERVAL_SECONDS)
 
 
 async def _send_tls_reports_forever(role_context: role.RoleContext) -> None:
@@ -65,14 +62,8 @@ async def _send_tls_reports_forever(role_context: role.RoleContext) -> None:
             role_context.log.debug("tls_reports_done", reports=reports)
 
     while not role_context.stopping.is_set():
-        await _until_stopped(role_context, send_due)
-        await _sleep(role_context, REPORT_INTERVAL_SECONDS)
-
-
-async def _sleep(role_context: role.RoleContext, seconds: float) -> None:
-    with contextlib.suppress(TimeoutError):
-        async with asyncio.timeout(seconds):
-            await role_context.stopping.wait()
+        await role.until_stopped(role_context, send_due)
+        await role.sleep(role_context, REPORT_INTERVAL_SECONDS)
 
 
 async def _clean_up(role_context: role.RoleContext) -> bool:
@@ -91,17 +82,6 @@ async def _clean_up(role_context: role.RoleContext) -> bool:
         for account_id in swept.resumed:
             role_context.log.info("account_resumed", account_id=account_id)
         return swept.has_more
-
-
-async def _until_stopped(role_context: role.RoleContext, work: Callable[[role.RoleContext], Awaitable[None]]) -> None:
-    """Work on what is due. Shutdown cancels work in progress; it stays due."""
-    working = asyncio.ensure_future(work(role_context))
-    stop = asyncio.create_task(role_context.stopping.wait())
-    try:
-        await asyncio.wait([working, stop], return_when=asyncio.FIRST_COMPLETED)
-    finally:
-        await poll_loop.cancel(stop)
-        await poll_loop.cancel(working)
 
 
 async def _check_due(role_context: role.RoleContext) -> None:

@@ -1,12 +1,14 @@
 """The interface of a role: what it is given, what it returns once started, and why it may fail to start."""
 
 import asyncio
+import contextlib
 import errno
 import os
 from collections.abc import Awaitable, Callable, Mapping
 from dataclasses import dataclass, field
 
 from postroad import config
+from postroad.concurrency import poll_loop
 from postroad.network import listener
 from postroad.services import context as services_context
 from postroad.services.messages import dev_inbox
@@ -56,6 +58,24 @@ class Started:
 
     work: Callable[[], Awaitable[None]]
     addresses: Addresses = field(default_factory=dict)
+
+
+async def sleep(role_context: RoleContext, seconds: float) -> None:
+    """Wait for a time, or until the process stops."""
+    with contextlib.suppress(TimeoutError):
+        async with asyncio.timeout(seconds):
+            await role_context.stopping.wait()
+
+
+async def until_stopped(role_context: RoleContext, work: Callable[[RoleContext], Awaitable[None]]) -> None:
+    """Work on what is due. Shutdown cancels work in progress; it stays due."""
+    working = asyncio.ensure_future(work(role_context))
+    stop = asyncio.create_task(role_context.stopping.wait())
+    try:
+        await asyncio.wait([working, stop], return_when=asyncio.FIRST_COMPLETED)
+    finally:
+        await poll_loop.cancel(stop)
+        await poll_loop.cancel(working)
 
 
 def cannot_listen(where: config.Endpoint, problem: OSError, *, setting: str = "") -> CannotListen:

@@ -1,0 +1,48 @@
+"""The heartbeat: every `serve` process reports to the store that it runs, with its roles.
+
+`postroad doctor` learns from it which roles nobody runs and what to expect on this host. A report is one small
+transaction.
+"""
+
+import os
+from collections.abc import Awaitable, Callable, Sequence
+from typing import Final
+
+import postroad
+from postroad.model import times
+from postroad.network import hostname
+from postroad.roles import role
+from postroad.storage import processes, store
+
+INTERVAL_SECONDS: Final = 30
+# Long enough that nobody still asks about them.
+SWEEP_SECONDS: Final = 24 * 60 * 60
+
+
+async def start(role_context: role.RoleContext, *, names: Sequence[str]) -> role.Started:
+    """Report the roles of this process until it stops."""
+    ctx, started_at = role_context.context, role_context.context.clock()
+    name, host = hostname.process_name(), hostname.short_name()
+
+    async def report(tx: store.Transaction) -> None:
+        now = ctx.clock()
+        process = processes.Process(name, host, os.getpid(), tuple(names), postroad.__version__, started_at, now)
+        await processes.put(tx, process)
+        await processes.sweep(tx, before=now - SWEEP_SECONDS * times.SECOND)
+
+    async def work() -> None:
+        while not role_context.stopping.is_set():
+            await _attempt(role_context, report)
+            await role.sleep(role_context, INTERVAL_SECONDS)
+        await _attempt(role_context, lambda tx: processes.remove(tx, name))
+
+    return role.Started(work)
+
+
+async def _attempt(role_context: role.RoleContext, write: Callable[[store.Transaction], Awaitable[None]]) -> None:
+    """Write, if the store is available; the next report follows soon, and a process that is gone is soon noticed."""
+    try:
+        async with role_context.context.store.transaction() as tx:
+            await write(tx)
+    except store.UNAVAILABLE as error:
+        role_context.log.warning("heartbeat_failed", error=error.message)

@@ -1,0 +1,42 @@
+"""A process reports its roles while it runs, and removes itself when it stops."""
+
+import asyncio
+
+from postroad import config
+from postroad.roles import composition, heartbeat, role
+from postroad.storage import processes
+from tests import contexts
+from tests.api import app_server
+
+TIMEOUT_SECONDS = 600
+
+
+async def test_a_process_is_in_the_store_while_it_runs(clean_sqlite_url: str) -> None:
+    overrides = {"database": {"url": clean_sqlite_url}, "security": {"secret_key": contexts.SECRET_KEY}}
+    clock = contexts.Clock()
+    dead = processes.Process("old:1", "old", 1, ("api",), "0.1.0", 5, 5)
+
+    async def no_metrics() -> bytes:
+        return b""
+
+    async with composition.open_context(config.load(environment={}, overrides=overrides), clock=clock) as ctx:
+
+        async def seen() -> list[processes.Process]:
+            async with ctx.store.reading() as tx:
+                return list(await processes.seen_since(tx, 0))
+
+        async with ctx.store.transaction() as tx:
+            await processes.put(tx, dead)
+        stopping = asyncio.Event()
+        given = role.RoleContext(ctx, app_server.CapturedLog().logger(), stopping, no_metrics)
+        started = await heartbeat.start(given, names=["delivery", "webhooks"])
+        working = asyncio.ensure_future(started.work())
+        async with asyncio.timeout(TIMEOUT_SECONDS):
+            while (found := await seen()) == [dead]:
+                await asyncio.sleep(0.01)
+        (own,) = found
+        assert (own.roles, own.started_at, own.seen_at) == (("delivery", "webhooks"), clock.now, clock.now)
+        assert own.name == f"{own.host}:{own.process_id}"
+        stopping.set()
+        await working
+        assert await seen() == []
