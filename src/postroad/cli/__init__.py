@@ -88,6 +88,7 @@ COMMANDS: Final[Mapping[str, tuple[str, str]]] = {
     "audit-log": ("audit_log:audit_log", "Show who changed what in an account, newest first."),
     "migrate": ("maintenance:migrate", "Migrate the database schema to this version."),
     "verify": ("maintenance:verify", "Check that the ledger, counts and statuses are consistent."),
+    "doctor": ("doctor:doctor", "Check this host and the installation, and say what to do about each finding."),
     "check-config": (
         "maintenance:check_config",
         "Validate the settings and print the effective values, with secrets masked.",

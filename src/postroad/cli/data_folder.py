@@ -25,6 +25,8 @@ DEV_DEFAULTS: Final = {
     "POSTROAD_DOMAINS__REQUIRE_VERIFIED": "false",
     # Domains in development may not exist: do not query DNS for them.
     "POSTROAD_DOMAINS__CHECK_HOURS": "0",
+    # A host for development has no name, no addresses and no certificate to check.
+    "POSTROAD_DOCTOR__HOURLY": "false",
     "POSTROAD_WARMUP__ENABLED": "false",
     # No load balancer waits for it: Ctrl-C stops at once.
     "POSTROAD_HTTP__DRAIN_SECONDS": "0",

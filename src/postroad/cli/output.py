@@ -52,5 +52,6 @@ def with_more(text: str, next_cursor: str | None) -> str:
 def literal(value: object) -> str:
     """A value as TOML. Only tables differ from JSON here."""
     if isinstance(value, Mapping):
-        return f"{{ {', '.join(f'{key} = {literal(one)}' for key, one in value.items())} }}"
+        pairs = (f"{key if key.isidentifier() else literal(key)} = {literal(one)}" for key, one in value.items())
+        return f"{{ {', '.join(pairs)} }}"
     return msgspec.json.encode(value).decode()

@@ -17,8 +17,10 @@ from postroad.config import sources
 from postroad.config.addresses import Endpoint as Endpoint
 from postroad.config.addresses import dns_server as dns_server
 from postroad.config.addresses import endpoint as endpoint
+from postroad.config.addresses import is_address as is_address
 from postroad.config.safety import check_keys as check_keys
 from postroad.config.safety import is_behind_proxy as is_behind_proxy
+from postroad.config.safety import key_files as key_files
 from postroad.config.safety import warnings as warnings
 from postroad.config.sections import Delivery as Delivery
 from postroad.config.sections import Provider as Provider

@@ -22,7 +22,7 @@ _PASSWORD: Final = re.compile(r"://[^/@]*:[^/@]+@")
 
 def check_keys(settings: Settings) -> None:
     """Raise ConfigError if every user of this system can read a file of a secret."""
-    for setting, file in _key_files(settings):
+    for setting, file in key_files(settings):
         if _is_public(file):
             raise ConfigError(f"{setting}: every user of this system can read {file}; run 'chmod 600 {file}'")
 
@@ -31,7 +31,7 @@ def warnings(settings: Settings, file: Path | None = None) -> list[str]:
     """What is unsafe in the settings, and in the permissions of the file that they are from."""
     found = [
         f"{setting}: the group of {path} can read it; run 'chmod 600 {path}', or change its owner"
-        for setting, path in _key_files(settings)
+        for setting, path in key_files(settings)
         if _is_open_to_group(path)
     ]
     if file is not None and _has_secrets(settings) and _is_public(file):
@@ -78,7 +78,8 @@ def is_behind_proxy(settings: Settings) -> bool:
     return bool(settings.http.trusted_proxies) or settings.http.base_url.startswith("https://")
 
 
-def _key_files(settings: Settings) -> list[tuple[str, Path]]:
+def key_files(settings: Settings) -> list[tuple[str, Path]]:
+    """The files with private keys, by setting."""
     named = {
         "database.url_file": settings.database.url_file,
         "security.secret_key_file": settings.security.secret_key_file,

@@ -1,4 +1,4 @@
-"""The base of every section of the configuration."""
+"""The base of the sections of the configuration."""
 
 import msgspec
 

@@ -10,6 +10,7 @@ from typing import Annotated, Final, Literal
 import msgspec
 
 from postroad.config import addresses
+from postroad.config.doctor import Doctor
 from postroad.config.operator import Operator
 from postroad.config.section import Section
 from postroad.config.sources import ConfigError
@@ -379,6 +380,7 @@ class Settings(Section, frozen=True):
     retention: Retention
     tls_reports: TlsReports
     operator: Operator
+    doctor: Doctor
     metrics: Metrics
     logs: Logs
 

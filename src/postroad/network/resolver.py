@@ -95,6 +95,11 @@ class Resolver:
         """The name that this one is an alias of, in lower case, without a final dot."""
         return await self._query(name, "CNAME", lambda record: record.target.to_text().lower().removesuffix("."))
 
+    async def names(self, address: str) -> Answer[str] | Failure:
+        """The names of an address (reverse DNS), in lower case, without a final dot."""
+        pointer = ipaddress.ip_address(address).reverse_pointer
+        return await self._query(pointer, "PTR", lambda record: record.target.to_text().lower().removesuffix("."))
+
     async def tlsa(self, name: str) -> Answer[tls_policy.Tlsa] | Failure:
         """Associations of a name with certificates, usable or not."""
         return await self._query(

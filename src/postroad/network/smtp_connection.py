@@ -165,6 +165,12 @@ class SmtpConnection(asyncio.Protocol):
         return str(name[0]) if name else ""
 
     @property
+    def peer_certificate(self) -> bytes | None:
+        """The certificate of the server, in DER, if the connection is encrypted."""
+        session = self._transport.get_extra_info("ssl_object") if self._transport is not None else None
+        return session.getpeercert(binary_form=True) if session is not None else None
+
+    @property
     def is_usable(self) -> bool:
         """Whether the next transaction may begin here."""
         return self._client.step is client.IDLE

@@ -96,13 +96,13 @@ def chain(connection: ssl.SSLObject) -> list[bytes]:
 
 def _check_names(certificate: Any, names: Iterable[str]) -> None:  # noqa: ANN401 - the dictionary of getpeercert
     patterns = [value for kind, value in certificate.get("subjectAltName", ()) if kind == "DNS"]
-    if not any(_covers(pattern, name) for pattern in patterns for name in names):
+    if not any(covers(pattern, name) for pattern in patterns for name in names):
         detail = f"the destination's certificate is not for {' or '.join(names)}"
         raise CertificateRejected(detail, tls_report.FailureType.CERTIFICATE_HOST_MISMATCH)
 
 
-def _covers(pattern: str, name: str) -> bool:
-    """RFC 6125 section 6.4: ignoring case; a star matches exactly the first label."""
+def covers(pattern: str, name: str) -> bool:
+    """Whether a name in a certificate is for a host (RFC 6125 section 6.4), ignoring case; a star is one label."""
     pattern, name = pattern.lower().rstrip("."), name.lower().rstrip(".")
     if pattern.startswith("*."):
         label, _, rest = name.partition(".")

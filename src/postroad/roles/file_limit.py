@@ -14,10 +14,9 @@ from collections.abc import AsyncIterator
 from typing import Final
 
 from postroad import config
+from postroad.services.checks import host
 from postroad.telemetry import logs
 
-# The store, the log, DNS queries, files of large messages, pipes to other processes.
-OTHER_FILES: Final = 256
 CHECK_SECONDS: Final = 1.0
 # A minute between lines: an exhausted process has nothing new to say.
 REPORT_SECONDS: Final = 60.0
@@ -30,23 +29,9 @@ def raise_limit(settings: config.Settings, *, log: logs.Logger) -> None:
     with contextlib.suppress(OSError, ValueError):  # some systems have a lower limit than they say
         resource.setrlimit(resource.RLIMIT_NOFILE, (hard, hard))
     limit, _ = resource.getrlimit(resource.RLIMIT_NOFILE)
-    needed = needed_files(settings)
+    needed = host.needed_files(settings)
     if limit != resource.RLIM_INFINITY and limit < needed:
         log.warning("file_limit_low", limit=limit, needed=needed, detail="raise the limit of open files (ulimit -n)")
-
-
-def needed_files(settings: config.Settings) -> int:
-    """The files of a process whose connections are all in use."""
-    submission = settings.submission
-    connections = (
-        settings.http.connections,
-        submission.connections * (bool(submission.listen) + bool(submission.tls_listen)),
-        settings.inbound.connections * bool(settings.inbound.listen),
-        settings.delivery.connections,
-        settings.webhooks.connections,
-        settings.database.connections,
-    )
-    return sum(connections) + OTHER_FILES
 
 
 @contextlib.asynccontextmanager

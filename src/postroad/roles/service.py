@@ -14,7 +14,17 @@ from typing import Final
 from postroad import config
 from postroad.model import actors
 from postroad.network import dns_queries  # noqa: F401 - imported on demand, and here before frontends are forked
-from postroad.roles import composition, engines, heartbeat, listeners, maintenance, role, supervisor, writer
+from postroad.roles import (
+    composition,
+    engines,
+    heartbeat,
+    hourly_checks,
+    listeners,
+    maintenance,
+    role,
+    supervisor,
+    writer,
+)
 from postroad.roles import frontends as roles_frontends
 from postroad.services import context as services_context
 from postroad.services.maintenance import gauges
@@ -58,6 +68,8 @@ async def run(
     if settings.metrics.listen:
         starts["metrics"] = listeners.start_metrics
     starts["heartbeat"] = functools.partial(heartbeat.start, names=names)
+    if settings.doctor.hourly:
+        starts["checks"] = hourly_checks.start
     async with composition.open_context(settings, actor=actors.SERVICE) as context:
         store_gauges = gauges.Gauges()
         role_context = role.RoleContext(

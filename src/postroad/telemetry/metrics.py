@@ -217,6 +217,9 @@ class Metrics(registry.Collector):
         self.low_credits = Gauge(
             "postroad_accounts_low_credits", "Active accounts with fewer credits than they used in the last three days."
         )
+        self.checks = Gauge(
+            "postroad_check", "Checks of the installation: 0 ok, 1 warning, 2 error. See `postroad doctor`.", ["name"]
+        )
         self.store_up = Gauge("postroad_store_up", "1 if the queue could be read from the store, 0 otherwise.")
         self._processes = _Processes(self.others)
         self._registry = prometheus_client.CollectorRegistry(auto_describe=False)

@@ -1,0 +1,1 @@
+"""Checks of an installation: what `postroad doctor` prints, and every process repeats hourly."""

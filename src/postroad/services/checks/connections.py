@@ -1,0 +1,207 @@
+"""Connections: the addresses to send from, port 25 outbound, our own listeners and the return path."""
+
+import asyncio
+from collections.abc import Sequence
+from dataclasses import dataclass
+from enum import Enum
+from typing import Final
+
+from postroad import config
+from postroad.network import probe, resolver
+from postroad.services.checks import findings, subject
+
+
+class Protocol(Enum):
+    """What a listener speaks."""
+
+    HTTP = "http"
+    SMTP = "smtp"
+    SMTP_TLS = "smtp with implicit TLS"
+
+
+@dataclass(frozen=True, slots=True)
+class Listener:
+    """A listener: the setting of its address, its protocol, and its role; empty if every process may have one."""
+
+    setting: str
+    protocol: Protocol
+    role: str
+
+    @property
+    def section(self) -> str:
+        """The section of its settings."""
+        return self.setting.partition(".")[0]
+
+    def endpoint(self, settings: config.Settings) -> config.Endpoint | None:
+        """Where to reach it from this host; None if it is off, or if the system chooses its port."""
+        text = getattr(getattr(settings, self.section), self.setting.partition(".")[2])
+        if not text:
+            return None
+        endpoint = config.endpoint(text, name=self.setting)
+        return probe.local_end(endpoint) if endpoint.port else None
+
+
+LISTENERS: Final = (
+    Listener("http.listen", Protocol.HTTP, "api"),
+    Listener("metrics.listen", Protocol.HTTP, ""),
+    Listener("submission.listen", Protocol.SMTP, "submission"),
+    Listener("submission.tls_listen", Protocol.SMTP_TLS, "submission"),
+    Listener("inbound.listen", Protocol.SMTP, "inbound"),
+)
+
+
+def has_certificate(settings: config.Settings, section: str) -> bool:
+    """Whether the listeners of a section have a certificate."""
+    return bool(getattr(getattr(settings, section), "tls_certificate", ""))
+
+
+def expected(given: subject.Subject) -> Sequence[tuple[Listener, config.Endpoint]]:
+    """The listeners that should answer on this host now."""
+    is_known = given.store is not None
+    if is_known and not given.here:
+        return []
+    every = [(one, one.endpoint(given.settings)) for one in LISTENERS]
+    return [(one, where) for one, where in every if where and (not one.role or given.runs_here(one.role))]
+
+
+async def source_addresses(given: subject.Subject) -> Sequence[findings.Finding]:
+    """This host has the addresses that it should send from."""
+    wanted = given.settings.delivery.source_addresses
+    if not wanted:
+        return [findings.skipped("delivery.source_addresses is empty: the system chooses the address")]
+    missing = [address for address in wanted if not probe.can_bind(address)]
+    if missing:
+        return [
+            findings.error(
+                f"this host does not have the address {address} of delivery.source_addresses",
+                "add it to a network interface, or remove it from delivery.source_addresses",
+            )
+            for address in missing
+        ]
+    return [findings.ok(f"this host has {', '.join(wanted)}")]
+
+
+async def port_25(given: subject.Subject) -> Sequence[findings.Finding]:
+    """Connections to mail servers get through."""
+    text = given.settings.doctor.probe_host
+    if not text:
+        return [findings.skipped("doctor.probe_host is empty")]
+    if not given.is_direct:
+        return [findings.skipped("all mail goes to a relay")]
+    host, port = config.endpoint(text, name="doctor.probe_host")
+    answer = await given.dns.addresses(host) if not config.is_address(host) else resolver.Answer((host,), ttl=0)
+    if isinstance(answer, resolver.Failure):
+        return [findings.skipped(f"DNS did not answer for {host}: {answer.detail}")]
+    sources: Sequence[str | None] = [one for one in given.settings.delivery.source_addresses if probe.can_bind(one)]
+    tries = [
+        _probe(given, config.Endpoint(address, port), host=host, source=source)
+        for source in sources or (None,)
+        if (address := _same_family(answer.records, source)) is not None
+    ]
+    if not tries:
+        return [findings.skipped(f"{host} has no address that this host could connect to")]
+    found = [one for one in await asyncio.gather(*tries) if one is not None]
+    return found or [findings.ok(f"{host} was reached on port {port}")]
+
+
+def _same_family(addresses: Sequence[str], source: str | None) -> str | None:
+    """The first address that a source address can reach. Many hosts have no IPv6: without a source, IPv4 is first."""
+    if source is None:
+        return min(addresses, key=lambda one: ":" in one, default=None)
+    return next((one for one in addresses if (":" in one) == (":" in source)), None)
+
+
+async def _probe(
+    given: subject.Subject, endpoint: config.Endpoint, *, host: str, source: str | None
+) -> findings.Finding | None:
+    try:
+        await probe.smtp(endpoint, host=host, hello_name=given.hostname, source_address=source)
+    except probe.ProbeFailed as problem:
+        origin = f" from {source}" if source else ""
+        if problem.has_answered:
+            return findings.warning(
+                f"the mail server {host} was reached{origin}, and refused: {problem}",
+                "read its reply; the checks hostname, reverse_dns and blocklists show the usual causes",
+            )
+        return findings.error(
+            f"mail servers cannot be reached{origin}: {problem}",
+            "ask your provider to open outbound port 25, or send through a relay",
+        )
+    return None
+
+
+async def listeners(given: subject.Subject) -> Sequence[findings.Finding]:
+    """The listeners of this host answer, and offer the TLS that they are configured for."""
+    wanted = expected(given)
+    found = [one for one in await asyncio.gather(*(_listener(given, *one) for one in wanted)) if one is not None]
+    # Without a database it is not known whether the service runs.
+    if len(found) == len(wanted) and (given.store is None or not given.here):
+        return [findings.skipped("the service does not run on this host")]
+    if not wanted:
+        return [findings.skipped("no role of this host listens")]
+    return found or [findings.ok(f"{', '.join(f'{one.setting} ({where})' for one, where in wanted)}: reachable")]
+
+
+async def _listener(given: subject.Subject, listener: Listener, where: config.Endpoint) -> findings.Finding | None:
+    is_tls = has_certificate(given.settings, listener.section)
+    try:
+        match listener.protocol:
+            case Protocol.HTTP:
+                status = await probe.http_status(where, "/healthz", is_tls=is_tls)
+                if status != 200:  # noqa: PLR2004 - OK
+                    return findings.error(f"{listener.setting} ({where}) answers /healthz with {status}", "see the log")
+            case Protocol.SMTP_TLS:
+                await probe.certificate(where, server_name=given.hostname)
+            case Protocol.SMTP:
+                answer = await probe.smtp(where, host=given.hostname, hello_name=given.hostname, starttls=is_tls)
+                if is_tls and answer.certificate is None:
+                    return findings.error(
+                        f"{listener.setting} ({where}) does not offer STARTTLS, although it has a certificate",
+                        "see the log for the reason; no other program may listen on this port",
+                    )
+    except probe.ProbeFailed as problem:
+        return findings.error(
+            f"{listener.setting} ({where}) does not answer: {problem}",
+            "see the log, and check the firewall of this host",
+        )
+    return None
+
+
+async def return_path(given: subject.Subject) -> Sequence[findings.Finding]:
+    """Bounces to the return path reach a host where the inbound role answers."""
+    domain = given.settings.delivery.return_path_domain
+    if not domain:
+        return [
+            findings.skipped("delivery.return_path_domain is empty: 'postroad domain check' checks each sender domain")
+        ]
+    answer = await given.dns.mx(domain)
+    if isinstance(answer, resolver.Failure):
+        return [findings.warning(f"DNS did not answer for the MX of {domain}: {answer.detail}", "try again later")]
+    hosts = [mx.host for mx in sorted(answer.records, key=lambda mx: mx.preference) if mx.host]
+    if not hosts:
+        return [
+            findings.error(
+                f"{domain}, the domain of return paths, has no MX record, so bounces get lost",
+                f"add an MX record for {domain} with the name of a host that runs the inbound role",
+            )
+        ]
+    found = [one for one in await asyncio.gather(*(_inbound(given, host) for host in hosts)) if one is not None]
+    return found or [findings.ok(f"mail to {domain} reaches {', '.join(hosts)}")]
+
+
+async def _inbound(given: subject.Subject, host: str) -> findings.Finding | None:
+    answer = await given.dns.addresses(host)
+    if isinstance(answer, resolver.Failure):
+        return findings.warning(f"DNS did not answer for {host}: {answer.detail}", "try again later")
+    address = _same_family(answer.records, None)
+    if address is None:
+        return findings.error(f"the mail host {host} of the return path has no address", f"add an A record for {host}")
+    endpoint = config.Endpoint(address, given.settings.delivery.mx_port)
+    try:
+        await probe.smtp(endpoint, host=host, hello_name=given.hostname)
+    except probe.ProbeFailed as problem:
+        return findings.warning(
+            f"the mail host {host} of the return path does not answer: {problem}",
+            "run the inbound role there and open port 25; behind a router, a host may not reach its own address",
+        )
+    return None

@@ -1,0 +1,111 @@
+"""The database and its disk: reachable, at the right schema, opened by this key, and with room to grow."""
+
+import asyncio
+import shutil
+import tempfile
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Final
+
+from postroad import config
+from postroad.model import times
+from postroad.services.auth import installation_keys, key_check
+from postroad.services.checks import findings, subject
+from postroad.storage import disk_samples, open_store
+
+MEBIBYTE: Final = 1024 * 1024
+# Room for the log of SQLite and for some thousand messages, until somebody comes.
+ERROR_BYTES: Final = 512 * MEBIBYTE
+WARNING_SHARE: Final = 0.1
+ERROR_DAYS: Final = 3.0
+WARNING_DAYS: Final = 14.0
+# A week has busy and quiet days; less than a day tells nothing about the next.
+SAMPLED: Final = 7 * times.DAY
+MIN_SAMPLED: Final = times.DAY
+
+
+async def database(given: subject.Subject) -> Sequence[findings.Finding]:
+    """The database is reachable, and its schema fits."""
+    return [given.database]
+
+
+async def key(given: subject.Subject) -> Sequence[findings.Finding]:
+    """The installation key opens what the database has sealed."""
+    try:
+        keys = installation_keys.Keys.derive(config.secret_key(given.settings.security))
+    except config.ConfigError as problem:
+        return [findings.error(str(problem))]
+    if given.store is None:
+        return [findings.skipped("the database cannot be used")]
+    async with given.store.reading() as tx:
+        state = await key_check.state(tx, keys)
+    if state is key_check.KeyState.WRONG:
+        return [
+            findings.error(
+                "the installation key is not the one that this database was used with",
+                "restore the key that was used before, in security.secret_key or security.secret_key_file",
+            )
+        ]
+    return [
+        findings.ok(
+            "the installation key is the one of the database"
+            if state is key_check.KeyState.FITS
+            else "the key is strong"
+        )
+    ]
+
+
+def folders(settings: config.Settings) -> Sequence[str]:
+    """The folders that grow on this host: of the SQLite database and of messages that are arriving."""
+    database_folder = open_store.sqlite_folder(settings.database.url)
+    spool = settings.limits.spool_folder or database_folder or tempfile.gettempdir()
+    return list(dict.fromkeys(str(Path(one).absolute()) for one in (database_folder, spool) if one))
+
+
+async def disk(given: subject.Subject) -> Sequence[findings.Finding]:
+    """There is free space, for today and at the current growth."""
+    return [await _folder(given, folder) for folder in folders(given.settings)]
+
+
+async def _folder(given: subject.Subject, folder: str) -> findings.Finding:
+    try:
+        usage = await asyncio.to_thread(shutil.disk_usage, folder)
+    except OSError as problem:
+        return findings.error(
+            f"{folder} cannot be used: {problem.strerror}", "create it, or choose another in the settings"
+        )
+    days = await _days_until_full(given, folder, usage.free)
+    shown = f"{folder} has {usage.free // MEBIBYTE:,} MiB free of {usage.total // MEBIBYTE:,}"
+    if days is not None:
+        shown += f" and is full in {days:.0f} days at the growth of the last week"
+    advice = "enlarge the disk, or shorten retention.body_days and retention.message_days"
+    if usage.free < ERROR_BYTES or (days is not None and days < ERROR_DAYS):
+        return findings.error(shown, advice)
+    if usage.free < WARNING_SHARE * usage.total or (days is not None and days < WARNING_DAYS):
+        return findings.warning(shown, advice)
+    return findings.ok(shown)
+
+
+async def _days_until_full(given: subject.Subject, folder: str, free: int) -> float | None:
+    """At the growth between the oldest measurement of the last week and now; None while it is not known, or 0."""
+    if given.store is None:
+        return None
+    now = given.clock()
+    async with given.store.reading() as tx:
+        oldest = await disk_samples.oldest(tx, given.short_name, folder, since=now - SAMPLED)
+    if oldest is None or now - oldest[0] < MIN_SAMPLED:
+        return None
+    used = oldest[1] - free
+    return free / used * (now - oldest[0]) / times.DAY if used > 0 else None
+
+
+async def sample(given: subject.Subject) -> None:
+    """Measure the free space, to know the growth later."""
+    if given.store is None:
+        return
+    now = given.clock()
+    measured = {one: await asyncio.to_thread(shutil.disk_usage, one) for one in folders(given.settings)}
+    async with given.store.transaction() as tx:
+        for folder, usage in measured.items():
+            await disk_samples.add(tx, given.short_name, folder, now=now, free_bytes=usage.free)
+        await disk_samples.sweep(tx, before=now - SAMPLED)

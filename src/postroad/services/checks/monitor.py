@@ -1,0 +1,61 @@
+"""The monitor: a process repeats the checks, exports their states, and logs those that change.
+
+Every process checks its own host. Results of the whole installation are checked by one process: the oldest of those
+that run the maintenance role.
+"""
+
+from collections.abc import Mapping, Sequence
+from typing import Final
+
+from postroad import errors
+from postroad.network import hostname
+from postroad.services import context
+from postroad.services.checks import data, findings, subject, table
+from postroad.telemetry import logs
+
+ROLE: Final = "maintenance"
+VALUES: Final[Mapping[findings.State, float]] = {
+    findings.State.OK: 0,
+    findings.State.WARNING: 1,
+    findings.State.ERROR: 2,
+}
+
+
+class Monitor:
+    """Remembers the states of the last round."""
+
+    def __init__(self, ctx: context.Context, log: logs.Logger) -> None:
+        self._ctx = ctx
+        self._log = log
+        self._states: dict[str, findings.State] = {}
+
+    async def run(self) -> None:
+        """One round of checks."""
+        given = await subject.of_context(self._ctx)
+        scopes = tuple(table.Scope) if _is_first(given) else (table.Scope.HOST,)
+        results = await table.run(given, scopes=scopes)
+        self._ctx.metrics.checks.replace({(one.name,): VALUES[one.state] for one in results if one.state in VALUES})
+        self._log_changes(results)
+        try:
+            await data.sample(given)
+        except (errors.PostroadError, OSError) as problem:
+            self._log.warning("disk_sample_failed", error=str(problem))
+
+    def _log_changes(self, results: Sequence[table.Result]) -> None:
+        for one in results:
+            before = self._states.get(one.name, findings.State.OK)
+            self._states[one.name] = one.state
+            was_bad, is_bad = VALUES.get(before, 0), VALUES.get(one.state, 0)
+            if was_bad == is_bad:
+                continue
+            log = self._log.warning if is_bad else self._log.info
+            for each in one.findings:
+                if each.state is one.state:
+                    fields = {"found": each.found, "advice": each.advice, "documentation": one.page}
+                    log("check_changed", check=one.name, state=one.state, before=before, **fields)
+
+
+def _is_first(given: subject.Subject) -> bool:
+    """Whether this process is the one that checks the whole installation."""
+    eligible = [one.name for one in given.running if ROLE in one.roles]
+    return eligible[:1] == [hostname.process_name()]

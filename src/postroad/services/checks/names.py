@@ -1,0 +1,151 @@
+"""Host name, resolver and reverse DNS: what receiving servers look up before they accept mail."""
+
+import asyncio
+import ipaddress
+from collections.abc import Sequence
+from typing import Final
+
+from postroad.network import resolver
+from postroad.services.checks import findings, subject
+from postroad.services.domains import dns as domain_dns
+
+# The root of DNS is signed and answers every resolver, so a failure is the resolver's own.
+ROOT: Final = "."
+# Answers of a blocklist (RFC 5782 section 2.1), and those by which some refuse to answer a resolver.
+_LISTED: Final = ipaddress.ip_network("127.0.0.0/8")
+_REFUSED: Final = ipaddress.ip_network("127.255.255.0/24")
+
+
+async def hostname(given: subject.Subject) -> Sequence[findings.Finding]:
+    """The name in EHLO is fully qualified (RFC 5321 section 4.1.1.1)."""
+    name = given.hostname
+    labels = name.lower().rstrip(".").split(".")
+    has_problem = len(labels) == 1 or labels[-1].isdigit() or f".{'.'.join(labels)}".endswith(domain_dns.NOT_PUBLIC)
+    if not has_problem:
+        return [findings.ok(f"this host introduces itself as {name}")]
+    return [
+        findings.error(
+            f"this host introduces itself as {name!r}, which is not a fully qualified name in public DNS",
+            "set delivery.hostname to a name of yours, such as mail.example.org, that resolves to this host",
+        )
+    ]
+
+
+async def resolver_works(given: subject.Subject) -> Sequence[findings.Finding]:
+    """The name servers answer."""
+    servers = ", ".join(given.settings.delivery.resolvers) or "the name servers of the system"
+    answer = await given.dns.mx(ROOT)
+    if isinstance(answer, resolver.Failure):
+        return [
+            findings.error(
+                f"DNS does not work with {servers}: {answer.detail}",
+                "check delivery.resolvers, or /etc/resolv.conf, and that the firewall lets DNS through",
+            )
+        ]
+    return [findings.ok(f"DNS works with {servers}")]
+
+
+async def dnssec(given: subject.Subject) -> Sequence[findings.Finding]:
+    """The name servers validate DNSSEC, which DANE rests on (RFC 7672 section 2.2)."""
+    if not given.settings.delivery.dane:
+        return [findings.skipped("delivery.dane is off")]
+    answer = await given.dns.mx(ROOT)
+    if isinstance(answer, resolver.Failure):
+        return [findings.skipped(f"DNS does not work: {answer.detail}")]
+    if not answer.is_authentic:
+        return [
+            findings.error(
+                "the resolver does not validate DNSSEC, so delivery.dane has no effect",
+                "run a validating resolver such as Unbound on this host and name it in delivery.resolvers",
+            )
+        ]
+    return [findings.ok("the resolver validates DNSSEC")]
+
+
+async def reverse_dns(given: subject.Subject) -> Sequence[findings.Finding]:
+    """The addresses that mail comes from and the name in EHLO resolve to each other."""
+    if not given.is_direct:
+        return [findings.skipped("all mail goes to a relay")]
+    name = given.hostname
+    forward = await given.dns.addresses(name)
+    if isinstance(forward, resolver.Failure):
+        return [_no_answer(name, forward)]
+    if not forward.records:
+        return [
+            findings.error(
+                f"{name} has no address in DNS",
+                f"add an A or AAAA record for {name} with the address that mail is sent from",
+            )
+        ]
+    addresses = [_normal(one) for one in given.public_source_addresses or forward.records]
+    known = {_normal(one) for one in forward.records}
+    found = await asyncio.gather(*(_reverse(given, one, is_known=one in known) for one in addresses))
+    problems = [one for several in found for one in several]
+    return problems or [findings.ok(f"{name} and {', '.join(addresses)} resolve to each other")]
+
+
+async def _reverse(given: subject.Subject, address: str, *, is_known: bool) -> list[findings.Finding]:
+    name, problems = given.hostname, []
+    if not is_known:
+        kind = "AAAA" if ":" in address else "A"
+        problems.append(
+            findings.error(
+                f"{name} does not resolve to {address}, which mail is sent from",
+                f"add an {kind} record for {name} with {address}",
+            )
+        )
+    answer = await given.dns.names(address)
+    if isinstance(answer, resolver.Failure):
+        return [*problems, _no_answer(address, answer)]
+    if not answer.records:
+        advice = f"let its provider set the PTR record to {name}; many receivers refuse mail without one"
+        return [*problems, findings.error(f"{address} has no reverse DNS", advice)]
+    if name.lower().rstrip(".") not in answer.records:
+        other = ", ".join(answer.records)
+        advice = f"let its provider set the PTR record to {name}, or set delivery.hostname to {other}"
+        return [*problems, findings.warning(f"the reverse DNS of {address} is {other}, not {name}", advice)]
+    return problems
+
+
+async def blocklists(given: subject.Subject) -> Sequence[findings.Finding]:
+    """The addresses that mail comes from are on none of the configured blocklists (RFC 5782)."""
+    zones = given.settings.doctor.blocklists
+    if not zones:
+        return [findings.skipped("doctor.blocklists is empty")]
+    if not given.is_direct:
+        return [findings.skipped("all mail goes to a relay")]
+    addresses = list(given.public_source_addresses)
+    if not addresses:
+        forward = await given.dns.addresses(given.hostname)
+        if isinstance(forward, resolver.Failure):
+            return [_no_answer(given.hostname, forward)]
+        addresses = list(forward.records)
+    pairs = [(address, zone) for address in addresses for zone in zones]
+    found = await asyncio.gather(*(_listed(given, address, zone) for address, zone in pairs))
+    problems = [one for one in found if one is not None]
+    return problems or [findings.ok(f"{', '.join(addresses) or 'no address'}: not listed by {', '.join(zones)}")]
+
+
+async def _listed(given: subject.Subject, address: str, zone: str) -> findings.Finding | None:
+    reverse = ipaddress.ip_address(address).reverse_pointer.removesuffix(".in-addr.arpa").removesuffix(".ip6.arpa")
+    answer = await given.dns.addresses(f"{reverse}.{zone}")
+    if isinstance(answer, resolver.Failure):
+        return _no_answer(zone, answer)
+    codes = [ipaddress.ip_address(text) for text in answer.records]
+    if any(code in _REFUSED or code not in _LISTED for code in codes):
+        return findings.warning(
+            f"{zone} does not answer queries of this resolver",
+            "use a resolver of your own in delivery.resolvers, or remove the list from doctor.blocklists",
+        )
+    if codes:
+        page = given.settings.doctor.blocklists[zone]
+        return findings.error(f"{address} is listed by {zone}", f"find the cause, then ask for removal: {page}")
+    return None
+
+
+def _normal(address: str) -> str:
+    return str(ipaddress.ip_address(address))
+
+
+def _no_answer(what: str, failure: resolver.Failure) -> findings.Finding:
+    return findings.warning(f"DNS did not answer for {what}: {failure.detail}", "try again later")

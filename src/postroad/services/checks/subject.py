@@ -1,0 +1,145 @@
+"""What the checks look at: the settings, the names of this host, DNS, and the database as far as it can be used."""
+
+import asyncio
+import contextlib
+import ipaddress
+from collections.abc import AsyncIterator, Callable, Sequence
+from dataclasses import dataclass
+from typing import Final
+
+from postroad import config, errors
+from postroad.model import times
+from postroad.network import hostname, resolver
+from postroad.services import context
+from postroad.services.checks import findings
+from postroad.storage import migrations, open_store, processes
+from postroad.storage import store as storage
+
+# Shorter than the time of a check, so that a silent name server is reported as such.
+QUERY_SECONDS: Final = 4.0
+TRY_SECONDS: Final = 1.5
+# The system may query DNS for its own name.
+NAME_SECONDS: Final = 5.0
+# Processes report themselves twice a minute (roles/heartbeat.py): three missed reports.
+ALIVE: Final = 90 * times.SECOND
+# Networks behind a translating router (RFC 1918, RFC 6598, RFC 4193), whose public address is another one.
+_TRANSLATED: Final = tuple(
+    ipaddress.ip_network(text)
+    for text in ("10.0.0.0/8", "172.16.0.0/12", "192.168.0.0/16", "100.64.0.0/10", "fc00::/7")
+)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Subject:
+    """An installation as seen from this host. `store` is None if the database cannot be used; `database` says why."""
+
+    settings: config.Settings
+    # The name in EHLO, and the name that the system gives itself.
+    hostname: str
+    short_name: str
+    dns: resolver.Resolver
+    clock: Callable[[], int]
+    store: storage.Store | None
+    database: findings.Finding
+    # The processes of all hosts that run now.
+    running: Sequence[processes.Process]
+
+    @property
+    def is_direct(self) -> bool:
+        """Whether mail is sent to the hosts of its recipients, and not only to a relay."""
+        return not self.settings.delivery.smarthost
+
+    @property
+    def here(self) -> Sequence[processes.Process]:
+        """The processes on this host."""
+        return [one for one in self.running if one.host == self.short_name]
+
+    def runs_here(self, role: str) -> bool:
+        """Whether this host runs a role, as far as is known."""
+        return self.store is None or any(role in one.roles for one in self.here)
+
+    @property
+    def public_source_addresses(self) -> Sequence[str]:
+        """The source addresses that destinations see."""
+        return [one for one in self.settings.delivery.source_addresses if not _is_translated(one)]
+
+
+def _is_translated(address: str) -> bool:
+    return any(ipaddress.ip_address(address) in network for network in _TRANSLATED)
+
+
+async def of_context(ctx: context.Context) -> Subject:
+    """The installation of a running process."""
+    return await _examine(ctx.settings, ctx.store, ctx.clock)
+
+
+@contextlib.asynccontextmanager
+async def opened(settings: config.Settings) -> AsyncIterator[Subject]:
+    """The installation behind these settings, whatever its state; nothing is created or migrated."""
+    path = open_store.sqlite_path(settings.database.url) if settings.database.url.startswith("sqlite:") else None
+    if path is not None and not path.exists():
+        problem = f"{path.absolute()} does not exist"
+        yield await _examine(settings, problem, context.system_clock)
+        return
+    try:
+        store = await open_store.open_store(settings.database.url, connections=2)
+    except (errors.PostroadError, OSError, RuntimeError) as trouble:
+        yield await _examine(settings, _describe(trouble), context.system_clock)
+        return
+    try:
+        yield await _examine(settings, store, context.system_clock)
+    finally:
+        await store.close()
+
+
+async def _examine(settings: config.Settings, store: storage.Store | str, clock: Callable[[], int]) -> Subject:
+    database, running = await _database(store, now=clock())
+    return Subject(
+        settings=settings,
+        hostname=settings.delivery.hostname or await _system_name(),
+        short_name=hostname.short_name(),
+        dns=resolver.Resolver(settings.delivery.resolvers, try_seconds=TRY_SECONDS, query_seconds=QUERY_SECONDS),
+        clock=clock,
+        store=None if isinstance(store, str) or running is None else store,
+        database=database,
+        running=running or (),
+    )
+
+
+async def _database(
+    store: storage.Store | str, *, now: int
+) -> tuple[findings.Finding, Sequence[processes.Process] | None]:
+    """The state of the database, and the processes that it knows; None if it cannot be used."""
+    if isinstance(store, str):
+        return _unavailable(store), None
+    try:
+        await migrations.require_current(store)
+        async with store.reading() as tx:
+            running = await processes.seen_since(tx, now - ALIVE)
+    except migrations.SchemaError as problem:
+        return findings.error(str(problem)), None
+    except errors.PostroadError as problem:
+        return _unavailable(_describe(problem)), None
+    return findings.ok("the database is reachable, and its schema fits this version"), running
+
+
+def _unavailable(reason: str) -> findings.Finding:
+    return findings.error(
+        f"the database cannot be used: {reason}",
+        "check database.url, that the database runs, and that this user may read and write it; "
+        "'postroad serve' or 'postroad migrate' creates a new one",
+    )
+
+
+def _describe(problem: BaseException) -> str:
+    """The text of an error and of its cause. Drivers do not put the password into either."""
+    message = problem.message if isinstance(problem, errors.PostroadError) else str(problem)
+    return f"{message} ({problem.__cause__})" if problem.__cause__ else message
+
+
+async def _system_name() -> str:
+    try:
+        async with asyncio.timeout(NAME_SECONDS):
+            return await hostname.name()
+    except TimeoutError:
+        return hostname.short_name()

@@ -1,0 +1,103 @@
+"""The key and the disk: one broken set-up each, and what is said about it."""
+
+import dataclasses
+import shutil
+
+import pytest
+
+from postroad.services import context
+from postroad.services.checks import data, subject
+from postroad.services.dkim import domain_keys
+from postroad.services.domains import registry as domains
+from postroad.storage import accounts, disk_samples
+from tests import contexts
+from tests.services.checks import setups
+
+MEBIBYTE = 1024 * 1024
+DAY = 86_400 * contexts.SECOND
+ADVICE = "enlarge the disk, or shorten retention.body_days and retention.message_days"
+
+
+async def test_a_key_that_does_not_open_the_database_is_an_error(
+    ctx: context.Context, account: accounts.Account
+) -> None:
+    right = setups.given(store=ctx.store)
+    assert await setups.told("key", right) == [("ok", "the key is strong", "")]
+    domain = await domains.add(ctx, account.id, "example.com", verified=True)
+    await domain_keys.record(ctx, domain)
+    assert await setups.told("key", right) == [("ok", "the installation key is the one of the database", "")]
+    other = {"security": {"secret_key": "another one: 9Zs3qT7nYw0Lr5Xd2Kf8Hb1Vc6Jm4Pg"}}
+    assert await setups.told("key", setups.given(None, other, store=ctx.store)) == [
+        (
+            "error",
+            "the installation key is not the one that this database was used with",
+            "restore the key that was used before, in security.secret_key or security.secret_key_file",
+        )
+    ]
+
+
+async def test_a_weak_key_is_an_error_also_without_a_database() -> None:
+    ((state, found, _),) = await setups.told("key", setups.given(None, {"security": {"secret_key": "weak"}}))
+    assert state == "error"
+    assert found.startswith("security.secret_key: missing or too weak; set at least 32 random bytes, for example from")
+    assert await setups.told("key", setups.given()) == [("skipped", "the database cannot be used", "")]
+
+
+def has_disk(monkeypatch: pytest.MonkeyPatch, *, free: int, total: int = 100_000) -> None:
+    usage = shutil._ntuple_diskusage(total * MEBIBYTE, (total - free) * MEBIBYTE, free * MEBIBYTE)
+    monkeypatch.setattr(shutil, "disk_usage", lambda _folder: usage)
+
+
+SPOOL = {"limits": {"spool_folder": "/var/lib/postroad"}, "database": {"url": "sqlite:////var/lib/postroad/p.db"}}
+
+
+@pytest.mark.parametrize("free, state", [(50_000, "ok"), (9_999, "warning"), (500, "error")])
+async def test_a_disk_that_is_nearly_full_is_reported(monkeypatch: pytest.MonkeyPatch, free: int, state: str) -> None:
+    has_disk(monkeypatch, free=free)
+    advice = "" if state == "ok" else ADVICE
+    found = f"/var/lib/postroad has {free:,} MiB free of 100,000"
+    assert await setups.told("disk", setups.given(None, SPOOL)) == [(state, found, advice)]
+
+
+async def sampled(ctx: context.Context, *, free: int, days_ago: float) -> subject.Subject:
+    async with ctx.store.transaction() as tx:
+        at = setups.NOW - round(days_ago * DAY)
+        await disk_samples.add(tx, setups.HOST, "/var/lib/postroad", now=at, free_bytes=free * MEBIBYTE)
+    return setups.given(None, SPOOL, store=ctx.store)
+
+
+async def test_the_days_until_a_disk_is_full_come_from_the_growth_of_the_last_week(
+    ctx: context.Context, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    has_disk(monkeypatch, free=20_000)
+    now = "/var/lib/postroad has 20,000 MiB free of 100,000"
+    # Older than a week, and not a day old: they tell nothing.
+    await sampled(ctx, free=99_000, days_ago=8)
+    assert await setups.told("disk", await sampled(ctx, free=30_000, days_ago=0.5)) == [("ok", now, "")]
+    told = await setups.told("disk", await sampled(ctx, free=24_000, days_ago=4))
+    assert told == [("ok", f"{now} and is full in 20 days at the growth of the last week", "")]
+    told = await setups.told("disk", await sampled(ctx, free=50_000, days_ago=5))
+    assert told == [("warning", f"{now} and is full in 3 days at the growth of the last week", ADVICE)]
+    told = await setups.told("disk", await sampled(ctx, free=90_000, days_ago=6))
+    assert told == [("error", f"{now} and is full in 2 days at the growth of the last week", ADVICE)]
+
+
+async def test_the_free_space_is_measured_for_later(ctx: context.Context, monkeypatch: pytest.MonkeyPatch) -> None:
+    has_disk(monkeypatch, free=20_000)
+    seen = setups.given(None, SPOOL, store=ctx.store)
+    await data.sample(seen)
+    await data.sample(dataclasses.replace(seen, store=None))
+    async with ctx.store.reading() as tx:
+        kept = await disk_samples.oldest(tx, setups.HOST, "/var/lib/postroad", since=0)
+    assert kept == (setups.NOW, 20_000 * MEBIBYTE)
+
+
+async def test_a_folder_that_is_not_there_is_an_error() -> None:
+    gone = {"limits": {"spool_folder": "/nowhere"}, "database": {"url": "postgresql://localhost/postroad"}}
+    assert await setups.told("disk", setups.given(None, gone)) == [
+        (
+            "error",
+            "/nowhere cannot be used: No such file or directory",
+            "create it, or choose another in the settings",
+        )
+    ]
