@@ -160,3 +160,13 @@ def test_check_config_refuses_settings_that_cannot_work(tmp_path: Path, text: st
 def test_check_config_makes_no_database(tmp_path: Path) -> None:
     Installation.at(tmp_path, url=f"sqlite:///{tmp_path}/new.db").text("check-config")
     assert not (tmp_path / "new.db").exists()
+
+
+@pytest.mark.parametrize("listener", ["http", "submission", "inbound"])
+def test_check_config_names_a_certificate_that_cannot_be_read(empty: Installation, listener: str) -> None:
+    text = empty.file.read_text()
+    files = 'tls_certificate = "/nowhere.pem"\ntls_key = "/nowhere.pem"\n'
+    empty.file.write_text(f"{text}\n[{listener}]\n{files}")
+    assert empty.refusal("check-config").endswith(
+        f"{listener}.tls_certificate: /nowhere.pem cannot be read: No such file or directory"
+    )

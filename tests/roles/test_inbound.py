@@ -8,6 +8,7 @@ import pytest
 
 from postroad import config, roles
 from tests.api import app_server
+from tests.roles.test_submission import certificate
 from tests.roles.test_supervisor import SECRET_KEY, events, run, with_role
 
 
@@ -54,6 +55,29 @@ async def test_without_an_address_it_rests_and_says_so(tmp_path: Path, monkeypat
     await run(settings(tmp_path), ["inbound", "test"], lines, announce=announced.append)
     assert announced == [{}]
     assert events(lines)[-1] == "stopped"
+
+
+async def test_with_a_certificate_it_offers_starttls(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    announced: list[roles.Addresses] = []
+    greetings: list[str] = []
+
+    async def work(role_context: roles.RoleContext) -> None:
+        host, port = announced[0]["inbound"]
+        client = aiosmtplib.SMTP(hostname=host, port=port, start_tls=True, validate_certs=False, timeout=600)
+        async with client:
+            greetings.append((await client.ehlo()).message)
+        role_context.stopping.set()
+
+    with_role(monkeypatch, work)
+    chosen = settings(tmp_path, listen="127.0.0.1:0", **certificate(tmp_path))
+    await run(chosen, ["inbound", "test"], app_server.CapturedLog(), announce=announced.append)
+    assert greetings[0].startswith("mx.example.com")
+
+
+async def test_a_certificate_that_cannot_be_used_is_reported(tmp_path: Path) -> None:
+    chosen = settings(tmp_path, listen="127.0.0.1:0", tls_certificate="/nowhere.pem", tls_key="/nowhere.pem")
+    with pytest.raises(roles.StartError, match=r"inbound\.tls_certificate: /nowhere\.pem cannot be read"):
+        await run(chosen, ["inbound"], app_server.CapturedLog())
 
 
 async def test_an_address_in_use_is_reported(tmp_path: Path) -> None:

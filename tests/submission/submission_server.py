@@ -13,6 +13,7 @@ import aiosmtplib
 import trustme
 
 from postroad.services import context
+from postroad.services.certificates import listener_certificates
 from postroad.storage import accounts, credentials, messages, recipients
 from postroad.submission import listeners as submission_listeners
 from tests.api import app_server
@@ -158,7 +159,7 @@ async def running(
     ctx: context.Context, *, lines: app_server.CapturedLog
 ) -> AsyncIterator[Mapping[str, tuple[str, int]]]:
     """The listeners that the settings name, until the block ends; gives their addresses by the key of their setting."""
-    certificate = submission_listeners.load_certificate(ctx.settings)
+    certificate = listener_certificates.load(ctx.settings, "submission")
     listeners = submission_listeners.listeners(ctx, name=NAME, certificate=certificate, log=lines.logger())
     for listener in listeners.values():
         await listener.start(HOST, 0)

@@ -13,9 +13,9 @@ import pytest
 import trustme
 
 from postroad import config
-from postroad.network import server_tls
 from postroad.roles import composition
 from postroad.services import context
+from postroad.services.certificates import listener_certificates
 from postroad.submission import listeners
 from tests.api import app_server
 from tests.contexts import Clock
@@ -108,14 +108,14 @@ async def test_without_a_certificate_there_is_no_tls(settings: config.Settings, 
 
 def test_a_certificate_that_cannot_be_read_is_named(settings: config.Settings, tmp_path: Path) -> None:
     missing = changed(settings, tls_certificate=str(tmp_path / "nowhere.pem"))
-    with pytest.raises(server_tls.CertificateError, match=r"nowhere\.pem"):
-        listeners.load_certificate(missing)
+    with pytest.raises(config.ConfigError, match=r"submission\.tls_certificate: .*nowhere\.pem cannot be read"):
+        listener_certificates.load(missing, "submission")
 
 
 async def test_a_renewed_certificate_is_used_without_a_restart(
     ctx: context.Context, settings: config.Settings, tmp_path: Path, lines: app_server.CapturedLog
 ) -> None:
-    certificate = listeners.load_certificate(settings)
+    certificate = listener_certificates.load(settings, "submission")
     assert certificate is not None
     listener = listeners.listeners(ctx, name=NAME, certificate=certificate, log=lines.logger())["tls_listen"]
     await listener.start(HOST, 0)
@@ -134,7 +134,7 @@ async def test_a_renewed_certificate_is_used_without_a_restart(
 async def test_a_certificate_that_cannot_be_used_is_a_warning_and_the_old_one_stays(
     ctx: context.Context, certificate: submission_server.Files, lines: app_server.CapturedLog, authority: trustme.CA
 ) -> None:
-    loaded = listeners.load_certificate(ctx.settings)
+    loaded = listener_certificates.load(ctx.settings, "submission")
     listener = listeners.listeners(ctx, name=NAME, certificate=loaded, log=lines.logger())["tls_listen"]
     await listener.start(HOST, 0)
     try:
@@ -151,7 +151,7 @@ async def test_a_stranger_has_a_limited_time_to_log_in(
     ctx: context.Context, lines: app_server.CapturedLog, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(listeners, "LOGIN_SECONDS", 0)
-    certificate = listeners.load_certificate(ctx.settings)
+    certificate = listener_certificates.load(ctx.settings, "submission")
     listener = listeners.listeners(ctx, name=NAME, certificate=certificate, log=lines.logger())["listen"]
     await listener.start(HOST, 0)
     try:
@@ -192,7 +192,7 @@ async def test_one_connection_too_many_is_refused_temporarily(settings: config.S
 async def test_a_stop_lets_idle_sessions_go_and_finishes_what_is_under_way(
     ctx: context.Context, server: SubmissionServer, lines: app_server.CapturedLog
 ) -> None:
-    certificate = listeners.load_certificate(ctx.settings)
+    certificate = listener_certificates.load(ctx.settings, "submission")
     listener = listeners.listeners(ctx, name=NAME, certificate=certificate, log=lines.logger())["listen"]
     await listener.start(HOST, 0)
     host, port = listener.address

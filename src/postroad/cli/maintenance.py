@@ -8,6 +8,7 @@ import click
 from postroad import config
 from postroad.cli import command, output, redaction
 from postroad.services import context as services_context
+from postroad.services.certificates import listener_certificates
 from postroad.services.maintenance import consistency as services_consistency
 from postroad.storage import migrations, open_store
 
@@ -79,6 +80,8 @@ async def check_config(settings: config.Settings) -> output.Report:
     """Validate the settings and print the effective values, with secrets masked. Unsafe ones are named first."""
     config.secret_key(settings.security)
     config.check_keys(settings)
+    for listener in config.LISTENERS:
+        listener_certificates.load(settings, listener)
     warnings = config.warnings(settings, click.get_current_context().params["config"])
     tables = redaction.settings(settings)
     lines = [

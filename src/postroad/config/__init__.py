@@ -13,11 +13,16 @@ from typing import Any, Final, get_args
 
 import msgspec
 
-from postroad.config import sources
+from postroad.config import listener_tls, sources
 from postroad.config.addresses import Endpoint as Endpoint
 from postroad.config.addresses import dns_server as dns_server
 from postroad.config.addresses import endpoint as endpoint
 from postroad.config.addresses import is_address as is_address
+from postroad.config.listener_tls import LISTENERS as LISTENERS
+from postroad.config.listener_tls import local_url as local_url
+from postroad.config.listener_tls import public_url as public_url
+from postroad.config.listener_tls import section_of as section_of
+from postroad.config.listener_tls import serves_https as serves_https
 from postroad.config.safety import check_keys as check_keys
 from postroad.config.safety import is_behind_proxy as is_behind_proxy
 from postroad.config.safety import key_files as key_files
@@ -52,6 +57,7 @@ def load(
     if settings.database.url_file:
         settings = _with_url_from_file(settings)
     settings.check()
+    listener_tls.check(settings)
     return settings
 
 

@@ -11,7 +11,7 @@ import stat
 from pathlib import Path
 from typing import Final
 
-from postroad.config import addresses
+from postroad.config import addresses, listener_tls
 from postroad.config.sections import Settings
 from postroad.config.sources import ConfigError
 
@@ -36,13 +36,15 @@ def warnings(settings: Settings, file: Path | None = None) -> list[str]:
     ]
     if file is not None and _has_secrets(settings) and _is_public(file):
         found.append(f"{file} contains secrets, and every user of this system can read it; run 'chmod 600 {file}'")
-    if _is_on_network(settings.http.listen) and not is_behind_proxy(settings):
+    is_plain = not listener_tls.serves_https(settings)
+    if is_plain and _is_on_network(settings.http.listen) and not is_behind_proxy(settings):
         found.append(
-            "http.listen: keys and passwords cross the network unencrypted; put a proxy with TLS in front and set "
-            "http.base_url to its https:// URL and http.trusted_proxies to its address, or listen on 127.0.0.1"
+            "http.listen: keys and passwords cross the network unencrypted; set http.tls_certificate and http.tls_key, "
+            "or put a proxy with TLS in front and set http.base_url to its https:// URL and http.trusted_proxies to "
+            "its address, or listen on 127.0.0.1"
         )
-    # We serve no HTTPS ourselves: with such a URL every connection is from a proxy.
-    if settings.http.base_url.startswith("https://") and not settings.http.trusted_proxies:
+    # Without TLS of our own, such a URL means that every connection is from a proxy.
+    if is_plain and settings.http.base_url.startswith("https://") and not settings.http.trusted_proxies:
         found.append(
             "http.trusted_proxies: empty, but http.base_url is that of a proxy: all clients have the proxy's address, "
             'and the failed logins of one throttle all; set it to the address of the proxy, for example ["127.0.0.1"]'
@@ -74,8 +76,9 @@ def _opened_guards(settings: Settings) -> list[str]:
 
 
 def is_behind_proxy(settings: Settings) -> bool:
-    """Whether the operator says that a proxy, which terminates TLS, is in front of the HTTP listener."""
-    return bool(settings.http.trusted_proxies) or settings.http.base_url.startswith("https://")
+    """Whether the operator says that a proxy is in front of the HTTP listener."""
+    is_foreign_tls = settings.http.base_url.startswith("https://") and not listener_tls.serves_https(settings)
+    return bool(settings.http.trusted_proxies) or is_foreign_tls
 
 
 def key_files(settings: Settings) -> list[tuple[str, Path]]:
@@ -83,7 +86,7 @@ def key_files(settings: Settings) -> list[tuple[str, Path]]:
     named = {
         "database.url_file": settings.database.url_file,
         "security.secret_key_file": settings.security.secret_key_file,
-        "submission.tls_key": settings.submission.tls_key,
+        **{f"{name}.tls_key": listener_tls.section_of(settings, name).tls_key for name in listener_tls.LISTENERS},
     }
     return [(setting, Path(file)) for setting, file in named.items() if file]
 

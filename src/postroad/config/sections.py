@@ -50,7 +50,10 @@ class Http(Section, frozen=True):
     """The HTTP listener."""
 
     listen: str
+    redirect_listen: str
     base_url: str
+    tls_certificate: str
+    tls_key: str
     trusted_proxies: tuple[str, ...]
     drain_seconds: Annotated[int, msgspec.Meta(ge=0, le=3600)]
     grace_seconds: Positive
@@ -59,6 +62,8 @@ class Http(Section, frozen=True):
 
     def check(self) -> None:
         addresses.endpoint(self.listen, name="http.listen")
+        if self.redirect_listen:
+            addresses.endpoint(self.redirect_listen, name="http.redirect_listen")
         if self.base_url and not addresses.is_base_url(self.base_url):
             raise ConfigError(
                 f"http.base_url: {self.base_url!r} is not a URL; "
@@ -92,16 +97,6 @@ class Submission(Section, frozen=True):
         for key, text in (("listen", self.listen), ("tls_listen", self.tls_listen)):
             if text:
                 addresses.endpoint(text, name=f"submission.{key}")
-        has_certificate = bool(self.tls_certificate)
-        if has_certificate != bool(self.tls_key):
-            raise ConfigError("submission: only one of tls_certificate and tls_key is set; set both or neither")
-        if self.tls_listen and not has_certificate:
-            raise ConfigError("submission.tls_listen: requires tls_certificate and tls_key")
-        if self.listen and not has_certificate and not self.auth_without_tls:
-            raise ConfigError(
-                "submission.listen: clients cannot authenticate without TLS; set tls_certificate and tls_key, "
-                "or set auth_without_tls = true on a trusted network"
-            )
 
 
 class Security(Section, frozen=True):
@@ -221,6 +216,8 @@ class Inbound(Section, frozen=True):
     """The listener for bounces and complaints, which are sent to return paths."""
 
     listen: str
+    tls_certificate: str
+    tls_key: str
     connections: Positive
     connections_per_address: Positive
     grace_seconds: Positive

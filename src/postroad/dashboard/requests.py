@@ -65,7 +65,7 @@ class PageRequest:
     def base_url(self) -> str:
         """The public address of the service: from the settings, else the one this browser uses."""
         host = (self.http.headers.get(b"host") or b"").decode("latin-1")
-        return self.site.base_url or f"http://{host}"
+        return self.site.base_url or f"{self.site.scheme}://{host}"
 
     def may(self, permission: caller.Permission) -> bool:
         """Whether the user has a permission."""

@@ -22,19 +22,21 @@ _YEAR_SECONDS: Final = 31_536_000
 class Site:
     """The dashboard of a process. `mail` is the simulator's inbox, in `postroad dev` only.
 
-    `base_url` is the public address from the settings, or empty.
+    `base_url` is the public address from the settings, or empty: then browsers use that of the listener, whose scheme
+    is `scheme`.
     """
 
     pages: rendering.Pages
     files: files.Files
     base_url: str
+    scheme: str
     mail: dev_inbox.Inbox | None
     is_stopping: Callable[[], bool]
 
     @property
     def is_secure(self) -> bool:
         """Whether the public address uses TLS."""
-        return self.base_url.startswith("https://")
+        return (self.base_url or f"{self.scheme}:").startswith("https:")
 
     @property
     def headers(self) -> tuple[tuple[str, str], ...]:
@@ -51,7 +53,8 @@ def build(settings: config.Settings, *, mail: dev_inbox.Inbox | None, is_stoppin
     return Site(
         pages=rendering.Pages(loaded.addresses.__getitem__),
         files=loaded,
-        base_url=settings.http.base_url,
+        base_url=config.public_url(settings),
+        scheme="https" if config.serves_https(settings) else "http",
         mail=mail,
         is_stopping=is_stopping,
     )

@@ -10,10 +10,11 @@ from collections.abc import Mapping, Sequence
 from typing import Final
 
 from postroad import errors
-from postroad.network import content_spool, smtp_listener, smtp_policy, smtp_session
+from postroad.network import content_spool, server_tls, smtp_listener, smtp_policy, smtp_session
 from postroad.protocol.reports import arf
 from postroad.protocol.smtp import server_commands, server_events, values
 from postroad.services import context, operator_mail, return_path
+from postroad.services.certificates import listener_certificates
 from postroad.services.results import async_bounces, bounce_guard, complaints
 from postroad.telemetry import logs
 
@@ -126,7 +127,12 @@ class ReturnPathPolicy(smtp_policy.SessionPolicy):
 
 
 def listener(
-    ctx: context.Context, *, name: str, log: logs.Logger, spool: content_spool.ContentSpool | None = None
+    ctx: context.Context,
+    *,
+    name: str,
+    log: logs.Logger,
+    certificate: server_tls.ServerCertificate | None = None,
+    spool: content_spool.ContentSpool | None = None,
 ) -> smtp_listener.SmtpListener:
     """The inbound listener, not started yet; `name` is its host name in the banner."""
     for_operator = operator_mail.OperatorMail(ctx, host=name)
@@ -139,7 +145,12 @@ def listener(
 
     return smtp_listener.SmtpListener(
         make_policy,
-        features=server_events.Features(name=name, message_octets=MAX_MESSAGE_BYTES, recipients=MAX_RECIPIENTS),
+        features=server_events.Features(
+            name=name,
+            message_octets=MAX_MESSAGE_BYTES,
+            recipients=MAX_RECIPIENTS,
+            starttls=certificate is not None,
+        ),
         failed=failed,
         limits=smtp_session.ListenerLimits(
             connections=ctx.settings.inbound.connections,
@@ -147,4 +158,6 @@ def listener(
             min_content_speed=ctx.settings.limits.min_content_speed,
         ),
         spool=spool,
+        tls=(lambda: certificate.context) if certificate else None,
+        refresh=listener_certificates.refresher(certificate, listener="inbound", log=log),
     )

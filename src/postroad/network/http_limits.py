@@ -20,6 +20,8 @@ class Limits:
     # Far more than any URL of ours has: what a client takes for an id is looked up, and is unknown. The parser counts
     # the bytes of a URL with 16 bits.
     url_bytes: int = 64 * 1024 - 1
+    # Round trips over the slowest network; the head has its own time after it.
+    handshake_seconds: float = 10
     head_seconds: float = 10
     # 32 MiB in two minutes: 2.3 Mbit/s.
     body_seconds: float = 120

@@ -14,6 +14,7 @@ are plain numbers that the listener's `sweep` compares once a second, so a reque
 import asyncio
 import math
 from collections import deque
+from collections.abc import Callable
 from typing import Any, Final
 
 from postroad import errors
@@ -44,8 +45,11 @@ class HttpProtocol(asyncio.Protocol):
         *,
         limits: http_limits.Limits,
         connections: open_connections.OpenConnections,
+        on_admitted: Callable[[], None] | None = None,
     ) -> None:
+        """`on_admitted` is called first, to release the slot that the handshake held."""
         self._shared = shared
+        self._on_admitted = on_admitted
         self._limits = limits
         self._connections = connections
         self._loop = asyncio.get_running_loop()
@@ -71,6 +75,8 @@ class HttpProtocol(asyncio.Protocol):
         """A new connection; one over the limit is refused at once."""
         self.transport = transport
         self._client = _address(transport.get_extra_info("peername"))
+        if self._on_admitted is not None:
+            self._on_admitted()
         self._connections.enter(self, self._client_host)
         self._server = _address(transport.get_extra_info("sockname"))
         self._scheme = "https" if transport.get_extra_info("sslcontext") else "http"

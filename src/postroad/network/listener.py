@@ -74,6 +74,13 @@ def address(bound: BoundSockets) -> tuple[str, int]:
     return str(host), int(port)
 
 
+def peer_address(transport: asyncio.BaseTransport) -> str:
+    """The client's address; an IPv4-mapped one is written as IPv4 (RFC 4291 section 2.5.5.2)."""
+    name = transport.get_extra_info("peername")
+    address = str(name[0]) if isinstance(name, tuple) else ""
+    return address.removeprefix("::ffff:") if "." in address else address
+
+
 class Connection(Protocol):
     """One connection, which adds itself to those of its listener and takes itself off."""
 

@@ -9,6 +9,7 @@ import functools
 import ssl
 from collections.abc import Callable
 from pathlib import Path
+from typing import Protocol
 
 from cryptography import exceptions, x509
 from cryptography.hazmat.primitives import serialization
@@ -16,6 +17,17 @@ from cryptography.hazmat.primitives import serialization
 
 class CertificateError(Exception):
     """A certificate cannot be used; the text names the file and says what is wrong."""
+
+
+class ServerCertificate(Protocol):
+    """What a listener needs of its certificate."""
+
+    @property
+    def context(self) -> ssl.SSLContext | None:
+        """The context of the next handshake; None while there is no certificate."""
+
+    def refresh(self) -> str | None:
+        """Take over a change, and describe it; None when there is none. Raises CertificateError if it is unusable."""
 
 
 class Certificate:

@@ -4,14 +4,15 @@ import asyncio
 import ssl
 from collections.abc import Callable
 
-from postroad.network import content_spool, listener, smtp_policy, smtp_session, smtp_tls_accept
+from postroad.network import content_spool, listener, smtp_policy, smtp_session, tls_accept
 from postroad.protocol.smtp import server_events
 
 
 class SmtpListener(listener.Listener):
     """One listening address and its connections. STARTTLS and `implicit_tls` need `tls`.
 
-    `tls` is called for each handshake, `refresh` once a second to check for a renewed certificate.
+    `tls` is called for each handshake and returns None while there is no certificate, `refresh` once a second to check
+    for a renewed one.
     """
 
     def __init__(
@@ -22,7 +23,7 @@ class SmtpListener(listener.Listener):
         failed: Callable[[Exception], None],
         limits: smtp_session.ListenerLimits | None = None,
         spool: content_spool.ContentSpool | None = None,
-        tls: Callable[[], ssl.SSLContext] | None = None,
+        tls: Callable[[], ssl.SSLContext | None] | None = None,
         implicit_tls: bool = False,
         refresh: Callable[[], None] | None = None,
         sweep_seconds: float = listener.SWEEP_SECONDS,
@@ -38,10 +39,18 @@ class SmtpListener(listener.Listener):
             tls=tls,
         )
 
+        handshakes = None
+        if implicit_tls and tls is not None:
+            handshakes = tls_accept.Handshakes(
+                tls,
+                lambda on_admitted: smtp_session.SmtpSession(shared, on_admitted=on_admitted),
+                connections=shared.connections,
+                state=shared,
+                seconds=shared.limits.handshake_seconds,
+            )
+
         def make_connection() -> asyncio.Protocol:
-            if implicit_tls and tls is not None:
-                return smtp_tls_accept.TlsAccept(shared, tls)
-            return smtp_session.SmtpSession(shared)
+            return smtp_session.SmtpSession(shared) if handshakes is None else tls_accept.TlsAccept(handshakes)
 
         super().__init__(
             make_connection,

@@ -11,6 +11,7 @@ turn.
 
 import asyncio
 import contextlib
+import dataclasses
 import math
 import ssl
 from collections.abc import Awaitable, Callable, Coroutine, Hashable
@@ -18,13 +19,11 @@ from dataclasses import dataclass, field
 from typing import Final
 
 from postroad.model import login_throttle
-from postroad.network import content_spool, listener, open_connections, smtp_policy
+from postroad.network import content_spool, listener, open_connections, smtp_policy, tls_accept
 from postroad.protocol.smtp import server, server_events, values
 
 # About a millisecond of work; a pipelined transaction seldom has as many.
 MAX_EVENTS_PER_TURN: Final = 50
-# How long to wait for the close_notify of the client.
-TLS_SHUTDOWN_SECONDS: Final = 2.0
 _BUSY: Final = values.Reply(451, "Too many large messages at the same time; try again later", "4.3.2")
 _TOO_MANY: Final = {
     open_connections.Excess.TOTAL: values.Reply(421, "Too many connections; try again later", "4.3.2"),
@@ -65,8 +64,8 @@ class SmtpListenerState:
     failed: Callable[[Exception], None]
     limits: ListenerLimits
     spool: content_spool.ContentSpool = field(default_factory=content_spool.ContentSpool)
-    # Called for each handshake, because the certificate may be renewed.
-    tls: Callable[[], ssl.SSLContext] | None = None
+    # Called for each handshake, because the certificate may be renewed. None while there is none.
+    tls: Callable[[], ssl.SSLContext | None] | None = None
     connections: open_connections.OpenConnections = field(init=False)
     working: set[asyncio.Task[None]] = field(default_factory=set)
     # Present while the listener stops; set when a connection or a task ends.
@@ -77,6 +76,13 @@ class SmtpListenerState:
         self.connections = open_connections.OpenConnections(
             total=self.limits.connections, per_address=self.limits.connections_per_address
         )
+
+    def offered_features(self) -> server_events.Features:
+        """What the next session offers: STARTTLS only while there is a certificate."""
+        has_certificate = self.tls is not None and self.tls() is not None
+        if has_certificate or not self.features.starttls:
+            return self.features
+        return dataclasses.replace(self.features, starttls=False)
 
     def leave(self, connection: listener.Connection, address: str) -> bool:
         """Stop counting a connection; whether it was counted."""
@@ -130,9 +136,9 @@ class SmtpSession(asyncio.Protocol):
         shared = self._shared
         self.transport = transport
         session = server_events.Session(
-            peer_address(transport), is_secure=transport.get_extra_info("sslcontext") is not None
+            listener.peer_address(transport), is_secure=transport.get_extra_info("sslcontext") is not None
         )
-        self._server = server.Server(shared.features, session, lambda: shared.spool.open(self._owner))
+        self._server = server.Server(shared.offered_features(), session, lambda: shared.spool.open(self._owner))
         if self._on_admitted is not None:
             self._on_admitted()
         shared.connections.enter(self, session.client_address)
@@ -310,7 +316,7 @@ class SmtpSession(asyncio.Protocol):
 
     async def _secure(self) -> None:
         """Do the TLS handshake; after a failed one no reply could be read, so the connection is dropped."""
-        tls, seconds = self._shared.tls, self._shared.limits.handshake_seconds
+        tls = self._shared.tls() if self._shared.tls is not None else None
         if tls is None:
             raise RuntimeError("TLS is offered without a certificate")
         transport = None
@@ -319,10 +325,10 @@ class SmtpSession(asyncio.Protocol):
                 transport = await self._loop.start_tls(
                     self.transport,
                     self,
-                    tls(),
+                    tls,
                     server_side=True,
-                    ssl_handshake_timeout=seconds,
-                    ssl_shutdown_timeout=TLS_SHUTDOWN_SECONDS,
+                    ssl_handshake_timeout=self._shared.limits.handshake_seconds,
+                    ssl_shutdown_timeout=tls_accept.SHUTDOWN_SECONDS,
                 )
         finally:
             if transport is None:
@@ -368,10 +374,3 @@ class SmtpSession(asyncio.Protocol):
             self.transport.pause_reading()
         else:
             self.transport.resume_reading()
-
-
-def peer_address(transport: asyncio.BaseTransport) -> str:
-    """The client's address; an IPv4-mapped one is written as IPv4 (RFC 4291 section 2.5.5.2)."""
-    name = transport.get_extra_info("peername")
-    address = str(name[0]) if isinstance(name, tuple) else ""
-    return address.removeprefix("::ffff:") if "." in address else address

@@ -20,7 +20,7 @@ from postroad.telemetry import logs
 
 # The roles that can run in frontends, and the settings of their listen addresses.
 ADDRESSES: Final[Mapping[str, Sequence[str]]] = {
-    "api": ("http.listen",),
+    "api": ("http.listen", "http.redirect_listen"),
     "submission": ("submission.listen", "submission.tls_listen"),
 }
 

@@ -4,7 +4,7 @@ Each listens on the addresses in its settings until shutdown, then finishes requ
 """
 
 import asyncio
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import Final
 
 import postroad
@@ -44,9 +44,10 @@ from postroad.roles import role
 from postroad.services import context as services_context
 from postroad.services import management_rate
 from postroad.services.auth import authentication as caller_authentication
+from postroad.services.certificates import listener_certificates
 from postroad.storage import open_store
 from postroad.submission import listeners as submission_listeners
-from postroad.web import application, body_limits, path_switch, routing
+from postroad.web import application, body_limits, https_redirect, path_switch, routing
 from postroad.web import proxies as web_proxies
 
 # Enough for a few scrapers and health checks.
@@ -72,6 +73,7 @@ ROUTES: Final[tuple[routing.Route[services_context.Context], ...]] = (
 # The name of the listener at each setting, in log lines.
 LISTENERS: Final = {
     "http.listen": "http",
+    "http.redirect_listen": "http_redirect",
     "metrics.listen": "metrics",
     "inbound.listen": "inbound",
     "submission.listen": "submission",
@@ -115,10 +117,21 @@ async def start_api(role_context: role.RoleContext) -> role.Started:
     limits = http_limits.Limits(
         connections=settings.http.connections, connections_per_address=settings.http.connections_per_address
     )
-    listener = http_listener.HttpListener(
-        served, refuse=app.refuse, limits=limits, is_exempt=proxies.is_trusted if proxies is not None else None
-    )
-    return await _listen(role_context, listener, "http", grace_seconds=settings.http.grace_seconds)
+    certificate = _certificate(role_context, "http")
+    listeners = {
+        "listen": http_listener.HttpListener(
+            served,
+            refuse=app.refuse,
+            limits=limits,
+            is_exempt=proxies.is_trusted if proxies is not None else None,
+            tls=(lambda: certificate.context) if certificate else None,
+            refresh=listener_certificates.refresher(certificate, listener="http", log=role_context.log),
+        )
+    }
+    if settings.http.redirect_listen:
+        redirect = https_redirect.HttpsRedirect(config.public_url(settings), refuse=app.refuse)
+        listeners["redirect_listen"] = http_listener.HttpListener(redirect, refuse=app.refuse, limits=limits)
+    return await _listen_all(role_context, listeners, "http", grace_seconds=settings.http.grace_seconds)
 
 
 async def start_metrics(role_context: role.RoleContext) -> role.Started:
@@ -141,6 +154,36 @@ async def start_metrics(role_context: role.RoleContext) -> role.Started:
         app, refuse=app.refuse, limits=http_limits.Limits(connections=METRICS_CONNECTIONS)
     )
     return await _listen(role_context, listener, "metrics", grace_seconds=ctx.settings.http.grace_seconds)
+
+
+def _certificate(role_context: role.RoleContext, listener: str) -> server_tls.ServerCertificate | None:
+    try:
+        return listener_certificates.load(role_context.context.settings, listener)
+    except config.ConfigError as problem:
+        raise role.StartError(str(problem)) from problem
+
+
+async def _listen_all(
+    role_context: role.RoleContext,
+    listeners: Mapping[str, http_listener.HttpListener | smtp_listener.SmtpListener],
+    section: str,
+    *,
+    grace_seconds: float,
+) -> role.Started:
+    """Listen on several addresses of a section, by the keys of their settings."""
+    started: list[role.Started] = []
+    try:
+        for key, listener in listeners.items():
+            started.append(await _listen(role_context, listener, section, key=key, grace_seconds=grace_seconds))
+    except role.CannotListen:
+        for listener in listeners.values():
+            await listener.stop(grace_seconds=0)
+        raise
+
+    async def work() -> None:
+        await asyncio.gather(*(each.work() for each in started))
+
+    return role.Started(work, {what: where for each in started for what, where in each.addresses.items()})
 
 
 async def _listen(
@@ -195,6 +238,7 @@ async def start_inbound(role_context: role.RoleContext) -> role.Started:
         ctx,
         name=settings.delivery.hostname or await hostname.name(),
         log=role_context.log,
+        certificate=_certificate(role_context, "inbound"),
         spool=_open_spool(role_context),
     )
     return await _listen(role_context, listener, "inbound", grace_seconds=settings.inbound.grace_seconds)
@@ -207,29 +251,14 @@ async def start_submission(role_context: role.RoleContext) -> role.Started:
         return _idle_role(
             role_context, "submission_disabled", reason="submission.listen and submission.tls_listen are not set"
         )
-    try:
-        certificate = submission_listeners.load_certificate(ctx.settings)
-    except server_tls.CertificateError as problem:
-        raise role.StartError(f"submission.tls_certificate: {problem}") from problem
-    name = ctx.settings.delivery.hostname or await hostname.name()
     listeners = submission_listeners.listeners(
-        ctx, name=name, certificate=certificate, log=role_context.log, spool=_open_spool(role_context)
+        ctx,
+        name=ctx.settings.delivery.hostname or await hostname.name(),
+        certificate=_certificate(role_context, "submission"),
+        log=role_context.log,
+        spool=_open_spool(role_context),
     )
-    started: list[role.Started] = []
-    try:
-        for key, listener in listeners.items():
-            started.append(
-                await _listen(role_context, listener, "submission", key=key, grace_seconds=chosen.grace_seconds)
-            )
-    except role.CannotListen:
-        for listener in listeners.values():
-            await listener.stop(grace_seconds=0)
-        raise
-
-    async def work() -> None:
-        await asyncio.gather(*(each.work() for each in started))
-
-    return role.Started(work, {what: where for each in started for what, where in each.addresses.items()})
+    return await _listen_all(role_context, listeners, "submission", grace_seconds=chosen.grace_seconds)
 
 
 def _open_spool(role_context: role.RoleContext) -> content_spool.ContentSpool:

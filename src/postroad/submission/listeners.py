@@ -1,18 +1,16 @@
 """The submission listeners: one with STARTTLS, one with implicit TLS (RFC 8314), and their certificate.
 
-Both have the same policy and limits; each counts its own connections. The certificate files are checked once a second,
-so a renewed certificate is used without a restart; open connections keep the one they started with.
+Both have the same policy and limits; each counts its own connections.
 """
 
 from collections.abc import Mapping
-from pathlib import Path
 from typing import Final
 
-from postroad import config
 from postroad.model import limits
 from postroad.network import content_spool, server_tls, smtp_listener, smtp_session
 from postroad.protocol.smtp import server_events
 from postroad.services import context
+from postroad.services.certificates import listener_certificates
 from postroad.submission import session
 from postroad.telemetry import logs
 
@@ -22,18 +20,11 @@ MAX_FAILED_LOGINS: Final = 5
 LOGIN_SECONDS: Final = 60
 
 
-def load_certificate(settings: config.Settings) -> server_tls.Certificate | None:
-    """The configured certificate, if any. Raises CertificateError."""
-    if not settings.submission.tls_certificate:
-        return None
-    return server_tls.Certificate.load(Path(settings.submission.tls_certificate), Path(settings.submission.tls_key))
-
-
 def listeners(
     ctx: context.Context,
     *,
     name: str,
-    certificate: server_tls.Certificate | None,
+    certificate: server_tls.ServerCertificate | None,
     log: logs.Logger,
     spool: content_spool.ContentSpool | None = None,
 ) -> Mapping[str, smtp_listener.SmtpListener]:
@@ -53,7 +44,7 @@ def _listener(
     ctx: context.Context,
     *,
     name: str,
-    certificate: server_tls.Certificate | None,
+    certificate: server_tls.ServerCertificate | None,
     spool: content_spool.ContentSpool | None,
     log: logs.Logger,
     implicit_tls: bool = False,
@@ -62,15 +53,6 @@ def _listener(
 
     def make_policy(smtp_state: server_events.Session) -> session.SubmissionSession:
         return session.SubmissionSession(ctx, smtp_state, name=name, log=log)
-
-    def refresh() -> None:
-        try:
-            detail = certificate.refresh() if certificate else None
-        except server_tls.CertificateError as problem:
-            log.warning("submission_certificate", detail=f"the old certificate stays in use: {problem}")
-        else:
-            if detail is not None:
-                log.info("submission_certificate", detail=detail)
 
     def failed(problem: Exception) -> None:
         log.error("submission_failed", exc_info=problem)
@@ -96,5 +78,5 @@ def _listener(
         spool=spool,
         tls=(lambda: certificate.context) if certificate else None,
         implicit_tls=implicit_tls,
-        refresh=refresh,
+        refresh=listener_certificates.refresher(certificate, listener="submission", log=log),
     )

@@ -75,7 +75,7 @@ async def redeem(ctx: context.Context, token: str, *, password: str) -> users.Us
 
 def url(settings: config.Settings, token: str) -> str:
     """The URL of a link."""
-    base = settings.http.base_url or f"http://{settings.http.listen}"
+    base = config.public_url(settings) or config.local_url(settings)
     return f"{base.rstrip('/')}/password/{token}"
 
 

@@ -94,7 +94,7 @@ def needed_files(settings: config.Settings) -> int:
     """The files of a process whose connections are all in use."""
     submission = settings.submission
     connections = (
-        settings.http.connections,
+        settings.http.connections * (1 + bool(settings.http.redirect_listen)),
         submission.connections * (bool(submission.listen) + bool(submission.tls_listen)),
         settings.inbound.connections * bool(settings.inbound.listen),
         settings.delivery.connections,

@@ -238,7 +238,7 @@ async def _own_names(settings: config.Settings) -> frozenset[str]:
 
 def _base_host(settings: config.Settings) -> str:
     """The service's public name as URLs are normalized, so that the two can be compared."""
-    host = (parse.urlsplit(settings.http.base_url).hostname or "").rstrip(".")
+    host = (parse.urlsplit(config.public_url(settings)).hostname or "").rstrip(".")
     try:
         return host if host.isascii() else idna.encode(host, uts46=True).decode("ascii")
     except idna.IDNAError:

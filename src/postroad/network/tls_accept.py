@@ -1,8 +1,9 @@
-"""A connection with implicit TLS (RFC 8314), from accept to the end of its handshake.
+"""A connection with implicit TLS (RFC 8314, RFC 9110 section 4.2.2), from accept to the end of its handshake.
 
 asyncio does not report such a connection before its handshake has succeeded, so half-open ones would have no limit.
 Here it is accepted without TLS, counted, and its socket passed on to a handshake with a timeout. A connection over the
-limit, or one for which no second file descriptor is free, is closed without a reply: that would need a handshake.
+limit, one for which no second file descriptor is free, and every one while there is no certificate is closed without a
+reply: that would need a handshake.
 """
 
 import asyncio
@@ -10,8 +11,28 @@ import contextlib
 import socket
 import ssl
 from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Final
 
-from postroad.network import smtp_session
+from postroad.network import listener, open_connections
+
+# How long to wait for the close_notify of the client.
+SHUTDOWN_SECONDS: Final = 2.0
+
+
+@dataclass(frozen=True, slots=True)
+class Handshakes:
+    """What the handshakes of a listener share with its sessions.
+
+    `tls` is called for each handshake, because the certificate may be renewed. A session calls the argument of
+    `make_session` first of all, to release the slot that the handshake held.
+    """
+
+    tls: Callable[[], ssl.SSLContext | None]
+    make_session: Callable[[Callable[[], None]], asyncio.Protocol]
+    connections: open_connections.OpenConnections
+    state: listener.ListenerState
+    seconds: float
 
 
 class TlsAccept(asyncio.Protocol):
@@ -20,21 +41,22 @@ class TlsAccept(asyncio.Protocol):
     transport: asyncio.Transport
     _socket: socket.socket
 
-    def __init__(self, shared: smtp_session.SmtpListenerState, tls: Callable[[], ssl.SSLContext]) -> None:
+    def __init__(self, shared: Handshakes) -> None:
         self._shared = shared
-        self._tls = tls
         self._client_address = ""
         self._handshake: asyncio.Task[None] | None = None
 
     def connection_made(self, transport: asyncio.Transport) -> None:  # type: ignore[override]
         """Begin the handshake on the same socket. The plain transport is closed before it reads a byte."""
         self.transport = transport
-        self._client_address = smtp_session.peer_address(transport)
+        self._client_address = listener.peer_address(transport)
         self._shared.connections.enter(self, self._client_address)
-        if self._shared.refusal(self._client_address) is None and self._shared.changed is None:
+        tls = self._shared.tls()
+        is_admitted = self._shared.connections.excess(self._client_address) is None
+        if tls is not None and is_admitted and self._shared.state.changed is None:
             with contextlib.suppress(OSError):
                 self._socket = transport.get_extra_info("socket").dup()
-                self._begin()
+                self._begin(tls)
         transport.abort()
 
     def connection_lost(self, exc: Exception | None) -> None:  # noqa: ARG002 - the cause does not matter
@@ -44,32 +66,31 @@ class TlsAccept(asyncio.Protocol):
 
     def leave(self) -> None:
         """Stop counting: the session counts instead, or the connection has ended."""
-        self._shared.leave(self, self._client_address)
+        if self._shared.connections.leave(self, self._client_address) and self._shared.state.changed is not None:
+            self._shared.state.changed.set()
 
     def shutdown(self) -> None:
-        """Cancel the handshake: no transaction is in progress."""
+        """Cancel the handshake: no work is in progress."""
         if self._handshake is not None:
             self._handshake.cancel()
 
     def sweep(self, now: float) -> None:
         """Nothing to do: the handshake has its own timeout."""
 
-    def _begin(self) -> None:
-        self._handshake = asyncio.get_running_loop().create_task(self._run_handshake())
-        self._shared.working.add(self._handshake)
+    def _begin(self, tls: ssl.SSLContext) -> None:
+        self._handshake = asyncio.get_running_loop().create_task(self._run_handshake(tls))
         self._handshake.add_done_callback(self._ended)
 
-    async def _run_handshake(self) -> None:
+    async def _run_handshake(self, tls: ssl.SSLContext) -> None:
         await asyncio.get_running_loop().connect_accepted_socket(
-            lambda: smtp_session.SmtpSession(self._shared, on_admitted=self.leave),
+            lambda: self._shared.make_session(self.leave),
             self._socket,
-            ssl=self._tls(),
-            ssl_handshake_timeout=self._shared.limits.handshake_seconds,
-            ssl_shutdown_timeout=smtp_session.TLS_SHUTDOWN_SECONDS,
+            ssl=tls,
+            ssl_handshake_timeout=self._shared.seconds,
+            ssl_shutdown_timeout=SHUTDOWN_SECONDS,
         )
 
     def _ended(self, handshake: asyncio.Task[None]) -> None:
-        self._shared.working.discard(handshake)
         self.leave()
         problem = None if handshake.cancelled() else handshake.exception()
         if handshake.cancelled() or problem is not None:

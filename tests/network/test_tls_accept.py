@@ -1,6 +1,7 @@
 """A connection that begins with TLS has its place and its time from the moment that it is accepted."""
 
 import asyncio
+import dataclasses
 import errno
 import ssl
 from typing import cast
@@ -8,7 +9,7 @@ from typing import cast
 import pytest
 import trustme
 
-from postroad.network import smtp_session, smtp_tls_accept
+from postroad.network import smtp_session, tls_accept
 from tests.network.recording_listener import (
     FEATURES,
     TIMEOUT_SECONDS,
@@ -155,10 +156,31 @@ async def test_a_connection_for_which_there_is_no_descriptor_is_closed_and_leave
         limits=smtp_session.ListenerLimits(),
         tls=lambda: server_tls,
     )
-    arrival = smtp_tls_accept.TlsAccept(shared, lambda: server_tls)
+    arrival = tls_accept.TlsAccept(
+        tls_accept.Handshakes(
+            lambda: server_tls,
+            lambda on_admitted: smtp_session.SmtpSession(shared, on_admitted=on_admitted),
+            connections=shared.connections,
+            state=shared,
+            seconds=1,
+        )
+    )
     transport = Descriptorless()
     arrival.connection_made(transport)
     assert transport.is_aborted
     arrival.shutdown()
     arrival.connection_lost(None)
     assert [*shared.connections, *shared.working] == []
+
+
+async def test_starttls_is_offered_once_there_is_a_certificate(server_tls: ssl.SSLContext) -> None:
+    certificates: list[ssl.SSLContext] = []
+    features = dataclasses.replace(FEATURES, starttls=True)
+    async with running(features, tls=lambda: certificates[-1] if certificates else None) as server:
+        offered = []
+        for _ in range(2):
+            async with connect(server.address) as client:
+                await client.reply()
+                offered.append(b"STARTTLS" in b"".join(await client.ask(b"EHLO client.example\r\n")))
+            certificates.append(server_tls)
+    assert offered == [False, True]

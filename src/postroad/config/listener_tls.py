@@ -1,0 +1,62 @@
+"""Which listeners use TLS, and with whose certificate: the rules that concern several sections."""
+
+from typing import Final
+
+from postroad.config.sections import Http, Inbound, Settings, Submission
+from postroad.config.sources import ConfigError
+
+# The sections of listeners that can have a certificate.
+LISTENERS: Final = ("http", "submission", "inbound")
+
+
+def section_of(settings: Settings, listener: str) -> Http | Submission | Inbound:
+    """The settings of a listener."""
+    return {"http": settings.http, "submission": settings.submission, "inbound": settings.inbound}[listener]
+
+
+def serves_https(settings: Settings) -> bool:
+    """Whether `http.listen` itself uses TLS."""
+    return bool(settings.http.tls_certificate)
+
+
+def public_url(settings: Settings) -> str:
+    """The URL of the service, as far as the settings name it; otherwise empty."""
+    return settings.http.base_url
+
+
+def local_url(settings: Settings) -> str:
+    """The URL of the listen address."""
+    return f"{'https' if serves_https(settings) else 'http'}://{settings.http.listen}"
+
+
+def check(settings: Settings) -> None:
+    """Raise ConfigError if a listener cannot do with its certificate what is asked of it."""
+    for listener in LISTENERS:
+        section = section_of(settings, listener)
+        if bool(section.tls_certificate) != bool(section.tls_key):
+            raise ConfigError(f"{listener}: only one of tls_certificate and tls_key is set; set both or neither")
+    _check_http(settings)
+    _check_submission(settings)
+
+
+def _check_http(settings: Settings) -> None:
+    if serves_https(settings) and settings.http.base_url.startswith("http://"):
+        raise ConfigError("http.base_url: begins with http://, but http.listen serves HTTPS; write https://")
+    if settings.http.redirect_listen and not serves_https(settings):
+        raise ConfigError(
+            "http.redirect_listen: redirects to HTTPS, which http.listen does not serve; "
+            "set tls_certificate and tls_key"
+        )
+    if settings.http.redirect_listen and not public_url(settings):
+        raise ConfigError("http.redirect_listen: set http.base_url, to which it redirects")
+
+
+def _check_submission(settings: Settings) -> None:
+    chosen = settings.submission
+    if chosen.tls_listen and not chosen.tls_certificate:
+        raise ConfigError("submission.tls_listen: requires tls_certificate and tls_key")
+    if chosen.listen and not chosen.tls_certificate and not chosen.auth_without_tls:
+        raise ConfigError(
+            "submission.listen: clients cannot authenticate without TLS; set tls_certificate and tls_key, "
+            "or set auth_without_tls = true on a trusted network"
+        )

@@ -1,0 +1,1 @@
+"""The certificates of listeners: from files."""

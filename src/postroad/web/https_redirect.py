@@ -1,0 +1,36 @@
+"""The application of the plain listener beside an HTTPS one: pages are redirected, everything else is refused.
+
+A request with a body or a key is not redirected: its client would go on sending secrets unencrypted, and nobody would
+notice.
+"""
+
+from typing import Final
+from urllib import parse
+
+from postroad import errors
+from postroad.network import http_exchange
+from postroad.web import application
+
+_REDIRECTED: Final = frozenset({"GET", "HEAD"})
+
+
+class HttpsRedirect:
+    """An ASGI callable. `refuse` encodes an error for clients that must change their URL."""
+
+    def __init__(self, base_url: str, *, refuse: http_exchange.Refuse) -> None:
+        parts = parse.urlsplit(base_url)
+        self._origin = f"{parts.scheme}://{parts.netloc}"
+        self._refuse = refuse
+
+    async def __call__(self, scope: application.Scope, receive: application.Receive, send: application.Send) -> None:
+        """One request."""
+        del receive
+        has_key = any(name == b"authorization" for name, _ in scope["headers"])
+        if scope["method"] in _REDIRECTED and not has_key:
+            query = b"?" + scope["query_string"] if scope["query_string"] else b""
+            status, fields, content = 308, [(b"location", self._origin.encode() + scope["raw_path"] + query)], b""
+        else:
+            problem = f"use {self._origin}; replace the secrets in this request, because it was not encrypted"
+            status, fields, content = self._refuse(errors.InvalidRequest(problem))
+        await send({"type": "http.response.start", "status": status, "headers": fields})
+        await send({"type": "http.response.body", "body": content})

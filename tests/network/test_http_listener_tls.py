@@ -1,0 +1,104 @@
+"""HTTPS: the limits of the listener hold from the moment that a connection is accepted, and so does the certificate."""
+
+import asyncio
+import contextlib
+import ssl
+from collections.abc import AsyncIterator, Callable
+from typing import Any
+
+import pytest
+import trustme
+
+from postroad.network import http_limits, http_listener
+from tests import raw_http
+from tests.network.test_http_listener import refuse
+
+
+@pytest.fixture(scope="module")
+def authority() -> trustme.CA:
+    return trustme.CA()
+
+
+@pytest.fixture(scope="module")
+def server_tls(authority: trustme.CA) -> ssl.SSLContext:
+    context = ssl.create_default_context(ssl.Purpose.CLIENT_AUTH)
+    authority.issue_cert("127.0.0.1").configure_cert(context)
+    return context
+
+
+@pytest.fixture(scope="module")
+def client_tls(authority: trustme.CA) -> ssl.SSLContext:
+    context = ssl.SSLContext(ssl.PROTOCOL_TLS_CLIENT)
+    authority.configure_trust(context)
+    return context
+
+
+async def scheme(scope: Any, receive: Any, send: Any) -> None:  # noqa: ANN401 - as ASGI has it
+    """Answer with the scheme of the request."""
+    del receive
+    await send({"type": "http.response.start", "status": 200, "headers": []})
+    await send({"type": "http.response.body", "body": scope["scheme"].encode()})
+
+
+@contextlib.asynccontextmanager
+async def listening(
+    tls: Callable[[], ssl.SSLContext | None], limits: http_limits.Limits | None = None
+) -> AsyncIterator[http_listener.HttpListener]:
+    listener = http_listener.HttpListener(scheme, refuse=refuse, limits=limits, tls=tls, sweep_seconds=0.02)
+    await listener.start("127.0.0.1", 0)
+    try:
+        yield listener
+    finally:
+        await listener.stop(grace_seconds=0)
+
+
+async def answer(address: tuple[str, int], tls: ssl.SSLContext) -> bytes:
+    """The body of the response; nothing when the client is turned away."""
+    async with asyncio.timeout(raw_http.TIMEOUT_SECONDS):
+        try:
+            reader, writer = await asyncio.open_connection(*address, ssl=tls)
+        except (ConnectionError, ssl.SSLError):
+            return b""
+        try:
+            writer.write(b"GET / HTTP/1.1\r\nHost: localhost\r\nConnection: close\r\n\r\n")
+            return (await reader.read()).partition(b"\r\n\r\n")[2]
+        except (ConnectionError, ssl.SSLError):
+            return b""
+        finally:
+            writer.transport.abort()
+
+
+async def test_a_request_over_tls_is_https(server_tls: ssl.SSLContext, client_tls: ssl.SSLContext) -> None:
+    async with listening(lambda: server_tls) as listener:
+        assert await answer(listener.address, client_tls) == b"https"
+
+
+@pytest.mark.parametrize("limits", [{"connections": 1}, {"connections_per_address": 1}])
+async def test_a_handshake_that_does_not_end_counts_as_a_connection(
+    limits: dict[str, int], server_tls: ssl.SSLContext, client_tls: ssl.SSLContext
+) -> None:
+    async with listening(lambda: server_tls, http_limits.Limits(**limits)) as listener:
+        async with raw_http.connect(listener.address):
+            assert await answer(listener.address, client_tls) == b""
+        async with asyncio.timeout(raw_http.TIMEOUT_SECONDS):
+            while await answer(listener.address, client_tls) != b"https":
+                await asyncio.sleep(0)
+
+
+async def test_a_handshake_has_a_time_limit(server_tls: ssl.SSLContext) -> None:
+    limits = http_limits.Limits(handshake_seconds=0.05)
+    async with listening(lambda: server_tls, limits) as listener, asyncio.timeout(raw_http.TIMEOUT_SECONDS):
+        reader, writer = await asyncio.open_connection(*listener.address)
+        with contextlib.suppress(ConnectionError):
+            assert await reader.read() == b""
+        writer.transport.abort()
+
+
+async def test_without_a_certificate_connections_are_closed_until_there_is_one(
+    server_tls: ssl.SSLContext, client_tls: ssl.SSLContext
+) -> None:
+    certificates: list[ssl.SSLContext] = []
+    async with listening(lambda: certificates[-1] if certificates else None) as listener:
+        assert await answer(listener.address, client_tls) == b""
+        certificates.append(server_tls)
+        assert await answer(listener.address, client_tls) == b"https"

@@ -1,0 +1,66 @@
+"""The role api over HTTPS: secure cookies and HSTS by themselves, and a plain listener that only redirects."""
+
+import ssl
+from pathlib import Path
+
+import httpx
+import pytest
+
+from postroad import config, roles
+from tests.api import app_server
+from tests.roles.test_submission import certificate
+from tests.roles.test_supervisor import SECRET_KEY, run, with_role
+
+
+def settings(folder: Path, **http: object) -> config.Settings:
+    overrides: dict[str, dict[str, object]] = {
+        "database": {"url": f"sqlite:///{folder}/postroad.db"},
+        "security": {"secret_key": SECRET_KEY},
+        "http": {"listen": "127.0.0.1:0", **certificate(folder), **http},
+    }
+    return config.load(environment={}, overrides=overrides)
+
+
+def untrusting() -> ssl.SSLContext:
+    context = ssl.create_default_context()
+    context.check_hostname, context.verify_mode = False, ssl.CERT_NONE
+    return context
+
+
+async def test_pages_are_secure_and_plain_requests_are_redirected_or_refused(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    announced: list[roles.Addresses] = []
+    answers: dict[str, httpx.Response] = {}
+
+    async def work(role_context: roles.RoleContext) -> None:
+        secure, plain = f"https://{announced[0]['http']}", f"http://{announced[0]['http_redirect']}"
+        async with httpx.AsyncClient(verify=untrusting(), timeout=600) as client:
+            answers["page"] = await client.get(f"{secure}/login")
+            answers["redirected"] = await client.get(f"{plain}/messages?status=bounced")
+            answers["post"] = await client.post(f"{plain}/emails", json={})
+            answers["key"] = await client.get(f"{plain}/emails/1", headers={"Authorization": "Bearer secret"})
+        role_context.stopping.set()
+
+    with_role(monkeypatch, work)
+    chosen = settings(tmp_path, redirect_listen="127.0.0.1:0", base_url="https://mail.example.com")
+    await run(chosen, ["api", "test"], app_server.CapturedLog(), announce=announced.append)
+    assert answers["page"].status_code == 200
+    assert answers["page"].headers["Strict-Transport-Security"] == "max-age=31536000"
+    assert answers["redirected"].status_code == 308
+    assert answers["redirected"].headers["Location"] == "https://mail.example.com/messages?status=bounced"
+    for refused in (answers["post"], answers["key"]):
+        assert refused.status_code == 400
+        assert "use https://mail.example.com; replace the secrets" in refused.text
+
+
+def test_without_a_base_url_links_and_pages_use_https(tmp_path: Path) -> None:
+    chosen = settings(tmp_path)
+    assert config.local_url(chosen) == "https://127.0.0.1:0"
+    assert not config.is_behind_proxy(chosen)
+
+
+async def test_a_certificate_that_cannot_be_used_is_reported(tmp_path: Path) -> None:
+    chosen = settings(tmp_path, tls_certificate="/nowhere.pem")
+    with pytest.raises(roles.StartError, match=r"http\.tls_certificate: /nowhere\.pem cannot be read"):
+        await run(chosen, ["api"], app_server.CapturedLog())
