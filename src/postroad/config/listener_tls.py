@@ -11,7 +11,12 @@ LISTENERS: Final = ("http", "submission", "inbound")
 
 def section_of(settings: Settings, listener: str) -> Http | Submission | Inbound:
     """The settings of a listener."""
-    return {"http": settings.http, "submission": settings.submission, "inbound": settings.inbound}[listener]
+    sections: dict[str, Http | Submission | Inbound] = {
+        "http": settings.http,
+        "submission": settings.submission,
+        "inbound": settings.inbound,
+    }
+    return sections[listener]
 
 
 def serves_https(settings: Settings) -> bool:

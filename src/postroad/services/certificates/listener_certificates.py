@@ -28,14 +28,15 @@ def refresher(
     """A function that takes over a renewed certificate, and logs it."""
     if certificate is None:
         return None
+    event = f"{listener}_certificate"
 
     def refresh() -> None:
         try:
             detail = certificate.refresh()
         except server_tls.CertificateError as problem:
-            log.warning(f"{listener}_certificate", detail=f"the old certificate stays in use: {problem}")
+            log.warning(event, detail=f"the old certificate stays in use: {problem}")
         else:
             if detail is not None:
-                log.info(f"{listener}_certificate", detail=detail)
+                log.info(event, detail=detail)
 
     return refresh
