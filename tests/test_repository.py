@@ -9,6 +9,7 @@ import re
 import shutil
 import subprocess
 import sys
+import tarfile
 import tomllib
 import zipfile
 from collections.abc import Iterator
@@ -194,10 +195,17 @@ def test_ci_can_be_run() -> None:
     assert os.access(ROOT / ".ci" / "run", os.X_OK)
 
 
-def test_a_wheel_carries_every_file_of_the_package(tmp_path: Path) -> None:
-    command = [sys.executable, "-m", "hatchling", "build", "-t", "wheel", "-d", str(tmp_path)]
+def below(folder: str) -> set[str]:
+    return {str(path.relative_to(ROOT / folder)) for path in repository_files() if path.is_relative_to(ROOT / folder)}
+
+
+def test_a_wheel_and_a_source_package_carry_every_file_of_the_package_and_of_deploy(tmp_path: Path) -> None:
+    command = [sys.executable, "-m", "hatchling", "build", "-t", "wheel", "-t", "sdist", "-d", str(tmp_path)]
     subprocess.run(command, cwd=ROOT, check=True)
-    (wheel,) = tmp_path.glob("*.whl")
+    (wheel,), (source,) = tmp_path.glob("*.whl"), tmp_path.glob("*.tar.gz")
     packed = set(zipfile.ZipFile(wheel).namelist())
-    ours = {str(path.relative_to(ROOT / "src")) for path in repository_files() if path.is_relative_to(ROOT / "src")}
-    assert ours - packed == set()
+    assert below("src") - packed == set()
+    assert {f"postroad/deploy/{name}" for name in below("deploy")} - packed == set()
+    with tarfile.open(source) as archive:
+        names = {member.name.partition("/")[2] for member in archive.getmembers() if member.isfile()}
+    assert {f"{folder}/{name}" for folder in ("src", "deploy") for name in below(folder)} <= names

@@ -28,6 +28,10 @@ GROUPS: Final[Mapping[str, str]] = {
 COMMANDS: Final[Mapping[str, tuple[str, str]]] = {
     "dev": ("dev:dev", "Run the whole service for development, with a demo account and without configuration."),
     "serve": ("serve:serve", "Run the service until SIGTERM or Ctrl-C."),
+    "deploy-files": (
+        "deploy_files:deploy_files",
+        "Write files for systemd, Docker, Kubernetes, proxies and Prometheus to a folder.",
+    ),
     "account create": ("accounts:create", "Create an account."),
     "account list": ("accounts:show_list", "List accounts, oldest first."),
     "account show": ("accounts:show", "Show an account, by id or unique name."),

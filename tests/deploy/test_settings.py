@@ -1,0 +1,170 @@
+"""The files in deploy/ name settings, roles, ports, paths and times as the service has them."""
+
+import re
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+import yaml
+
+from postroad import config
+from postroad.api import health
+from postroad.roles import service
+
+DEPLOY = Path(__file__).parent.parent.parent / "deploy"
+COMPOSE = yaml.safe_load((DEPLOY / "compose.yml").read_text())
+POSTGRES = yaml.safe_load((DEPLOY / "compose.postgres.yml").read_text())
+UNIT = (DEPLOY / "postroad.service").read_text()
+DOCKERFILE = (DEPLOY / "Dockerfile").read_text()
+DEPLOYMENTS = list(yaml.safe_load_all((DEPLOY / "kubernetes" / "roles.yml").read_text()))
+USER = 10025
+
+
+def manifests() -> Iterator[dict[str, Any]]:
+    for file in sorted((DEPLOY / "kubernetes").glob("*.yml")):
+        yield from yaml.safe_load_all(file.read_text())
+
+
+def of_kind(kind: str) -> dict[str, dict[str, Any]]:
+    return {one["metadata"]["name"]: one for one in manifests() if one["kind"] == kind}
+
+
+def container(deployment: dict[str, Any]) -> dict[str, Any]:
+    (only,) = deployment["spec"]["template"]["spec"]["containers"]
+    found: dict[str, Any] = only
+    return found
+
+
+def role_of(deployment: dict[str, Any]) -> str:
+    name: str = deployment["metadata"]["labels"]["app.kubernetes.io/component"]
+    return name
+
+
+def longest_stop() -> int:
+    """The sum of every time that a stop may take by default."""
+    tables = config.defaults()
+    names = ("grace_seconds", "drain_seconds")
+    return sum(table[name] for table in tables.values() for name in names if name in table)
+
+
+def settings_of(environment: dict[str, str]) -> config.Settings:
+    """The settings that an environment gives; an unknown name or an invalid value is an error."""
+    shown = {name: value for name, value in environment.items() if name.startswith("POSTROAD_") and "__" in name}
+    plain = {name: re.sub(r"\$\{\w+:\?[^}]*\}", "mail.example.com", value) for name, value in shown.items()}
+    return config.load(environment=plain)
+
+
+@pytest.mark.parametrize("name", [path.name for path in sorted(DEPLOY.rglob("*")) if path.is_file()])
+def test_every_variable_that_a_file_names_is_a_setting(name: str) -> None:
+    (file,) = DEPLOY.rglob(name)
+    known = {f"POSTROAD_{section}__{key}".upper() for section, table in config.defaults().items() for key in table}
+    assert set(re.findall(r"POSTROAD_[A-Z]+__[A-Z_]+", file.read_text())) <= known
+
+
+def test_compose_runs_with_its_settings_on_either_database() -> None:
+    environment = COMPOSE["services"]["postroad"]["environment"]
+    settings = settings_of(environment)
+    assert settings.database.url == "sqlite:////data/postroad.db"
+    assert (settings.http.listen, settings.http.base_url) == ("0.0.0.0:8025", "https://mail.example.com")
+    assert list(settings.http.trusted_proxies) == ["172.30.25.0/24"]
+    assert COMPOSE["networks"]["default"]["ipam"]["config"] == [{"subnet": "172.30.25.0/24"}]
+    assert COMPOSE["services"]["caddy"]["environment"]["POSTROAD_UPSTREAM"] == "postroad:8025"
+    both = settings_of({**environment, **POSTGRES["services"]["postroad"]["environment"]})
+    assert both.database.url == "postgresql://postroad:mail.example.com@postgres/postroad"
+    assert POSTGRES["services"]["postroad"]["depends_on"] == {"postgres": {"condition": "service_healthy"}}
+
+
+def test_compose_with_the_lines_for_smtp_switched_on_is_valid_too() -> None:
+    text = re.sub(
+        r"^( +)# (POSTROAD_SUBMISSION|- \")", r"\1\2", (DEPLOY / "compose.yml").read_text(), flags=re.MULTILINE
+    )
+    postroad_service = yaml.safe_load(text)["services"]["postroad"]
+    settings = settings_of(postroad_service["environment"])
+    assert (settings.submission.listen, settings.submission.tls_listen) == ("0.0.0.0:587", "0.0.0.0:465")
+    assert postroad_service["ports"] == ["25:25", "587:587", "465:465"]
+
+
+def test_a_container_of_compose_has_no_rights_that_it_does_not_need() -> None:
+    ours = COMPOSE["services"]["postroad"]
+    assert (ours["cap_drop"], ours["security_opt"]) == (["ALL"], ["no-new-privileges:true"])
+    assert ours["read_only"] is True
+    # Nothing is fetched under a name that anyone could register.
+    assert ours["pull_policy"] == "never"
+
+
+def test_every_way_to_run_waits_longer_than_the_grace_times() -> None:
+    times = {
+        "compose": int(COMPOSE["services"]["postroad"]["stop_grace_period"].removesuffix("s")),
+        "systemd": int(re.findall(r"^TimeoutStopSec=(\d+)$", UNIT, re.MULTILINE)[0]),
+        **{
+            one["metadata"]["name"]: one["spec"]["template"]["spec"]["terminationGracePeriodSeconds"]
+            for one in DEPLOYMENTS
+        },
+    }
+    assert longest_stop() >= 90
+    assert {name: seconds for name, seconds in times.items() if seconds <= longest_stop()} == {}
+
+
+def test_kubernetes_has_a_deployment_for_each_role() -> None:
+    assert {role_of(one): container(one)["args"] for one in DEPLOYMENTS} == {
+        role: ["serve", "--role", role] for role in service.ROLES
+    }
+    replicated = {role_of(one) for one in DEPLOYMENTS if one["spec"]["replicas"] > 1}
+    assert of_kind("PodDisruptionBudget").keys() == {f"postroad-{role}" for role in replicated}
+
+
+@pytest.mark.parametrize("deployment", DEPLOYMENTS, ids=role_of)
+def test_a_pod_has_the_settings_and_ports_of_its_role(deployment: dict[str, Any]) -> None:
+    shared = of_kind("ConfigMap")["postroad"]["data"]
+    own = {one["name"]: one["value"] for one in container(deployment).get("env", [])}
+    settings = settings_of({**shared, **own})
+    listens = {
+        "api": [settings.http.listen],
+        "inbound": [settings.inbound.listen],
+        "submission": [settings.submission.listen, settings.submission.tls_listen],
+    }
+    wanted = {int(where.rpartition(":")[2]) for where in [*listens.get(role_of(deployment), []), "0.0.0.0:9025"]}
+    assert settings.metrics.listen == "0.0.0.0:9025"
+    assert {one["containerPort"] for one in container(deployment)["ports"]} == wanted
+
+
+@pytest.mark.parametrize("deployment", DEPLOYMENTS, ids=role_of)
+def test_a_pod_is_probed_where_the_service_answers(deployment: dict[str, Any]) -> None:
+    served = {route.path for route in health.routes(lambda: False)}
+    named = {one["name"] for one in container(deployment)["ports"]}
+    probes = {kind: container(deployment)[f"{kind}Probe"]["httpGet"] for kind in ("startup", "liveness", "readiness")}
+    assert {kind: probe["path"] for kind, probe in probes.items()} == {
+        "startup": "/healthz",
+        "liveness": "/healthz",
+        "readiness": "/readyz",
+    }
+    assert {probe["path"] for probe in probes.values()} <= served
+    assert {probe["port"] for probe in probes.values()} <= named
+
+
+def test_pods_mount_the_secrets_that_the_settings_name_and_run_as_the_user_of_the_image() -> None:
+    pods = [one["spec"]["template"]["spec"] for one in (*DEPLOYMENTS, of_kind("Job")["postroad-migrate"])]
+    for pod in pods:
+        assert (pod["securityContext"]["runAsUser"], pod["securityContext"]["runAsNonRoot"]) == (USER, True)
+        assert pod["automountServiceAccountToken"] is False
+        mounts = {one["name"]: one["mountPath"] for one in pod["containers"][0]["volumeMounts"]}
+        assert mounts.keys() == {one["name"] for one in pod["volumes"]}
+        assert mounts["key"] == "/run/secrets/postroad"
+    key = of_kind("ConfigMap")["postroad"]["data"]["POSTROAD_SECURITY__SECRET_KEY_FILE"]
+    assert key == "/run/secrets/postroad/secret.key"
+    assert f"USER {USER}:{USER}" in DOCKERFILE
+
+
+def test_services_lead_to_ports_of_their_pods() -> None:
+    ports = {role_of(one): {port["name"] for port in container(one)["ports"]} for one in DEPLOYMENTS}
+    for found in of_kind("Service").values():
+        role = found["spec"]["selector"]["app.kubernetes.io/component"]
+        assert {port["targetPort"] for port in found["spec"]["ports"]} <= ports[role]
+
+
+def test_the_readme_names_every_file() -> None:
+    readme = (DEPLOY / "README.md").read_text()
+    named = set(re.findall(r"`([\w.-]+/?)`", readme))
+    there = {f"{path.name}/" if path.is_dir() else path.name for path in DEPLOY.iterdir()} - {"README.md"}
+    assert there <= named

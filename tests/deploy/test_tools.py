@@ -1,0 +1,125 @@
+"""The programs that read the files in deploy/ find them valid. A program that is missing is named and left out."""
+
+import os
+import pwd
+import re
+import shutil
+import stat
+import subprocess
+from pathlib import Path
+
+import pytest
+import trustme
+
+DEPLOY = Path(__file__).parent.parent.parent / "deploy"
+TIMEOUT_SECONDS = 600
+
+
+def needs(program: str, package: str) -> pytest.MarkDecorator:
+    return pytest.mark.skipif(
+        shutil.which(program) is None, reason=f"{program} is not installed: apt-get install {package}"
+    )
+
+
+def run(*words: str, environment: dict[str, str] | None = None) -> str:
+    result = subprocess.run(
+        words,
+        env={**os.environ, **(environment or {})},
+        capture_output=True,
+        text=True,
+        timeout=TIMEOUT_SECONDS,
+        check=False,
+    )
+    assert result.returncode == 0, result.stdout + result.stderr
+    return result.stdout + result.stderr
+
+
+@needs("systemd-analyze", "systemd")
+def test_systemd_accepts_the_unit_and_finds_it_hardened(tmp_path: Path) -> None:
+    unit = tmp_path / "postroad.service"
+    # The program is not installed where the tests run.
+    unit.write_text((DEPLOY / "postroad.service").read_text().replace("/opt/postroad/bin/postroad", "/bin/true"))
+    assert run("systemd-analyze", "verify", "--man=no", str(unit)) == ""
+    exposure = run("systemd-analyze", "security", "--offline=true", "--threshold=20", str(unit))
+    assert re.search(r"exposure level for postroad.service: [01]\.\d OK", exposure)
+
+
+@needs("caddy", "caddy")
+def test_caddy_accepts_its_file(tmp_path: Path) -> None:
+    home = {"HOME": str(tmp_path), "XDG_DATA_HOME": str(tmp_path), "XDG_CONFIG_HOME": str(tmp_path)}
+    command = ["caddy", "validate", "--adapter", "caddyfile", "--config", str(DEPLOY / "Caddyfile")]
+    assert "Valid configuration" in run(*command, environment=home)
+    adapted = run("caddy", "adapt", "--config", str(DEPLOY / "Caddyfile"), environment=home)
+    assert '"dial":"127.0.0.1:8025"' in adapted
+
+
+@needs("nginx", "nginx-light")
+def test_nginx_accepts_its_file(tmp_path: Path) -> None:
+    issued = trustme.CA().issue_cert("mail.example.com")
+    issued.private_key_and_cert_chain_pem.write_to_path(tmp_path / "both.pem")
+    text = re.sub(r"/etc/letsencrypt/live/\S+\.pem", str(tmp_path / "both.pem"), (DEPLOY / "nginx.conf").read_text())
+    # Only checked: nothing listens, and the pid file is never written by a running server.
+    file = tmp_path / "nginx.conf"
+    file.write_text(
+        f"pid {tmp_path}/pid;\nerror_log stderr;\nevents {{}}\n"
+        f"http {{\naccess_log off;\nclient_body_temp_path {tmp_path}/body;\n{text}\n}}\n"
+    )
+    assert "test is successful" in run("nginx", "-t", "-p", str(tmp_path), "-c", str(file))
+
+
+@needs("hadolint", "hadolint (or the binary of its project)")
+def test_hadolint_finds_nothing_in_the_dockerfile() -> None:
+    assert run("hadolint", str(DEPLOY / "Dockerfile")) == ""
+
+
+@pytest.mark.skipif(os.geteuid() != 0, reason="only root may give a file to another user")
+def test_the_hook_of_certbot_gives_the_certificate_to_the_user_of_the_service(tmp_path: Path) -> None:
+    lineage, target = tmp_path / "live", tmp_path / "etc" / "tls"
+    lineage.mkdir()
+    environment = {
+        "RENEWED_LINEAGE": str(lineage),
+        "POSTROAD_TLS_FOLDER": str(target),
+        "POSTROAD_USER": "nobody",
+    }
+    for version in ("first", "second"):
+        for name in ("fullchain.pem", "privkey.pem"):
+            (lineage / name).write_text(f"{version} {name}")
+        assert run("sh", str(DEPLOY / "certbot-deploy-hook.sh"), environment=environment) == ""
+        assert (target / "privkey.pem").read_text() == f"{version} privkey.pem"
+    nobody = pwd.getpwnam("nobody")
+    found = {path.name: (path.stat().st_uid, stat.S_IMODE(path.stat().st_mode)) for path in target.iterdir()}
+    assert found == {"fullchain.pem": (nobody.pw_uid, 0o600), "privkey.pem": (nobody.pw_uid, 0o600)}
+    assert stat.S_IMODE(target.stat().st_mode) == 0o700
+
+
+def test_the_hook_of_certbot_says_what_is_missing() -> None:
+    environment = {name: value for name, value in os.environ.items() if name != "RENEWED_LINEAGE"}
+    command = ["sh", str(DEPLOY / "certbot-deploy-hook.sh")]
+    result = subprocess.run(
+        command, env=environment, capture_output=True, text=True, timeout=TIMEOUT_SECONDS, check=False
+    )
+    assert result.returncode != 0
+    assert "RENEWED_LINEAGE" in result.stderr
+
+
+def test_the_final_stage_of_the_image_has_no_build_tools_and_is_not_root() -> None:
+    build, final = (DEPLOY / "Dockerfile").read_text().split("\nFROM ")[1:]
+    assert build.count("--require-hashes --only-binary :all:") == 2
+    assert [line for line in final.splitlines() if re.search(r"apt-get|pip install|hatchling|gcc", line)] == []
+    steps = re.findall(r"^([A-Z]+) (.*)$", final, re.MULTILINE)
+    assert ("USER", "10025:10025") in steps
+    assert ("VOLUME", "/data") in steps
+    assert ("ENTRYPOINT", '["postroad"]') in steps
+    assert "/healthz" in final.split("HEALTHCHECK")[1]
+
+
+def test_the_image_is_built_from_files_that_exist_and_are_not_ignored() -> None:
+    dockerfile = (DEPLOY / "Dockerfile").read_text()
+    copied = {
+        name.rstrip("/")
+        for line in re.findall(r"^COPY (?!--from)(.*)$", dockerfile, re.MULTILINE)
+        for name in line.split()[:-1]
+    }
+    kept = set(re.findall(r"^!(.+)$", (DEPLOY / "Dockerfile.dockerignore").read_text(), re.MULTILINE))
+    assert copied == kept
+    assert [name for name in copied if not (DEPLOY.parent / name).exists()] == []
