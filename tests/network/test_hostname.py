@@ -30,3 +30,9 @@ async def test_the_name_is_asked_for_in_a_thread_because_dns_may_be_slow(monkeyp
 def test_the_name_of_a_process_says_where_and_which(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(socket, "gethostname", lambda: "relay")
     assert hostname.process_name() == f"relay:{os.getpid()}"
+
+
+def test_the_outbound_addresses_are_those_of_this_host() -> None:
+    for found in hostname.outbound_addresses():
+        with socket.socket(socket.AF_INET6 if ":" in found else socket.AF_INET, socket.SOCK_DGRAM) as bound:
+            bound.bind((found, 0))

@@ -28,6 +28,7 @@ GROUPS: Final[Mapping[str, str]] = {
 COMMANDS: Final[Mapping[str, tuple[str, str]]] = {
     "dev": ("dev:dev", "Run the whole service for development, with a demo account and without configuration."),
     "serve": ("serve:serve", "Run the service until SIGTERM or Ctrl-C."),
+    "init": ("init:init", "Set up an installation: settings, key, database, first account and domain."),
     "deploy-files": (
         "deploy_files:deploy_files",
         "Write files for systemd, Docker, Kubernetes, proxies and Prometheus to a folder.",

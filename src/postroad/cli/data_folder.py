@@ -122,11 +122,11 @@ class DataFolder:
                 self.path.mkdir(mode=PRIVATE_FOLDER, parents=True, exist_ok=True)
                 self.path.chmod(PRIVATE_FOLDER)
                 # The folder is often inside a repository and must not be committed.
-                _write_once(self.path / ".gitignore", "*\n")
-            _write_once(self._lock, "")
+                write_once(self.path / ".gitignore", "*\n")
+            write_once(self._lock, "")
             # SQLite gives its WAL the mode of the database file.
-            _write_once(self.database, "")
-            _write_once(self.key, secrets.token_urlsafe(KEY_BYTES) + "\n")
+            write_once(self.database, "")
+            write_once(self.key, secrets.token_urlsafe(KEY_BYTES) + "\n")
         except OSError as problem:
             raise FolderError(f"{self.path} cannot be used as a data folder: {problem.strerror}") from None
 
@@ -187,7 +187,7 @@ def _read(path: Path) -> DevInfo | None:
         return None
 
 
-def _write_once(path: Path, text: str) -> None:
+def write_once(path: Path, text: str) -> None:
     """Create a private file atomically, unless it exists."""
     if not path.exists():
         new = _write_new(path, text)

@@ -28,7 +28,7 @@ async def add(
     """Add a sender domain to an account."""
     async with _name_owner_on_conflict(context, account.id, name):
         domain = await services_domains.add(context, account.id, name, verified=verified)
-    return await _report(context, domain)
+    return await domain_report(context, domain)
 
 
 @click.command("list", cls=command.AccountCommand)
@@ -46,7 +46,7 @@ async def show_list(context: services_context.Context, account: accounts.Account
 @click.argument("name", metavar="DOMAIN")
 async def show(context: services_context.Context, name: str, account: accounts.Account) -> output.Report:
     """Show a domain with its DNS records and warm-up."""
-    return await _report(context, await services_domains.by_name(context, account.id, name))
+    return await domain_report(context, await services_domains.by_name(context, account.id, name))
 
 
 @click.command("verify", cls=command.AccountCommand)
@@ -56,7 +56,7 @@ async def verify(context: services_context.Context, name: str, account: accounts
     domain = await services_domains.by_name(context, account.id, name)
     async with _name_owner_on_conflict(context, domain.account_id, name):
         domain = await services_domains.verify(context, domain.account_id, domain.id, by=domains.OPERATOR)
-    return await _report(context, domain)
+    return await domain_report(context, domain)
 
 
 @click.command("check", cls=command.AccountCommand)
@@ -65,7 +65,7 @@ async def check(context: services_context.Context, name: str, account: accounts.
     """Check the DNS records of a domain. The exit code is 1 while a required record is missing or wrong."""
     domain = await services_domains.by_name(context, account.id, name)
     checked = await domain_checks.check(context, domain)
-    return await _report(context, checked.domain, is_check=True)
+    return await domain_report(context, checked.domain, is_check=True)
 
 
 @click.command("rotate-key", cls=command.AccountCommand)
@@ -74,7 +74,7 @@ async def rotate_key(context: services_context.Context, name: str, account: acco
     """Create a new DKIM key for a domain. It signs as soon as its record is in DNS."""
     domain = await services_domains.by_name(context, account.id, name)
     await key_rotation.rotate(context, domain)
-    report = await _report(context, domain)
+    report = await domain_report(context, domain)
     steps = domain_texts.rotation_steps(domain.name, is_in_zone=bool(context.settings.domains.key_zone))
     return dataclasses.replace(report, text=f"{report.text}\n{steps}")
 
@@ -93,7 +93,9 @@ async def zone_records(context: services_context.Context) -> output.Report:
 async def warm(context: services_context.Context, *, name: str, account: accounts.Account, off: bool) -> output.Report:
     """Exempt a domain with an established reputation from warm-up."""
     domain = await services_domains.by_name(context, account.id, name)
-    return await _report(context, await services_domains.set_warm(context, domain.account_id, domain.id, warm=not off))
+    return await domain_report(
+        context, await services_domains.set_warm(context, domain.account_id, domain.id, warm=not off)
+    )
 
 
 @click.command("remove", cls=command.AccountCommand)
@@ -128,7 +130,7 @@ async def _name_owner_on_conflict(context: services_context.Context, account_id:
         raise errors.Conflict(msg) from problem
 
 
-async def _report(
+async def domain_report(
     context: services_context.Context, domain: domains.Domain, *, is_check: bool = False
 ) -> output.Report:
     """The full report of a domain. A check sets the exit code and omits the zone lines of correct records."""

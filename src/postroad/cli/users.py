@@ -58,7 +58,7 @@ async def invite(context: services_context.Context, email: str, account: account
     """Create a user and show a link for setting the password."""
     invited = await account_users.invite(context, account.id, email=email, role=caller.Role(role))
     text = f"{invited.user.email} can join {account.name!r} as {invited.user.role} with this link:"
-    return _link_report(context, invited.user, text, token=invited.link_token, expires_at=invited.expires_at)
+    return link_report(context, invited.user, text, token=invited.link_token, expires_at=invited.expires_at)
 
 
 @click.command("link", cls=command.StoreCommand)
@@ -68,7 +68,7 @@ async def link(context: services_context.Context, email: str) -> output.Report:
     user = await _find(context, email)
     made = await account_users.create_password_link(context, user.account_id, user.id)
     text = f"{user.email} can set a new password with this link:"
-    return _link_report(context, user, text, token=made.token, expires_at=made.expires_at)
+    return link_report(context, user, text, token=made.token, expires_at=made.expires_at)
 
 
 @click.command("role", cls=command.StoreCommand)
@@ -159,7 +159,7 @@ def _report(user: users.User, text: str, *, generated: str | None = None) -> out
     return output.Report(data={"user": {**view, "password": generated}}, text=text)
 
 
-def _link_report(
+def link_report(
     context: services_context.Context, user: users.User, text: str, *, token: str, expires_at: int
 ) -> output.Report:
     """The report of a password link."""

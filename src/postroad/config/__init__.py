@@ -18,6 +18,7 @@ from postroad.config.addresses import Endpoint as Endpoint
 from postroad.config.addresses import dns_server as dns_server
 from postroad.config.addresses import endpoint as endpoint
 from postroad.config.addresses import is_address as is_address
+from postroad.config.addresses import is_host_name as is_host_name
 from postroad.config.listener_tls import LISTENERS as LISTENERS
 from postroad.config.listener_tls import local_url as local_url
 from postroad.config.listener_tls import public_url as public_url
@@ -63,7 +64,12 @@ def load(
 
 def defaults() -> dict[str, dict[str, Any]]:
     """Every setting by section and key, with its default."""
-    return tomllib.loads(resources.files("postroad").joinpath("defaults.toml").read_text(encoding="utf-8"))
+    return tomllib.loads(defaults_text())
+
+
+def defaults_text() -> str:
+    """The file `defaults.toml`, whose comments explain every setting."""
+    return resources.files("postroad").joinpath("defaults.toml").read_text(encoding="utf-8")
 
 
 def has_variables(environment: Mapping[str, str]) -> bool:

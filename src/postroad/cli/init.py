@@ -1,0 +1,340 @@
+"""`postroad init`: a new installation, from its answers to the DNS records to publish.
+
+Everything is validated before anything is written, and nothing that exists is changed. The key is written before the
+database that it protects, and the configuration file last: with it the installation is complete, and a run that was
+interrupted continues where it stopped.
+"""
+
+import asyncio
+import contextlib
+import os
+import secrets
+import sys
+import tempfile
+from collections.abc import Iterator
+from dataclasses import asdict, dataclass, field
+from pathlib import Path
+from typing import Final
+
+import click
+
+from postroad import config, errors
+from postroad.cli import account_option, command, data_folder, domains, output, redaction, settings_file, users
+from postroad.model import caller, host_records, labels
+from postroad.network import hostname as network_hostname
+from postroad.protocol import address
+from postroad.roles import composition
+from postroad.services import context as services_context
+from postroad.services.accounts import registry as services_accounts
+from postroad.services.auth import users as account_users
+from postroad.services.domains import registry as services_domains
+from postroad.storage import accounts, open_store
+from postroad.storage import domains as stored_domains
+
+DEFAULT_FILE: Final = Path("/etc/postroad/postroad.toml")
+DEFAULT_DATA: Final = Path("/var/lib/postroad")
+DATABASE_VARIABLE: Final = "POSTROAD_DATABASE__URL"
+# One account has one; the second row says that there are more.
+SEVERAL: Final = 2
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Plan:
+    """What to do. `text` is the configuration file to write; empty if there is one."""
+
+    file: Path
+    text: str
+    settings: config.Settings
+    account: str | None
+    domain: str | None
+    email: str | None
+
+
+@dataclass(slots=True)
+class Progress:
+    """What was created and what was there, in words; the results that programs read; the texts to show."""
+
+    created: list[str] = field(default_factory=list)
+    existing: list[str] = field(default_factory=list)
+    data: dict[str, object] = field(default_factory=dict)
+    texts: list[str] = field(default_factory=list)
+
+    def note(self, what: str, *, is_new: bool) -> None:
+        """Add something to one of the two lists."""
+        (self.created if is_new else self.existing).append(what)
+
+
+@click.command("init")
+@click.option("--config", "file", type=command.FILE, metavar="FILE", help=f"File to write. Default: {DEFAULT_FILE}.")
+@click.option("--data", type=command.FOLDER, metavar="DIR", help=f"Folder of the data. Default: {DEFAULT_DATA}.")
+@click.option("--hostname", metavar="NAME", help="Public name of this host, such as mail.example.com.")
+@click.option(
+    "--database",
+    metavar="URL",
+    help=f"Database URL; default: SQLite in the data folder. With a password, set {DATABASE_VARIABLE} instead.",
+)
+@click.option("--account", metavar="NAME", help="Name of the first account.")
+@click.option("--domain", metavar="DOMAIN", help="Its first sender domain.")
+@click.option("--email", metavar="EMAIL", help="Login of its owner.")
+@click.option("--yes", is_flag=True, help="Ask nothing, as without a terminal.")
+@click.option("--json", "as_json", is_flag=True, help="Print JSON.")
+def init(
+    *,
+    file: Path | None,
+    data: Path | None,
+    hostname: str | None,
+    database: str | None,
+    account: str | None,
+    domain: str | None,
+    email: str | None,
+    yes: bool,
+    as_json: bool,
+) -> None:
+    """Set up an installation: settings, key, database, first account and domain. What exists is kept."""
+    asks = not yes and sys.stdin.isatty()
+    with command.report_errors():
+        if database is not None and redaction.address(database) != database:
+            raise config.ConfigError(
+                f"--database: other users can see a password in the arguments; set {DATABASE_VARIABLE} instead"
+            )
+        file = file or (_ask_path("Configuration file", DEFAULT_FILE) if asks else DEFAULT_FILE)
+        wanted = {"hostname": hostname, "database": database, "account": account, "domain": domain, "email": email}
+        plan = _existing(file, wanted) if file.exists() else _new(file, data, wanted, asks=asks)
+        with command.name_store_on_error(plan.settings):
+            report = _carry_out(plan)
+    output.show(report, as_json=as_json)
+
+
+def _existing(file: Path, wanted: dict[str, str | None]) -> Plan:
+    """The plan for an installation that exists: nothing that it has is changed, and nothing is asked."""
+    settings = config.load(file, environment=os.environ)
+    current = {"hostname": settings.delivery.hostname, "database": settings.database.url}
+    for name, value in current.items():
+        if wanted[name] not in {None, value}:
+            raise config.ConfigError(f"--{name}: {file} exists and has another value; change it there")
+    _check_names(wanted)
+    return Plan(
+        file=file,
+        text="",
+        settings=settings,
+        account=wanted["account"],
+        domain=wanted["domain"],
+        email=wanted["email"],
+    )
+
+
+def _new(file: Path, data: Path | None, wanted: dict[str, str | None], *, asks: bool) -> Plan:
+    """The plan for a new installation, from flags and answers."""
+    if asks:
+        data = data or _ask_path("Data folder", DEFAULT_DATA)
+    answers = dict(_answers(wanted, data=(data or DEFAULT_DATA).absolute(), asks=asks))
+    _check_names(answers)
+    _check_host(answers["hostname"])
+    file = file.absolute()
+    chosen: dict[str, dict[str, object]] = {
+        "database": {"url": answers["database"]},
+        "http": {"base_url": f"https://{answers['hostname']}", "trusted_proxies": ["127.0.0.1", "::1"]},
+        "security": {"secret_key_file": str(file.parent / "secret.key")},
+        "delivery": {"hostname": answers["hostname"]},
+        "inbound": {"listen": f"{_any_address()}:25"},
+    }
+    # They need a certificate, which a new host does not have yet.
+    suggested: dict[str, dict[str, object]] = {
+        "submission": {
+            "listen": f"{_any_address()}:587",
+            "tls_listen": f"{_any_address()}:465",
+            "tls_certificate": str(file.parent / "tls" / "fullchain.pem"),
+            "tls_key": str(file.parent / "tls" / "privkey.pem"),
+        }
+    }
+    text = settings_file.text(chosen, suggested=suggested)
+    settings = _validated(text)
+    for folder in filter(None, (file.parent, _database_folder(settings))):
+        _check_writable(folder)
+    return Plan(
+        file=file,
+        text=text,
+        settings=settings,
+        account=answers["account"],
+        domain=answers["domain"],
+        email=answers["email"],
+    )
+
+
+def _answers(wanted: dict[str, str | None], *, data: Path, asks: bool) -> Iterator[tuple[str, str]]:
+    """Every answer: the flag, or what is asked for. A database has a default; the others cannot be guessed."""
+    url = os.environ.get(DATABASE_VARIABLE) or f"sqlite:///{data / 'postroad.db'}"
+    if not asks:
+        missing = [f"--{name}" for name, value in wanted.items() if value is None and name != "database"]
+        if missing:
+            raise click.UsageError(f"Missing {', '.join(missing)}; without a terminal, nothing can be asked.")
+    host = wanted["hostname"] or (click.prompt("Public name of this host, such as mail.example.com") if asks else "")
+    yield "hostname", host.lower().rstrip(".")
+    # A URL with a password is neither shown nor asked for.
+    is_shown = asks and redaction.address(url) == url
+    yield "database", wanted["database"] or (click.prompt("Database URL", url) if is_shown else url)
+    yield "account", wanted["account"] or click.prompt("Name of the first account")
+    yield "domain", wanted["domain"] or click.prompt("Domain that it sends from", host.partition(".")[2] or None)
+    yield "email", wanted["email"] or click.prompt("Email address of its owner")
+
+
+def _ask_path(question: str, default: Path) -> Path:
+    return Path(click.prompt(question, str(default)))
+
+
+def _check_names(answers: dict[str, str | None] | dict[str, str]) -> None:
+    """Raise an error for an account, domain or email that cannot be created."""
+    if account := answers["account"]:
+        labels.check("--account", account)
+    for name, parse in (("domain", address.parse_domain), ("email", address.parse)):
+        if value := answers[name]:
+            try:
+                parse(value)
+            except address.AddressError as problem:
+                raise errors.InvalidRequest(f"--{name}: {problem}") from None
+
+
+def _check_host(name: str) -> None:
+    if "." not in name or not config.is_host_name(name) or config.is_address(name):
+        raise config.ConfigError(
+            f"--hostname: {name!r} is not a full host name; choose one such as mail.example.com, "
+            "in a domain whose DNS you control"
+        )
+
+
+def _any_address() -> str:
+    """All addresses of this host; [::] cannot be bound where there is no IPv6."""
+    has_ipv6 = any(":" in one for one in network_hostname.outbound_addresses())
+    return "[::]" if has_ipv6 else "0.0.0.0"  # noqa: S104 - other mail servers connect to it
+
+
+def _validated(text: str) -> config.Settings:
+    """The settings that a file with this text gives, together with the environment."""
+    with tempfile.NamedTemporaryFile("w", suffix=".toml", encoding="utf-8") as draft:
+        draft.write(text)
+        draft.flush()
+        return config.load(Path(draft.name), environment=os.environ)
+
+
+def _database_folder(settings: config.Settings) -> Path | None:
+    folder = open_store.sqlite_folder(settings.database.url)
+    return Path(folder) if folder else None
+
+
+def _check_writable(folder: Path) -> None:
+    """Raise an error if the folder, or the first one above it that exists, cannot be written."""
+    existing = next(one for one in (folder, *folder.parents) if one.exists())
+    if not existing.is_dir() or not os.access(existing, os.W_OK | os.X_OK):
+        raise config.ConfigError(
+            f"{existing} cannot be written by this user; create {folder} for it, or choose others "
+            "with --config and --data"
+        )
+
+
+def _carry_out(plan: Plan) -> output.Report:
+    """Create what is missing, and report everything."""
+    done = Progress()
+    folder = _database_folder(plan.settings)
+    is_new = bool(plan.text) and not (folder and open_store.sqlite_path(plan.settings.database.url).exists())
+    with _name_file_on_error():
+        if plan.text:
+            _create_key(plan, done)
+    done.note(f"database {redaction.address(plan.settings.database.url)}", is_new=is_new)
+    asyncio.run(_fill(plan, done))
+    with _name_file_on_error():
+        if plan.text:
+            data_folder.write_once(plan.file, plan.text)
+    done.note(f"settings {plan.file}", is_new=bool(plan.text))
+    lines = [f"{title}: {what}" for title, of in (("Created", done.created), ("Exists", done.existing)) for what in of]
+    data = {"config": str(plan.file), "created": done.created, "existing": done.existing, **done.data}
+    return output.Report(data=data, text="\n\n".join(["\n".join(lines), *done.texts]))
+
+
+@contextlib.contextmanager
+def _name_file_on_error() -> Iterator[None]:
+    try:
+        yield
+    except OSError as problem:
+        raise config.ConfigError(f"{problem.filename}: cannot be written: {problem.strerror}") from None
+
+
+def _create_key(plan: Plan, done: Progress) -> None:
+    """Create the folders and the key; an existing key is kept, because a database may depend on it."""
+    for folder in filter(None, (plan.file.parent, _database_folder(plan.settings))):
+        folder.mkdir(mode=data_folder.PRIVATE_FOLDER, parents=True, exist_ok=True)
+    key = plan.file.parent / "secret.key"
+    done.note(f"installation key {key}; keep a copy of it apart from the database", is_new=not key.exists())
+    data_folder.write_once(key, secrets.token_urlsafe(data_folder.KEY_BYTES) + "\n")
+
+
+async def _fill(plan: Plan, done: Progress) -> None:
+    """Create the schema, account, domain and owner, as far as they are missing, and collect the DNS records."""
+    async with composition.open_context(plan.settings) as ctx:
+        account = await _account(ctx, plan.account, done)
+        if account is not None:
+            found = await _domains(ctx, account, plan.domain, done)
+            if plan.email:
+                await _owner(ctx, account, plan.email, done)
+            _show_host(plan.settings, done)
+            reports = [await domains.domain_report(ctx, domain) for domain in found]
+            done.data["domains"] = [report.data["domain"] for report in reports]
+            done.texts += [report.text for report in reports]
+        else:
+            _show_host(plan.settings, done)
+
+
+async def _account(ctx: services_context.Context, name: str | None, done: Progress) -> accounts.Account | None:
+    """The account of this name, created if missing; without a name the only one, if there is only one."""
+    if name is None:
+        found = await services_accounts.page(ctx, "", SEVERAL)
+        account = found[0] if len(found) == 1 else None
+        is_new = False
+    else:
+        is_new = not await services_accounts.by_name(ctx, name, limit=1)
+        account = await (services_accounts.create(ctx, name) if is_new else account_option.account(ctx, name))
+    if account is not None:
+        done.note(f"account {account.name!r} ({account.id})", is_new=is_new)
+        done.data["account"] = account.id
+    return account
+
+
+async def _domains(
+    ctx: services_context.Context, account: accounts.Account, name: str | None, done: Progress
+) -> list[stored_domains.Domain]:
+    """The domain of this name, created if missing; without a name all domains of the account."""
+    found = await services_domains.of_account(ctx, account.id)
+    if name is None:
+        return found
+    normal = address.parse_domain(name)
+    known = [domain for domain in found if domain.name == normal]
+    done.note(f"domain {normal}", is_new=not known)
+    return known or [await services_domains.add(ctx, account.id, name, verified=False)]
+
+
+async def _owner(ctx: services_context.Context, account: accounts.Account, email: str, done: Progress) -> None:
+    """The owner's link; an existing user gets none, because a new link would end the one they have."""
+    user = await account_users.by_email(ctx, email)
+    if user is not None:
+        done.note(f"user {user.email}; 'postroad user link' shows a link for a new password", is_new=False)
+        return
+    invited = await account_users.invite(ctx, account.id, email=email, role=caller.Role.OWNER)
+    done.note(f"owner {invited.user.email}", is_new=True)
+    text = f"{invited.user.email} can join {account.name!r} with this link:"
+    report = users.link_report(ctx, invited.user, text, token=invited.link_token, expires_at=invited.expires_at)
+    done.data["link"] = report.data["link"]
+    done.texts.append(report.text)
+
+
+def _show_host(settings: config.Settings, done: Progress) -> None:
+    """The DNS records of the host."""
+    delivery = settings.delivery
+    addresses = delivery.source_addresses or network_hostname.outbound_addresses()
+    shown = host_records.records(delivery.hostname, addresses, return_path_domain=delivery.return_path_domain)
+    lines = [
+        f"DNS records of this host, {delivery.hostname}. PTR records are set where you rent the address.",
+        *(f"    {record.zone_line}" for record in shown),
+    ]
+    if any(host_records.UNKNOWN_ADDRESS in record.zone_line for record in shown):
+        lines.append(f"Replace {host_records.UNKNOWN_ADDRESS}: the public address of this host is not known here.")
+    done.data["host_records"] = [asdict(record) for record in shown]
+    done.texts.append("\n".join(lines))

@@ -1,0 +1,176 @@
+"""`postroad init`: from answers to an installation with its DNS records; twice is as good as once."""
+
+import json
+import os
+import stat
+import subprocess
+import sys
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from postroad import config
+from tests.cli import cli_runner
+
+HOST, DOMAIN = "mail.example.com", "example.com"
+ANSWERS = ("--hostname", HOST, "--account", "Shop", "--domain", DOMAIN, "--email", "ada@example.com")
+
+
+@pytest.fixture(autouse=True)
+def _address(monkeypatch: pytest.MonkeyPatch) -> None:
+    """The host has an address that the tests know."""
+    monkeypatch.setenv("POSTROAD_DELIVERY__SOURCE_ADDRESSES", "198.41.0.4")
+
+
+def places(folder: Path) -> tuple[str, ...]:
+    return ("--config", str(folder / "etc" / "postroad.toml"), "--data", str(folder / "data"))
+
+
+def init(folder: Path, *words: str) -> dict[str, Any]:
+    result = cli_runner.run("init", "--json", *places(folder), *words)
+    assert (result.exit_code, result.stderr) == (0, "")
+    printed: dict[str, Any] = json.loads(result.stdout)
+    return printed
+
+
+def contents(folder: Path) -> dict[str, bytes]:
+    return {path.name: path.read_bytes() for path in (folder / "etc").iterdir()}
+
+
+def test_a_new_installation_has_settings_key_account_domain_and_owner(tmp_path: Path) -> None:
+    made = init(tmp_path, *ANSWERS)
+    file = tmp_path / "etc" / "postroad.toml"
+    modes = {path.name: stat.S_IMODE(path.stat().st_mode) for path in file.parent.iterdir()}
+    assert modes == {"postroad.toml": 0o600, "secret.key": 0o600}
+    settings = config.load(file, environment={})
+    assert (settings.delivery.hostname, settings.http.base_url) == (HOST, "https://mail.example.com")
+    assert settings.database.url == f"sqlite:///{tmp_path}/data/postroad.db"
+    assert len(config.secret_key(settings.security)) == 64
+    assert (len(made["created"]), made["existing"]) == (6, [])
+    assert made["link"].startswith("https://mail.example.com/password/")
+    assert [f"{one['name']} {one['type']} {one['value']}" for one in made["host_records"]] == [
+        "mail.example.com A 198.41.0.4",
+        "4.0.41.198.in-addr.arpa PTR mail.example.com",
+        "mail.example.com TXT v=spf1 a -all",
+    ]
+    shown = cli_runner.Installation(file).json("domain", "show", DOMAIN)["domain"]
+    assert made["domains"] == [shown]
+    (owner,) = cli_runner.Installation(file).json("user", "list")["users"]
+    assert (owner["email"], owner["role"]) == ("ada@example.com", "owner")
+
+
+def test_a_second_run_changes_nothing_and_prints_the_records_again(tmp_path: Path) -> None:
+    first = init(tmp_path, *ANSWERS)
+    before = contents(tmp_path)
+    again = init(tmp_path, *ANSWERS)
+    bare = init(tmp_path)
+    assert contents(tmp_path) == before
+    assert (again["created"], bare["created"]) == ([], [])
+    assert again["domains"] == bare["domains"] == first["domains"]
+    assert again["host_records"] == bare["host_records"] == first["host_records"]
+    assert "link" not in again
+
+
+def test_a_further_domain_and_owner_are_added_to_what_exists(tmp_path: Path) -> None:
+    init(tmp_path, *ANSWERS)
+    added = init(tmp_path, "--domain", "example.org", "--email", "bob@example.org")
+    assert added["created"] == ["domain example.org", "owner bob@example.org"]
+    assert [one["name"] for one in added["domains"]] == ["example.org"]
+
+
+def test_an_interrupted_run_continues_with_the_key_that_it_wrote(tmp_path: Path) -> None:
+    first = init(tmp_path, *ANSWERS)
+    key = (tmp_path / "etc" / "secret.key").read_bytes()
+    (tmp_path / "etc" / "postroad.toml").unlink()
+    again = init(tmp_path, *ANSWERS)
+    assert (tmp_path / "etc" / "secret.key").read_bytes() == key
+    assert again["created"] == [f"settings {tmp_path}/etc/postroad.toml"]
+    assert (again["account"], again["domains"]) == (first["account"], first["domains"])
+
+
+def test_the_records_of_host_and_domain_are_printed_for_people(tmp_path: Path) -> None:
+    printed = cli_runner.run("init", *places(tmp_path), *ANSWERS).stdout
+    assert "    mail.example.com. IN A 198.41.0.4\n" in printed
+    assert "    4.0.41.198.in-addr.arpa. IN PTR mail.example.com.\n" in printed
+    assert '    _dmarc.example.com. IN TXT ( "v=DMARC1' in printed
+    assert "ada@example.com can join 'Shop' with this link:\nhttps://mail.example.com/password/" in printed
+
+
+@pytest.mark.parametrize(
+    "option, value, said",
+    [
+        ("--hostname", "vm", "--hostname: 'vm' is not a full host name"),
+        ("--hostname", "192.0.2.7", "--hostname: '192.0.2.7' is not a full host name"),
+        ("--domain", "example", "--domain: 'example' is not a domain name"),
+        ("--email", "ada@", "--email: 'ada@' is not an email address"),
+        ("--account", "a\tb", "--account: must be 1 to 100 characters on one line"),
+        ("--database", "mysql://host/name", "database.url: write sqlite:///path/to/file.db or postgresql://"),
+        ("--database", "postgresql://u:pw-7431@host/name", "set POSTROAD_DATABASE__URL instead"),
+    ],
+)
+def test_bad_input_is_named_before_anything_is_written(tmp_path: Path, option: str, value: str, said: str) -> None:
+    words = [*ANSWERS, option, value]
+    sentence = cli_runner.sentence(cli_runner.run("init", *places(tmp_path), *words))
+    assert said in sentence
+    assert "pw-7431" not in sentence
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_a_folder_that_cannot_be_written_is_named_before_anything_is_written(tmp_path: Path) -> None:
+    (tmp_path / "file").write_text("no folder")
+    words = (*places(tmp_path), *ANSWERS, "--data", str(tmp_path / "file" / "data"))
+    said = cli_runner.sentence(cli_runner.run("init", *words))
+    assert said.startswith(f"{tmp_path}/file cannot be written by this user; create {tmp_path}/file/data for it")
+    assert not (tmp_path / "etc").exists()
+
+
+def test_without_a_terminal_nothing_is_asked(tmp_path: Path) -> None:
+    result = cli_runner.run("init", *places(tmp_path), "--account", "Shop", given="mail.example.com\n")
+    assert result.exit_code == 2
+    assert "Missing --hostname, --domain, --email; without a terminal, nothing can be asked." in result.stderr
+
+
+def test_another_name_for_an_existing_installation_is_refused(tmp_path: Path) -> None:
+    init(tmp_path, *ANSWERS)
+    said = cli_runner.sentence(cli_runner.run("init", *places(tmp_path), "--hostname", "other.example.com"))
+    assert said == f"--hostname: {tmp_path}/etc/postroad.toml exists and has another value; change it there"
+
+
+def test_a_database_with_a_password_comes_from_the_environment(
+    tmp_path: Path, clean_postgres_url: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("POSTROAD_DATABASE__URL", clean_postgres_url)
+    init(tmp_path, *ANSWERS)
+    monkeypatch.delenv("POSTROAD_DATABASE__URL")
+    assert init(tmp_path)["created"] == []
+    assert not (tmp_path / "data").exists()
+
+
+def test_on_a_terminal_what_is_missing_is_asked(tmp_path: Path) -> None:
+    ours, theirs = os.openpty()
+    try:
+        # Ends are closed, and input waits in the terminal until it is asked for.
+        os.write(ours, f"{HOST}\n\nShop\n\nada@example.com\n".encode())
+        result = subprocess.run(
+            [sys.executable, "-m", "postroad", "init", "--json", *places(tmp_path)],
+            stdin=theirs,
+            capture_output=True,
+            text=True,
+            timeout=cli_runner.TIMEOUT_SECONDS,
+            check=True,
+        )
+    finally:
+        os.close(ours)
+        os.close(theirs)
+    asked = [
+        "Public name of this host, such as mail.example.com: ",
+        f"Database URL [sqlite:///{tmp_path}/data/postroad.db]: ",
+        "Name of the first account: ",
+        "Domain that it sends from [example.com]: ",
+        "Email address of its owner: ",
+    ]
+    questions, _, printed = result.stdout.partition("{")
+    assert questions == "".join(asked)
+    made = json.loads("{" + printed)
+    assert (made["host_records"][0]["name"], made["domains"][0]["name"]) == (HOST, DOMAIN)

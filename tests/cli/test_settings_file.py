@@ -1,0 +1,32 @@
+"""A configuration file has the chosen settings with the comments of `defaults.toml`, and others as comments."""
+
+import re
+import tomllib
+
+from postroad import config
+from postroad.cli import settings_file
+
+CHOSEN = {"http": {"base_url": "https://mail.example.com"}, "delivery": {"hostname": "mail.example.com"}}
+SUGGESTED = {"submission": {"listen": "[::]:587", "tls_key": "/etc/postroad/tls/privkey.pem"}}
+
+
+def test_every_setting_has_its_comment() -> None:
+    assert settings_file.text(CHOSEN, suggested={}).partition("\n\n")[2] == (
+        "[http]\n"
+        "# Public URL of the service, without a trailing slash. Empty: http:// and the listen address.\n"
+        'base_url = "https://mail.example.com"\n'
+        "\n"
+        "[delivery]\n"
+        "# Host name sent in EHLO. Its forward and reverse DNS should match this host. Empty: the system host name.\n"
+        'hostname = "mail.example.com"\n'
+    )
+
+
+def test_what_is_suggested_is_ignored_until_its_first_character_is_removed() -> None:
+    text = settings_file.text(CHOSEN, suggested=SUGGESTED)
+    assert tomllib.loads(text) == CHOSEN
+    assert tomllib.loads(re.sub(r"^#(?! )", "", text, flags=re.MULTILINE)) == {**CHOSEN, **SUGGESTED}
+
+
+def test_all_settings_together_are_the_defaults() -> None:
+    assert tomllib.loads(settings_file.text(config.defaults(), suggested={})) == config.defaults()
