@@ -33,7 +33,7 @@ Start = Callable[[roles.RoleContext], Awaitable[roles.Started]]
 
 @pytest.fixture
 def settings(tmp_path: Path) -> config.Settings:
-    overrides = {
+    overrides: dict[str, dict[str, object]] = {
         "database": {"url": f"sqlite:///{tmp_path}/postroad.db"},
         "security": {"secret_key": SECRET_KEY},
         "http": {"listen": "127.0.0.1:0", "drain_seconds": 0},
