@@ -91,6 +91,8 @@ COMMANDS: Final[Mapping[str, tuple[str, str]]] = {
     ),
     "key rotate": ("keys:rotate", "Replace the installation key and encrypt every stored secret with the new one."),
     "audit-log": ("audit_log:audit_log", "Show who changed what in an account, newest first."),
+    "backup": ("backup:backup", "Write a verified backup of the database to FILE, while the service runs."),
+    "restore": ("backup:restore", "Restore a backup into the database, with the delivery of all mail held."),
     "migrate": ("maintenance:migrate", "Migrate the database schema to this version."),
     "verify": ("maintenance:verify", "Check that the ledger, counts and statuses are consistent."),
     "doctor": ("doctor:doctor", "Check this host and the installation, and say what to do about each finding."),

@@ -20,7 +20,7 @@ from postroad.cli import account_option, data_folder, output, redaction
 from postroad.roles import composition
 from postroad.services import context as services_context
 from postroad.services.auth import key_check
-from postroad.storage import migrations, open_store
+from postroad.storage import backup_file, migrations, open_store
 
 FOLDER = click.Path(file_okay=False, path_type=Path)
 FILE = click.Path(dir_okay=False, path_type=Path)
@@ -30,6 +30,7 @@ JSON = click.Option(["--json", "as_json"], is_flag=True, help="Print JSON.")
 
 # Errors that an operator can cause, in addition to those of API callers.
 OPERATOR_ERRORS = (
+    backup_file.BackupError,
     config.ConfigError,
     data_folder.FolderError,
     key_check.WrongKeyError,
