@@ -1,9 +1,13 @@
-"""A mail server that is not ours: aiosmtpd, which knows no PIPELINING. It takes everything but mail for bob."""
+"""A mail server that is not ours: aiosmtpd, which knows no PIPELINING. It takes everything but mail for bob.
+
+With `passwords` it requires a login.
+"""
 
 import asyncio
 import contextlib
 import ssl
-from collections.abc import AsyncIterator
+import warnings
+from collections.abc import AsyncIterator, Mapping
 
 import aiosmtpd.smtp
 
@@ -36,12 +40,38 @@ class Mailbox:
 
 
 @contextlib.asynccontextmanager
-async def serving(mailbox: Mailbox, *, name: str, tls: ssl.SSLContext | None) -> AsyncIterator[int]:
-    """The server for the time of the block; gives its port."""
+async def serving(
+    mailbox: Mailbox,
+    *,
+    name: str,
+    tls: ssl.SSLContext | None,
+    implicit_tls: bool = False,
+    passwords: Mapping[str, str] | None = None,
+) -> AsyncIterator[int]:
+    """The server for the time of the block; gives its port. The passwords of users may change meanwhile."""
+
+    def check(
+        _server: object, _session: object, _envelope: object, _mechanism: str, given: aiosmtpd.smtp.LoginPassword
+    ) -> aiosmtpd.smtp.AuthResult:
+        is_known = (passwords or {}).get(given.login.decode()) == given.password.decode()
+        return aiosmtpd.smtp.AuthResult(success=is_known, handled=False)
 
     def make() -> aiosmtpd.smtp.SMTP:
-        return aiosmtpd.smtp.SMTP(mailbox, hostname=name, tls_context=tls, enable_SMTPUTF8=True)
+        with warnings.catch_warnings(action="ignore"):  # a login without TLS is for tests only
+            return made()
 
-    server = await asyncio.get_running_loop().create_server(make, "127.0.0.1", 0)
+    def made() -> aiosmtpd.smtp.SMTP:
+        return aiosmtpd.smtp.SMTP(
+            mailbox,
+            hostname=name,
+            tls_context=None if implicit_tls else tls,
+            enable_SMTPUTF8=True,
+            authenticator=check if passwords is not None else None,
+            auth_required=passwords is not None,
+            auth_require_tls=tls is not None and not implicit_tls,
+        )
+
+    where = {"ssl": tls} if implicit_tls else {}
+    server = await asyncio.get_running_loop().create_server(make, "127.0.0.1", 0, **where)
     async with server:
         yield server.sockets[0].getsockname()[1]

@@ -293,11 +293,13 @@ async def test_a_black_hole_times_out() -> None:
     assert "no answer within 0.2 s" in result.detail
 
 
-async def test_an_address_without_a_route_is_a_failure_to_connect() -> None:
+async def test_an_address_that_is_not_of_this_host_is_a_matter_of_settings() -> None:
     destination = Destination("peer.example", "127.0.0.1", 9, PLAIN, source_address="192.0.2.1")
     with pytest.raises(ConnectFailed) as caught:
         await smtp_connection.connect(destination, hello_name="me.example", timeouts=LONG_TIMEOUTS)
-    assert caught.value.result.stage is Stage.CONNECT
+    result = caught.value.result
+    assert (result.stage, result.cause) == (Stage.CONNECT, values.Cause.CONFIGURATION)
+    assert result.detail.endswith("cannot send from 192.0.2.1: cannot assign requested address")
 
 
 async def test_a_connection_comes_from_the_address_that_was_asked_for() -> None:

@@ -5,6 +5,7 @@ import pathlib
 import ssl
 import tempfile
 from collections.abc import AsyncIterator, Iterator
+from typing import Any
 
 import pytest
 import trustme
@@ -13,7 +14,7 @@ from benchmarks.peers import postfix
 from postroad.model.tls_policy import Mode, TlsPolicy
 from postroad.network import smtp_connection
 from postroad.network.smtp_connection import Destination, Timeouts
-from postroad.protocol.smtp import values
+from postroad.protocol.smtp import authentication, values
 from postroad.protocol.smtp.values import Stage
 from tests import aiosmtpd_server
 
@@ -25,9 +26,9 @@ ENVELOPE = values.MailTransaction("a@example.com", ("ada@example.org", "bob@exam
 
 @contextlib.asynccontextmanager
 async def connected(
-    port: int, policy: TlsPolicy, ca_file: str | None = None
+    port: int, policy: TlsPolicy, ca_file: str | None = None, **login: Any
 ) -> AsyncIterator[smtp_connection.SmtpConnection]:
-    destination = Destination(HOST, "127.0.0.1", port, policy)
+    destination = Destination(HOST, "127.0.0.1", port, policy, **login)
     connection = await smtp_connection.connect(
         destination, hello_name="me.example", timeouts=LONG_TIMEOUTS, ca_file=ca_file
     )
@@ -54,6 +55,42 @@ async def test_aiosmtpd_takes_our_mail(mode: Mode, tls: str, tmp_path: pathlib.P
             assert (taken.stage, taken.reply) == (Stage.CONTENT, values.Reply(250, "taken", "2.0.0"))
             assert (refused.stage, refused.reply) == (Stage.RECIPIENT, values.Reply(550, "not for bob", "5.7.1"))
     assert mailbox.taken == [(["ada@example.org"], CONTENT, bool(tls))] * 2
+
+
+@pytest.mark.parametrize(
+    "mode, implicit_tls", [(Mode.PLAIN, False), (Mode.VERIFIED, False), (Mode.VERIFIED, True)], ids=str
+)
+async def test_aiosmtpd_takes_our_mail_after_a_login(mode: Mode, implicit_tls: bool, tmp_path: pathlib.Path) -> None:  # noqa: FBT001
+    authority = trustme.CA()
+    context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
+    authority.issue_cert(HOST).configure_cert(context)
+    authority.cert_pem.write_to_path(str(tmp_path / "authority.pem"))
+    mailbox, passwords = aiosmtpd_server.Mailbox(), {"shop": "s3cret"}
+    tls = None if mode is Mode.PLAIN else context
+    async with aiosmtpd_server.serving(
+        mailbox, name=HOST, tls=tls, implicit_tls=implicit_tls, passwords=passwords
+    ) as port:
+
+        async def deliver(password: str) -> values.RecipientResult:
+            login = {"implicit_tls": implicit_tls, "credentials": authentication.Credentials("shop", password)}
+            async with connected(port, TlsPolicy(mode), str(tmp_path / "authority.pem"), **login) as connection:
+                return (await connection.deliver(ENVELOPE))[0]
+
+        assert (await deliver("s3cret")).reply == values.Reply(250, "taken", "2.0.0")
+        with pytest.raises(smtp_connection.ConnectFailed) as caught:
+            await deliver("wrong")
+    result = caught.value.result
+    assert (result.stage, result.cause) == (Stage.AUTH, values.Cause.CONFIGURATION)
+    assert result.reply == values.Reply(535, "Authentication credentials invalid", "5.7.8")
+    assert [is_encrypted for _, _, is_encrypted in mailbox.taken] == [mode is Mode.VERIFIED and not implicit_tls]
+
+
+async def test_a_server_that_begins_without_tls_fails_the_handshake() -> None:
+    async with aiosmtpd_server.serving(aiosmtpd_server.Mailbox(), name=HOST, tls=None) as port:
+        with pytest.raises(smtp_connection.ConnectFailed) as caught:
+            async with connected(port, TlsPolicy(Mode.VERIFIED), implicit_tls=True):
+                pass
+    assert (caught.value.result.stage, caught.value.result.cause) == (Stage.STARTTLS, values.Cause.TLS_FAILED)
 
 
 @pytest.fixture

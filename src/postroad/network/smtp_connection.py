@@ -1,6 +1,6 @@
 """A connection to a destination: connects a socket to the sans-IO SMTP client, and owns its timeouts.
 
-    connect --banner, EHLO, STARTTLS by policy--> idle --deliver--> busy --results--> idle
+    connect --banner, EHLO, STARTTLS by policy, AUTH--> idle --deliver--> busy --results--> idle
     any protocol error or loss --> closed: `deliver` returns results with the cause and never raises
 
 Only one transaction is in progress at a time. A connection has one timer. It is not rescheduled for each command: the
@@ -22,7 +22,7 @@ import msgspec
 from postroad.model import tls_policy
 from postroad.network import tls
 from postroad.protocol.reports import tls_report
-from postroad.protocol.smtp import client, values
+from postroad.protocol.smtp import authentication, client, values
 
 # The mail is accepted even if the server does not answer QUIT.
 QUIT_SECONDS: Final = 2.0
@@ -34,6 +34,8 @@ CONNECT_CAUSES: Final = {
     errno.ENETUNREACH: values.Cause.HOST_UNREACHABLE,
     errno.EHOSTUNREACH: values.Cause.HOST_UNREACHABLE,
 }
+# The source address is not one of this host, or may not be used.
+UNUSABLE_SOURCE: Final = frozenset({errno.EADDRNOTAVAIL, errno.EACCES})
 NO_STARTTLS: Final = tls_report.FailureType.STARTTLS_NOT_SUPPORTED
 # The sessions to try, where a policy allows a weaker one when TLS fails.
 FALLBACKS: Final = {
@@ -48,13 +50,18 @@ FALLBACKS: Final = {
 
 @dataclass(frozen=True, slots=True)
 class Destination:
-    """Where to connect, and how the connection has to be secured."""
+    """Where to connect, how the connection has to be secured, and what to authenticate with.
+
+    With `implicit_tls` the handshake comes before the banner (RFC 8314 section 3.3).
+    """
 
     host: str
     address: str
     port: int
     tls: tls_policy.TlsPolicy = tls_policy.OPPORTUNISTIC
     source_address: str | None = None
+    implicit_tls: bool = False
+    credentials: authentication.Credentials | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -97,7 +104,7 @@ async def connect(
 
 
 class _TlsFailed(ConnectFailed):
-    """STARTTLS was offered and did not lead to a session."""
+    """TLS did not lead to a session."""
 
 
 async def _open(
@@ -126,6 +133,9 @@ async def _open(
         raise _connect_failed(destination, values.Cause.CONNECTION_TIMED_OUT, detail) from None
     except OSError as problem:
         cause = CONNECT_CAUSES.get(problem.errno or 0, values.Cause.CONNECTION_FAILED)
+        if source is not None and problem.errno in UNUSABLE_SOURCE:
+            cause = values.Cause.CONFIGURATION
+            raise _connect_failed(destination, cause, f"cannot send from {source}: {_reason(problem)}") from None
         raise _connect_failed(destination, cause, _reason(problem)) from None
     try:
         await connection.greet()
@@ -150,7 +160,12 @@ class SmtpConnection(asyncio.Protocol):
         self._timeouts = timeouts
         self._context = context
         self._loop = asyncio.get_running_loop()
-        self._client = client.Client(hello_name, starttls=context is not None)
+        self._client = client.Client(
+            hello_name,
+            starttls=context is not None and not destination.implicit_tls,
+            implicit_tls=destination.implicit_tls,
+            credentials=destination.credentials,
+        )
         self._transport: asyncio.Transport | None = None
         self._waiter: asyncio.Future[None] | None = None
         self._gone = asyncio.Event()
@@ -205,7 +220,7 @@ class SmtpConnection(asyncio.Protocol):
     # Session setup.
 
     async def greet(self) -> None:
-        """Banner, EHLO, STARTTLS as far as the policy wants it; `connect` calls this once."""
+        """Banner, EHLO, STARTTLS as far as the policy wants it, AUTH; `connect` calls this once."""
         session, mode = self._client, self.destination.tls.mode
         await self._wait_until_idle()
         if session.step is client.HANDSHAKE and self._context is not None:
@@ -213,7 +228,10 @@ class SmtpConnection(asyncio.Protocol):
             session.secured()
             await self._wait_until_idle()
         if session.failure is not None:
-            is_about_tls = session.failure.stage is values.Stage.STARTTLS or (self.tls and not session.failure.reply)
+            stage = session.failure.stage
+            is_about_tls = stage is values.Stage.STARTTLS or (
+                self.tls and stage is not values.Stage.AUTH and not session.failure.reply
+            )
             if not is_about_tls:
                 raise ConnectFailed(session.failure)
             is_refused = not self.tls and session.failure.reply is not None

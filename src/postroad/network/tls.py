@@ -95,7 +95,7 @@ def chain(connection: ssl.SSLObject) -> list[bytes]:
 
 
 def _check_names(certificate: Any, names: Iterable[str]) -> None:  # noqa: ANN401 - the dictionary of getpeercert
-    patterns = [value for kind, value in certificate.get("subjectAltName", ()) if kind == "DNS"]
+    patterns = [value for kind, value in certificate.get("subjectAltName", ()) if kind in {"DNS", "IP Address"}]
     if not any(covers(pattern, name) for pattern in patterns for name in names):
         detail = f"the destination's certificate is not for {' or '.join(names)}"
         raise CertificateRejected(detail, tls_report.FailureType.CERTIFICATE_HOST_MISMATCH)

@@ -18,7 +18,7 @@ Verdict = bounces_disposition.Verdict
 
 CORPUS = pathlib.Path(__file__).with_name("replies.txt")
 ENHANCED = re.compile(r"([245]\.\d{1,3}\.\d{1,3})(?: |$)")
-BEFORE_RECIPIENT = (Stage.CONNECT, Stage.BANNER, Stage.HELLO, Stage.STARTTLS, Stage.MAIL)
+BEFORE_RECIPIENT = (Stage.CONNECT, Stage.BANNER, Stage.HELLO, Stage.STARTTLS, Stage.AUTH, Stage.MAIL)
 REPLIED = tuple(stage for stage in Stage if stage not in {Stage.ROUTE, Stage.CONNECT})
 
 

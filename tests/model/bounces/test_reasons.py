@@ -54,7 +54,7 @@ def test_only_addresses_that_cannot_get_mail_have_the_fault_that_suppresses() ->
 
 def test_only_what_is_about_this_host_as_a_whole_slows_a_provider_queue_down() -> None:
     slowing = {name for name, reason in reasons.REASONS.items() if reason.slow_down}
-    assert slowing == {"ip_blocked", "rate_limited", "too_many_connections", "destination_busy"}
+    assert slowing == {"ip_blocked", "rate_limited", "too_many_connections", "destination_busy", "configuration"}
 
 
 def test_the_page_documents_every_reason_as_it_is() -> None:

@@ -3,7 +3,8 @@
 The verdict follows from the stage and the reply code alone: 2xx after the content delivers; 5xx bounces, before RCPT
 only after the other hosts were tried; everything else is retried until the schedule ends. The reason of a reply comes
 from the tables in `rules`, the reason of a failure without a reply from its `Cause`; text that Postroad wrote itself is
-never read. The reason decides about suppression and slowing down, never about the verdict.
+never read. The reason decides about suppression and slowing down, never about the verdict, with one exception: a fault
+of this installation, `configuration`, is retried until it is corrected, whatever the reply code.
 
 The fault `address` is given only to a bounce that concerns the recipient: never to a temporary failure, nor to what a
 host replied before it knew the recipient.
@@ -43,15 +44,24 @@ class Disposition(msgspec.Struct, frozen=True):
     retry_after: int | None = None  # seconds, when the server names a time
     next_host: bool = False  # another host of the route should be tried first
 
+    @property
+    def is_configuration(self) -> bool:
+        """Whether this installation has to be corrected: until then the retry schedule stands still."""
+        return self.reason == reasons.CONFIGURATION
+
 
 # Up to here the hosts of a route may answer differently; afterwards each answers for the recipient's domain.
-_HOST_STAGES: Final = frozenset({Stage.CONNECT, Stage.BANNER, Stage.HELLO, Stage.STARTTLS})
+_HOST_STAGES: Final = frozenset({Stage.CONNECT, Stage.BANNER, Stage.HELLO, Stage.STARTTLS, Stage.AUTH})
 _BEFORE_RECIPIENT: Final = _HOST_STAGES | {Stage.MAIL}
+# What an upstream that knows us would not say: log in first, or in another way (RFC 4954 section 6), and no relaying.
+_LOGIN_CODES: Final = frozenset({530, 534, 535, 538})
+_NOT_KNOWN_REASONS: Final = frozenset({"login_required", "relaying_denied"})
 # RFC 5321 section 3.8: the host ends the session, whatever the command. Often a connection was idle for too long.
 _SERVICE_CLOSING: Final = 421
 
 # The reason of a failure without a reply.
 _CAUSE_REASONS: Final = {
+    Cause.CONFIGURATION: reasons.CONFIGURATION,
     Cause.BAD_ADDRESS: "bad_address",
     Cause.DOMAIN_NOT_FOUND: "domain_not_found",
     Cause.NULL_MX: "null_mx",
@@ -78,11 +88,13 @@ _CAUSE_REASONS: Final = {
 _DELIVERED: Final = Disposition(Verdict.DELIVERED, fault=None, reason="delivered")
 
 
-def classify(result: values.RecipientResult) -> Disposition:
-    """The disposition of one recipient's result."""
+def classify(result: values.RecipientResult, *, is_upstream: bool = False) -> Disposition:
+    """The disposition of one recipient's result; an upstream is a server that the operator has chosen."""
     reply = result.reply
     if reply is None:
         return _classify_failure(result)
+    if result.cause is Cause.CONFIGURATION or (is_upstream and _is_unknown_there(result.stage, reply)):
+        return _configuration(result.stage)
     kind = reply.code // 100
     if kind == 2 and result.stage is Stage.CONTENT:  # noqa: PLR2004 - RFC 5321 section 4.2.1
         return _DELIVERED
@@ -90,6 +102,19 @@ def classify(result: values.RecipientResult) -> Disposition:
         return _classify_refusal(result.stage, reply, bounced=kind == 5)  # noqa: PLR2004 - the same
     # A success code where only a refusal ends a transaction, or a code that SMTP does not have.
     return _disposition(Verdict.RETRY, "protocol_error", next_host=result.stage in _BEFORE_RECIPIENT)
+
+
+def _is_unknown_there(stage: values.Stage, reply: values.Reply) -> bool:
+    """Whether an upstream's refusal is about us, not about the message or its recipient."""
+    if reply.code < 500 or stage in {Stage.DATA, Stage.CONTENT}:  # noqa: PLR2004 - RFC 5321 section 4.2.1
+        return False
+    return reply.code in _LOGIN_CODES or classifier.find_reason(reply) in _NOT_KNOWN_REASONS
+
+
+def _configuration(stage: values.Stage) -> Disposition:
+    """The provider queue backs off: others would fail in the same way, and wrong passwords lock accounts."""
+    next_host = stage in _HOST_STAGES - {Stage.AUTH}
+    return _disposition(Verdict.RETRY, reasons.CONFIGURATION, slow_down=True, next_host=next_host)
 
 
 def _classify_refusal(stage: values.Stage, reply: values.Reply, *, bounced: bool) -> Disposition:
@@ -122,6 +147,8 @@ def _reason_at(stage: values.Stage, reason: str, *, bounced: bool) -> str:
 def _classify_failure(result: values.RecipientResult) -> Disposition:
     """There is no reply: the server did not send one, or was not asked."""
     cause = result.cause or Cause.CONNECTION_LOST
+    if cause is Cause.CONFIGURATION:
+        return _configuration(result.stage)
     next_host = result.stage in _BEFORE_RECIPIENT
     if result.permanent:
         return _disposition(Verdict.BOUNCED, _CAUSE_REASONS[cause], next_host=next_host)

@@ -35,6 +35,10 @@ FAULT_LABELS: Final = {
 }
 
 
+# A fault of this installation that only its operator can correct: the retry schedule stands still meanwhile.
+CONFIGURATION: Final = "configuration"
+
+
 class Reason(msgspec.Struct, frozen=True):
     """`slow_down`: the provider asks for less, so the whole provider queue backs off."""
 
@@ -67,8 +71,8 @@ def _network(explanation: str) -> Reason:
     return Reason(Fault.NETWORK, explanation)
 
 
-def _ours(explanation: str) -> Reason:
-    return Reason(Fault.OURS, explanation)
+def _ours(explanation: str, *, slow_down: bool = False) -> Reason:
+    return Reason(Fault.OURS, explanation, slow_down)
 
 
 REASONS: Final = {
@@ -194,7 +198,13 @@ REASONS: Final = {
         "The receiving server rejected this server's EHLO name. Set delivery.hostname to its name in DNS."
     ),
     "login_required": _ours(
-        "The receiving server requires authentication. If it is the smarthost, it has to allow this server."
+        "The receiving server requires authentication. A server that you have an account with belongs in [[upstreams]]."
+    ),
+    CONFIGURATION: _ours(
+        "A setting of this service is wrong: the login or the certificate of an upstream, a source address, or the "
+        "installation key. The mail waits, and goes out when the operator has corrected it. The attempt has the "
+        "details.",
+        slow_down=True,
     ),
     "command_refused": _ours("The receiving server rejected an SMTP command. Read its reply, and report it."),
     "refused_here": _ours(

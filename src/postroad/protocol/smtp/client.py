@@ -2,14 +2,22 @@
 
 The driver passes what the server sent to `receive` and writes what `next_bytes` returns until that is empty. Then
 either a reply is awaited (`is_waiting`), or the client is ready for `begin`, waits for a TLS handshake (`secured`), or
-is closed. With PIPELINING (RFC 2920) the commands of a transaction leave together, but their replies go through the
-same steps as without it. An unfinished transaction is reset when the next one begins.
+is closed. Credentials are sent before the first transaction, and never while STARTTLS is still wanted. With PIPELINING
+(RFC 2920) the commands of a transaction leave together, but their replies go through the same steps as without it. An
+unfinished transaction is reset when the next one begins.
 """
 
 from enum import IntEnum
 from typing import Final
 
-from postroad.protocol.smtp import client_commands, client_content, replies, values
+from postroad.protocol.smtp import (
+    authentication,
+    client_authentication,
+    client_commands,
+    client_content,
+    replies,
+    values,
+)
 
 
 class Step(IntEnum):
@@ -19,28 +27,31 @@ class Step(IntEnum):
     EHLO = 1
     HELO = 2
     STARTTLS = 3
-    RESET = 4
-    MAIL = 5
-    RECIPIENT = 6
-    DATA = 7
-    CONTENT = 8
-    QUIT = 9
-    HANDSHAKE = 10
-    IDLE = 11
-    CLOSED = 12
+    AUTH = 4
+    RESET = 5
+    MAIL = 6
+    RECIPIENT = 7
+    DATA = 8
+    CONTENT = 9
+    QUIT = 10
+    HANDSHAKE = 11
+    IDLE = 12
+    CLOSED = 13
 
 
 # Module names, because each enum attribute access costs 0.2 µs and a message needs dozens.
-BANNER, EHLO, HELO, STARTTLS, RESET, MAIL, RECIPIENT, DATA, CONTENT, QUIT, HANDSHAKE, IDLE, CLOSED = Step
+BANNER, EHLO, HELO, STARTTLS, AUTH, RESET, MAIL, RECIPIENT, DATA, CONTENT, QUIT, HANDSHAKE, IDLE, CLOSED = Step
 
 # The next step after a 2xx, a 3xx, a 4xx or 5xx reply. None is a protocol error, which closes the session,
 # as 421 does everywhere. Without PIPELINING, RECIPIENT and DATA lead to IDLE once no recipient is left; after
-# the last recipient comes DATA; and the first EHLO leads to STARTTLS where that is wanted and offered.
+# the last recipient comes DATA; and EHLO leads to STARTTLS where that is wanted and offered, then to AUTH where there
+# are credentials.
 TRANSITIONS: Final[dict[Step, tuple[Step | None, Step | None, Step | None]]] = {
     BANNER: (EHLO, None, CLOSED),
     EHLO: (IDLE, None, HELO),
     HELO: (IDLE, None, CLOSED),
     STARTTLS: (HANDSHAKE, None, CLOSED),
+    AUTH: (IDLE, AUTH, CLOSED),
     RESET: (MAIL, None, None),
     MAIL: (RECIPIENT, None, RECIPIENT),
     RECIPIENT: (RECIPIENT, None, RECIPIENT),
@@ -55,6 +66,7 @@ STAGES: Final = {
     HELO: values.Stage.HELLO,
     STARTTLS: values.Stage.STARTTLS,
     HANDSHAKE: values.Stage.STARTTLS,
+    AUTH: values.Stage.AUTH,
     RESET: values.Stage.MAIL,
     MAIL: values.Stage.MAIL,
     RECIPIENT: values.Stage.RECIPIENT,
@@ -66,16 +78,20 @@ STAGES: Final = {
 CHUNK_OCTETS: Final = 64 * 1024
 SERVICE_CLOSING: Final = 421  # RFC 5321 section 3.8: may come at any moment
 FIRST_REFUSAL: Final = 400
+FIRST_PERMANENT: Final = 500
 NO_TRANSACTION: Final = values.MailTransaction("", (), ())
 
 
 class Client:
-    """One session; it begins before the banner."""
+    """One session; it begins before the banner, or, with `implicit_tls`, before a handshake."""
 
     __slots__ = (
+        "_auth_lines",
+        "_auth_sent",
         "_commands",
         "_content",
         "_content_at",
+        "_credentials",
         "_dot_sent",
         "_hello_name",
         "_is_open",
@@ -92,12 +108,22 @@ class Client:
         "step",
     )
 
-    def __init__(self, hello_name: str, *, starttls: bool) -> None:
+    def __init__(
+        self,
+        hello_name: str,
+        *,
+        starttls: bool,
+        implicit_tls: bool = False,
+        credentials: authentication.Credentials | None = None,
+    ) -> None:
         if not hello_name.isascii() or not hello_name.isprintable() or " " in hello_name or not hello_name:
             raise ValueError(f"{hello_name!r} is not a name for EHLO")
         self._hello_name = hello_name
         self._starttls = starttls  # whether to use it if it is offered
-        self.step = BANNER
+        self._credentials = credentials
+        self._auth_lines: list[bytes] = []
+        self._auth_sent = 0
+        self.step = HANDSHAKE if implicit_tls else BANNER
         self.extensions: dict[str, str] = {}  # keyword in capitals, and its parameters
         # Why a session ended before its first transaction.
         self.failure: values.RecipientResult | None = None
@@ -153,7 +179,10 @@ class Client:
         """The handshake is done: discard what the server said before (RFC 3207 section 4.2)."""
         self._starttls = False
         self.extensions = {}
-        self._enter(EHLO)
+        if self.replies:
+            self._enter(EHLO)
+        else:
+            self.step = BANNER  # implicit TLS (RFC 8314 section 3.3)
 
     def begin(self, transaction: values.MailTransaction) -> None:
         """Start a transaction. When nothing of it can be sent, its results are known at once."""
@@ -267,6 +296,14 @@ class Client:
             self.extensions = _extensions(received)
         elif step is BANNER or step is HELO or step is STARTTLS:
             self._end(replies.reply(received))
+        elif step is AUTH:
+            self._end_auth(replies.reply(received))
+
+    def _end_auth(self, reply: values.Reply) -> None:
+        """A login that is refused for good is a matter of settings, which only the operator can change."""
+        text = client_authentication.masked(reply.text, self._auth_lines)
+        cause = values.Cause.CONFIGURATION if reply.code >= FIRST_PERMANENT else None
+        self._end(values.Reply(reply.code, text, reply.enhanced), cause)
 
     def _record_recipient(self, received: replies.Received, *, is_refused: bool) -> None:
         index = self._commands[self._replied][0]
@@ -281,6 +318,8 @@ class Client:
             step = DATA
         elif step is IDLE and self._starttls and "STARTTLS" in self.extensions:
             step = STARTTLS
+        elif step is IDLE and self._credentials is not None and not self._starttls:
+            step = self._begin_auth(self._credentials)
         if not self._is_pipelined and (step is RECIPIENT or step is DATA) and None not in self._results:
             step = IDLE
         self.step = step
@@ -290,8 +329,25 @@ class Client:
             self._outgoing = client_commands.hello(step.name, self._hello_name)
         elif step is STARTTLS:
             self._outgoing = client_commands.STARTTLS
+        elif step is AUTH:
+            self._send_auth_line()
         elif not self._is_pipelined and step < CONTENT:
             self._outgoing = self._command(step)
+
+    def _begin_auth(self, credentials: authentication.Credentials) -> Step:
+        self._credentials = None  # once a session
+        self._auth_lines = client_authentication.lines(credentials, self.extensions.get("AUTH", ""))
+        return AUTH
+
+    def _send_auth_line(self) -> None:
+        if not self._auth_lines:
+            mechanisms = " nor ".join(authentication.MECHANISMS)
+            self.fail(values.Cause.CONFIGURATION, f"the destination offers neither AUTH {mechanisms}")
+        elif self._auth_sent == len(self._auth_lines):
+            self.fail(values.Cause.PROTOCOL_ERROR, "the destination sent an unexpected challenge")
+        else:
+            self._outgoing = self._auth_lines[self._auth_sent] + b"\r\n"
+            self._auth_sent += 1
 
     def _enter_content(self) -> None:
         if None in self._results:

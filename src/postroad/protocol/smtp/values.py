@@ -18,6 +18,7 @@ class Stage(StrEnum):
     BANNER = "banner"
     HELLO = "hello"
     STARTTLS = "starttls"
+    AUTH = "auth"
     MAIL = "mail"
     RECIPIENT = "recipient"
     DATA = "data"
@@ -25,8 +26,12 @@ class Stage(StrEnum):
 
 
 class Cause(StrEnum):
-    """Why a recipient has a result without a reply. Set where the failure is detected."""
+    """Why a recipient has a result without a reply. Set where the failure is detected.
 
+    `CONFIGURATION` may come with a reply: it is a fault of this installation, which its operator has to correct.
+    """
+
+    CONFIGURATION = "configuration"
     # Routing.
     BAD_ADDRESS = "bad_address"
     DOMAIN_NOT_FOUND = "domain_not_found"
@@ -105,7 +110,7 @@ class MailTransaction(msgspec.Struct, frozen=True):
 
 
 class RecipientResult(msgspec.Struct, frozen=True):
-    """The result of one attempt for one recipient: either a reply, or a cause with its detail.
+    """The result of one attempt for one recipient: a reply, or a cause with its detail.
 
     `in_doubt` means that the final dot may have been received but its reply never came: the message may have been
     delivered.
