@@ -71,7 +71,7 @@ async def serving(
             auth_require_tls=tls is not None and not implicit_tls,
         )
 
-    where = {"ssl": tls} if implicit_tls else {}
-    server = await asyncio.get_running_loop().create_server(make, "127.0.0.1", 0, **where)
+    from_the_start = tls if implicit_tls else None
+    server = await asyncio.get_running_loop().create_server(make, "127.0.0.1", 0, ssl=from_the_start)
     async with server:
         yield server.sockets[0].getsockname()[1]

@@ -54,7 +54,7 @@ def settings_with_comments() -> dict[str, tuple[str, str]]:
         elif line.startswith("# "):
             comment = f"{comment} {line.removeprefix('# ')}".strip()
         elif setting := re.fullmatch(r"(\w+) = (.*)", line):
-            found[f"{section}.{setting[1]}"] = (setting[2], comment)
+            found[f"{section}.{setting[1]}".lstrip(".")] = (setting[2], comment)
         if not line.startswith("#"):
             comment = ""
     return found
@@ -211,8 +211,6 @@ def test_a_provider_keeps_what_is_not_mentioned_in_any_layer(tmp_path: Path) -> 
         ),
         ("DELIVERY__LEASE_SECONDS", "9", "delivery.lease_seconds: expected `int` >= 10"),
         ("DELIVERY__LEASE_SECONDS", "3601", "delivery.lease_seconds: expected `int` <= 3600"),
-        ("DELIVERY__SMARTHOST", "relay.example.com", "delivery.smarthost: 'relay.example.com' is not an address"),
-        ("DELIVERY__SMARTHOST", "relay.example.com:0", "delivery.smarthost: port 0 is not a valid destination"),
         ("DELIVERY__RESOLVERS", "dns.example.com:53", "delivery.resolvers: 'dns.example.com' is not an IP address"),
         ("DELIVERY__RESOLVERS", "dns.example.com", "delivery.resolvers: 'dns.example.com' is not an address"),
         ("DELIVERY__RESOLVERS", "192.0.2.1:99999", "delivery.resolvers: '192.0.2.1:99999' has no port"),
@@ -383,7 +381,10 @@ def test_a_key_file_that_cannot_be_read_is_named(tmp_path: Path) -> None:
 
 def test_every_default_has_a_comment_and_every_comment_is_a_sentence() -> None:
     settings = settings_with_comments()
-    assert {f"{section}.{key}" for section, table in config.defaults().items() for key in table} == settings.keys()
+    defaults = config.defaults()
+    listed = {name for name, value in defaults.items() if isinstance(value, list)}
+    named = {f"{section}.{key}" for section in defaults.keys() - listed for key in defaults[section]}
+    assert listed | named == settings.keys()
     assert [name for name, (_, comment) in settings.items() if not comment.endswith(".")] == []
 
 
@@ -394,7 +395,7 @@ def test_every_setting_is_documented_with_its_default_and_its_meaning() -> None:
 
 
 def test_no_setting_is_documented_that_does_not_exist() -> None:
-    named = set(re.findall(r"^\| `(\w+\.\w+)` \|", DOCUMENTATION.read_text(), re.MULTILINE))
+    named = set(re.findall(r"^\| `(\w+(?:\.\w+)?)` \|", DOCUMENTATION.read_text(), re.MULTILINE))
     assert named == settings_with_comments().keys()
 
 

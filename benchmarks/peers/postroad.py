@@ -45,13 +45,18 @@ secret_key = "{secret_key}"
 """
 RELAY_CONFIGURATION = """
 [delivery]
-smarthost = "127.0.0.1:{next_hop_port}"
 hostname = "postroad.example.com"
 tls = "off"
 sign = {sign}
 
-[providers]
-smarthost = {{ connections = {connections}, messages_per_second = 1000000, messages_per_connection = 10000 }}
+[[upstreams]]
+name = "sink"
+host = "127.0.0.1"
+port = {next_hop_port}
+tls = "off"
+connections = {connections}
+messages_per_second = 1000000
+messages_per_connection = 10000
 """
 # Destinations are on loopback; /readyz is served by the metrics listener. The grace period is short, because one host
 # never replies. Provider limits keep their defaults.

@@ -329,12 +329,13 @@ def test_another_port_that_is_in_use_is_refused_with_its_option(tmp_path: Path, 
     assert stderr.splitlines()[-1] == sentence
 
 
-def test_a_smarthost_of_the_developers_own_is_used_instead_of_the_simulator(tmp_path: Path) -> None:
+def test_an_upstream_of_the_developers_own_is_used_instead_of_the_simulator(tmp_path: Path) -> None:
     with socket.socket() as other:
         other.bind(("127.0.0.1", 0))
         other.listen()
         other.settimeout(cli_runner.TIMEOUT_SECONDS)
-        chosen = {"POSTROAD_DELIVERY__SMARTHOST": f"127.0.0.1:{other.getsockname()[1]}"}
+        port = str(other.getsockname()[1])
+        chosen = {"POSTROAD_UPSTREAMS__OWN__HOST": "127.0.0.1", "POSTROAD_UPSTREAMS__OWN__PORT": port}
         with start(tmp_path, environment=chosen) as service:
             dev_info = handover(service, tmp_path)
             send(dev_info, auth=credential(dev_info))

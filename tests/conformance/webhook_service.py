@@ -33,7 +33,10 @@ ROLES: Final = ("api", "delivery", "webhooks", "maintenance")
 OWN_NAME: Final = "mail.postroad.example"
 CREDITS: Final = 1_000
 # Two delays: recipients are tried three times, and that is when the simulator accepts those that it has deferred.
-DELIVERY: Final = '[delivery]\nsmarthost = "{smarthost}"\nretry_seconds = [1, 1]\npoll_milliseconds = 50\n'
+DELIVERY: Final = (
+    '[[upstreams]]\nname = "simulator"\nhost = "{host}"\nport = {port}\ntls = "off"\n'
+    "[delivery]\nretry_seconds = [1, 1]\npoll_milliseconds = 50\n"
+)
 # Six delays as in production, only shorter.
 WEBHOOKS: Final = (
     '[webhooks]\nallow_private = ["127.0.0.2/32"]\nca_file = "{ca_file}"\n'
@@ -247,7 +250,7 @@ def installed(folder: Path, *, url: str, settings: str) -> Iterator[Installation
             chosen = (
                 f'base_url = "https://{OWN_NAME}"\n'
                 + settings
-                + DELIVERY.format(smarthost=f"{host}:{port}")
+                + DELIVERY.format(host=host, port=port)
                 + WEBHOOKS.format(ca_file=ca_file)
             )
             with live_service.running(folder, url=url, settings=chosen, roles=ROLES) as service:

@@ -11,7 +11,7 @@ verified, and at the end the log must not hold an error.
 import asyncio
 import contextlib
 import secrets
-from collections.abc import AsyncIterator, Callable, Mapping
+from collections.abc import AsyncIterator, Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Final
 
@@ -219,9 +219,11 @@ async def running_engine(
     providers: Mapping[str, object] | None = None,
     clock: contexts.Clock | None = None,
     tls_reports: Mapping[str, object] | None = None,
+    upstreams: Sequence[Mapping[str, object]] = (),
+    routes: Sequence[Mapping[str, object]] = (),
     **delivery: Any,
 ) -> AsyncIterator[EngineHarness]:
-    """An engine on the store at `url`, for the time of the block; `delivery` and `providers` are settings."""
+    """An engine on the store at `url`, for the time of the block; `delivery` and the others are settings."""
     clock = clock or contexts.Clock()
     async with dns_server.running(zones_of({HOST: "127.0.0.1"}) if zones is None else zones) as dns:
         settings = config.load(
@@ -233,6 +235,8 @@ async def running_engine(
                 "providers": providers or {},
                 "tls_reports": tls_reports or {},
                 "warmup": {"enabled": False},
+                "upstreams": upstreams,
+                "routes": routes,
             },
         )
         async with composition.open_context(settings, clock=clock) as ctx:

@@ -1,7 +1,7 @@
 """A router on a real name server, with a clock that stands still and no chance."""
 
 import contextlib
-from collections.abc import AsyncIterator, Callable, Collection, Iterable
+from collections.abc import AsyncIterator, Callable, Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -54,6 +54,7 @@ async def running(
     report: mta_sts_policies.Report | None = None,
     log: logs.Logger | None = None,
     timeout_seconds: float = 30,
+    upstreams: Sequence[Mapping[str, object]] = (),
     **settings: Any,
 ) -> AsyncIterator[RouterHarness]:
     """A router for the time of the block.
@@ -63,12 +64,14 @@ async def running(
     async with dns_server.running(zones, secure=secure) as server:
         delivery = {"mta_sts": False, "allow_private": PUBLIC, **settings}
         now = [1000.0]
+        loaded = config.load(environment={}, overrides={"delivery": delivery, "upstreams": upstreams})
         router = routing.Router(
-            config.load(environment={}, overrides={"delivery": delivery}).delivery,
+            loaded.delivery,
             resolver.Resolver([server.address], try_seconds=timeout_seconds / 3, query_seconds=timeout_seconds),
             clock=lambda: now[0],
             shuffle=shuffle or (lambda _hosts: None),
             own_names=own_names,
+            upstreams=loaded.upstreams,
             https=https,
             stored_policies=stored_policies,
             report=report,

@@ -312,23 +312,27 @@ async def test_a_domain_in_trouble_holds_up_no_other(url: str) -> None:
     assert len(peer.transactions) == 1
 
 
-async def test_the_smarthost_gets_everything_and_dns_is_not_asked(url: str) -> None:
+def relay(port: int) -> list[dict[str, object]]:
+    return [{"name": "relay", "host": "127.0.0.1", "port": port, "tls": "off"}]
+
+
+async def test_the_first_upstream_gets_everything_and_dns_is_not_asked(url: str) -> None:
     async with (
         smtp_peers.serving() as peer,
-        engine_harness.running_engine(url, port=25, zones={}, smarthost=f"127.0.0.1:{peer.port}") as harness,
+        engine_harness.running_engine(url, port=25, zones={}, upstreams=relay(peer.port)) as harness,
     ):
         sent = [await harness.send("ada@example.net"), await harness.send("bob@does-not-exist.example")]
         for seen in await asyncio.gather(*map(harness.settle, sent)):
             assert seen.standing == ("delivered", 1, 250)
-            assert (seen.attempt.host, seen.attempt.provider_queue) == ("127.0.0.1", "smarthost")
+            assert (seen.attempt.host, seen.attempt.provider_queue) == ("127.0.0.1", "upstream:relay")
         assert harness.dns.questions == []
         assert await harness.credits() == (2, 0)
     assert len(peer.transactions) == 2
 
 
-async def test_a_smarthost_that_is_down_costs_no_mail(url: str) -> None:
+async def test_an_upstream_that_is_down_costs_no_mail(url: str) -> None:
     with smtp_peers.refusing_port() as port:
-        async with engine_harness.running_engine(url, port=25, zones={}, smarthost=f"127.0.0.1:{port}") as harness:
+        async with engine_harness.running_engine(url, port=25, zones={}, upstreams=relay(port)) as harness:
             seen = await harness.settle(await harness.send())
             assert seen.standing == ("deferred", 1, None)
-            assert (seen.attempt.reason, seen.attempt.provider_queue) == ("connection_refused", "smarthost")
+            assert (seen.attempt.reason, seen.attempt.provider_queue) == ("connection_refused", "upstream:relay")

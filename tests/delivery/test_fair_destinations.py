@@ -81,7 +81,7 @@ async def queue_harness(url: str) -> AsyncIterator[QueueHarness]:
         dns_server.running(zones) as dns,
     ):
         tables = delivery_harness.sections(
-            sink, smarthost="", resolvers=[dns.address], retry_seconds=SCHEDULE, grace_seconds=1
+            sink, is_direct=True, resolvers=[dns.address], retry_seconds=SCHEDULE, grace_seconds=1
         )
         async with delivery_harness.open_harness(url, tables, clock=clock) as harness:
             yield QueueHarness(harness, clock, sink, tarpit)

@@ -46,7 +46,7 @@ async def peers(url: str, **delivery: object) -> AsyncIterator[Peers]:
     ):
         tables = delivery_harness.sections(
             good_sink,
-            smarthost="",
+            is_direct=True,
             resolvers=[dns.address],
             connections=CONNECTIONS,
             pool_connections=4,

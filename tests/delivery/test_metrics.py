@@ -50,10 +50,11 @@ async def test_a_recipient_without_a_route_counts_for_no_provider(url: str) -> N
 async def test_what_a_vanished_worker_left_behind_is_counted(url: str) -> None:
     clock = contexts.Clock()
     async with smtp_peers.serving({}) as peer:
-        overrides: dict[str, dict[str, object]] = {
+        overrides: dict[str, object] = {
             "database": {"url": url},
             "security": {"secret_key": contexts.SECRET_KEY},
-            "delivery": {**engine_harness.QUICK, "smarthost": f"127.0.0.1:{peer.port}"},
+            "delivery": engine_harness.QUICK,
+            "upstreams": [{"name": "relay", "host": "127.0.0.1", "port": peer.port, "tls": "off"}],
         }
         async with composition.open_context(config.load(environment={}, overrides=overrides), clock=clock) as ctx:
             account = await accounts.create(ctx, "Shop")
@@ -68,4 +69,4 @@ async def test_what_a_vanished_worker_left_behind_is_counted(url: str) -> None:
 
                 await engine_harness.until(is_delivered)
             assert ctx.metrics.lost_leases.values == {(): 1}
-            assert ctx.metrics.recipients.values["smarthost", "delivered"] == 1
+            assert ctx.metrics.recipients.values["upstream:relay", "delivered"] == 1

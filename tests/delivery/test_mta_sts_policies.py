@@ -221,12 +221,11 @@ async def test_a_domain_that_is_its_own_mail_host_may_be_named_by_its_policy() -
     assert tls.names == ("example.org",)
 
 
-async def test_a_smarthost_has_no_policy_but_the_setting() -> None:
-    async with publishing(policy("mx.example.com"), smarthost="mx1.example.org:25", tls="required") as (
-        harness,
-        server,
-    ):
-        assert [tls.mode for tls in (await policies(harness)).values()] == [tls_policy.Mode.REQUIRED]
+async def test_an_upstream_has_no_policy_but_its_own() -> None:
+    upstreams = [{"name": "relay", "host": "mx1.example.org"}]
+    async with publishing(policy("mx.example.com"), upstreams=upstreams) as (harness, server):
+        (host,) = (await harness.route("upstream:relay")).hosts
+        assert (host.tls.mode, host.tls.names) == (tls_policy.Mode.VERIFIED, ("mx1.example.org",))
         assert server.requests == []
 
 

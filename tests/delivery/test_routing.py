@@ -1,6 +1,7 @@
 """Routes follow RFC 5321 section 5.1 and RFC 7505, last as long as DNS allows, or say in words why there are none."""
 
 import asyncio
+from typing import Any
 
 import pytest
 
@@ -19,6 +20,7 @@ THREE = {
     "c.example": {"A": ["192.0.2.3"]},
 }
 ANY = {"A": [router_harness.ADDRESS]}
+RELAY = "upstream:relay"
 
 
 # Mail hosts.
@@ -341,46 +343,56 @@ async def test_the_provider_queue_is_the_providers_only_when_all_hosts_are(
     assert (route.provider_queue, route.provider) == (provider_queue, provider)
 
 
-# Smarthost.
+# Upstreams.
 
 
-async def test_a_smarthost_takes_all_mail() -> None:
-    async with router_harness.running({"relay.example": ANY}, smarthost="relay.example:587") as harness:
-        route = await harness.route("example.org")
-        assert route.hosts == (routing.Host("relay.example", router_harness.ADDRESS, 587, tls_policy.OPPORTUNISTIC),)
-        assert (route.provider_queue, route.provider) == ("smarthost", "smarthost")
-        assert await harness.route("example.net") is harness.router.cached("other.example") is route
+def relay(host: str = "relay.example", **fields: Any) -> list[dict[str, object]]:
+    return [{"name": "relay", "host": host, **fields}]
+
+
+@pytest.mark.parametrize(
+    "fields, port, policy",
+    [
+        ({"tls": "off", "port": 25}, 25, tls_policy.TlsPolicy(tls_policy.Mode.PLAIN)),
+        (
+            {},
+            587,
+            tls_policy.TlsPolicy(tls_policy.Mode.VERIFIED, names=("relay.example",), reason="upstreams.relay.tls"),
+        ),
+    ],
+)
+async def test_an_upstream_is_reached_as_its_settings_say(
+    fields: dict[str, Any], port: int, policy: tls_policy.TlsPolicy
+) -> None:
+    async with router_harness.running({"relay.example": ANY}, upstreams=relay(**fields)) as harness:
+        route = await harness.route(RELAY)
+        assert route.hosts == (routing.Host("relay.example", router_harness.ADDRESS, port, policy, upstream="relay"),)
+        assert (route.provider_queue, route.provider, route.is_upstream) == (RELAY, RELAY, True)
+        assert await harness.route(RELAY) is harness.router.cached(RELAY) is route
         assert set(harness.dns.questions) == {("relay.example", "A"), ("relay.example", "AAAA")}
         assert len(harness.dns.questions) == 2
 
 
 @pytest.mark.parametrize(
-    "smarthost, addresses",
-    [("127.0.0.1:2525", ["127.0.0.1"]), ("[::1]:2525", ["::1"]), ("localhost:2525", ["127.0.0.1", "::1"])],
+    "host, addresses", [("127.0.0.1", ["127.0.0.1"]), ("::1", ["::1"]), ("localhost", ["127.0.0.1", "::1"])]
 )
-async def test_a_smarthost_may_be_this_host(smarthost: str, addresses: list[str]) -> None:
-    async with router_harness.running({}, smarthost=smarthost, own_names=["127.0.0.1"]) as harness:
-        route = await harness.route("example.org")
+async def test_an_upstream_may_be_this_host(host: str, addresses: list[str]) -> None:
+    async with router_harness.running({}, upstreams=relay(host, port=2525), own_names=["127.0.0.1"]) as harness:
+        route = await harness.route(RELAY)
         assert harness.dns.questions == []
     assert [(host.address, host.port) for host in route.hosts] == [(address, 2525) for address in addresses]
 
 
-async def test_a_smarthost_by_name_may_be_this_host_too() -> None:
-    async with router_harness.running({"relay.example": {"A": ["127.0.0.1"]}}, smarthost="relay.example:25") as harness:
-        assert [host.address for host in (await harness.route("example.org")).hosts] == ["127.0.0.1"]
+async def test_an_upstream_by_name_may_be_this_host_too() -> None:
+    async with router_harness.running({"relay.example": {"A": ["127.0.0.1"]}}, upstreams=relay()) as harness:
+        assert [host.address for host in (await harness.route(RELAY)).hosts] == ["127.0.0.1"]
 
 
-async def test_a_smarthost_that_is_missing_costs_no_mail() -> None:
-    async with router_harness.running({}, smarthost="relay.example:25") as harness:
-        found = await harness.no_route("example.org")
-    assert not found.permanent
-    assert found.detail == "delivery.smarthost: the host relay.example does not exist"
-
-
-async def test_a_smarthost_that_cannot_be_read_is_an_error_that_names_the_setting() -> None:
-    with pytest.raises(config.ConfigError, match=r"delivery\.smarthost"):
-        async with router_harness.running({}, smarthost="relay.example"):
-            pass
+async def test_an_upstream_that_does_not_exist_is_a_matter_of_settings() -> None:
+    async with router_harness.running({}, upstreams=relay()) as harness:
+        found = await harness.no_route(RELAY)
+    assert (found.permanent, found.cause) == (False, values.Cause.CONFIGURATION)
+    assert found.detail == "upstreams.relay.host: the host relay.example does not exist"
 
 
 # Memory.
@@ -456,14 +468,14 @@ async def test_an_answer_ends_an_expired_route(changed: dns_server.Zones) -> Non
         assert harness.router.cached("example.org") is None
 
 
-async def test_a_smarthost_whose_name_server_is_silent_is_used_for_a_while() -> None:
-    async with router_harness.running({"relay.example": ANY}, smarthost="relay.example:25") as harness:
-        route = await harness.route("example.org")
+async def test_an_upstream_whose_name_server_is_silent_is_used_for_a_while() -> None:
+    async with router_harness.running({"relay.example": ANY}, upstreams=relay()) as harness:
+        route = await harness.route(RELAY)
         harness.dns.zones["relay.example"] = Fault.SERVFAIL
         harness.now[0] = route.valid_until
-        assert (await harness.route("example.org")).hosts == route.hosts
+        assert (await harness.route(RELAY)).hosts == route.hosts
         harness.now[0] = route.stale_until
-        assert harness.router.cached("example.org") is None
+        assert harness.router.cached(RELAY) is None
 
 
 @pytest.mark.parametrize(

@@ -14,7 +14,7 @@ SERVICE = domain_records.Service(
 
 
 def service(**changes: object) -> domain_records.Service:
-    given = {"host": "", "spf": "", "source_addresses": (), "smarthost": ""} | changes
+    given = {"host": "", "spf": "", "source_addresses": (), "has_upstreams": False} | changes
     given = {"return_path_domain": "", "return_path_label": "Bounces"} | given
     return domain_records.service(**given)  # type: ignore[arg-type]
 
@@ -44,10 +44,8 @@ def test_spf_names_the_host_when_it_has_no_public_address_of_its_own() -> None:
 
 def test_what_the_service_cannot_know_it_does_not_invent() -> None:
     assert service(host="localhost") == domain_records.Service("", (), "", "bounces")
-    assert service(host="mail.example.net", smarthost="relay.example:25").spf == ()
-    assert service(host="mail.example.net", smarthost="relay.example:25", spf="a:relay.example").spf == (
-        "a:relay.example",
-    )
+    assert service(host="mail.example.net", has_upstreams=True).spf == ()
+    assert service(host="mail.example.net", has_upstreams=True, spf="a:relay.example").spf == ("a:relay.example",)
     made = records(service(host="localhost"))
     assert made[RecordPurpose.SPF].value is None
     assert made[RecordPurpose.RETURN_PATH].value is None

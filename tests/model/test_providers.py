@@ -8,7 +8,7 @@ from postroad.model import providers
 
 def test_every_provider_has_settings() -> None:
     assert config.Providers.__struct_fields__ == providers.PROVIDERS
-    assert {*providers.SUFFIXES.values(), providers.OTHERS, providers.SMARTHOST} == set(providers.PROVIDERS)
+    assert {*providers.SUFFIXES.values(), providers.OTHERS} == set(providers.PROVIDERS)
 
 
 @pytest.mark.parametrize(
@@ -52,7 +52,7 @@ def test_hosts_of_several_belong_to_none(names: list[str]) -> None:
 
 @pytest.mark.parametrize(
     "provider_queue, label",
-    [("google", "google"), ("smarthost", "smarthost"), ("mx.example.net", "others"), ("", "none")],
+    [("google", "google"), ("upstream:ses", "upstream:ses"), ("mx.example.net", "others"), ("", "none")],
 )
 def test_provider_queues_of_unlisted_hosts_share_a_label(provider_queue: str, label: str) -> None:
     assert providers.label_of(provider_queue) == label

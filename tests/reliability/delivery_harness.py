@@ -40,10 +40,12 @@ QUESTIONS = {
 }
 
 
-def sections(sink: sinks.Sink, **delivery: object) -> dict[str, dict[str, object]]:
-    """Settings that lead all mail to a sink, try again at once, and end idle connections soon."""
+def sections(sink: sinks.Sink, *, is_direct: bool = False, **delivery: Any) -> dict[str, Any]:
+    """Settings that lead all mail to a sink, try again at once, and end idle connections soon.
+
+    The sink is an upstream, unless mail is to go directly to the hosts of its domains.
+    """
     chosen: dict[str, object] = {
-        "smarthost": f"{sink.host}:{sink.port}",
         "mx_port": sink.port,
         "allow_private": ["127.0.0.0/8"],
         "tls": "off",
@@ -59,14 +61,22 @@ def sections(sink: sinks.Sink, **delivery: object) -> dict[str, dict[str, object
     }
     connections = chosen.pop("pool_connections", WIDE["connections"])
     provider = {**WIDE, "connections": connections}
-    return {"delivery": chosen, "providers": {"smarthost": provider, "others": provider}}
+    upstream = {"name": "sink", "host": sink.host, "port": sink.port, "tls": "off", **provider}
+    return {
+        "delivery": chosen,
+        "providers": {"others": provider},
+        "upstreams": [] if is_direct else [upstream],
+    }
 
 
-def as_toml(tables: Mapping[str, Mapping[str, object]]) -> str:
+def as_toml(tables: Mapping[str, Any]) -> str:
     """The settings as a file has them."""
+    listed = {f"[[{name}]]": entries for name, entries in tables.items() if isinstance(entries, list)}
+    named = {f"[{name}]": [table] for name, table in tables.items() if not isinstance(table, list)}
     return "".join(
-        f"[{name}]\n" + "".join(f"{key} = {_value(value)}\n" for key, value in table.items())
-        for name, table in tables.items()
+        f"{header}\n" + "".join(f"{key} = {_value(value)}\n" for key, value in table.items())
+        for header, entries in {**named, **listed}.items()
+        for table in entries
     )
 
 

@@ -37,7 +37,7 @@ class DeliveryScenario(NamedTuple):
 
 @contextlib.asynccontextmanager
 async def running_scenario(
-    folder: Path, url: str, sink: sinks.Sink, **delivery: object
+    folder: Path, url: str, sink: sinks.Sink, **delivery: Any
 ) -> AsyncIterator[DeliveryScenario]:
     """A process that delivers to the sink."""
     tables = delivery_harness.sections(sink, **delivery)
@@ -58,7 +58,7 @@ async def test_a_kill_before_the_claim_leaves_ready_rows(url: str, tmp_path: Pat
     async with (
         sinks.running() as sink,
         dns_server.running(zones) as dns,
-        running_scenario(tmp_path, url, sink, smarthost="", resolvers=[dns.address]) as (service, harness),
+        running_scenario(tmp_path, url, sink, is_direct=True, resolvers=[dns.address]) as (service, harness),
     ):
         with dns.holding():
             addresses = await harness.send(3)

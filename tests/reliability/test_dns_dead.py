@@ -33,7 +33,7 @@ async def tried(whole: whole_service.WholeService, count: int) -> list[tuple[str
 @pytest.mark.parametrize("url", ["sqlite"], indirect=True)
 async def test_mail_waits_for_dns_that_fails_and_the_listeners_do_not(url: str, tmp_path: Path) -> None:
     async with dns_server.running({"*": Fault.SERVFAIL}) as dns:
-        settings: dict[str, Any] = {"smarthost": "", "resolvers": [dns.address], "retry_seconds": RETRIES}
+        settings: dict[str, Any] = {"is_direct": True, "resolvers": [dns.address], "retry_seconds": RETRIES}
         async with whole_service.running_service(tmp_path, url, **settings) as whole:
             await whole.accept("first", "second")
             attempts = await tried(whole, 2)

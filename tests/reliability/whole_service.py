@@ -11,6 +11,7 @@ from collections import Counter
 from collections.abc import AsyncIterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
+from typing import Any
 
 import httpx
 
@@ -138,7 +139,7 @@ async def open_context(url: str) -> AsyncIterator[context.Context]:
 
 @contextlib.asynccontextmanager
 async def configured_service(
-    folder: Path, url: str, *, limits: Mapping[str, int] | None = None, **delivery: object
+    folder: Path, url: str, *, limits: Mapping[str, int] | None = None, **delivery: Any
 ) -> AsyncIterator[WholeService]:
     """Everything but the start of the process; it will have ended when the block does."""
     async with sinks.running() as sink, webhook_server.running(tls=False) as receiver:

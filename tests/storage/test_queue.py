@@ -140,6 +140,28 @@ async def test_a_postponed_recipient_waits_and_its_attempt_is_counted(store: Sto
     assert (again.attempt_count, again.lost_leases) == (1, 0)
 
 
+async def test_an_attempt_that_does_not_count_leaves_the_schedule_as_it_is(store: Store) -> None:
+    await fill(store, [recipient(1)])
+    (held,) = await claim(store, queue.ClaimRequest("example.org acc_1", 1))
+    async with store.transaction() as tx:
+        assert await queue.postpone(tx, [(held.key, NOW + 5)], worker="w1", is_counted=False) == [held.key]
+    assert await promote(store, NOW + 5) == 1
+    (again,) = await claim(store, queue.ClaimRequest("example.org acc_1", 1))
+    assert (again.attempt_count, again.lost_leases) == (0, 0)
+
+
+async def test_a_sender_domain_that_matters_has_a_scheduled_queue_of_its_own(store: Store) -> None:
+    new = [recipient(number, domain="a.example") for number in range(2)]
+    async with store.transaction() as tx:
+        sizes = {one.message_id: 100 for one in new}
+        await queue.insert(tx, new, sizes, now=NOW, sender_domains={new[1].message_id: "shop.example"})
+    keys = await queue_keys(store)
+    assert [queue.parts_of(key) for key in keys] == [
+        ("a.example", new[0].account_id, ""),
+        ("a.example", new[0].account_id, "shop.example"),
+    ]
+
+
 async def test_a_worker_that_lost_its_lease_postpones_nothing(store: Store) -> None:
     await fill(store, [recipient(1)])
     (held,) = await claim(store, queue.ClaimRequest("example.org acc_1", 1))

@@ -54,6 +54,19 @@ async def test_domains_are_ranked_and_bounded(store: Store) -> None:
         assert await queue_views.domains(tx, queue_views.Filter(account_id="acc_2"), limit=9) == [("example.org", 1)]
 
 
+async def test_a_domain_is_found_with_the_sender_domains_that_have_their_own_scheduled_queues(store: Store) -> None:
+    await add(store, "rcp_1")
+    new = [samples.recipient("em_2", 0, "acc_2", id="rcp_2")]
+    async with store.transaction() as tx:
+        await samples.add_account(tx, "acc_2")
+        await messages.insert(tx, [samples.message("em_2", "acc_2")])
+        await recipients.insert(tx, new)
+        await queue.insert(tx, new, {"em_2": 100}, now=NOW, sender_domains={"em_2": "shop.example"})
+    async with store.scanning() as tx:
+        assert await queue_views.domains(tx, queue_views.Filter(domain="example.org"), limit=9) == [("example.org", 2)]
+        assert await queue_views.counts(tx, queue_views.Filter(domain="example.or")) == {}
+
+
 async def test_only_what_waits_without_a_lease_is_made_ready_and_no_more_than_asked_for(store: Store) -> None:
     await add(store, "rcp_1", "rcp_2", "rcp_3", "rcp_4")
     keys = await claim(store, 3)

@@ -136,7 +136,7 @@ async def _run(
             folder.write_info(info)
             click.echo(_welcome(folder, info))
 
-        routed = _with_smarthost(bound, settings)
+        routed = _with_upstream(bound, settings)
         await service.run(routed, list(service.ROLES), log=log, mail=mail, prepare=prepare, announce=announce)
 
 
@@ -159,10 +159,10 @@ async def _simulator(
         yield _client_endpoint(config.Endpoint(*bound))
 
 
-def _with_smarthost(sink: config.Endpoint, settings: config.Settings) -> config.Settings:
-    """The settings with the simulator as smarthost, unless another is set."""
-    smarthost = settings.delivery.smarthost or str(sink)
-    return msgspec.structs.replace(settings, delivery=msgspec.structs.replace(settings.delivery, smarthost=smarthost))
+def _with_upstream(sink: config.Endpoint, settings: config.Settings) -> config.Settings:
+    """The settings with the simulator as upstream, unless another is set."""
+    simulator = config.Upstream(name="simulator", host=sink.host, port=sink.port, tls="off")
+    return msgspec.structs.replace(settings, upstreams=settings.upstreams or (simulator,))
 
 
 def _client_endpoint(where: config.Endpoint) -> config.Endpoint:

@@ -82,12 +82,17 @@ async def check_config(settings: config.Settings) -> output.Report:
     config.check_keys(settings)
     for listener in config.LISTENERS:
         listener_certificates.load(settings, listener)
+    config.check_upstream_files(settings.upstreams)
     warnings = config.warnings(settings, click.get_current_context().params["config"])
     tables = redaction.settings(settings)
     lines = [
-        f"{section}.{key} = {output.literal(value)}"
+        f"{name} = {output.literal(value)}"
         for section, table in tables.items()
-        for key, value in table.items()
+        for name, value in (
+            [(section, table)]
+            if not isinstance(table, dict)
+            else [(f"{section}.{key}", value) for key, value in table.items()]
+        )
     ]
     text = "\n".join([*(f"# Warning: {warning}" for warning in warnings), *lines])
     return output.Report(data={"settings": tables, "warnings": warnings}, text=text)

@@ -54,4 +54,6 @@ def literal(value: object) -> str:
     if isinstance(value, Mapping):
         pairs = (f"{key if key.isidentifier() else literal(key)} = {literal(one)}" for key, one in value.items())
         return f"{{ {', '.join(pairs)} }}"
+    if isinstance(value, (list, tuple)):
+        return f"[{','.join(map(literal, value))}]"
     return msgspec.json.encode(value).decode()

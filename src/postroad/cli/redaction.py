@@ -22,12 +22,15 @@ def address(url: str) -> str:
     return _PASSWORD_PARAMETER.sub(rf"\1{MASK}", f"{scheme}://{shown}{at}{host}")
 
 
-def settings(effective: config.Settings) -> dict[str, dict[str, Any]]:
+def settings(effective: config.Settings) -> dict[str, Any]:
     """All settings by section and key, with secrets masked."""
-    tables: dict[str, dict[str, Any]] = msgspec.to_builtins(effective)
+    tables: dict[str, Any] = msgspec.to_builtins(effective)
     tables["database"]["url"] = address(effective.database.url)
     if effective.security.secret_key:
         tables["security"]["secret_key"] = MASK
     if effective.metrics.token:
         tables["metrics"]["token"] = MASK
+    for upstream in tables["upstreams"]:
+        if upstream["password"]:
+            upstream["password"] = MASK
     return tables

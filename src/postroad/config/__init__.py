@@ -2,7 +2,8 @@
 
 `defaults.toml` documents every setting and its default. A file, then variables named `POSTROAD_<SECTION>__<KEY>`, then
 flags override it. Unknown keys, wrong types and invalid values are errors that name the setting. A variable without
-the double underscore is ignored: orchestrators set names such as `POSTROAD_PORT` by themselves.
+the double underscore is ignored: orchestrators set names such as `POSTROAD_PORT` by themselves. A field of an entry of
+`[[upstreams]]` is `POSTROAD_UPSTREAMS__<NAME>__<FIELD>`.
 """
 
 import tomllib
@@ -14,6 +15,7 @@ from typing import Any, Final, get_args
 import msgspec
 
 from postroad.config import listener_tls, sources
+from postroad.config import upstreams as config_upstreams
 from postroad.config.addresses import Endpoint as Endpoint
 from postroad.config.addresses import dns_server as dns_server
 from postroad.config.addresses import endpoint as endpoint
@@ -34,6 +36,9 @@ from postroad.config.sections import Providers as Providers
 from postroad.config.sections import Security as Security
 from postroad.config.sections import Settings as Settings
 from postroad.config.sources import ConfigError as ConfigError
+from postroad.config.upstreams import Upstream as Upstream
+from postroad.config.upstreams import check_upstream_files as check_upstream_files
+from postroad.config.upstreams import upstream_credentials as upstream_credentials
 
 # An HMAC key shorter than its hash weakens it (RFC 2104 section 3).
 SECRET_KEY_BYTES: Final = 32
@@ -43,18 +48,19 @@ def load(
     file: Path | None = None,
     *,
     environment: Mapping[str, str],
-    overrides: Mapping[str, Mapping[str, object]] | None = None,
+    overrides: Mapping[str, Any] | None = None,
 ) -> Settings:
     """The settings from the defaults, a file, the environment and overrides, in this order."""
     tables = defaults()
     if file is not None:
         sources.merge(tables, sources.read(file), source=str(file))
-    sources.merge(tables, sources.from_environment(environment, tables), source="environment")
+    entries = {"upstreams": config_upstreams.entry_defaults()}
+    sources.merge(tables, sources.from_environment(environment, tables, entries), source=sources.ENVIRONMENT)
     sources.merge(tables, overrides or {}, source="command line")
     try:
         settings = msgspec.convert(tables, Settings)
     except msgspec.ValidationError as problem:
-        raise ConfigError(_explain(str(problem), tables)) from None
+        raise ConfigError(_explain(str(problem))) from None
     if settings.database.url_file:
         settings = _with_url_from_file(settings)
     settings.check()
@@ -62,8 +68,8 @@ def load(
     return settings
 
 
-def defaults() -> dict[str, dict[str, Any]]:
-    """Every setting by section and key, with its default."""
+def defaults() -> dict[str, Any]:
+    """Every setting by section and key, with its default; `upstreams` and `routes` are lists of tables."""
     return tomllib.loads(defaults_text())
 
 
@@ -109,12 +115,14 @@ def _read_secret(file: str, *, name: str) -> str:
         raise ConfigError(f"{name}: {file} is not text") from None
 
 
-def _explain(problem: str, tables: Mapping[str, Mapping[str, object]]) -> str:
+def _explain(problem: str) -> str:
     """A msgspec error as a sentence that begins with the name of the setting."""
     text, _, place = problem.partition(" - at `$.")
     place = place.rstrip("`")
     section, _, key = place.partition(".")
     if text.startswith("Invalid enum value"):
-        allowed = get_args(Settings.__annotations__[section].__annotations__[key])
-        return f"{place}: {tables[section][key]!r} is not one of {', '.join(allowed)}"
+        # The only one in a list is that of an upstream's TLS.
+        kind = Upstream if section.endswith("]") else Settings.__annotations__[section]
+        allowed = get_args(kind.__annotations__[key])
+        return f"{place}: {text.removeprefix('Invalid enum value ')} is not one of {', '.join(allowed)}"
     return f"{place}: {text[0].lower()}{text[1:]}"

@@ -88,11 +88,13 @@ def key_files(settings: Settings) -> list[tuple[str, Path]]:
         "security.secret_key_file": settings.security.secret_key_file,
         **{f"{name}.tls_key": listener_tls.section_of(settings, name).tls_key for name in listener_tls.LISTENERS},
     }
+    named |= {f"upstreams.{upstream.name}.password_file": upstream.password_file for upstream in settings.upstreams}
     return [(setting, Path(file)) for setting, file in named.items() if file]
 
 
 def _has_secrets(settings: Settings) -> bool:
     has_password = not settings.database.url_file and _PASSWORD.search(settings.database.url) is not None
+    has_password = has_password or any(upstream.password for upstream in settings.upstreams)
     return bool(settings.security.secret_key or settings.metrics.token or has_password)
 
 

@@ -10,10 +10,12 @@ from typing import Annotated, Final, Literal
 import msgspec
 
 from postroad.config import addresses
+from postroad.config import upstreams as config_upstreams
 from postroad.config.doctor import Doctor
 from postroad.config.operator import Operator
 from postroad.config.section import Section
 from postroad.config.sources import ConfigError
+from postroad.model import route_rules
 
 DATABASE_SCHEMES: Final = ("sqlite:///", "postgresql://", "postgres://")
 # A bearer token (RFC 6750 section 2.1).
@@ -140,7 +142,6 @@ class Delivery(Section, frozen=True):
     """The delivery engine."""
 
     hostname: str
-    smarthost: str
     resolvers: tuple[str, ...]
     mx_port: Port
     allow_private: tuple[str, ...]
@@ -176,8 +177,6 @@ class Delivery(Section, frozen=True):
             )
 
     def _check_names(self) -> None:
-        if self.smarthost:
-            addresses.remote(self.smarthost, name="delivery.smarthost")
         for resolver in self.resolvers:
             addresses.dns_server(resolver)
         addresses.check_networks(self.allow_private, name="delivery.allow_private", examples="10.1.0.0/16 or fd00::/8")
@@ -208,7 +207,6 @@ class Providers(Section, frozen=True):
     microsoft: Provider
     yahoo: Provider
     apple: Provider
-    smarthost: Provider
     others: Provider
 
 
@@ -358,6 +356,8 @@ class Logs(Section, frozen=True):
 class Settings(Section, frozen=True):
     """Every setting of the service."""
 
+    upstreams: tuple[config_upstreams.Upstream, ...]
+    routes: tuple[route_rules.Rule, ...]
     database: Database
     frontends: Frontends
     http: Http
@@ -382,5 +382,13 @@ class Settings(Section, frozen=True):
     logs: Logs
 
     def check(self) -> None:
+        config_upstreams.check(self.upstreams, self.routes)
         for key in self.__struct_fields__:
-            getattr(self, key).check()
+            section = getattr(self, key)
+            if isinstance(section, Section):
+                section.check()
+
+    @property
+    def route_rules(self) -> tuple[route_rules.Rule, ...]:
+        """The routes, and what applies to all other mail."""
+        return route_rules.complete(self.routes, names=[upstream.name for upstream in self.upstreams])

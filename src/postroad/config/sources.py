@@ -11,6 +11,7 @@ from typing import Any, Final
 import msgspec
 
 PREFIX: Final = "POSTROAD_"
+ENVIRONMENT: Final = "environment"
 
 
 class ConfigError(ValueError):
@@ -32,12 +33,24 @@ def is_setting(variable: str) -> bool:
     return variable.startswith(PREFIX) and "__" in variable
 
 
-def from_environment(environment: Mapping[str, str], tables: Mapping[str, Any]) -> dict[str, dict[str, object]]:
-    """The settings in the environment, with the types of their defaults."""
-    found: dict[str, dict[str, object]] = {}
+def from_environment(
+    environment: Mapping[str, str], tables: Mapping[str, Any], entries: Mapping[str, Mapping[str, object]]
+) -> dict[str, dict[str, Any]]:
+    """The settings in the environment, with the types of their defaults.
+
+    `entries` has the defaults of the entries of lists, in which an entry is found by its name.
+    """
+    found: dict[str, dict[str, Any]] = {}
     for variable, value in sorted(environment.items()):
         if is_setting(variable):
             section, _, key = variable.removeprefix(PREFIX).lower().partition("__")
+            if section in entries:
+                name, _, field = key.partition("__")
+                typed = _typed(value, entries[section].get(field, ""), name=f"{section}.{name}.{field}")
+                found.setdefault(section, {}).setdefault(name, {})[field] = typed
+                continue
+            if isinstance(tables.get(section), list):
+                raise ConfigError(f"{section}: cannot be set by a variable ({variable}); write [[{section}]] in a file")
             default = tables.get(section, {}).get(key, "")
             found.setdefault(section, {})[key] = _typed(value, default, name=f"{section}.{key}")
     return found
@@ -69,11 +82,26 @@ def _inline_table(value: str, *, name: str) -> object:
         ) from None
 
 
-def merge(tables: dict[str, dict[str, Any]], changes: Mapping[str, Any], *, source: str) -> None:
+def _merged_entries(before: list[Any], changes: object, *, name: str, source: str) -> list[Any]:
+    """The list that replaces one, or the same with fields of entries by their names; an unknown name is a new entry."""
+    if isinstance(changes, (list, tuple)):
+        return list(changes)
+    if source != ENVIRONMENT or not isinstance(changes, Mapping):
+        raise ConfigError(f"{name}: is a list of tables (in {source}); write [[{name}]] above each of them")
+    by_name = {entry.get("name"): dict(entry) for entry in before if isinstance(entry, Mapping)}
+    for entry_name, fields in changes.items():
+        by_name.setdefault(entry_name, {"name": entry_name}).update(fields)
+    return list(by_name.values())
+
+
+def merge(tables: dict[str, Any], changes: Mapping[str, Any], *, source: str) -> None:
     """Override settings in place. Raises ConfigError for an unknown section or key."""
     for section, values in changes.items():
         if section not in tables:
             raise ConfigError(f"{section}: unknown section (in {source}); known: {', '.join(tables)}")
+        if isinstance(tables[section], list):
+            tables[section] = _merged_entries(tables[section], values, name=section, source=source)
+            continue
         if not isinstance(values, Mapping):
             raise ConfigError(
                 f"{section}: is a section, not a setting (in {source}); write [{section}] and its settings below it"

@@ -28,7 +28,6 @@ PROVIDERS: Final = {
     "microsoft": "Microsoft",
     "yahoo": "Yahoo",
     "apple": "Apple",
-    "smarthost": "Smarthost",
     "others": "Others",
 }
 # Room above the suspension line, bounded so that an extreme value does not squeeze the lines together.

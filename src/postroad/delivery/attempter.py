@@ -27,6 +27,9 @@ SESSION_LIMIT: Final = "session_limit"
 Connect = Callable[[routing.Host], Coroutine[Any, Any, smtp_connection.SmtpConnection]]
 # A host that fails here has not sent anything.
 UNRESPONSIVE_STAGES: Final = frozenset({values.Stage.CONNECT, values.Stage.BANNER})
+UPSTREAM_STAGES: Final = frozenset({values.Stage.STARTTLS, values.Stage.AUTH})
+# Up to here there is no session, and another upstream may be tried.
+SESSION_STAGES: Final = UPSTREAM_STAGES | UNRESPONSIVE_STAGES | {values.Stage.HELLO}
 ABORTED: Final = values.RecipientResult(
     values.Stage.CONNECT, cause=values.Cause.CONNECTION_FAILED, detail="the connection attempt was cancelled"
 )
@@ -89,6 +92,16 @@ class JobResult(msgspec.Struct, frozen=True):
         return all(result.reply is None and not result.in_doubt and not result.permanent for result in self.results)
 
     @property
+    def error(self) -> str:
+        """What the server replied, or what happened instead."""
+        return self.results[0].response_text
+
+    @property
+    def has_no_session(self) -> bool:
+        """Whether no host got as far as a mail transaction."""
+        return self.results[0].stage in SESSION_STAGES
+
+    @property
     def is_unresponsive(self) -> bool:
         """Whether no host could be reached, or none sent a banner."""
         return self.results[0].reply is None and self.results[0].stage in UNRESPONSIVE_STAGES
@@ -131,7 +144,7 @@ class Attempter:
         return _final_result(refusals, is_complete=asked == len(job.route.hosts))
 
     async def _try_host(self, job: message_loader.Job, slot: ConnectionSlot, host: routing.Host) -> JobResult:
-        if job.waives_tls_policies:
+        if job.waives_tls_policies and not host.upstream:
             host = dataclasses.replace(host, tls=self._setting, counted_for=None)
         slot.opening = asyncio.get_running_loop().create_task(self._connect(host))
         try:
@@ -139,20 +152,30 @@ class Attempter:
         except asyncio.CancelledError:
             if not slot.is_aborted:
                 raise
-            results = (ABORTED,) * len(job.claims)
-            return JobResult(results, _classify(results), host.name, host.address, "")
+            return _job_result(job, (ABORTED,) * len(job.claims), host.name, host.address)
         except smtp_connection.ConnectFailed as failure:
-            # A TLS failure concerns the policy of one domain; for other domains the host is fine.
-            if failure.result.reply is None and failure.result.stage is not values.Stage.STARTTLS:
-                self._hosts.failed(host)
-            else:
-                self._hosts.answered(host)
-            results = (failure.result,) * len(job.claims)
-            return JobResult(results, _classify(results), host.name, host.address, "")
+            result = failure.result
+            if host.upstream and failure.tls_failure is not None:
+                result = msgspec.structs.replace(result, cause=values.Cause.CONFIGURATION)
+            self._count_failure(host, result)
+            return _job_result(job, (result,) * len(job.claims), host.name, host.address)
         finally:
             slot.opening = None
         self._hosts.answered(host)
         return await self._deliver(job, slot)
+
+    def _count_failure(self, host: routing.Host, result: values.RecipientResult) -> None:
+        """Whether the host answers. A TLS failure concerns the policy of one domain; for other domains it is fine.
+
+        An upstream has one policy and one login: where they fail, they fail for all mail.
+        """
+        if result.stage is values.Stage.CONNECT and result.cause is values.Cause.CONFIGURATION:
+            return  # our own address, not the host
+        fails_for_all = UPSTREAM_STAGES if host.upstream else frozenset()
+        if result.stage in fails_for_all or (result.reply is None and result.stage is not values.Stage.STARTTLS):
+            self._hosts.failed(host)
+        else:
+            self._hosts.answered(host)
 
     async def _deliver(self, job: message_loader.Job, slot: ConnectionSlot) -> JobResult:
         connection, transaction = slot.connection, job.transaction
@@ -160,11 +183,15 @@ class Attempter:
         assert transaction is not None  # noqa: S101 - a job is prepared before it is attempted
         results = await connection.deliver(transaction)
         there = connection.destination
-        return JobResult(results, _classify(results), there.host, there.address, connection.tls)
+        return _job_result(job, results, there.host, there.address, connection.tls)
 
 
-def _classify(results: Sequence[values.RecipientResult]) -> tuple[bounces_disposition.Disposition, ...]:
-    return tuple(map(bounces_disposition.classify, results))
+def _job_result(
+    job: message_loader.Job, results: tuple[values.RecipientResult, ...], host: str, address: str, tls: str = ""
+) -> JobResult:
+    is_upstream = job.route.is_upstream
+    dispositions = tuple([bounces_disposition.classify(result, is_upstream=is_upstream) for result in results])
+    return JobResult(results, dispositions, host, address, tls)
 
 
 def _is_connection_failure(job_result: JobResult) -> bool:

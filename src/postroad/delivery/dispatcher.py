@@ -1,9 +1,9 @@
 """Which recipients are next: walks the scheduled queues and claims what their provider queues can soon send.
 
-A scheduled queue is a domain and an account (see storage/queue.py). The walk continues where it stopped, and scheduled
-queues of one provider queue share its capacity, so that each gets its turn. What a provider queue has no capacity for
-stays in the database. What the operator holds is skipped. A destination whose hosts are all down is skipped, too; only
-its expired recipients are claimed, and fail.
+A scheduled queue is a domain and an account (see storage/queue.py), and `route_choice` finds its route. The walk
+continues where it stopped, and scheduled queues of one provider queue share its capacity, so that each gets its turn.
+What a provider queue has no capacity for stays in the database. What the operator holds is skipped. A destination whose
+hosts are all down is skipped, too; only its expired recipients are claimed, and fail.
 """
 
 import asyncio
@@ -14,14 +14,14 @@ from dataclasses import dataclass, field
 from typing import Final
 
 from postroad.concurrency import lru
-from postroad.delivery import holds, hosts, leases, message_loader, provider_queue, recorder, routing
+from postroad.delivery import holds, hosts, leases, message_loader, provider_queue, recorder, route_choice, routing
 from postroad.model import fair_shares, lease_clock, retry, times
 from postroad.model.bounces import disposition
 from postroad.network import resolver
 from postroad.protocol.smtp import values
 from postroad.services import context
 from postroad.storage import queue, store, suppressions
-from postroad.telemetry import logs
+from postroad.telemetry import limited_warnings, logs
 
 # Scheduled queues examined in one step: a few microseconds each.
 MAX_QUEUES_PER_STEP: Final = 500
@@ -73,6 +73,11 @@ class Dispatcher:
         self._ctx = ctx
         self._router = router
         self._hosts = known
+        self._route_chooser = route_choice.RouteChooser(
+            ctx.settings.route_rules, router, known, clock=services.clock, resolve=self._resolve
+        )
+        self._upstreams = {upstream.provider_queue: upstream for upstream in ctx.settings.upstreams}
+        self._warnings = limited_warnings.LimitedWarnings(services.log, ctx.clock)
         self._services = services
         self._held: leases.Leases = services.held
         self._recorder: recorder.Recorder = services.recorder
@@ -131,21 +136,19 @@ class Dispatcher:
         if len(self.provider_queues) > MAX_IDLE_PROVIDER_QUEUES:
             self._drop_idle_provider_queues()
         plan = Plan()
-        now = self._services.clock()
         by_provider_queue: dict[provider_queue.ProviderQueue, list[str]] = collections.defaultdict(list)
         ending: list[tuple[str, int]] = []
         for queue_key in queue_keys:
-            domain = queue.domain_of(queue_key)
-            route = self._router.cached(domain)
-            if route is None or route.valid_until <= now:  # a stale one is used while it is looked up
-                self._resolve(domain, account_id=queue.account_of(queue_key))
-            if route is None:
+            choice = self._route_chooser.choose(queue_key)
+            if choice is None:
                 continue
+            route = choice.route
             if isinstance(route, routing.NoRoute):
                 ending.append((queue_key, queue.ANY_TIME))
-            elif self._hosts.blocked_until(route) is not None:
+            elif choice.is_blocked:
                 self._provider_queue(route)
-                if self._may_hold_expired(queue_key):
+                # An upstream is a part of this installation: mail waits until it is back.
+                if not route.is_upstream and self._may_hold_expired(queue_key):
                     plan.expired.add(queue_key)
                     ending.append((queue_key, self._ctx.clock() - self._lifetime))
             elif self._provider_queue(route).capacity_left():
@@ -161,8 +164,10 @@ class Dispatcher:
         chosen = queue_keys if len(queue_keys) <= room else random.sample(queue_keys, room)
         share = room // len(chosen)
         for queue_key in chosen:
-            route = self._router.cached(queue.domain_of(queue_key))
-            is_proven = isinstance(route, routing.Route) and self._hosts.is_proven(route)
+            choice = self._route_chooser.choose(queue_key)
+            is_proven = (
+                choice is not None and isinstance(choice.route, routing.Route) and self._hosts.is_proven(choice.route)
+            )
             plan.wanted.append(queue.ClaimRequest(queue_key, share if is_proven else 1))
 
     def _may_hold_expired(self, queue_key: str) -> bool:
@@ -181,9 +186,9 @@ class Dispatcher:
     def _provider_queue(self, route: routing.Route) -> provider_queue.ProviderQueue:
         one = self.provider_queues.get(route.provider_queue)
         if one is None:
-            limits = getattr(self._ctx.settings.providers, route.provider)
+            limits = self._upstreams.get(route.provider) or getattr(self._ctx.settings.providers, route.provider)
             one = self.provider_queues[route.provider_queue] = provider_queue.ProviderQueue(
-                route.provider_queue, limits, self._services
+                route.provider_queue, limits, self._services, fall_back=self._fall_back
             )
         self.routes[route.provider_queue] = route
         return one
@@ -195,7 +200,25 @@ class Dispatcher:
                 del self.provider_queues[name]
                 del self.routes[name]
 
-    def _resolve(self, domain: str, *, account_id: str) -> None:
+    def _fall_back(self, job: message_loader.Job, error: str) -> bool:
+        """Assign a job to the next of its upstreams that can take it; False when there is none."""
+        now = self._services.clock()
+        for place, route in enumerate(job.fallbacks):
+            one = self._provider_queue(route)
+            if self._hosts.blocked_until(route) is None and one.adaptive_rate.paused_until(now) is None:
+                self._warnings.warning(
+                    "upstream_fallback",
+                    job.route.provider_queue,
+                    provider_queue=job.route.provider_queue,
+                    fallback=route.provider_queue,
+                    error=error,
+                )
+                one.reserve(1)
+                one.add(message_loader.Job(job.claims, route, fallbacks=job.fallbacks[place + 1 :]))
+                return True
+        return False
+
+    def _resolve(self, domain: str, account_id: str) -> None:
         if domain in self._resolving or not self._lookups.take(counted := (fair_shares.Party(account_id),)):
             return
         task = asyncio.get_running_loop().create_task(self._look_up(domain, account_id))
@@ -270,7 +293,8 @@ class Dispatcher:
 
     async def _fail_expired(self, queue_key: str, claims: Sequence[queue.Claimed]) -> None:
         self._next_expiry_search.discard(queue_key)  # search again: there may be more
-        route = self._router.cached(queue.domain_of(queue_key))
+        choice = self._route_chooser.choose(queue_key)
+        route = choice.route if choice is not None else None
         known = self.provider_queues.get(route.provider_queue) if isinstance(route, routing.Route) else None
         error = known.last_error if known else ""
         sentence = (
@@ -281,10 +305,11 @@ class Dispatcher:
         )
 
     async def _jobs(self, queue_key: str, claims: Sequence[queue.Claimed]) -> list[message_loader.Job]:
-        route = self._router.cached(queue.domain_of(queue_key))
-        if isinstance(route, routing.Route):
-            return message_loader.jobs_of(claims, route)
-        if route is None:  # dropped from the cache between plan and claim
+        choice = self._route_chooser.choose(queue_key)
+        route = choice.route if choice is not None else None
+        if choice is not None and isinstance(route, routing.Route):
+            return message_loader.jobs_of(claims, route, choice.fallbacks)
+        if not isinstance(route, routing.NoRoute):  # dropped from the cache between plan and claim
             await self._held.release([claim.key for claim in claims])
         else:
             result = values.RecipientResult(values.Stage.ROUTE, cause=route.cause, detail=route.detail)

@@ -11,6 +11,7 @@ import random
 import secrets
 from typing import Final
 
+from postroad import config
 from postroad.concurrency import poll_loop
 from postroad.delivery import (
     attempter,
@@ -53,6 +54,9 @@ class Engine:
             connect=settings.connect_seconds, reply=settings.reply_seconds, content=settings.content_seconds
         )
         self._sources = itertools.cycle(settings.source_addresses or (None,))
+        self._upstreams = {
+            upstream.name: (upstream, config.upstream_credentials(upstream)) for upstream in ctx.settings.upstreams
+        }
         self._hosts = hosts.Hosts(loop.time)
         self._tls_results = tls_results.TlsResults(ctx, log)
         self._router = routing.Router(
@@ -61,6 +65,7 @@ class Engine:
             clock=loop.time,
             shuffle=random.shuffle,
             own_names=(hello_name,),
+            upstreams=ctx.settings.upstreams,
             stored_policies=mta_sts_policies.StoredPolicies(ctx.store, ctx.clock),
             report=self._tls_results.add if ctx.settings.tls_reports.sender else None,
             log=log,
@@ -145,12 +150,20 @@ class Engine:
             await self._signing.close()
 
     async def _connect(self, host: routing.Host) -> smtp_connection.SmtpConnection:
+        upstream, credentials = self._upstreams.get(host.upstream, (None, None))
         destination = smtp_connection.Destination(
-            host=host.name, address=host.address, port=host.port, tls=host.tls, source_address=self._source(host)
+            host=host.name,
+            address=host.address,
+            port=host.port,
+            tls=host.tls,
+            source_address=self._source(host),
+            implicit_tls=upstream is not None and upstream.tls == "tls",
+            credentials=credentials,
         )
+        trusted = {"ca_file": upstream.ca_file} if upstream is not None and upstream.ca_file else {}
         try:
             connection = await smtp_connection.connect(
-                destination, hello_name=self._hello_name, timeouts=self._timeouts
+                destination, hello_name=self._hello_name, timeouts=self._timeouts, **trusted
             )
         except smtp_connection.ConnectFailed as problem:
             self._tls_results.failed(host, problem)

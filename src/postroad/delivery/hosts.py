@@ -1,4 +1,4 @@
-"""A circuit breaker for each host address, shared by all provider queues.
+"""A circuit breaker for each host address, shared by all provider queues; an upstream has breakers of its own.
 
 A host that does not answer is skipped for a while, so that mail goes to the next one at once. A destination whose hosts
 are all down is skipped until a probe succeeds.
@@ -20,12 +20,12 @@ class Hosts:
 
     def __init__(self, clock: Callable[[], float]) -> None:
         self._clock = clock
-        self._breakers: lru.LruCache[tuple[str, int], breaker.Breaker] = lru.LruCache(MAX_HOSTS)
+        self._breakers: lru.LruCache[tuple[str, int, str], breaker.Breaker] = lru.LruCache(MAX_HOSTS)
 
     def usable(self, route: routing.Route) -> Iterator[routing.Host]:
         """The hosts to try, in order; each breaker is checked when its turn comes."""
         for host in route.hosts:
-            known = self._breakers.get((host.address, host.port))
+            known = self._breakers.get(host.key)
             if known is None or known.may_try(self._clock()):
                 yield host
 
@@ -33,7 +33,7 @@ class Hosts:
         """When the first host of the route may be tried again; None when one may be tried now."""
         soonest: float | None = None
         for host in route.hosts:
-            known = self._breakers.get((host.address, host.port))
+            known = self._breakers.get(host.key)
             until = known.open_until(self._clock()) if known else None
             if until is None:
                 return None
@@ -45,17 +45,16 @@ class Hosts:
         return any(
             known is None or known.state(self._clock()) == "closed"
             for host in route.hosts
-            for known in (self._breakers.get((host.address, host.port)),)
+            for known in (self._breakers.get(host.key),)
         )
 
     def answered(self, host: routing.Host) -> None:
         """The host answers."""
-        if known := self._breakers.get((host.address, host.port)):
+        if known := self._breakers.get(host.key):
             known.succeeded()
 
     def failed(self, host: routing.Host) -> None:
         """The host does not answer."""
-        key = (host.address, host.port)
-        known = self._breakers.get(key) or breaker.Breaker()
+        known = self._breakers.get(host.key) or breaker.Breaker()
         known.failed(self._clock())
-        self._breakers.put(key, known)
+        self._breakers.put(host.key, known)

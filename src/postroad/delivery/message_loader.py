@@ -22,6 +22,7 @@ from postroad.model import fair_shares
 from postroad.protocol.mime import downgrade
 from postroad.protocol.smtp import values
 from postroad.services import context, return_path
+from postroad.services.auth import encryption
 from postroad.services.dkim import signing
 from postroad.storage import messages, queue, store
 from postroad.telemetry import logs
@@ -65,7 +66,10 @@ INTERNAL_ERROR: Final = values.RecipientResult(
 
 @dataclass(slots=True, eq=False)
 class Job:
-    """A recipient of a message. Without a `transaction`, `failure` says why."""
+    """A recipient of a message. Without a `transaction`, `failure` says why.
+
+    `fallbacks` are the routes for when no host of the route can be reached.
+    """
 
     claims: tuple[queue.Claimed, ...]
     route: routing.Route
@@ -75,6 +79,7 @@ class Job:
     is_prepared: bool = False
     is_prefetched: bool = False
     source: messages.Outgoing | None = None
+    fallbacks: tuple[routing.Route, ...] = ()
 
     @property
     def is_large(self) -> bool:
@@ -113,9 +118,11 @@ class _Content:
     fallback: "_Content | None" = None
 
 
-def jobs_of(claims: Sequence[queue.Claimed], route: routing.Route) -> list[Job]:
+def jobs_of(
+    claims: Sequence[queue.Claimed], route: routing.Route, fallbacks: tuple[routing.Route, ...] = ()
+) -> list[Job]:
     """The claims as jobs."""
-    return [Job((claim,), route) for claim in claims]
+    return [Job((claim,), route, fallbacks=fallbacks) for claim in claims]
 
 
 class MessageLoader:
@@ -197,6 +204,12 @@ class MessageLoader:
         except store.UNAVAILABLE as error:
             self._log.warning("message_load_deferred", message_id=jobs[0].message[1], error=error.message)
             return
+        except encryption.DecryptionError as problem:
+            failure = values.RecipientResult(
+                values.Stage.ROUTE, cause=values.Cause.CONFIGURATION, detail=f"not attempted: {problem}"
+            )
+            for job in jobs:
+                job.failure = failure
         except Exception:  # noqa: BLE001 - logged; the jobs have their failure
             self._log.exception("message_load_failed", message_id=jobs[0].message[1])
         for job in jobs:

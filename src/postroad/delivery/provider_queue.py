@@ -18,7 +18,7 @@ from postroad import config
 from postroad.concurrency import fair_semaphore
 from postroad.delivery import attempter as delivery_attempter
 from postroad.delivery import holds, leases, message_loader, permits, recorder
-from postroad.model import adaptive_rate, fair_shares
+from postroad.model import adaptive_rate, fair_shares, providers
 from postroad.model.bounces import disposition as bounces_disposition
 from postroad.services import context
 from postroad.storage import store
@@ -61,9 +61,16 @@ class _Worker:
 
 
 class ProviderQueue:
-    """Jobs for one provider, and the workers that send them."""
+    """Jobs for one provider, and their workers. `fall_back` gives a job without a session to another provider queue."""
 
-    def __init__(self, name: str, limits: config.Provider, services: DeliveryServices) -> None:
+    def __init__(
+        self,
+        name: str,
+        limits: config.Provider | config.Upstream,
+        services: DeliveryServices,
+        *,
+        fall_back: Callable[[message_loader.Job, str], bool] = lambda _job, _error: False,
+    ) -> None:
         self.name = name
         self.adaptive_rate = adaptive_rate.AdaptiveRate(
             connections=limits.connections,
@@ -91,7 +98,8 @@ class ProviderQueue:
         self._large_tasks: set[asyncio.Task[None]] = set()
         self._placeless: dict[message_loader.Job, asyncio.Task[None]] = {}
         self._placed: dict[message_loader.Job, asyncio.Event] = {}  # set when the place is free again
-        is_named = name in config.Providers.__struct_fields__
+        self._fall_back = fall_back
+        is_named = providers.label_of(name) != providers.OTHERS
         self._large = fair_semaphore.FairSemaphore(
             message_loader.MAX_CONCURRENT_LARGE if is_named else message_loader.MAX_CONCURRENT_LARGE_PER_DESTINATION
         )
@@ -349,6 +357,10 @@ class ProviderQueue:
             )
         if job_result is None or (self._is_stopping and job_result.had_no_effect):
             await self._services.held.release(job.keys)
+            return
+        if job_result.has_no_session and not self._is_stopping and self._fall_back(job, job_result.error):
+            self.last_error = job_result.error
+            self.adaptive_rate.connection_failed(self._services.clock())
             return
         self._apply_feedback(job_result, is_quick=not worker.permit.has_lasted)
         await self._services.recorder.record_attempt(job, job_result, provider_queue=self.name, started_at=started_at)

@@ -20,7 +20,7 @@ from postroad.protocol.smtp import values
 from postroad.services import context
 from postroad.services.results import bounce_guard, outcomes
 from postroad.storage import attempts, queue, retrying_commits
-from postroad.telemetry import logs
+from postroad.telemetry import limited_warnings, logs
 
 # Deliveries whose record is not durable yet: the most that a crash can leave in doubt.
 MAX_UNRECORDED: Final = 256
@@ -45,6 +45,7 @@ class Recorder:
         self._ctx = ctx
         self._held = held
         self._log = log
+        self._warnings = limited_warnings.LimitedWarnings(log, ctx.clock)
         self._schedule = ctx.settings.delivery.retry_seconds
         self._room = asyncio.Semaphore(MAX_UNRECORDED)
         self._is_unlimited = False
@@ -146,6 +147,12 @@ class Recorder:
     ) -> outcomes.Outcome:
         now = attempt_info.ended_at
         verdict, next_attempt_at = self._verdict(claim, disposition, now)
+        if disposition.is_configuration:
+            # What is about a host or an upstream concerns its provider queue; the rest has its own sentence.
+            name = attempt_info.provider_queue or result.response_text
+            self._warnings.warning(
+                "configuration_fault", name, provider_queue=attempt_info.provider_queue, error=_described(result)
+            )
         code = result.reply.code if result.reply else None
         response = result.response_text
         return outcomes.Outcome(
@@ -159,6 +166,7 @@ class Recorder:
             ledger_id=self._ctx.new_id(identifiers.LEDGER, now=now),
             worker=self._held.worker,
             next_attempt_at=next_attempt_at,
+            keeps_schedule=disposition.is_configuration,
             suppress=result.reply is not None and self._suppresses(verdict, disposition),
             attempt=attempts.Attempt(
                 *claim.key,
@@ -185,6 +193,9 @@ class Recorder:
         if disposition.verdict is not bounces_disposition.Verdict.RETRY:
             return disposition.verdict, None
         random_fraction = random.random()  # noqa: S311 - jitter
+        if disposition.is_configuration:
+            hold = retry.configuration_delay(self._schedule, random_fraction=random_fraction)
+            return bounces_disposition.Verdict.RETRY, now + hold
         wait = retry.delay(
             self._schedule,
             claim.attempt_count + 1,
@@ -228,3 +239,7 @@ class Recorder:
         if attempt:
             counted.attempts.add(verdict, attempt.fault or "", attempt.reason)
             counted.attempt_seconds.observe(attempt.duration / times.SECOND, provider)
+
+
+def _described(result: values.RecipientResult) -> str:
+    return f"{result.reply.code} {result.response_text}" if result.reply else result.response_text

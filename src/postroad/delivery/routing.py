@@ -1,4 +1,4 @@
-"""The route of a domain: its mail hosts in the order to try, with addresses, TLS policies and provider queue.
+"""The route of a domain or of an upstream: hosts in the order to try, with addresses, TLS policies and provider queue.
 
 RFC 5321 section 5.1 and RFC 7505: mail hosts by preference, equal ones shuffled; without MX records the domain itself;
 a null MX accepts no mail. If this host is one of the mail hosts, only those preferred to it are left. The result is a
@@ -47,11 +47,19 @@ class Host:
     port: int
     tls: tls_policy.TlsPolicy
     counted_for: tuple[str, tls_report.Policy] | None = None
+    upstream: str = ""  # the name of the upstream that it belongs to
+
+    @property
+    def key(self) -> tuple[str, int, str]:
+        """What a failure is about: an upstream's may be that of its login, which is another one's."""
+        return self.address, self.port, self.upstream
 
 
 @dataclass(frozen=True, slots=True)
 class Route:
-    """Hosts in the order to try. `provider` is a field of `config.Providers`; a provider queue shares its limits.
+    """Hosts in the order to try. `provider` is a field of `config.Providers`, whose limits the provider queue has.
+
+    An upstream has limits of its own.
 
     After `valid_until` it is looked up again, and used until `stale_until` as long as DNS does not answer.
     """
@@ -61,6 +69,11 @@ class Route:
     hosts: tuple[Host, ...]
     valid_until: float
     stale_until: float = 0.0
+
+    @property
+    def is_upstream(self) -> bool:
+        """Whether the operator has chosen the hosts."""
+        return self.provider.startswith(providers.UPSTREAM_PREFIX)
 
 
 @dataclass(frozen=True, slots=True)
@@ -88,7 +101,8 @@ class _MxHost:
 class Router:
     """Finds routes and caches them as long as DNS allows. `own_names` are names and addresses of this host.
 
-    Domains are in lower case and A-labels, as `protocol.address` gives them, or address literals.
+    Domains are in lower case and A-labels, as `protocol.address` gives them, or address literals. An upstream is asked
+    for by the name of its provider queue.
     """
 
     def __init__(
@@ -99,6 +113,7 @@ class Router:
         clock: Callable[[], float],
         shuffle: Callable[[list[resolver.Mx]], None],
         own_names: Iterable[str] = (),
+        upstreams: Iterable[config.Upstream] = (),
         https: https_get.Client | None = None,
         stored_policies: mta_sts_policies.StoredPolicies | None = None,
         report: mta_sts_policies.Report | None = None,
@@ -109,7 +124,7 @@ class Router:
         self._resolver = dns_resolver
         self._shuffle = shuffle
         self._own_names = _own_names(own_names, settings)
-        self._smarthost = config.endpoint(settings.smarthost, name="delivery.smarthost") if settings.smarthost else None
+        self._upstreams = {upstream.provider_queue: upstream for upstream in upstreams}
         self._report = report
         self._tls = tls_choice.TlsChoice(settings, dns_resolver, tests=report is not None)
         self._addresses = host_addresses.HostAddresses(settings, dns_resolver, clock=clock)
@@ -128,18 +143,16 @@ class Router:
         )
         self._routes: ttl_cache.TtlCache[Route | NoRoute] = ttl_cache.TtlCache(max_entries=MAX_DOMAINS, clock=clock)
 
-    def cached(self, domain: str) -> Route | NoRoute | None:
+    def cached(self, name: str) -> Route | NoRoute | None:
         """The cached route, also one that is stale; None when there is nothing to use until it is looked up."""
-        name = domain if self._smarthost is None else providers.SMARTHOST
         return self._routes.get(name) or self._stale(name)
 
-    async def route(self, domain: str) -> Route | NoRoute:
-        """The route to a domain."""
-        smarthost = self._smarthost
-        if smarthost is not None:
-            return await self._routes.get_or_fetch(providers.SMARTHOST, lambda _: self._to_smarthost(smarthost))
-        find = self._to_literal if domain.startswith("[") else self._to_domain
-        return await self._routes.get_or_fetch(domain, find)
+    async def route(self, name: str) -> Route | NoRoute:
+        """The route to a domain or an upstream."""
+        if name in self._upstreams:
+            return await self._routes.get_or_fetch(name, self._to_upstream)
+        find = self._to_literal if name.startswith("[") else self._to_domain
+        return await self._routes.get_or_fetch(name, find)
 
     async def close(self) -> None:
         """Cancel the lookups under way."""
@@ -150,16 +163,19 @@ class Router:
 
     # Fixed destinations.
 
-    async def _to_smarthost(self, smarthost: config.Endpoint) -> Route | NoRoute:
-        """The operator configured the host: none of its addresses is blocked, and its failures are temporary."""
-        host, port = smarthost
-        found = await self._operator_addresses(host)
+    async def _to_upstream(self, name: str) -> Route | NoRoute:
+        """The operator configured the host: none of its addresses is blocked, and a wrong name is the operator's."""
+        upstream = self._upstreams[name]
+        found = await self._operator_addresses(upstream.host)
         if not found.to_try:
-            failure = NoRoute(values.Cause.DNS_FAILED, f"delivery.smarthost: {found.detail}", found.valid_until)
-            return failure if found.is_known else self._after_silence(providers.SMARTHOST, failure)
-        hosts = tuple(Host(host, address, port, self._tls.setting) for address in found.to_try)
-        stale_until = found.valid_until + STALE_SECONDS
-        return Route(providers.SMARTHOST, providers.SMARTHOST, hosts, found.valid_until, stale_until)
+            cause = values.Cause.CONFIGURATION if found.is_known else values.Cause.DNS_FAILED
+            failure = NoRoute(cause, f"upstreams.{upstream.name}.host: {found.detail}", found.valid_until)
+            return failure if found.is_known else self._after_silence(name, failure)
+        tls = tls_choice.of_upstream(upstream)
+        hosts = tuple(
+            Host(upstream.host, address, upstream.port, tls, upstream=upstream.name) for address in found.to_try
+        )
+        return Route(name, name, hosts, found.valid_until, found.valid_until + STALE_SECONDS)
 
     async def _operator_addresses(self, host: str) -> host_addresses.Addresses:
         if host == "localhost":  # RFC 6761 section 6.3: not for name servers

@@ -88,6 +88,15 @@ class TlsChoice:
         return tls_policy.TlsPolicy(tls_policy.Mode.DANE, names=names, tlsa=usable, reason=f"TLSA of {host}")
 
 
+def of_upstream(upstream: config.Upstream) -> tls_policy.TlsPolicy:
+    """The policy for an upstream: a certificate for its host, or no TLS at all."""
+    if upstream.tls == "off":
+        return BY_SETTING["off"]
+    return tls_policy.TlsPolicy(
+        tls_policy.Mode.VERIFIED, names=(upstream.host,), reason=f"upstreams.{upstream.name}.tls"
+    )
+
+
 def reported(
     tls: tls_policy.TlsPolicy | Refusal, *, host: str, domain: str, policy: mta_sts.Policy | None
 ) -> tuple[tls_report.Policy | None, tls_report.Result | None]:

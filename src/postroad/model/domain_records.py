@@ -98,15 +98,15 @@ def service(
     host: str,
     spf: str,
     source_addresses: Sequence[str],
-    smarthost: str,
+    has_upstreams: bool,
     return_path_domain: str,
     return_path_label: str,
 ) -> Service:
-    """The values from the settings. Behind a smarthost, only the operator knows the sending addresses."""
+    """The values from the settings. Only the operator knows the addresses that upstreams send from."""
     name = host.lower().rstrip(".")
     full_name = name if "." in name else ""
     terms = tuple(spf.split())
-    if not terms and not smarthost:
+    if not terms and not has_upstreams:
         terms = _public_terms(source_addresses) or ((f"a:{full_name}",) if full_name else ())
     return Service(full_name, terms, return_path_domain.lower().rstrip("."), return_path_label.lower())
 

@@ -8,9 +8,9 @@ from collections.abc import Iterable
 from typing import Final
 
 OTHERS: Final = "others"
-# All mail goes to one next hop.
-SMARTHOST: Final = "smarthost"
-PROVIDERS: Final = ("google", "microsoft", "yahoo", "apple", SMARTHOST, OTHERS)
+PROVIDERS: Final = ("google", "microsoft", "yahoo", "apple", OTHERS)
+# Provider queues of upstreams; no name of a host begins like this.
+UPSTREAM_PREFIX: Final = "upstream:"
 # The label of an outcome without a provider queue: decided without an attempt, or no route was found.
 NO_PROVIDER: Final = "none"
 
@@ -47,8 +47,14 @@ def of_hosts(names: Iterable[str]) -> str:
     return found.pop() if len(found) == 1 else OTHERS
 
 
+def upstream_queue(name: str) -> str:
+    """The provider queue of an upstream."""
+    return f"{UPSTREAM_PREFIX}{name}"
+
+
 def label_of(provider_queue: str) -> str:
     """The provider that a provider queue is counted under; queues of unlisted hosts count as `others`."""
     if not provider_queue:
         return NO_PROVIDER
-    return provider_queue if provider_queue in PROVIDERS else OTHERS
+    is_named = provider_queue in PROVIDERS or provider_queue.startswith(UPSTREAM_PREFIX)
+    return provider_queue if is_named else OTHERS

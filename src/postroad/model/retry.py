@@ -13,6 +13,8 @@ from postroad.model import times
 
 # Attempts that failed together are not all retried together. Jitter only adds: nothing is retried before its time.
 MAX_JITTER: Final = 0.1
+# Mail that waits for a corrected setting goes out this soon after it.
+MAX_CONFIGURATION_SECONDS: Final = 300
 # The longest delay that a server can ask for. Greylisting asks for minutes, hourly limits for an hour.
 MAX_RETRY_AFTER_SECONDS: Final = 4 * 60 * 60
 
@@ -32,6 +34,11 @@ def delay(schedule: Sequence[int], attempts: int, *, random_fraction: float, ret
         return round(scheduled * times.SECOND)
     requested = min(jittered(retry_after, random_fraction), MAX_RETRY_AFTER_SECONDS)
     return round(max(scheduled, requested) * times.SECOND)
+
+
+def configuration_delay(schedule: Sequence[int], *, random_fraction: float) -> int:
+    """How long to wait when this installation has to be corrected: as long as the schedule allows, within bounds."""
+    return round(jittered(min(max(schedule), MAX_CONFIGURATION_SECONDS), random_fraction) * times.SECOND)
 
 
 def jittered(delay: float, random_fraction: float) -> float:

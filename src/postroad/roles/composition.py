@@ -6,7 +6,7 @@ import os
 from collections.abc import AsyncIterator, Callable
 
 from postroad import config
-from postroad.model import actors, throttle
+from postroad.model import actors, route_rules, throttle
 from postroad.services import context
 from postroad.services.acceptance import queue_limit as acceptance_queue_limit
 from postroad.services.acceptance import rate_limit, transaction
@@ -46,7 +46,11 @@ async def open_context(
         await database.close()
         raise
     rate = throttle.RateLimit(rate=settings.limits.request_rate, burst=settings.limits.request_burst)
-    policies = transaction.Policies(rate=rate, warmup_caps=settings.warmup.recipients_per_day)
+    policies = transaction.Policies(
+        rate=rate,
+        warmup_caps=settings.warmup.recipients_per_day,
+        routed_domains=route_rules.named_sender_domains(settings.routes),
+    )
     accept = accept_commits or group_commit.GroupCommit(
         database,
         functools.partial(transaction.accept, policies=policies),

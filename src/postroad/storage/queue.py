@@ -1,12 +1,14 @@
 """The queue: one row for each recipient that is not final, claimed under leases.
 
-`queue_key` names a scheduled queue: a recipient domain and an account. Workers claim from one scheduled queue after the
-other, so that a destination or an account with a hundred thousand waiting recipients does not delay the others. A claim
-lasts until its lease ends, so the claims of a dead worker become available again. No transaction is open while mail is
-sent.
+`queue_key` names a scheduled queue: a recipient domain and an account, and the sender domain where a rule of
+`[[routes]]` names it: what waits for one upstream must not hold up what goes through another. Workers claim from one
+scheduled queue after the other, so that a destination or an account with a hundred thousand waiting recipients does not
+delay the others. A claim lasts until its lease ends, so the claims of a dead worker become available again. No
+transaction is open while mail is sent.
 """
 
 from collections.abc import Mapping, Sequence
+from types import MappingProxyType
 from typing import Final
 
 import msgspec
@@ -45,9 +47,9 @@ class ClaimRequest(msgspec.Struct, frozen=True):
     queued_before: int = ANY_TIME
 
 
-def queue_key_of(domain: str, account_id: str) -> str:
+def queue_key_of(domain: str, account_id: str, sender_domain: str = "") -> str:
     """The key of a scheduled queue."""
-    return f"{domain} {account_id}"
+    return f"{domain} {account_id} {sender_domain}" if sender_domain else f"{domain} {account_id}"
 
 
 def domain_of(queue_key: str) -> str:
@@ -55,21 +57,31 @@ def domain_of(queue_key: str) -> str:
     return queue_key.partition(" ")[0]
 
 
-def account_of(queue_key: str) -> str:
-    """The account of a scheduled queue."""
-    return queue_key.partition(" ")[2]
+def parts_of(queue_key: str) -> tuple[str, str, str]:
+    """The recipient domain, the account and the sender domain, if it has one, of a scheduled queue."""
+    domain, _, rest = queue_key.partition(" ")
+    account_id, _, sender_domain = rest.partition(" ")
+    return domain, account_id, sender_domain
 
 
 async def insert(
-    tx: store.Transaction, new: Sequence[recipients.NewRecipient], sizes: Mapping[str, int], *, now: int
+    tx: store.Transaction,
+    new: Sequence[recipients.NewRecipient],
+    sizes: Mapping[str, int],
+    *,
+    now: int,
+    sender_domains: Mapping[str, str] = MappingProxyType({}),
 ) -> None:
-    """Queue the recipients of accepted messages; `sizes` are those of the messages by id."""
+    """Queue the recipients of accepted messages.
+
+    `sizes` are those of the messages by id, and so are the sender domains, where they make a difference.
+    """
     rows = [
         (
             r.account_id,
             r.message_id,
             r.id,
-            queue_key_of(r.domain, r.account_id),
+            queue_key_of(r.domain, r.account_id, sender_domains.get(r.message_id, "")),
             r.email,
             r.email_key,
             sizes[r.message_id],
@@ -121,9 +133,15 @@ async def release(tx: store.Transaction, keys: Sequence[Key], *, now: int, worke
     await tx.execute_many("queue.release", [(*key, now, worker) for key in keys])
 
 
-async def postpone(tx: store.Transaction, rows: Sequence[tuple[Key, int]], *, worker: str) -> list[Key]:
-    """Count an attempt and set the time of the next one; returns those for which the worker still held the lease."""
-    found = await tx.fetch_many("queue.postpone", [(*key, due_at, worker) for key, due_at in rows])
+async def postpone(
+    tx: store.Transaction, rows: Sequence[tuple[Key, int]], *, worker: str, is_counted: bool = True
+) -> list[Key]:
+    """Set the times of next attempts; returns those for which the worker still held the lease.
+
+    An attempt that is not counted leaves the position in the retry schedule as it is.
+    """
+    step = int(is_counted)
+    found = await tx.fetch_many("queue.postpone", [(*key, due_at, worker, step) for key, due_at in rows])
     return [(account_id, message_id, recipient_id) for account_id, message_id, recipient_id in found]
 
 

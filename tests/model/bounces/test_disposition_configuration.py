@@ -6,8 +6,10 @@ from postroad.model.bounces import disposition as bounces_disposition
 from postroad.protocol.smtp import values
 from tests.model.bounces.test_disposition import read_reply
 
-Cause, Stage = values.Cause, values.Stage
-Fault, Verdict = bounces_disposition.Fault, bounces_disposition.Verdict
+Cause = values.Cause
+Stage = values.Stage
+Fault = bounces_disposition.Fault
+Verdict = bounces_disposition.Verdict
 
 
 @pytest.mark.parametrize(

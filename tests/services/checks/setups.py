@@ -26,7 +26,7 @@ ROLES = ("api", "delivery", "maintenance", "webhooks", "submission", "inbound")
 # For checks that only want to know that there is one.
 STORE: Store = object()  # type: ignore[assignment]
 
-Overrides = Mapping[str, Mapping[str, Any]]
+Overrides = Mapping[str, Any]
 
 
 def zones(**changes: Any) -> dns_server.Zones:

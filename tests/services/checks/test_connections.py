@@ -78,7 +78,7 @@ async def test_a_mail_server_that_refuses_shows_that_the_port_is_open() -> None:
     "overrides, reason",
     [
         ({"doctor": {"probe_host": ""}}, "doctor.probe_host is empty"),
-        ({"delivery": {"smarthost": "relay.example.net:25"}}, "all mail goes to a relay"),
+        ({"upstreams": [{"name": "relay", "host": "relay.example.net"}]}, "all mail goes to a relay"),
     ],
 )
 async def test_without_need_no_mail_server_is_tried(overrides: setups.Overrides, reason: str) -> None:

@@ -9,7 +9,7 @@ from tests.services.checks import setups
 
 LISTS = {"doctor": {"blocklists": {"bl.example.net": "https://bl.example.net/removal"}}}
 FROM_LOOPBACK = {"delivery": {"source_addresses": ["127.0.0.1"]}}
-RELAYED = {"delivery": {"smarthost": "relay.example.net:25"}}
+RELAYED = {"upstreams": [{"name": "relay", "host": "relay.example.net"}]}
 
 
 @pytest.mark.parametrize("name", ["vm", "localhost", "vm.localdomain", "mail.lan", "127.0.0.1", "ip-10-0-0-7.internal"])

@@ -5,7 +5,7 @@ import dataclasses
 import msgspec
 import pytest
 
-from postroad import errors
+from postroad import config, errors
 from postroad.model import durations
 from postroad.services import audit_log, context
 from postroad.services.accounts import registry as accounts
@@ -150,12 +150,15 @@ async def test_where_all_mail_goes_one_way_its_provider_queue_is_known_before_th
     ctx: context.Context, shop: str, clock: Clock
 ) -> None:
     await accepted_mail.accept(ctx, shop)
+    name = "upstream:relay"
     async with ctx.store.transaction() as tx:
         await provider_queues.put(
-            tx, [provider_queues.Status(queue_steps.WORKER, "smarthost", "paused", "421 later", clock.now, clock.now)]
+            tx, [provider_queues.Status(queue_steps.WORKER, name, "paused", "421 later", clock.now, clock.now)]
         )
+    upstream = config.Upstream(name="relay", host="relay.example.com")
+    ctx = dataclasses.replace(ctx, settings=msgspec.structs.replace(ctx.settings, upstreams=(upstream,)))
     (line,) = (await inspection.overview(ctx, ALL, state=None, limit=1)).entries
-    assert line.provider_queue == "smarthost"
+    assert line.provider_queue == "upstream:relay"
     assert line.why.endswith(": 421 later")
 
 

@@ -70,10 +70,11 @@ class Accepted:
 
 @dataclass(frozen=True, slots=True)
 class Policies:
-    """Limits: requests per credential, and recipients per day of a domain in warm-up."""
+    """Limits: requests per credential, recipients per day of a domain in warm-up; sender domains with own routes."""
 
     rate: throttle.RateLimit
     warmup_caps: Sequence[int]
+    routed_domains: frozenset[str] = frozenset()
 
 
 @dataclass(slots=True)
@@ -109,7 +110,7 @@ async def accept(
     await _write_rates(tx, submissions, before=buckets, after=batch.buckets)
     await warmups.put(tx, {key: state for key, state in batch.warmups.items() if state != states.get(key)})
     accepted = [s for s, decision in zip(submissions, decisions, strict=True) if decision is None]
-    await _write(tx, accepted)
+    await _write(tx, accepted, routed_domains=policies.routed_domains)
     await _note_uncharged(tx, accepted, locked)
     full_at = {scope: throttle.full_at(bucket, now=now) for scope, bucket in batch.buckets.items()}
     return [
@@ -242,7 +243,7 @@ async def _write_rates(
     await stored_rates.put(tx, [stored_rates.Rate(scope, owners[scope], bucket) for scope, bucket in changed.items()])
 
 
-async def _write(tx: store.Transaction, accepted: Sequence[Submission]) -> None:
+async def _write(tx: store.Transaction, accepted: Sequence[Submission], *, routed_domains: frozenset[str]) -> None:
     if not accepted:
         return
     await messages.insert(tx, [submission.message for submission in accepted])
@@ -252,6 +253,7 @@ async def _write(tx: store.Transaction, accepted: Sequence[Submission]) -> None:
         [recipient for submission in accepted for recipient in submission.recipients],
         {submission.message.id: submission.message.size for submission in accepted},
         now=max(submission.message.created_at for submission in accepted),
+        sender_domains=_sender_domains(accepted, routed_domains) if routed_domains else {},
     )
     await ledger.record(
         tx, [_reservation(submission) for submission in accepted if submission.message.credits_reserved]
@@ -267,6 +269,12 @@ async def _note_uncharged(
     for account_id in sorted({s.message.account_id for s in accepted if not s.message.credits_reserved}):
         if not locked[account_id].has_uncharged:
             await accounts.note_uncharged(tx, account_id)
+
+
+def _sender_domains(accepted: Sequence[Submission], routed_domains: frozenset[str]) -> dict[str, str]:
+    """The sender domains of messages that a rule of `[[routes]]` may treat differently."""
+    domains = {s.message.id: s.message.sender_key.rpartition("@")[2] for s in accepted}
+    return {message_id: domain for message_id, domain in domains.items() if domain in routed_domains}
 
 
 def _reservation(submission: Submission) -> ledger.Entry:

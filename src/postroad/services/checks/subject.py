@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from typing import Final
 
 from postroad import config, errors
-from postroad.model import times
+from postroad.model import route_rules, times
 from postroad.network import hostname, resolver
 from postroad.services import context
 from postroad.services.checks import findings
@@ -47,7 +47,8 @@ class Subject:
     @property
     def is_direct(self) -> bool:
         """Whether mail is sent to the hosts of its recipients, and not only to a relay."""
-        return not self.settings.delivery.smarthost
+        rules = route_rules.complete(self.settings.routes, names=[one.name for one in self.settings.upstreams])
+        return any(route_rules.DIRECT in rule.upstreams for rule in rules)
 
     @property
     def here(self) -> Sequence[processes.Process]:

@@ -60,7 +60,7 @@ class DomainDns:
                 host=delivery.hostname or await _system_name(),
                 spf=self._settings.domains.spf,
                 source_addresses=delivery.source_addresses,
-                smarthost=delivery.smarthost,
+                has_upstreams=bool(self._settings.upstreams),
                 return_path_domain=delivery.return_path_domain,
                 return_path_label=delivery.return_path_label,
             )

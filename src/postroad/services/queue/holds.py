@@ -5,6 +5,7 @@ Mail is accepted as before; held recipients stay queued and do not expire. After
 what was delivered since the backup would be delivered again.
 """
 
+from collections import Counter
 from collections.abc import AsyncIterator
 from dataclasses import dataclass
 from typing import Final
@@ -87,7 +88,11 @@ async def queued_counts(ctx: context.Context, one: holds.Hold) -> list[QueuedCou
     """What a hold keeps back by account and domain, most first; after a restore, what may be a duplicate."""
     async with ctx.store.scanning() as tx:
         counts = await holds.counts(tx, one, queued_before=_queued_before(one))
-    return [QueuedCount(queue.account_of(key), queue.domain_of(key), number) for key, number in counts]
+    totals: Counter[tuple[str, str]] = Counter()
+    for key, number in counts:
+        domain, account_id, _ = queue.parts_of(key)
+        totals[account_id, domain] += number
+    return [QueuedCount(account_id, domain, number) for (account_id, domain), number in totals.most_common()]
 
 
 async def queued_recipients(ctx: context.Context, one: holds.Hold) -> AsyncIterator[holds.HeldRecipient]:

@@ -15,7 +15,7 @@ from typing import Final
 import msgspec
 
 from postroad import errors
-from postroad.model import cursors, identifiers, limits, providers, times
+from postroad.model import cursors, identifiers, limits, times
 from postroad.model.bounces import disposition
 from postroad.protocol import address
 from postroad.services import audit_log, context
@@ -26,7 +26,6 @@ from postroad.storage import (
     attempts,
     holds,
     messages,
-    provider_queues,
     queue,
     queue_views,
     recipients,
@@ -327,7 +326,7 @@ def line(
     ctx: context.Context, row: queue_views.QueuedRecipient, current: conditions.Conditions, *, now: int
 ) -> QueueEntry:
     """A queue row for operators; `current` is what keeps mail back."""
-    provider_queue = _provider_queue(ctx, row, current.statuses)
+    provider_queue = _provider_queue(ctx, row)
     hold = holds.covering(current.holds, row.queue_key)
     why = wait_reasons.why(row, current.statuses.get(provider_queue or ""), now=now, hold=hold)
     return QueueEntry(row, provider_queue, why)
@@ -337,17 +336,16 @@ def account_entry(
     ctx: context.Context, row: queue_views.QueuedRecipient, current: conditions.Conditions, *, now: int
 ) -> QueueEntry:
     """A queue row for users of the account, without hosts and details of others' mail."""
-    provider_queue = _provider_queue(ctx, row, current.statuses)
+    provider_queue = _provider_queue(ctx, row)
     status = current.statuses.get(provider_queue or "")
     return QueueEntry(row, provider_queue, wait_reasons.explain_to_account(row, status, now=now))
 
 
-def _provider_queue(
-    ctx: context.Context, row: queue_views.QueuedRecipient, statuses: Mapping[str, provider_queues.Status]
-) -> str | None:
+def _provider_queue(ctx: context.Context, row: queue_views.QueuedRecipient) -> str | None:
     """The provider queue. Before the first attempt it is known only where all mail is routed the same way."""
-    one_way = ctx.settings.delivery.smarthost or providers.SMARTHOST in statuses
-    return row.provider_queue or (providers.SMARTHOST if one_way else None)
+    settings = ctx.settings
+    only = settings.upstreams[0].provider_queue if settings.upstreams and not settings.routes else None
+    return row.provider_queue or only
 
 
 def _unknown_message() -> errors.NotFound:

@@ -48,6 +48,7 @@ class Outcome(msgspec.Struct, frozen=True, kw_only=True):
     ledger_id: str
     worker: str
     next_attempt_at: int | None = None
+    keeps_schedule: bool = False  # the attempt does not count as a step of the retry schedule
     suppress: bool = False
     attempt: attempts.Attempt | None = None
 
@@ -112,13 +113,14 @@ def _recipient_update(outcome: Outcome) -> recipients.RecipientUpdate:
 
 async def _defer(tx: store.Transaction, outcomes: Mapping[queue.Key, Outcome]) -> list[Outcome]:
     """Set the times of next attempts; returns the outcomes whose worker held the lease."""
-    by_worker: dict[str, list[tuple[queue.Key, int]]] = {}  # a batch belongs to one worker, except in tests
+    together: dict[tuple[str, bool], list[tuple[queue.Key, int]]] = {}  # a batch has one worker, except in tests
     for outcome in outcomes.values():
         if outcome.next_attempt_at is not None:
-            by_worker.setdefault(outcome.worker, []).append((outcome.key, outcome.next_attempt_at))
+            kind = outcome.worker, not outcome.keeps_schedule
+            together.setdefault(kind, []).append((outcome.key, outcome.next_attempt_at))
     deferred: list[queue.Key] = []
-    for worker, rows in by_worker.items():
-        deferred += await queue.postpone(tx, rows, worker=worker)
+    for (worker, is_counted), rows in together.items():
+        deferred += await queue.postpone(tx, rows, worker=worker, is_counted=is_counted)
     return [outcomes[key] for key in deferred]
 
 

@@ -2,7 +2,7 @@
 
 -- part: held
     ($1 = '' OR account_id = $1)
-    AND ($2 = '' OR queue_key = $2 || ' ' || account_id)
+    AND ($2 = '' OR substr(queue_key, 1, length(CAST($2 AS TEXT)) + 1) = $2 || ' ')
     AND queued_at < $3
 
 -- name: listed

@@ -73,9 +73,10 @@ WHERE queue.account_id = held.account_id AND queue.message_id = held.message_id
 
 -- name: postpone
 -- Wait for the next attempt; only for the worker that holds the lease.
-UPDATE queue SET ready = 0, due_at = held.due_at, attempt_count = attempt_count + 1, lost_leases = 0, worker = NULL
-FROM unnest($1::text[], $2::text[], $3::text[], $4::bigint[], $5::text[])
-    AS held (account_id, message_id, recipient_id, due_at, worker)
+UPDATE queue SET ready = 0, due_at = held.due_at, attempt_count = attempt_count + held.step, lost_leases = 0,
+    worker = NULL
+FROM unnest($1::text[], $2::text[], $3::text[], $4::bigint[], $5::text[], $6::bigint[])
+    AS held (account_id, message_id, recipient_id, due_at, worker, step)
 WHERE queue.account_id = held.account_id AND queue.message_id = held.message_id
     AND queue.recipient_id = held.recipient_id AND queue.worker = held.worker
 RETURNING queue.account_id, queue.message_id, queue.recipient_id;

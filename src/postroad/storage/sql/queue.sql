@@ -50,7 +50,7 @@ WHERE account_id = $1 AND message_id = $2 AND recipient_id = $3 AND worker = $5;
 
 -- name: postpone
 -- Wait for the next attempt; only for the worker that holds the lease.
-UPDATE queue SET ready = 0, due_at = $4, attempt_count = attempt_count + 1, lost_leases = 0, worker = NULL
+UPDATE queue SET ready = 0, due_at = $4, attempt_count = attempt_count + $6, lost_leases = 0, worker = NULL
 WHERE account_id = $1 AND message_id = $2 AND recipient_id = $3 AND worker = $5
 RETURNING account_id, message_id, recipient_id;
 

@@ -5,7 +5,8 @@ FROM queue
 WHERE (CAST($1 AS TEXT) IS NULL OR account_id = $1)
     AND (CAST($2 AS TEXT) IS NULL OR message_id = $2)
     AND (CAST($3 AS TEXT) IS NULL OR recipient_id = $3)
-    AND (CAST($4 AS TEXT) IS NULL OR queue_key = CAST($4 AS TEXT) || ' ' || account_id)
+    AND (CAST($4 AS TEXT) IS NULL
+        OR substr(queue_key, 1, length(CAST($4 AS TEXT)) + 1) = CAST($4 AS TEXT) || ' ')
 GROUP BY domain ORDER BY recipients DESC, domain LIMIT $5;
 
 -- name: make_ready
@@ -18,7 +19,8 @@ WHERE (account_id, message_id, recipient_id) IN (
         AND (CAST($1 AS TEXT) IS NULL OR account_id = $1)
         AND (CAST($2 AS TEXT) IS NULL OR message_id = $2)
         AND (CAST($3 AS TEXT) IS NULL OR recipient_id = $3)
-        AND (CAST($4 AS TEXT) IS NULL OR queue_key = CAST($4 AS TEXT) || ' ' || account_id)
+        AND (CAST($4 AS TEXT) IS NULL
+        OR substr(queue_key, 1, length(CAST($4 AS TEXT)) + 1) = CAST($4 AS TEXT) || ' ')
     LIMIT $6
     FOR UPDATE SKIP LOCKED);
 

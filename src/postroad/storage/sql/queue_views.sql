@@ -7,13 +7,14 @@
     (CAST($1 AS TEXT) IS NULL OR account_id = $1)
     AND (CAST($2 AS TEXT) IS NULL OR message_id = $2)
     AND (CAST($3 AS TEXT) IS NULL OR recipient_id = $3)
-    AND (CAST($4 AS TEXT) IS NULL OR queue_key = CAST($4 AS TEXT) || ' ' || account_id)
+    AND (CAST($4 AS TEXT) IS NULL
+        OR substr(queue_key, 1, length(CAST($4 AS TEXT)) + 1) = CAST($4 AS TEXT) || ' ')
 
 -- part: state
     CASE WHEN worker IS NOT NULL THEN 'sending'
         WHEN EXISTS (
             SELECT 1 FROM holds WHERE released_at IS NULL AND holds.account_id IN ('', queue.account_id)
-                AND (holds.domain = '' OR queue.queue_key = holds.domain || ' ' || queue.account_id)) THEN 'held'
+                AND (holds.domain = '' OR substr(queue.queue_key, 1, length(holds.domain) + 1) = holds.domain || ' ')) THEN 'held'
         WHEN ready = 1 THEN 'ready' ELSE 'waiting' END
 
 -- name: page

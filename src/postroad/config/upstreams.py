@@ -1,0 +1,151 @@
+"""`[[upstreams]]` and `[[routes]]`: the servers that mail goes through, and which mail goes through which.
+
+A password is sent over TLS only, after the certificate was verified, except to this host itself.
+"""
+
+import ipaddress
+import re
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Annotated, Any, Final, Literal
+
+import msgspec
+
+from postroad.config import addresses
+from postroad.config.sources import ConfigError
+from postroad.model import providers, route_rules
+from postroad.protocol.smtp import authentication
+
+# Usable in the name of an environment variable, which has two underscores elsewhere.
+_NAME: Final = re.compile(r"[a-z][a-z0-9]*(_[a-z0-9]+)*")
+_MAX_NAME_CHARACTERS: Final = 40
+# RFC 4616 section 2: what an AUTH response may hold, and more than any provider issues.
+_SECRET: Final = re.compile(r"[^\x00-\x1f\x7f]{1,1000}")
+_Limit = Annotated[int, msgspec.Meta(ge=1, le=1_000_000_000)]
+
+
+class Upstream(msgspec.Struct, frozen=True, forbid_unknown_fields=True, kw_only=True):
+    """A server that relays mail, and the limits of its provider queue."""
+
+    name: str
+    host: str
+    port: Annotated[int, msgspec.Meta(ge=1, le=addresses.MAX_PORT)] = 587
+    tls: Literal["starttls", "tls", "off"] = "starttls"
+    ca_file: str = ""
+    username: str = ""
+    password: str = ""
+    password_file: str = ""
+    connections: _Limit = 20
+    messages_per_second: _Limit = 10_000
+    messages_per_connection: _Limit = 10_000
+
+    @property
+    def provider_queue(self) -> str:
+        """The name of its provider queue."""
+        return providers.upstream_queue(self.name)
+
+    def __repr__(self) -> str:
+        return f"Upstream({self.name})"  # without the password
+
+
+def entry_defaults() -> dict[str, Any]:
+    """The defaults of an entry's fields; empty text for those that have none."""
+    return {field.name: "" if field.required else field.default for field in msgspec.structs.fields(Upstream)}
+
+
+def check(upstreams: Sequence[Upstream], routes: Sequence[route_rules.Rule]) -> None:
+    """Raise ConfigError if an entry is invalid or contradicts another."""
+    names = [upstream.name for upstream in upstreams]
+    for upstream in upstreams:
+        _check_upstream(upstream)
+        if names.count(upstream.name) > 1:
+            raise ConfigError(f"upstreams.{upstream.name}: there are two with this name; rename one")
+    for number, rule in enumerate(routes):
+        _check_route(rule, names, place=f"routes[{number}]")
+        if rule.matches_everything and number + 1 < len(routes):
+            raise ConfigError(
+                f"routes[{number}]: has no condition and matches everything, so that the rules after it are "
+                "never used; move it to the end"
+            )
+
+
+def upstream_credentials(upstream: Upstream) -> authentication.Credentials | None:
+    """What to log in with, if anything. Raises ConfigError if the password cannot be read."""
+    if not upstream.username:
+        return None
+    place = f"upstreams.{upstream.name}.password_file"
+    password = upstream.password
+    if upstream.password_file:
+        try:
+            password = Path(upstream.password_file).read_text(encoding="utf-8").rstrip("\r\n")
+        except OSError as problem:
+            raise ConfigError(f"{place}: {upstream.password_file} cannot be read: {problem.strerror}") from None
+        except UnicodeDecodeError:
+            raise ConfigError(f"{place}: {upstream.password_file} is not text") from None
+    if not _SECRET.fullmatch(password):
+        raise ConfigError(f"{place}: {upstream.password_file} has to contain the password, in one line")
+    return authentication.Credentials(upstream.username, password)
+
+
+def check_upstream_files(upstreams: Sequence[Upstream]) -> None:
+    """Raise ConfigError if a file that an upstream needs cannot be read."""
+    for upstream in upstreams:
+        upstream_credentials(upstream)
+        if upstream.ca_file and not Path(upstream.ca_file).is_file():
+            raise ConfigError(f"upstreams.{upstream.name}.ca_file: there is no file {upstream.ca_file}")
+
+
+def _check_upstream(upstream: Upstream) -> None:
+    name = upstream.name
+    if not _NAME.fullmatch(name) or len(name) > _MAX_NAME_CHARACTERS:
+        raise ConfigError(
+            f"upstreams: {name!r} is not a name; use lower-case letters, digits and single underscores, "
+            "for example amazon_ses"
+        )
+    if name == route_rules.DIRECT:
+        raise ConfigError(f"upstreams.{name}: this name stands for delivery without an upstream; choose another")
+    if not (addresses.is_address(upstream.host) or addresses.is_host_name(upstream.host)):
+        raise ConfigError(f"upstreams.{name}.host: {upstream.host!r} is neither a host name nor an IP address")
+    _check_login(upstream)
+    if upstream.ca_file and upstream.tls == "off":
+        raise ConfigError(f'upstreams.{name}.ca_file: has no effect with tls = "off"; remove one of them')
+
+
+def _check_login(upstream: Upstream) -> None:
+    name, passwords = upstream.name, (upstream.password, upstream.password_file)
+    if all(passwords):
+        raise ConfigError(f"upstreams.{name}: password and password_file are both set; remove one of them")
+    if any(passwords) and not upstream.username:
+        raise ConfigError(f"upstreams.{name}.username: empty, but there is a password; set both or neither")
+    if upstream.username and not any(passwords):
+        raise ConfigError(f"upstreams.{name}.password: empty, but there is a username; set it or password_file")
+    for key, text in (("username", upstream.username), ("password", upstream.password)):
+        if text and not _SECRET.fullmatch(text):
+            raise ConfigError(f"upstreams.{name}.{key}: has control characters or more than 1000 characters")
+    if upstream.username and upstream.tls == "off" and not _is_loopback(upstream.host):
+        raise ConfigError(
+            f'upstreams.{name}.tls: "off" would send the password unencrypted to {upstream.host}; write "starttls" '
+            'or "tls"'
+        )
+
+
+def _check_route(rule: route_rules.Rule, names: Sequence[str], *, place: str) -> None:
+    if not rule.upstreams:
+        raise ConfigError(f"{place}: upstreams is empty; name at least one, or {route_rules.DIRECT!r}")
+    known = {*names, route_rules.DIRECT}
+    for name in rule.upstreams:
+        if name not in known:
+            raise ConfigError(f"{place}: there is no upstream {name!r}; known: {', '.join(sorted(known))}")
+    if len(set(rule.upstreams)) < len(rule.upstreams):
+        raise ConfigError(f"{place}: upstreams names one twice")
+    for provider in rule.providers:
+        if provider not in providers.PROVIDERS:
+            known_providers = ", ".join(providers.PROVIDERS)
+            raise ConfigError(f"{place}: there is no provider {provider!r}; known: {known_providers}")
+    for domain in rule.sender_domains:
+        if not addresses.is_host_name(domain) or domain != domain.lower():
+            raise ConfigError(f"{place}: {domain!r} is not a domain in lower case, as in example.com")
+
+
+def _is_loopback(host: str) -> bool:
+    return host == "localhost" or (addresses.is_address(host) and ipaddress.ip_address(host).is_loopback)

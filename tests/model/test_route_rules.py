@@ -1,0 +1,43 @@
+"""Rules: the first that matches decides, and the provider is only asked for where it makes a difference."""
+
+import pytest
+
+from postroad.model import route_rules
+from postroad.model.route_rules import Rule
+
+RULES = route_rules.complete(
+    [
+        Rule(upstreams=("postmark",), accounts=("acc_1",), sender_domains=("shop.example",)),
+        Rule(upstreams=("direct", "ses"), providers=("google",), accounts=("acc_1", "acc_2")),
+        Rule(upstreams=("ses",), sender_domains=("news.example",)),
+    ],
+    names=["relay", "ses", "postmark"],
+)
+
+
+@pytest.mark.parametrize(
+    "account_id, sender_domain, provider, upstreams",
+    [
+        ("acc_1", "shop.example", None, ("postmark",)),
+        ("acc_2", "shop.example", None, None),
+        ("acc_2", "shop.example", "google", ("direct", "ses")),
+        ("acc_2", "shop.example", "others", ("relay",)),
+        ("acc_2", "news.example", "others", ("ses",)),
+        ("acc_3", "news.example", None, ("ses",)),
+        ("acc_3", "", None, ("relay",)),
+    ],
+)
+def test_the_first_rule_that_matches_decides(
+    account_id: str, sender_domain: str, provider: str | None, upstreams: tuple[str, ...] | None
+) -> None:
+    found = route_rules.choose(RULES, account_id=account_id, sender_domain=sender_domain, provider=provider)
+    assert found == upstreams
+
+
+def test_without_rules_and_upstreams_mail_is_delivered_directly() -> None:
+    rules = route_rules.complete([], names=[])
+    assert route_rules.choose(rules, account_id="acc_1", sender_domain="") == ("direct",)
+
+
+def test_only_sender_domains_that_a_rule_names_make_a_difference() -> None:
+    assert route_rules.named_sender_domains(RULES) == {"shop.example", "news.example"}
