@@ -44,7 +44,7 @@ async def fail_often(harness: engine_harness.EngineHarness, message_id: str, *, 
         assert {(one.verdict, one.fault, one.reason) for one in seen.attempts} == {CONFIGURATION}
         assert 0 < await harness.due_in(message_id) <= 330
         harness.pass_seconds(LATER)
-    return seen
+    return await harness.see(message_id)
 
 
 async def test_mail_waits_for_the_right_password_at_an_upstream(url: str) -> None:
@@ -110,7 +110,7 @@ async def test_mail_waits_for_an_address_that_this_host_does_not_have(url: str) 
     ):
         seen = await fail_often(harness, await harness.send())
         assert seen.attempts[0].response.endswith("cannot send from 192.0.2.1: cannot assign requested address")
-        harness.engine._sources = iter(["127.0.0.1"] * 9)  # type: ignore[assignment]
+        harness.engine._connector._sources = iter(["127.0.0.1"] * 9)  # type: ignore[assignment]
         harness.pass_seconds(LATER)
         assert (await harness.settle(seen.message.id, attempts=5)).recipient.status == "delivered"
 

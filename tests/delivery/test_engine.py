@@ -192,14 +192,14 @@ async def test_connections_leave_from_our_addresses_in_turn_and_of_the_right_fam
             await connection.close()
         assert chosen == [first, second, first, second]
         there = routing.Host("mx", "2001:db8::2", 25, parts.PLAIN)
-        assert made._source(there) == "2001:db8::1"
+        assert made._connector.source(there) == "2001:db8::1"
         await made.run(stopped())
 
 
 @pytest.mark.parametrize("ours", [[], ["192.0.2.1"]])
 async def test_without_an_address_of_the_right_family_the_system_chooses(url: str, ours: list[str]) -> None:
     async with made_engine(url, source_addresses=ours) as (made, _):
-        assert made._source(routing.Host("mx", "2001:db8::2", 25, parts.PLAIN)) is None
+        assert made._connector.source(routing.Host("mx", "2001:db8::2", 25, parts.PLAIN)) is None
         await made.run(stopped())
 
 

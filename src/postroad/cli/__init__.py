@@ -22,6 +22,7 @@ GROUPS: Final[Mapping[str, str]] = {
     "template": "Manage templates.",
     "queue": "Inspect and manage the queue.",
     "suppression": "Manage the suppression list.",
+    "upstream": "Test upstreams.",
     "webhook": "Receive webhooks on this machine.",
     "key": "Manage the installation key.",
 }
@@ -83,6 +84,10 @@ COMMANDS: Final[Mapping[str, tuple[str, str]]] = {
     "suppression export": (
         "suppressions:export_file",
         "Export the suppression list of an account as CSV, to FILE or standard output.",
+    ),
+    "upstream test": (
+        "upstreams:test",
+        "Connect to an upstream and log in, and send a test message if an address is given.",
     ),
     "send": ("send:send", "Send a test message."),
     "webhook listen": (

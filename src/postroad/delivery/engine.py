@@ -6,15 +6,14 @@ every result is recorded, unless the database is unavailable for longer than the
 """
 
 import asyncio
-import itertools
 import random
 import secrets
 from typing import Final
 
-from postroad import config
 from postroad.concurrency import poll_loop
 from postroad.delivery import (
     attempter,
+    connector,
     dispatcher,
     holds,
     hosts,
@@ -49,14 +48,7 @@ class Engine:
         loop = asyncio.get_running_loop()
         self._ctx = ctx
         self._log = log
-        self._hello_name = hello_name
-        self._timeouts = smtp_connection.Timeouts(
-            connect=settings.connect_seconds, reply=settings.reply_seconds, content=settings.content_seconds
-        )
-        self._sources = itertools.cycle(settings.source_addresses or (None,))
-        self._upstreams = {
-            upstream.name: (upstream, config.upstream_credentials(upstream)) for upstream in ctx.settings.upstreams
-        }
+        self._connector = connector.Connector(ctx.settings, hello_name=hello_name)
         self._hosts = hosts.Hosts(loop.time)
         self._tls_results = tls_results.TlsResults(ctx, log)
         self._router = routing.Router(
@@ -150,34 +142,13 @@ class Engine:
             await self._signing.close()
 
     async def _connect(self, host: routing.Host) -> smtp_connection.SmtpConnection:
-        upstream, credentials = self._upstreams.get(host.upstream, (None, None))
-        destination = smtp_connection.Destination(
-            host=host.name,
-            address=host.address,
-            port=host.port,
-            tls=host.tls,
-            source_address=self._source(host),
-            implicit_tls=upstream is not None and upstream.tls == "tls",
-            credentials=credentials,
-        )
-        trusted = {"ca_file": upstream.ca_file} if upstream is not None and upstream.ca_file else {}
         try:
-            connection = await smtp_connection.connect(
-                destination, hello_name=self._hello_name, timeouts=self._timeouts, **trusted
-            )
+            connection = await self._connector.connect(host)
         except smtp_connection.ConnectFailed as problem:
             self._tls_results.failed(host, problem)
             raise
         self._tls_results.connected(host, connection)
         return connection
-
-    def _source(self, host: routing.Host) -> str | None:
-        """The next source address of the destination's address family."""
-        for _ in range(max(1, len(self._ctx.settings.delivery.source_addresses))):
-            source = next(self._sources)
-            if source is None or (":" in source) == (":" in host.address):
-                return source
-        return None
 
 
 async def open_engine(ctx: context.Context, *, log: logs.Logger) -> Engine:
