@@ -40,6 +40,9 @@ request_burst = 1000000
 [warmup]
 enabled = false
 
+[doctor]
+hourly = false
+
 [security]
 secret_key = "{secret_key}"
 """

@@ -88,7 +88,8 @@ class Service:
             f'[database]\nurl = "{url}"\n[frontends]\nprocesses = {self._frontends}\n[http]\nlisten = "127.0.0.1:0"\n'
             f"drain_seconds = {self._drain_seconds}\n"
             f'[security]\nsecret_key = "{SECRET_KEY}"\n'
-            f"[limits]\n{limits}[warmup]\nenabled = false\n[domains]\ncheck_hours = 0\n{self._sections}"
+            f"[limits]\n{limits}[warmup]\nenabled = false\n[domains]\ncheck_hours = 0\n"
+            f"[doctor]\nhourly = false\n{self._sections}"
         )
 
     @property

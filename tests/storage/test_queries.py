@@ -36,6 +36,7 @@ WITHOUT_INDEX = {
     "accounts.by_name",
     "access_version.bump",
     "access_version.version",
+    "clock.now",
     "dkim_keys.of_domain",
     "dkim_keys.of_domains",
     "disk_samples.sweep",

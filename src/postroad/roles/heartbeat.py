@@ -4,6 +4,7 @@
 transaction.
 """
 
+import asyncio
 import os
 from collections.abc import Awaitable, Callable, Sequence
 from typing import Final
@@ -15,6 +16,8 @@ from postroad.roles import role
 from postroad.storage import processes, store
 
 INTERVAL_SECONDS: Final = 30
+# A database that does not answer must not delay the end of the process.
+WRITE_SECONDS: Final = 5.0
 # Long enough that nobody still asks about them.
 SWEEP_SECONDS: Final = 24 * 60 * 60
 
@@ -42,7 +45,9 @@ async def start(role_context: role.RoleContext, *, names: Sequence[str]) -> role
 async def _attempt(role_context: role.RoleContext, write: Callable[[store.Transaction], Awaitable[None]]) -> None:
     """Write, if the store is available; the next report follows soon, and a process that is gone is soon noticed."""
     try:
-        async with role_context.context.store.transaction() as tx:
+        async with asyncio.timeout(WRITE_SECONDS), role_context.context.store.transaction() as tx:
             await write(tx)
     except store.UNAVAILABLE as error:
         role_context.log.warning("heartbeat_failed", error=error.message)
+    except TimeoutError:
+        role_context.log.warning("heartbeat_failed", error=f"not stored within {WRITE_SECONDS:.0f} seconds")
