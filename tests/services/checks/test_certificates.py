@@ -92,7 +92,9 @@ async def test_without_tls_there_is_nothing_to_check() -> None:
 async def test_a_key_file_that_everybody_can_read_is_an_error(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     files, _ = setups.certificate(tmp_path)
     key = files["tls_key"]
-    assert await setups.told("key_files", seen(files)) == [("ok", f"{key}: readable by this user only", "")]
+    assert await setups.told("key_files", seen(files)) == [
+        ("ok", f"{key}: readable by this user, and not by everybody", "")
+    ]
     monkeypatch.setattr(safety, "_is_public", lambda _file: True)
     expected = f"submission.tls_key: every user of this system can read {key}; run 'chmod 600 {key}'"
     assert await setups.told("key_files", seen(files)) == [("error", expected, "")]

@@ -1,5 +1,6 @@
 """What the checks look at can be had in any state of the installation, and looking changes nothing."""
 
+import re
 from pathlib import Path
 
 import pytest
@@ -31,7 +32,10 @@ async def told(url: str) -> tuple[str, str]:
 
 async def test_a_database_that_does_not_exist_is_not_created(tmp_path: Path) -> None:
     file = tmp_path / "postroad.db"
-    assert await told(f"sqlite:///{file}") == ("error", f"the database cannot be used: {file} does not exist")
+    assert await told(f"sqlite:///{file}") == (
+        "error",
+        f"the database cannot be used: {file}: No such file or directory",
+    )
     assert not file.exists()
 
 
@@ -73,3 +77,10 @@ async def test_processes_that_reported_lately_run_and_those_of_this_host_are_kno
     assert [one.name for one in given.here] == ["a"]
     assert (given.runs_here("api"), given.runs_here("inbound")) == (True, False)
     assert given.database.found == "the database is reachable, and its schema fits this version"
+
+
+async def test_a_server_that_refuses_the_login_is_an_error(clean_postgres_url: str) -> None:
+    state, found = await told(re.sub(r"/test_\w+", "/nowhere", clean_postgres_url))
+    assert state == "error"
+    assert found.startswith("the database cannot be used: ")
+    assert 'database "nowhere" does not exist' in found

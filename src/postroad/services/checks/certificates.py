@@ -140,4 +140,6 @@ async def key_files(given: subject.Subject) -> Sequence[findings.Finding]:
         config.check_keys(given.settings)
     except config.ConfigError as problem:
         problems.append(findings.error(str(problem)))
-    return problems or [findings.ok(f"{', '.join(str(file) for _, file in files)}: readable by this user only")]
+    return problems or [
+        findings.ok(f"{', '.join(str(file) for _, file in files)}: readable by this user, and not by everybody")
+    ]

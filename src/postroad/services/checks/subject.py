@@ -14,6 +14,7 @@ from postroad.services import context
 from postroad.services.checks import findings
 from postroad.storage import migrations, open_store, processes
 from postroad.storage import store as storage
+from postroad.telemetry import logs
 
 # Shorter than the time of a check, so that a silent name server is reported as such.
 QUERY_SECONDS: Final = 4.0
@@ -77,14 +78,12 @@ async def of_context(ctx: context.Context) -> Subject:
 @contextlib.asynccontextmanager
 async def opened(settings: config.Settings) -> AsyncIterator[Subject]:
     """The installation behind these settings, whatever its state; nothing is created or migrated."""
-    path = open_store.sqlite_path(settings.database.url) if settings.database.url.startswith("sqlite:") else None
-    if path is not None and not path.exists():
-        problem = f"{path.absolute()} does not exist"
-        yield await _examine(settings, problem, context.system_clock)
-        return
+    url = settings.database.url
     try:
-        store = await open_store.open_store(settings.database.url, connections=2)
-    except (errors.PostroadError, OSError, RuntimeError) as trouble:
+        if url.startswith("sqlite:"):
+            await asyncio.to_thread(open_store.sqlite_path(url).absolute().stat)  # opening would create it
+        store = await open_store.open_store(url, connections=2)
+    except Exception as trouble:  # noqa: BLE001 - whatever it is, it is what the operator has to know
         yield await _examine(settings, _describe(trouble), context.system_clock)
         return
     try:
@@ -133,9 +132,11 @@ def _unavailable(reason: str) -> findings.Finding:
 
 
 def _describe(problem: BaseException) -> str:
-    """The text of an error and of its cause. Drivers do not put the password into either."""
+    """The text of an error and of its cause, without passwords."""
+    if isinstance(problem, OSError) and problem.filename:
+        return f"{problem.filename}: {problem.strerror}"
     message = problem.message if isinstance(problem, errors.PostroadError) else str(problem)
-    return f"{message} ({problem.__cause__})" if problem.__cause__ else message
+    return logs.redact(f"{message} ({problem.__cause__})" if problem.__cause__ else message)
 
 
 async def _system_name() -> str:
