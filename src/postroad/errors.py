@@ -56,6 +56,10 @@ class Unauthorized(PostroadError):
     smtp_reply = "535 5.7.8"
 
 
+class AccountClosed(Unauthorized):
+    """The account of the credential is closed."""
+
+
 class InsufficientCredits(PostroadError):
     """The account has fewer available credits than the message has unique recipients."""
 

@@ -72,3 +72,20 @@ def test_a_name_that_could_deceive_is_refused(empty: Installation) -> None:
     for name in ("", "x" * 101, "two\nlines", "\u202eabc"):
         assert empty.refusal("account", "create", "--name", name).startswith("name: ")
     assert empty.json("account", "list")["accounts"] == []
+
+
+def test_an_account_is_renamed_closed_reopened_and_removed(installation: Installation) -> None:
+    account_id = installation.json("account", "show", "Shop")["account"]["id"]
+    assert installation.text("account", "rename", "shop", "Store") == f"Account 'Shop' ({account_id}) is now 'Store'.\n"
+    assert "is not closed; close it first" in installation.refusal("account", "remove", "Store", "--yes")
+    assert installation.json("account", "close", "Store")["account"]["status"] == "closed"
+    assert "status:  closed\n" in installation.text("account", "show", "Store")
+    assert installation.text("account", "reopen", "Store") == f"Account 'Store' ({account_id}) is open again.\n"
+    installation.text("account", "close", "Store")
+    refusal = installation.refusal("account", "remove", "Store")
+    assert refusal == (
+        f"all messages, domains, users and the ledger of 'Store' ({account_id}) would be deleted; add --yes to confirm"
+    )
+    assert installation.json("account", "remove", "Store", "--yes") == {"removed": account_id}
+    assert installation.json("account", "list")["accounts"] == []
+    assert f"removed the account Store ({account_id})" in installation.text("audit-log", "--installation")

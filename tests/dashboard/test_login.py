@@ -6,6 +6,7 @@ import pytest
 from postroad.dashboard import login
 from postroad.model import caller
 from postroad.services import context
+from postroad.services.accounts import closing
 from postroad.services.auth import authentication, sessions, users
 from tests import contexts
 from tests.dashboard import browser_client
@@ -68,6 +69,18 @@ async def test_a_wrong_password_is_a_page_with_the_sentence(
     assert answer.headers["x-request-id"] in answer.text
     assert not answer.headers.get_list("set-cookie")
     assert "<script>alert" not in answer.text
+
+
+async def test_a_closed_account_is_named_as_the_reason_once_the_password_is_right(
+    ctx: context.Context, browser: Browser, nobody: Browser
+) -> None:
+    await closing.close(ctx, browser.account_id)
+    assert not await is_in(browser)
+    answer = await nobody.client.post("/login", data=LOGIN)
+    assert answer.status_code == 401
+    assert "the account is closed; contact the operator" in answer.text
+    wrong = await nobody.client.post("/login", data=LOGIN | {"password": "another password"})
+    assert "closed" not in wrong.text
 
 
 async def test_an_unknown_email_and_a_wrong_password_look_the_same(browser: Browser, nobody: Browser) -> None:

@@ -21,7 +21,8 @@ async def test_pages_follow_a_cursor_in_the_order_of_bytes(store: Store) -> None
     ids = ["acc_A", "acc_Z", "acc__", "acc_a", "acc_z", "acc_ä"]
     async with store.transaction() as tx:
         for account_id in reversed(ids):
-            await accounts.insert(tx, account_id, name="same", now=0)
+            await accounts.insert(tx, account_id, name=account_id.encode().hex(), now=0)
+        await tx.run_script("UPDATE accounts SET name = 'same', name_key = NULL")  # as in older versions
     found, cursor = [], ""
     async with store.scanning() as tx:
         while page := await accounts.page(tx, after=cursor, limit=2):

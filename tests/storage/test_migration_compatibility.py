@@ -54,7 +54,7 @@ def test_every_new_migration_says_which_code_it_works_with() -> None:
 
 async def test_applied_migrations_keep_what_they_are_compatible_with(store: Store) -> None:
     async with store.reading() as tx:
-        assert await tx.fetch_one("migrations.incompatible", 13) is None
-        row = await tx.fetch_one("migrations.incompatible", 12)
+        assert await tx.fetch_one("migrations.incompatible", 12) is None
+        row = await tx.fetch_one("migrations.incompatible", 11)
         assert row is not None
-        assert tuple(row) == (14,)
+        assert tuple(row) == (12,)

@@ -28,7 +28,7 @@ FILES = (
     "webhooks.",
 )
 # These read an index from its beginning, up to a limit or while it is small; every endpoint once a minute; accounts by
-# name; all accounts, for the message of an asynchronous bounce; or those with mail of the last days, for a gauge.
+# name; all accounts, for the message of an asynchronous bounce; or accounts with mail of the last days, for a gauge.
 READING_ON = {
     "accounts.by_name",
     "accounts.short_of_credits",

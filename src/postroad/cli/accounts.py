@@ -1,12 +1,14 @@
-"""`postroad account`: create, list, show, suspend and resume accounts."""
+"""`postroad account`: create, list, show, rename, suspend, resume, close, reopen and remove accounts."""
 
 import dataclasses
 
 import click
 
+from postroad import errors
 from postroad.cli import account_option, command, output, views
 from postroad.model import cursors, times
 from postroad.services import context as services_context
+from postroad.services.accounts import closing
 from postroad.services.accounts import credits as services_credits
 from postroad.services.accounts import registry as services_accounts
 from postroad.storage import accounts
@@ -29,7 +31,7 @@ async def show_list(context: services_context.Context, after: str, limit: int) -
     """List accounts, oldest first."""
     found = await services_accounts.page(context, after, limit + 1)
     page, next_cursor = cursors.page(found, limit=limit)
-    rows = [(account.id, account.name, account.status, account.available, account.reserved) for account in page]
+    rows = [(account.id, account.name, account.state, account.available, account.reserved) for account in page]
     text = output.table(["id", "name", "status", "available", "reserved"], rows, empty="There are no accounts.")
     data = {"accounts": [views.account(account) for account in page], "next_after": next_cursor}
     return output.Report(data=data, text=output.with_more(text, next_cursor))
@@ -41,7 +43,9 @@ async def show(context: services_context.Context, named: str) -> output.Report:
     """Show an account, by id or unique name."""
     account = await account_option.account(context, named)
     sending = await services_accounts.sending(context, account)
-    state = f"{account.status}: {account.suspended_reason}" if account.suspended_reason else account.status
+    state = account.state
+    if state == accounts.SUSPENDED and account.suspended_reason:
+        state += f": {account.suspended_reason}"
     facts = {
         "id": account.id,
         "name": account.name,
@@ -93,6 +97,49 @@ async def resume(context: services_context.Context, named: str) -> output.Report
     account = await account_option.account(context, named)
     account = await services_accounts.resume(context, account.id)
     return _report(account, f"Account {account.name!r} ({account.id}) is resumed.")
+
+
+@click.command("rename", cls=command.StoreCommand)
+@NAMED
+@click.argument("name")
+async def rename(context: services_context.Context, named: str, name: str) -> output.Report:
+    """Rename an account."""
+    account = await account_option.account(context, named)
+    renamed = await services_accounts.rename(context, account.id, name)
+    return _report(renamed, f"Account {account.name!r} ({account.id}) is now {name!r}.")
+
+
+@click.command("close", cls=command.StoreCommand)
+@NAMED
+async def close(context: services_context.Context, named: str) -> output.Report:
+    """Close an account. Nobody can log in or send; queued mail is still delivered, and all data is kept."""
+    account = await account_option.account(context, named)
+    account = await closing.close(context, account.id)
+    return _report(account, f"Account {account.name!r} ({account.id}) is closed.")
+
+
+@click.command("reopen", cls=command.StoreCommand)
+@NAMED
+async def reopen(context: services_context.Context, named: str) -> output.Report:
+    """Open a closed account again."""
+    account = await account_option.account(context, named)
+    account = await closing.reopen(context, account.id)
+    return _report(account, f"Account {account.name!r} ({account.id}) is open again.")
+
+
+@click.command("remove", cls=command.StoreCommand)
+@NAMED
+@click.option("--yes", is_flag=True, help="Confirm the removal.")
+async def remove(context: services_context.Context, named: str, *, yes: bool) -> output.Report:
+    """Remove a closed account and delete all its data."""
+    account = await account_option.account(context, named)
+    if not yes:
+        raise errors.InvalidRequest(
+            f"all messages, domains, users and the ledger of {account.name!r} ({account.id}) would be deleted; "
+            "add --yes to confirm"
+        )
+    account = await closing.remove(context, account.id)
+    return output.Report(data={"removed": account.id}, text=f"Account {account.name!r} ({account.id}) is removed.")
 
 
 def _report(account: accounts.Account, text: str) -> output.Report:

@@ -24,7 +24,8 @@ _TEMPLATE: Final = "id account_id alias subject text html created_at updated_at"
 
 def account(record: accounts.Account) -> View:
     """An account with its balances."""
-    return wire_fields.of(record, _ACCOUNT, credits={"available": record.available, "reserved": record.reserved})
+    balances = {"available": record.available, "reserved": record.reserved}
+    return wire_fields.of(record, _ACCOUNT, status=record.state, credits=balances)
 
 
 def user(record: users.User) -> View:

@@ -4,6 +4,7 @@ A balance changes only together with a ledger entry of the same transaction (see
 wherever a decision depends on a balance or a status.
 """
 
+import unicodedata
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 
@@ -35,10 +36,20 @@ class Account:
     unlimited: int = 0
     has_uncharged: int = 0
 
+    @property
+    def state(self) -> str:
+        """The status for operators: `active`, `suspended` or `closed`."""
+        return self.status if self.closed_at is None else "closed"
+
+
+def name_key(name: str) -> str:
+    """The name as it is compared: two names that differ only in case or form are the same."""
+    return unicodedata.normalize("NFKC", name).casefold()
+
 
 async def insert(tx: store.Transaction, account_id: str, *, name: str, now: int) -> None:
     """Create an account without credits."""
-    await tx.execute("accounts.insert", account_id, name, now)
+    await tx.execute("accounts.insert", account_id, name, name_key(name), now)
 
 
 async def by_id(tx: store.Transaction, account_id: str) -> Account | None:
@@ -48,8 +59,8 @@ async def by_id(tx: store.Transaction, account_id: str) -> Account | None:
 
 
 async def by_name(tx: store.Transaction, name: str, *, limit: int) -> list[Account]:
-    """The accounts with this name; names need not be unique."""
-    return [Account(*row) for row in await tx.fetch("accounts.by_name", name, limit)]
+    """The accounts with this name: one, or several of older versions, whose names need not be unique."""
+    return [Account(*row) for row in await tx.fetch("accounts.by_name", name_key(name), limit)]
 
 
 async def page(tx: store.Transaction, *, after: str, limit: int) -> list[Account]:
@@ -76,6 +87,21 @@ async def lock(tx: store.Transaction, account_ids: Iterable[str]) -> Mapping[str
     """The accounts by id, locked until the transaction ends."""
     rows = await tx.fetch_many("accounts.lock", [(account_id,) for account_id in sorted(set(account_ids))])
     return {row[0]: Account(*row) for row in rows}
+
+
+async def rename(tx: store.Transaction, account_id: str, name: str) -> None:
+    """Give an account another name."""
+    await tx.execute("accounts.rename", account_id, name, name_key(name))
+
+
+async def close(tx: store.Transaction, account_id: str, *, reason: str, now: int) -> None:
+    """Close an account; the reason is part of the error that a sender sees."""
+    await tx.execute("accounts.close", account_id, reason, now)
+
+
+async def reopen(tx: store.Transaction, account_id: str) -> None:
+    """Open a closed account again."""
+    await tx.execute("accounts.reopen", account_id)
 
 
 async def set_unlimited(tx: store.Transaction, account_id: str, *, unlimited: bool) -> None:

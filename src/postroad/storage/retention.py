@@ -28,7 +28,20 @@ async def remove_bodies(tx: store.Transaction, *, ended_before: int) -> int:
 async def remove_messages(tx: store.Transaction, *, ended_before: int) -> int:
     """Delete messages whose body is deleted already, and everything that belongs to them."""
     rows = await tx.fetch("retention.messages_over", ended_before, MAX_MESSAGES)
-    gone = _batch(rows, limit=MAX_RECIPIENTS)
+    return await _remove(tx, _batch(rows, limit=MAX_RECIPIENTS))
+
+
+async def remove_account_messages(tx: store.Transaction, account_id: str) -> int:
+    """Delete messages of an account that is removed, with their bodies and everything that belongs to them."""
+    rows = await tx.fetch("retention.messages_of", account_id, MAX_MESSAGES)
+    gone = _batch([(account_id, message_id, size) for message_id, size, _ in rows], limit=MAX_BYTES)
+    counts = {message_id: count for message_id, _, count in rows}
+    gone = _batch([(account_id, message_id, counts[message_id]) for _, message_id in gone], limit=MAX_RECIPIENTS)
+    await tx.execute_many("retention.remove_bodies", gone)
+    return await _remove(tx, gone)
+
+
+async def _remove(tx: store.Transaction, gone: list[tuple[str, str]]) -> int:
     await tx.execute_many("retention.remove_messages", gone)
     await tx.execute_many("retention.remove_tags", gone)
     # Storing an asynchronous bounce locks the recipients: every one stored before they are deleted is found below.

@@ -6,7 +6,9 @@ from postroad import errors
 from postroad.services import context
 from postroad.services.accounts import registry as accounts
 from postroad.storage import access_version
+from postroad.storage import accounts as stored_accounts
 from tests import accepted_mail, contexts
+from tests.services import audit_entries
 
 UNKNOWN_IDS = ["acc_" + "0" * 28, "", "acc_", "nothing", "acc_" + "0" * 27 + "\0", "cred_" + "0" * 28]
 
@@ -35,11 +37,37 @@ async def test_an_unknown_account_is_not_found(ctx: context.Context, account_id:
             await attempt
 
 
-async def test_accounts_of_one_name_are_found_as_far_as_they_are_asked_for(ctx: context.Context) -> None:
-    made = [await accounts.create(ctx, name) for name in ("Shop", "Shop", "Bank")]
-    assert {one.id for one in await accounts.by_name(ctx, "Shop", limit=9)} == {one.id for one in made[:2]}
+async def test_a_name_is_unique_whatever_its_case(ctx: context.Context) -> None:
+    shop, bank = await accounts.create(ctx, "Straße"), await accounts.create(ctx, "Bank")
+    for name in ("Straße", "STRASSE", "strasse"):
+        with pytest.raises(errors.Conflict, match=r"^name: another account is named"):
+            await accounts.create(ctx, name)
+        with pytest.raises(errors.Conflict, match=r"^name: another account is named"):
+            await accounts.rename(ctx, bank.id, name)
+        assert [one.id for one in await accounts.by_name(ctx, name, limit=9)] == [shop.id]
+    assert (await accounts.rename(ctx, shop.id, "STRASSE")).name == "STRASSE"
+    assert (await accounts.rename(ctx, shop.id, "Road")).name == (await accounts.find(ctx, shop.id)).name == "Road"
+    assert (await accounts.rename(ctx, bank.id, "straße")).name == "straße"
+    changes = [change for change in await audit_entries.summaries(ctx, bank.id) if change[0] == "account.renamed"]
+    assert changes == [("account.renamed", "Bank", "now straße")]
+    with pytest.raises(errors.InvalidRequest, match=r"^name: "):
+        await accounts.rename(ctx, bank.id, "")
+
+
+async def test_accounts_of_older_versions_keep_the_name_that_they_share(ctx: context.Context) -> None:
+    async with ctx.store.transaction() as tx:
+        for account_id in ("acc_" + "1" * 28, "acc_" + "2" * 28):
+            await stored_accounts.insert(tx, account_id, name=account_id, now=1)
+        await tx.run_script("UPDATE accounts SET name = 'Shop', name_key = NULL")
+    assert len(await accounts.by_name(ctx, "shop", limit=9)) == 2
     assert len(await accounts.by_name(ctx, "Shop", limit=1)) == 1
-    assert await accounts.by_name(ctx, "shop", limit=9) == []
+    with pytest.raises(errors.Conflict, match="choose another name"):
+        await accounts.create(ctx, "SHOP")
+    with pytest.raises(errors.Conflict, match="choose another name"):
+        await accounts.rename(ctx, "acc_" + "1" * 28, "shop")
+    await accounts.rename(ctx, "acc_" + "1" * 28, "Shop one")
+    await accounts.rename(ctx, "acc_" + "2" * 28, "shop")
+    assert [one.id for one in await accounts.by_name(ctx, "Shop", limit=9)] == ["acc_" + "2" * 28]
 
 
 async def test_accounts_are_listed_in_parts(ctx: context.Context, clock: contexts.Clock) -> None:

@@ -1,4 +1,6 @@
-"""Accounts: create, find, suspend and resume. A suspended account can read, but not send.
+"""Accounts: create, find, rename, suspend and resume. A suspended account can read, but not send.
+
+Names are unique, whatever their case. Accounts of older versions may share one; they keep it until they are renamed.
 
 An account that resumes after a suspension by the bounce guard starts with a clean slate: earlier counts are dropped, so
 that the next bounce does not suspend it again. After an operator's suspension the counts stay.
@@ -45,6 +47,7 @@ async def create(ctx: context.Context, name: str) -> accounts.Account:
     now = ctx.clock()
     account_id = ctx.new_id(identifiers.ACCOUNT, now=now)
     async with ctx.store.transaction() as tx:
+        await _refuse_taken_name(tx, name)
         await accounts.insert(tx, account_id, name=name, now=now)
         await audit_log.write(ctx, tx, account_id, "account.created", name)
     return accounts.Account(account_id, name, accounts.ACTIVE, None, available=0, reserved=0, created_at=now)
@@ -56,13 +59,13 @@ async def find(ctx: context.Context, account_id: str) -> accounts.Account:
         raise not_found()
     async with ctx.store.reading() as tx:
         account = await accounts.by_id(tx, account_id)
-    if account is None:
+    if account is None or account.removed_at is not None:
         raise not_found()
     return account
 
 
 async def by_name(ctx: context.Context, name: str, *, limit: int) -> list[accounts.Account]:
-    """The accounts with this name; names need not be unique."""
+    """The accounts with this name, of which older versions allowed several."""
     async with ctx.store.scanning() as tx:
         return await accounts.by_name(tx, name, limit=limit)
 
@@ -73,12 +76,24 @@ async def page(ctx: context.Context, after: str, limit: int) -> list[accounts.Ac
         return await accounts.page(tx, after=after, limit=limit)
 
 
+async def rename(ctx: context.Context, account_id: str, name: str) -> accounts.Account:
+    """Give an account another name."""
+    labels.check("name", name)
+    async with ctx.store.transaction() as tx:
+        account = await lock(tx, account_id)
+        await _refuse_taken_name(tx, name, besides=account_id)
+        await accounts.rename(tx, account_id, name)
+        await audit_log.write(ctx, tx, account_id, "account.renamed", account.name, f"now {name}")
+    return dataclasses.replace(account, name=name)
+
+
 async def suspend(ctx: context.Context, account_id: str, reason: str) -> accounts.Account:
     """Stop an account from sending, at once and on every host. If it is suspended already, the reason is replaced."""
     labels.check("reason", reason, limit=REASON_CHARACTERS)
     now = ctx.clock()
     async with ctx.store.transaction() as tx:
         account = await lock(tx, account_id)
+        _refuse_closed(account)
         await accounts.suspend(tx, account_id, reason=reason, by=accounts.OPERATOR, now=now)
         await audit_log.write(ctx, tx, account_id, "account.suspended", account.name, reason)
     ctx.access_cache.invalidate()
@@ -95,6 +110,7 @@ async def resume(ctx: context.Context, account_id: str) -> accounts.Account:
     """Allow an account to send again."""
     async with ctx.store.transaction() as tx:
         account = await lock(tx, account_id)
+        _refuse_closed(account)
         await _resume(tx, account)
         if account.status == accounts.SUSPENDED:
             await audit_log.write(ctx, tx, account_id, "account.resumed", account.name)
@@ -119,7 +135,11 @@ async def _cool(ctx: context.Context, account_id: str, until: int) -> bool:
     async with ctx.store.transaction() as tx:
         account = await lock(tx, account_id)
         # It may have been changed since: the time is that of the last suspension.
-        is_due = account.suspended_by == accounts.BOUNCE_GUARD and (account.suspended_at or 0) <= until
+        is_due = (
+            account.suspended_by == accounts.BOUNCE_GUARD
+            and (account.suspended_at or 0) <= until
+            and account.closed_at is None
+        )
         if is_due:
             await _resume(tx, account)
             await audit_log.write(ctx, tx, account_id, "account.resumed", account.name, "the cool-down is over")
@@ -184,6 +204,19 @@ async def lock(tx: store.Transaction, account_id: str) -> accounts.Account:
         raise not_found()
     await access_version.bump(tx)
     account = (await accounts.lock(tx, [account_id])).get(account_id)
-    if account is None:
+    if account is None or account.removed_at is not None:
         raise not_found()
     return account
+
+
+def _refuse_closed(account: accounts.Account) -> None:
+    if account.closed_at is not None:
+        raise errors.Conflict(f"account {account.name!r} is closed; open it again with 'postroad account reopen'")
+
+
+async def _refuse_taken_name(tx: store.Transaction, name: str, *, besides: str = "") -> None:
+    """Refuse a name that another account has. The lock makes creators and renamers take turns."""
+    await access_version.bump(tx)
+    # One of two is another account.
+    if any(account.id != besides for account in await accounts.by_name(tx, name, limit=2)):
+        raise errors.Conflict(f"name: another account is named {name!r}, in this or another case; choose another name")

@@ -61,6 +61,8 @@ async def authenticate_password(
         presented = authorization.Basic(username, password)
         try:
             known = await _look_up(ctx, presented, fact=fact, client_address=client_address)
+        except errors.AccountClosed:
+            raise
         except errors.Unauthorized:
             msg = "wrong username or password, or the credential is revoked"
             raise errors.Unauthorized(msg) from None
@@ -173,6 +175,8 @@ async def issue_token(ctx: context.Context, user: users.User) -> Session:
         account = await accounts.by_id(tx, user.account_id)
     if account is None:
         raise errors.NotFound("the account does not exist")
+    if account.closed_at is not None:
+        raise errors.AccountClosed(schemes.CLOSED)
     now = ctx.clock()
     claims = tokens.claims_for(
         user,

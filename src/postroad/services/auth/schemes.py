@@ -14,10 +14,11 @@ from postroad.model import caller, login_throttle, times
 from postroad.protocol import authorization
 from postroad.services import context
 from postroad.services.auth import installation_keys, last_used, password_checks, tokens
-from postroad.storage import api_keys, credentials, known_networks, store, users
+from postroad.storage import accounts, api_keys, credentials, known_networks, store, users
 
 # Generated usernames are much shorter; a longer or unprintable one is unknown without a query.
 USERNAME_CHARACTERS: Final = 64
+CLOSED: Final = "the account is closed; contact the operator of this service"
 # A login from a known network is recorded again only after this time: a busy application writes nothing.
 NETWORK_RENEWAL: Final = times.DAY
 
@@ -46,11 +47,20 @@ async def authenticate(
     """The caller, or Unauthorized."""
     match presented:
         case authorization.Basic():
-            return await _by_password(ctx, presented, client_address=client_address)
+            return await _of_open_account(ctx, await _by_password(ctx, presented, client_address=client_address))
         case authorization.Bearer(token) if token.startswith(installation_keys.API_KEY_PREFIX):
-            return await _by_api_key(ctx, token)
+            return await _of_open_account(ctx, await _by_api_key(ctx, token))
         case authorization.Bearer(token):
             return await _by_token(ctx, token)
+
+
+async def _of_open_account(ctx: context.Context, known: AuthenticatedCaller) -> AuthenticatedCaller:
+    """The caller, unless its account is closed."""
+    async with ctx.store.reading() as tx:
+        account = await accounts.by_id(tx, known.caller.account_id)
+    if account is not None and account.closed_at is not None:
+        raise errors.AccountClosed(CLOSED)
+    return known
 
 
 async def _by_password(
@@ -115,7 +125,7 @@ async def by_claims(ctx: context.Context, claims: tokens.Claims) -> Authenticate
         raise tokens.refusal()
     if user.account_id != claims.acc or user.tokens_valid_from != claims.epoch:
         raise tokens.refusal()
-    return AuthenticatedCaller(
+    known = AuthenticatedCaller(
         caller.Caller(
             account_id=user.account_id,
             credential_id=credential_id,
@@ -126,6 +136,7 @@ async def by_claims(ctx: context.Context, claims: tokens.Claims) -> Authenticate
             expires_at=claims.expires_at,
         )
     )
+    return await _of_open_account(ctx, known)
 
 
 def wrong_password() -> errors.Unauthorized:

@@ -4,8 +4,8 @@ id, name, status, suspended_reason, available, reserved, created_at, suspended_b
 
 -- name: insert
 -- A new account without credits.
-INSERT INTO accounts (id, name, status, suspended_reason, available, reserved, created_at)
-VALUES ($1, $2, 'active', NULL, 0, 0, $3);
+INSERT INTO accounts (id, name, name_key, status, suspended_reason, available, reserved, created_at)
+VALUES ($1, $2, $3, 'active', NULL, 0, 0, $4);
 
 -- name: by_id
 -- One account.
@@ -14,16 +14,16 @@ SELECT
 FROM accounts WHERE id = $1;
 
 -- name: by_name
--- Accounts with one name, oldest first; a rare request of operators, so without an index.
+-- Accounts with one name, oldest first. Accounts of older versions have no key; a rare request of operators.
 SELECT
 -- include: columns
-FROM accounts WHERE name = $1 ORDER BY id LIMIT $2;
+FROM accounts WHERE removed_at IS NULL AND (name_key = $1 OR (name_key IS NULL AND LOWER(name) = $1)) ORDER BY id LIMIT $2;
 
 -- name: page
 -- Accounts in order of creation, after a cursor.
 SELECT
 -- include: columns
-FROM accounts WHERE id > $1 ORDER BY id LIMIT $2;
+FROM accounts WHERE id > $1 AND removed_at IS NULL ORDER BY id LIMIT $2;
 
 -- name: suspend
 -- Suspend an account.
@@ -35,7 +35,7 @@ UPDATE accounts SET status = 'active', suspended_reason = NULL, suspended_by = N
 
 -- name: cooled
 -- Accounts that the bounce guard suspended up to a time, oldest first.
-SELECT id FROM accounts WHERE suspended_by = 'bounce_guard' AND suspended_at <= $1 ORDER BY suspended_at LIMIT $2;
+SELECT id FROM accounts WHERE suspended_by = 'bounce_guard' AND suspended_at <= $1 AND closed_at IS NULL ORDER BY suspended_at LIMIT $2;
 
 -- name: lock
 -- The accounts of a batch, locked until its end: SQLite's write transaction locks everything.
@@ -46,6 +46,20 @@ FROM accounts WHERE id = $1;
 -- name: move_credits
 -- Add to both balances; a CHECK keeps them from going below zero.
 UPDATE accounts SET available = available + $2, reserved = reserved + $3 WHERE id = $1;
+
+-- name: rename
+-- Another name.
+UPDATE accounts SET name = $2, name_key = $3 WHERE id = $1;
+
+-- name: close
+-- Close an account. It is suspended too, which is all that older versions know.
+UPDATE accounts SET status = 'suspended', suspended_reason = $2, suspended_by = 'operator', suspended_at = $3, closed_at = $3
+WHERE id = $1;
+
+-- name: reopen
+-- Open a closed account again.
+UPDATE accounts SET status = 'active', suspended_reason = NULL, suspended_by = NULL, suspended_at = NULL, closed_at = NULL
+WHERE id = $1;
 
 -- name: set_unlimited
 -- Whether an account sends without credits.

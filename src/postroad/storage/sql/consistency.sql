@@ -1,7 +1,8 @@
 -- name: balances
--- Accounts whose ledger does not sum to their balances.
+-- Accounts whose ledger does not sum to their balances. That of a removed account is being deleted.
 SELECT accounts.id, accounts.available, accounts.reserved, COALESCE(SUM(ledger.available), 0), COALESCE(SUM(ledger.reserved), 0)
 FROM accounts LEFT JOIN ledger ON ledger.account_id = accounts.id
+WHERE accounts.removed_at IS NULL
 GROUP BY accounts.id, accounts.available, accounts.reserved
 HAVING accounts.available <> COALESCE(SUM(ledger.available), 0) OR accounts.reserved <> COALESCE(SUM(ledger.reserved), 0)
 ORDER BY accounts.id LIMIT $1;

@@ -35,3 +35,7 @@ DELETE FROM attempts WHERE account_id = $1 AND message_id = $2;
 -- name: remove_async_bounces
 -- Their asynchronous bounces.
 DELETE FROM async_bounces WHERE account_id = $1 AND message_id = $2;
+
+-- name: messages_of
+-- Messages of one account, with what deleting them costs, up to a limit.
+SELECT id, CASE WHEN has_body = 1 THEN size ELSE 0 END, recipient_count FROM messages WHERE account_id = $1 ORDER BY id LIMIT $2;

@@ -1,4 +1,4 @@
--- compatible from: 13
+-- compatible from: 12
 -- Accounts with unique names, that can be closed and removed, and that need no credits.
 -- An older process takes a closed account for a suspended one. It cannot record results of mail that was not charged:
 -- switch credits off when all hosts run this version.

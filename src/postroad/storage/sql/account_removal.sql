@@ -1,0 +1,112 @@
+-- name: has_queue
+-- A row when mail of an account is not final yet.
+SELECT 1 FROM queue WHERE account_id = $1 LIMIT 1;
+
+-- name: mark
+-- Mark an account as removed and free its name.
+UPDATE accounts SET removed_at = $2, name_key = NULL WHERE id = $1;
+
+-- name: mark_webhooks
+-- Mark its endpoints as removed.
+UPDATE webhooks SET removed_at = $2 WHERE account_id = $1 AND removed_at IS NULL;
+
+-- name: webhook_secrets
+-- Delete their secrets.
+DELETE FROM webhook_secrets WHERE account_id = $1;
+
+-- name: marked
+-- Accounts that are marked, the first one first.
+SELECT id FROM accounts WHERE removed_at IS NOT NULL ORDER BY removed_at LIMIT $1;
+
+-- name: webhooks
+-- The endpoints of an account.
+SELECT id FROM webhooks WHERE account_id = $1 AND removed_at IS NOT NULL;
+
+-- name: account
+-- Delete the row of an account that is marked.
+DELETE FROM accounts WHERE id = $1 AND removed_at IS NOT NULL;
+
+-- name: idempotency_keys
+-- Delete idempotency keys of its credentials, or of the account itself.
+DELETE FROM idempotency_keys WHERE (credential_id, key) IN (
+    SELECT credential_id, key FROM idempotency_keys
+    WHERE credential_id IN (SELECT id FROM credentials WHERE account_id = $1 UNION ALL SELECT CAST($1 AS TEXT)) LIMIT $2);
+
+-- name: known_networks
+-- Delete networks of its users and credentials.
+DELETE FROM known_networks WHERE (user_id, network) IN (
+    SELECT user_id, network FROM known_networks WHERE user_id IN (
+        SELECT id FROM users WHERE account_id = $1 UNION ALL SELECT id FROM credentials WHERE account_id = $1) LIMIT $2);
+
+-- name: password_links
+-- Delete password links of its users.
+DELETE FROM password_links WHERE token_hash IN (
+    SELECT token_hash FROM password_links WHERE user_id IN (SELECT id FROM users WHERE account_id = $1) LIMIT $2);
+
+-- name: api_keys
+-- Delete rows of api_keys.
+DELETE FROM api_keys WHERE id IN (SELECT id FROM api_keys WHERE account_id = $1 LIMIT $2);
+
+-- name: rates
+-- Delete rows of rates.
+DELETE FROM rates WHERE credential_id IN (SELECT credential_id FROM rates WHERE account_id = $1 LIMIT $2);
+
+-- name: credentials
+-- Delete rows of credentials.
+DELETE FROM credentials WHERE id IN (SELECT id FROM credentials WHERE account_id = $1 LIMIT $2);
+
+-- name: revoked_tokens
+-- Delete rows of revoked_tokens.
+DELETE FROM revoked_tokens WHERE id IN (SELECT id FROM revoked_tokens WHERE account_id = $1 LIMIT $2);
+
+-- name: users
+-- Delete rows of users.
+DELETE FROM users WHERE id IN (SELECT id FROM users WHERE account_id = $1 LIMIT $2);
+
+-- name: dkim_keys
+-- Delete rows of dkim_keys.
+DELETE FROM dkim_keys WHERE (account_id, domain_id, selector) IN (SELECT account_id, domain_id, selector FROM dkim_keys WHERE account_id = $1 LIMIT $2);
+
+-- name: domain_checks
+-- Delete rows of domain_checks.
+DELETE FROM domain_checks WHERE (account_id, domain_id, purpose) IN (SELECT account_id, domain_id, purpose FROM domain_checks WHERE account_id = $1 LIMIT $2);
+
+-- name: warmups
+-- Delete rows of warmups.
+DELETE FROM warmups WHERE (account_id, domain) IN (SELECT account_id, domain FROM warmups WHERE account_id = $1 LIMIT $2);
+
+-- name: domains
+-- Delete rows of domains.
+DELETE FROM domains WHERE id IN (SELECT id FROM domains WHERE account_id = $1 LIMIT $2);
+
+-- name: templates
+-- Delete rows of templates.
+DELETE FROM templates WHERE id IN (SELECT id FROM templates WHERE account_id = $1 LIMIT $2);
+
+-- name: suppressions
+-- Delete rows of suppressions.
+DELETE FROM suppressions WHERE (account_id, email_key) IN (SELECT account_id, email_key FROM suppressions WHERE account_id = $1 LIMIT $2);
+
+-- name: bounce_guard_days
+-- Delete rows of bounce_guard_days.
+DELETE FROM bounce_guard_days WHERE (account_id, day) IN (SELECT account_id, day FROM bounce_guard_days WHERE account_id = $1 LIMIT $2);
+
+-- name: bounce_guard_reports
+-- Delete rows of bounce_guard_reports.
+DELETE FROM bounce_guard_reports WHERE (account_id, report_key) IN (SELECT account_id, report_key FROM bounce_guard_reports WHERE account_id = $1 LIMIT $2);
+
+-- name: hourly_counts
+-- Delete rows of hourly_counts.
+DELETE FROM hourly_counts WHERE (account_id, hour, provider) IN (SELECT account_id, hour, provider FROM hourly_counts WHERE account_id = $1 LIMIT $2);
+
+-- name: webhook_pings
+-- Delete rows of webhook_pings.
+DELETE FROM webhook_pings WHERE account_id IN (SELECT account_id FROM webhook_pings WHERE account_id = $1 LIMIT $2);
+
+-- name: ledger
+-- Delete rows of ledger.
+DELETE FROM ledger WHERE (account_id, id) IN (SELECT account_id, id FROM ledger WHERE account_id = $1 LIMIT $2);
+
+-- name: audit_log
+-- Delete rows of audit_log.
+DELETE FROM audit_log WHERE (account_id, id) IN (SELECT account_id, id FROM audit_log WHERE account_id = $1 LIMIT $2);

@@ -1,0 +1,78 @@
+"""Closed accounts: nobody gets in, what was accepted goes out, and they can be opened again."""
+
+import pytest
+
+from postroad import errors
+from postroad.model import caller
+from postroad.model.bounces import disposition
+from postroad.services import context
+from postroad.services.accounts import closing, registry
+from postroad.services.auth import api_keys, authentication, credentials, sessions
+from postroad.storage import accounts, users
+from tests import accepted_mail
+from tests.contexts import PASSWORD, Clock
+from tests.services import audit_entries, claimed_mail
+
+CLOSED = "the account is closed; contact the operator of this service"
+
+
+async def test_nobody_gets_in_to_a_closed_account_until_it_is_opened_again(
+    ctx: context.Context, account: accounts.Account, owner: users.User
+) -> None:
+    await accepted_mail.allow_sending(ctx, account.id)
+    credential, password = await credentials.create(ctx, account.id, "main")
+    _, api_key = await api_keys.create(
+        ctx, account.id, name="key", credential_id=credential.id, scopes=frozenset({caller.Permission.SEND})
+    )
+    token = (await authentication.issue_token(ctx, owner)).token
+    session = sessions.begin(ctx, owner)
+
+    async def use(way: str) -> object:
+        match way:
+            case "log in":
+                return await authentication.log_in(ctx, owner.email, PASSWORD, client_address="192.0.2.1")
+            case "session":
+                return await sessions.authenticate(ctx, session.token)
+            case "password":
+                return await authentication.authenticate_password(
+                    ctx, credential.username, password, client_address="192.0.2.1"
+                )
+            case secret:
+                return await authentication.authenticate(ctx, f"Bearer {secret}", client_address="192.0.2.1")
+
+    ways = ("log in", "session", "password", api_key, token)
+    for way in ways:
+        await use(way)
+    closed = await closing.close(ctx, account.id)
+    assert (closed.state, (await closing.close(ctx, account.id)).state) == ("closed", "closed")
+    for way in ways:
+        with pytest.raises(errors.Unauthorized) as refused:
+            await use(way)
+        assert refused.value.message == CLOSED
+    with pytest.raises(errors.AccountSuspended, match="the account is suspended: it is closed"):
+        await accepted_mail.accept(ctx, account.id)
+    for change in (registry.resume(ctx, account.id), registry.suspend(ctx, account.id, "spam")):
+        with pytest.raises(errors.Conflict, match="is closed; open it again"):
+            await change
+
+    assert (await closing.reopen(ctx, account.id)).state == "active"
+    for way in ways:
+        await use(way)
+    await accepted_mail.accept(ctx, account.id)
+    with pytest.raises(errors.Conflict, match="is not closed"):
+        await closing.reopen(ctx, account.id)
+    actions = [action for action, *_ in await audit_entries.summaries(ctx, account.id) if action.startswith("account.")]
+    assert actions == ["account.closed", "account.created", "account.reopened"]
+
+
+async def test_queued_mail_of_a_closed_account_is_delivered_and_the_guard_does_not_open_it(
+    ctx: context.Context, account: accounts.Account, clock: Clock
+) -> None:
+    _, (claim,) = await claimed_mail.accepted(ctx, account.id, "a@example.net")
+    await closing.close(ctx, account.id)
+    await ctx.outcome_commits.submit([claimed_mail.outcome(ctx, claim, disposition.Verdict.DELIVERED)])
+    async with ctx.store.transaction() as tx:
+        await accounts.suspend(tx, account.id, reason="bounces", by=accounts.BOUNCE_GUARD, now=clock.now)
+    clock.pass_seconds(30 * 24 * 3600)
+    assert await registry.cool_down(ctx) == []
+    assert (await registry.find(ctx, account.id)).state == "closed"

@@ -1,0 +1,148 @@
+"""Removed accounts: everything that they had is deleted, in small steps, and nothing of anybody else."""
+
+import pytest
+
+from postroad import errors
+from postroad.model import caller
+from postroad.model.bounces import disposition
+from postroad.services import audit_log, context, templates
+from postroad.services.accounts import closing, registry
+from postroad.services.auth import api_keys, credentials, password_links
+from postroad.services.auth import users as account_users
+from postroad.services.dkim import domain_keys
+from postroad.services.domains import registry as domains
+from postroad.services.maintenance import cleanup, consistency
+from postroad.services.suppressions import registry as suppressions
+from postroad.services.webhooks import endpoints
+from postroad.storage import account_removal, accounts
+from postroad.storage import suppressions as stored_suppressions
+from tests import accepted_mail
+from tests.contexts import PASSWORD
+from tests.services import claimed_mail
+from tests.storage import samples
+
+# Rows of tables that only outside events fill.
+MORE_ROWS = """
+INSERT INTO async_bounces (account_id, message_id, recipient_id, received_at, action, status, fault, response)
+SELECT account_id, message_id, id, 7, 'failed', '5.1.1', 'address', '550 no' FROM recipients;
+INSERT INTO warmups (account_id, domain, day, step, used) SELECT id, 'example.com', 1, 0, 1 FROM accounts;
+INSERT INTO bounce_guard_reports (account_id, report_key, day) SELECT id, 'a@example.net', 1 FROM accounts;
+INSERT INTO domain_checks (account_id, domain_id, purpose, state, detail, found, checked_at)
+SELECT account_id, id, 'spf', 'ok', '', '', 1 FROM domains;
+INSERT INTO revoked_tokens (id, account_id, expires_at) SELECT 'tok_' || id, id, 9 FROM accounts;
+INSERT INTO webhook_pings (account_id, pinged_at) SELECT id, 1 FROM accounts;
+INSERT INTO known_networks (user_id, network, last_login_at) SELECT id, '192.0.2.0/24', 1 FROM users
+    UNION ALL SELECT id, '192.0.2.0/24', 1 FROM credentials;
+INSERT INTO webhook_attempts (account_id, webhook_id, delivery_id, number, started_at, duration, status_code)
+SELECT account_id, webhook_id, id, 1, 1, 1, 204 FROM webhook_deliveries;
+UPDATE webhook_deliveries SET attempt_count = 1, state = 'succeeded', ended_at = 1;
+"""
+
+
+async def furnish(ctx: context.Context, account_id: str, name: str) -> None:
+    """Give an account a row of everything."""
+    await accepted_mail.allow_sending(ctx, account_id, domain=f"{name}.example", amount=9)
+    domain = await domains.by_name(ctx, account_id, f"{name}.example")
+    await domain_keys.record(ctx, domain)
+    credential, _ = await credentials.create(ctx, account_id, "main")
+    await api_keys.create(
+        ctx, account_id, name="key", credential_id=credential.id, scopes=frozenset({caller.Permission.SEND})
+    )
+    user, _ = await account_users.create(
+        ctx, account_id, email=f"{name}@example.com", password=PASSWORD, role=caller.Role.OWNER
+    )
+    async with ctx.store.transaction() as tx:
+        await password_links.create(ctx, tx, user)
+    await templates.put(ctx, account_id, "welcome", subject="Hello", text="You", html=None)
+    await suppressions.add(ctx, account_id, "gone@example.net", reason="no", source=stored_suppressions.Source.OPERATOR)
+    await endpoints.save(ctx, account_id, url="https://hooks.example.com/")
+    for key in ("one", "two"):
+        await accepted_mail.accept(ctx, account_id, sender=f"shop@{name}.example", key=key, tags=("tag",))
+    claims = await claimed_mail.claim_all(ctx, claimed_mail.WORKER)
+    await ctx.outcome_commits.submit(
+        [claimed_mail.outcome(ctx, claim, disposition.Verdict.DELIVERED) for claim in claims]
+    )
+
+
+async def rows_of(ctx: context.Context, account_id: str) -> dict[str, int]:
+    """How many rows an account has in each table that names it."""
+    tables = {
+        "sqlite": """SELECT name FROM sqlite_schema WHERE type = 'table' AND EXISTS (
+            SELECT 1 FROM pragma_table_info(sqlite_schema.name) AS found WHERE found.name = 'account_id')""",
+        "postgres": """SELECT table_name::text FROM information_schema.columns
+            WHERE table_schema = 'public' AND column_name = 'account_id'""",
+    }
+    samples.teach(ctx.store, tables=tables[ctx.store.dialect])
+    names = [row[0] for row in await samples.scan(ctx.store, "test.tables")]
+    counts = {}
+    for name in names:
+        place = "?1" if ctx.store.dialect == "sqlite" else "$1"
+        samples.teach(ctx.store, rows=f"SELECT COUNT(*) FROM {name} WHERE account_id = {place}")  # noqa: S608
+        counts[name] = int((await samples.scan(ctx.store, "test.rows", account_id))[0][0])
+    return counts
+
+
+async def test_a_removed_account_leaves_nothing_and_takes_nothing_of_another(
+    ctx: context.Context, account: accounts.Account
+) -> None:
+    other = await registry.create(ctx, "Other")
+    await furnish(ctx, account.id, "shop")
+    await furnish(ctx, other.id, "other")
+    async with ctx.store.transaction() as tx:
+        await tx.run_script(MORE_ROWS)
+    before = await rows_of(ctx, account.id)
+    assert {table for table, count in before.items() if not count} == {"queue"}
+    kept = await rows_of(ctx, other.id)
+    assert (await consistency.run(ctx)).findings == []
+    with pytest.raises(errors.Conflict, match="is not closed; close it first"):
+        await closing.remove(ctx, account.id)
+    await closing.close(ctx, account.id)
+    await closing.remove(ctx, account.id)
+    assert set((await rows_of(ctx, account.id)).values()) == {0}
+    assert await rows_of(ctx, other.id) == kept
+    assert await samples.count(ctx.store, "known_networks") == 2  # of the other user and credential
+    assert (await consistency.run(ctx)).findings == []
+    with pytest.raises(errors.NotFound):
+        await registry.find(ctx, account.id)
+    (entry,) = await audit_log.page(ctx, audit_log.INSTALLATION, before=None, limit=9)
+    assert (audit_log.text(entry), entry.detail) == (f"removed the account Shop ({account.id})", account.id)
+    await registry.create(ctx, "Shop")
+
+
+async def test_an_account_with_queued_mail_is_not_removed(ctx: context.Context, account: accounts.Account) -> None:
+    await claimed_mail.accepted(ctx, account.id, "a@example.net")
+    await closing.close(ctx, account.id)
+    with pytest.raises(errors.Conflict, match=f"has queued mail; .* 'postroad queue cancel --account {account.id}'"):
+        await closing.remove(ctx, account.id)
+    assert (await registry.find(ctx, account.id)).state == "closed"
+
+
+async def test_an_interrupted_removal_is_invisible_consistent_and_continued_by_maintenance(
+    ctx: context.Context, account: accounts.Account, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    await furnish(ctx, account.id, "shop")
+    async with ctx.store.transaction() as tx:
+        await tx.run_script(MORE_ROWS)
+    await closing.close(ctx, account.id)
+    monkeypatch.setattr(account_removal, "MAX_ROWS", 1)
+    monkeypatch.setattr(closing, "MAX_BATCHES", 1)
+    monkeypatch.setattr(closing, "_delete_some", _interrupted)
+    with pytest.raises(KeyboardInterrupt):
+        await closing.remove(ctx, account.id)
+    monkeypatch.undo()
+    monkeypatch.setattr(account_removal, "MAX_ROWS", 1)
+    monkeypatch.setattr(closing, "MAX_BATCHES", 1)
+    assert await registry.page(ctx, "", 9) == []
+    with pytest.raises(errors.NotFound):
+        await registry.find(ctx, account.id)
+    assert await registry.by_name(ctx, "Shop", limit=9) == []
+    for _ in range(200):  # a batch each
+        assert (await consistency.run(ctx)).findings == []
+        if (await cleanup.sweep(ctx)).accounts:
+            break
+    assert set((await rows_of(ctx, account.id)).values()) == {0}
+    assert await samples.count(ctx.store, "accounts") == 0
+
+
+async def _interrupted(*_: object) -> bool:
+    raise KeyboardInterrupt
