@@ -25,6 +25,9 @@ AXE := tests/browser/node_modules/axe-core/axe.min.js
 # What the clients are written in, and what only their tests need.
 LANGUAGES := $(VENV)/.languages-looked-for
 TYPESCRIPT := clients/javascript/node_modules/typescript/package.json
+# What builds the documentation needs other versions of what the tests need, so it has an environment of its own.
+DOCS := .venv-docs
+DOCS_INSTALLED := $(DOCS)/.installed
 # A mail server that benchmarks measure beside ours.
 HARAKA := benchmarks/haraka/node_modules/Haraka/package.json
 INSTALL := $(BIN)/python -m pip --disable-pip-version-check -qq --no-input install --no-warn-script-location
@@ -48,7 +51,7 @@ endef
 
 .DEFAULT_GOAL := help
 .DELETE_ON_ERROR:
-.PHONY: help run test test-fast test-all coverage test-clients chaos fuzz mutants check format lock bench bench-accept bench-submission bench-deliver bench-backlog bench-destinations bench-webhooks bench-memory bench-read bench-dashboard bench-cli bench-costs screenshots clean
+.PHONY: help run test test-fast test-all coverage test-clients chaos fuzz mutants check format lock bench bench-accept bench-submission bench-deliver bench-backlog bench-destinations bench-webhooks bench-memory bench-read bench-dashboard bench-cli bench-costs screenshots docs clean
 
 help: ## Print this list
 	@echo "Postroad. Usage: make <target>"
@@ -96,7 +99,7 @@ format: $(DEVELOPMENT) ## Format the code and mend what the linter can mend
 
 lock: $(BIN)/python ## Renew the lock files from requirements/*.in; UPGRADE=1 takes the newest versions
 	@$(INSTALL) uv==$(UV_VERSION)
-	@cd requirements && for name in runtime build development; do \
+	@cd requirements && for name in runtime build development docs; do \
 		echo "requirements/$$name.txt"; \
 		UV_CUSTOM_COMPILE_COMMAND="make lock" ../$(BIN)/uv pip compile --quiet --universal --generate-hashes \
 			--python-version 3.11 $(if $(UPGRADE),--upgrade) "$$name.in" --output-file "$$name.txt" || exit 1; \
@@ -141,8 +144,18 @@ bench-costs: $(DEVELOPMENT) ## Measure what a message costs, phase by phase
 screenshots: $(DEVELOPMENT) $(CHROMIUM) ## Take the pictures of every page in docs/screenshots
 	@$(BIN)/python -m tests.browser.screenshots $(ARGS)
 
+# The pages keep their paths below one folder, so that a link between any two of them works there as it does in the repository.
+docs: $(DOCS_INSTALLED) ## Build the documentation into build/docs/site, a site that can be searched, and read without a web server
+	@rm -rf build/docs && mkdir -p build/docs/source
+	@find . \( -name '.?*' -o -name node_modules -o -name build -o -name dist -o -name target \) -prune -o -type f \
+		\( -name '*.md' -o -name '*.png' -o -name '*.svg' -o -path './docs/*' -o -path './deploy/*' -o -name LICENSE \) -print0 \
+		| tar --create --null --files-from=- | tar --extract --directory build/docs/source
+	@SITE_NAME="Postroad $$(sed -n 's/^__version__ = "\(.*\)"/\1/p' src/postroad/__init__.py)" \
+		$(DOCS)/bin/zensical build --strict --clean --config-file mkdocs.yml
+	@echo "Open build/docs/site/index.html"
+
 clean: ## Remove the environment and what tools left behind; data of the service stays
-	rm -rf $(VENV) tests/browser/node_modules clients/javascript/node_modules benchmarks/haraka/node_modules build dist .mypy_cache .ruff_cache .pytest_cache .hypothesis .import_linter_cache
+	rm -rf $(VENV) $(DOCS) .cache tests/browser/node_modules clients/javascript/node_modules benchmarks/haraka/node_modules build dist .mypy_cache .ruff_cache .pytest_cache .hypothesis .import_linter_cache
 	find . -name __pycache__ -type d -prune -exec rm -rf {} +
 
 # --clear: a .venv whose Python has gone is made anew, not repaired.
@@ -165,6 +178,13 @@ $(DEVELOPMENT): requirements/development.txt pyproject.toml | $(BIN)/python
 	@$(INSTALL_LOCKED) --no-binary dkimpy --no-build-isolation -r requirements/development.txt
 	@$(INSTALL_SELF)
 	@touch $@ $(RUNTIME)
+
+$(DOCS_INSTALLED): requirements/docs.txt | $(BIN)/python
+	@echo "Installing what builds the documentation"
+	@$(BIN)/python -m venv --clear $(DOCS)
+	@$(DOCS)/bin/python -m pip --disable-pip-version-check -qq --no-input install --no-compile --require-hashes --only-binary :all: \
+		-r requirements/docs.txt
+	@touch $@
 
 # Once, and only for root on a machine with apt-get, which is what CI is; on a developer's machine it is for them to do.
 $(CHROMIUM): | $(BIN)/python

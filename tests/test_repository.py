@@ -22,7 +22,7 @@ import postroad
 ROOT = Path(__file__).parent.parent
 CEILING_LINES = 400
 CODE_FOLDERS = ("src", "tests", "benchmarks", "clients")
-LOCKS = ("build", "development", "runtime")
+LOCKS = ("build", "development", "docs", "runtime")
 
 # What .gitignore names, and what is hidden.
 PRUNED = frozenset({"__pycache__", "build", "dist", "node_modules", "target"})
