@@ -179,3 +179,14 @@ async def test_the_listener_looks_after_the_certificate_by_itself(files: Files) 
             async with connect(server.address, tls=files.client_tls) as client:
                 names.append(shown(client))
         assert reported[-1].endswith("was reloaded")
+
+
+def test_a_certificate_in_memory_is_used_like_one_in_files(files: Files) -> None:
+    chain, key = files.certificate.read_bytes(), files.key.read_bytes()
+    context = server_tls.context_of(chain, key)
+    assert context.minimum_version is ssl.TLSVersion.TLSv1_2
+    assert server_tls.describe(chain).names == ("first.test",)
+    used = server_tls.MemoryCertificate()
+    with pytest.raises(server_tls.CertificateError, match="the certificate cannot be used"):
+        used.replace(b"nonsense", key)
+    assert used.context is None

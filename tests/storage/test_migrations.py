@@ -16,6 +16,7 @@ from postroad.storage import (
     attempts,
     audit_log,
     bounce_guard_days,
+    certificates,
     consistency,
     dkim_keys,
     domain_checks,
@@ -434,6 +435,21 @@ async def test_mail_from_before_the_subdomain_keeps_the_return_path_of_its_sende
         found = await messages.outgoing(tx, [("acc_1", "em_1"), ("acc_1", "em_2")])
         assert [one.return_path_domain for one in found] == ["", ""]
         assert [one.return_path_domain for one in await domains.of_account(tx, "acc_1")] == [""]
+
+
+async def test_certificates_are_added_to_a_store_of_the_version_before(
+    empty: Store, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    known = migrations.known
+    before = [one.name for one in known(empty.dialect)].index("certificates")
+    monkeypatch.setattr(migrations, "known", lambda dialect: known(dialect)[:before])
+    await migrations.apply(empty)
+    monkeypatch.setattr(migrations, "known", known)
+
+    assert (await migrations.apply(empty))[0].name == "certificates"
+    async with empty.transaction() as tx:
+        claimed = await certificates.claim(tx, "mail.example.com", due_by=5, now=5, until=9)
+    assert claimed == certificates.StoredCertificate("mail.example.com", "", b"", 0, 0, 9, 9, 1, "")
 
 
 async def test_no_name_of_the_schema_is_from_before_the_renames(store: Store) -> None:

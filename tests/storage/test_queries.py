@@ -36,6 +36,8 @@ WITHOUT_INDEX = {
     "accounts.by_name",
     "access_version.bump",
     "access_version.version",
+    "acme.challenges",
+    "acme.sweep",
     "clock.now",
     "dkim_keys.of_domain",
     "dkim_keys.of_domains",

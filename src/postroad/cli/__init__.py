@@ -21,6 +21,7 @@ GROUPS: Final[Mapping[str, str]] = {
     "apikey": "Manage API keys.",
     "template": "Manage templates.",
     "queue": "Inspect and manage the queue.",
+    "certificate": "Show and renew the certificates of the listeners.",
     "suppression": "Manage the suppression list.",
     "upstream": "Test upstreams.",
     "webhook": "Receive webhooks on this machine.",
@@ -93,6 +94,8 @@ COMMANDS: Final[Mapping[str, tuple[str, str]]] = {
         "upstreams:test",
         "Connect to an upstream and log in, and send a test message if an address is given.",
     ),
+    "certificate list": ("certificates:show_list", "List the certificates of the listeners, with the days left."),
+    "certificate renew": ("certificates:renew", "Order the certificate of acme.names now, whether it is due or not."),
     "send": ("send:send", "Send a test message."),
     "webhook listen": (
         "webhooks:listen",

@@ -2,11 +2,13 @@
 
 from typing import Final
 
+from postroad.config import addresses
 from postroad.config.sections import Http, Inbound, Settings, Submission
 from postroad.config.sources import ConfigError
 
 # The sections of listeners that can have a certificate.
 LISTENERS: Final = ("http", "submission", "inbound")
+HTTPS_PORT: Final = 443
 
 
 def section_of(settings: Settings, listener: str) -> Http | Submission | Inbound:
@@ -19,14 +21,32 @@ def section_of(settings: Settings, listener: str) -> Http | Submission | Inbound
     return sections[listener]
 
 
+def uses_acme(settings: Settings, listener: str) -> bool:
+    """Whether a listener uses the certificate that the service obtains by itself.
+
+    Trusted proxies terminate TLS in front of `http.listen`, so it needs none.
+    """
+    if not settings.acme.names or section_of(settings, listener).tls_certificate:
+        return False
+    is_used = {
+        "http": not settings.http.trusted_proxies,
+        "submission": bool(settings.submission.listen or settings.submission.tls_listen),
+        "inbound": bool(settings.inbound.listen),
+    }
+    return is_used[listener]
+
+
 def serves_https(settings: Settings) -> bool:
     """Whether `http.listen` itself uses TLS."""
-    return bool(settings.http.tls_certificate)
+    return bool(settings.http.tls_certificate) or uses_acme(settings, "http")
 
 
 def public_url(settings: Settings) -> str:
     """The URL of the service, as far as the settings name it; otherwise empty."""
-    return settings.http.base_url
+    if settings.http.base_url or not uses_acme(settings, "http"):
+        return settings.http.base_url
+    port = addresses.endpoint(settings.http.listen, name="http.listen").port
+    return f"https://{settings.acme.names[0]}" + (f":{port}" if port != HTTPS_PORT else "")
 
 
 def local_url(settings: Settings) -> str:
@@ -42,6 +62,8 @@ def check(settings: Settings) -> None:
             raise ConfigError(f"{listener}: only one of tls_certificate and tls_key is set; set both or neither")
     _check_http(settings)
     _check_submission(settings)
+    if settings.acme.names:
+        _check_challenge(settings)
 
 
 def _check_http(settings: Settings) -> None:
@@ -50,7 +72,7 @@ def _check_http(settings: Settings) -> None:
     if settings.http.redirect_listen and not serves_https(settings):
         raise ConfigError(
             "http.redirect_listen: redirects to HTTPS, which http.listen does not serve; "
-            "set tls_certificate and tls_key"
+            "set tls_certificate and tls_key, or acme.names"
         )
     if settings.http.redirect_listen and not public_url(settings):
         raise ConfigError("http.redirect_listen: set http.base_url, to which it redirects")
@@ -58,10 +80,24 @@ def _check_http(settings: Settings) -> None:
 
 def _check_submission(settings: Settings) -> None:
     chosen = settings.submission
-    if chosen.tls_listen and not chosen.tls_certificate:
-        raise ConfigError("submission.tls_listen: requires tls_certificate and tls_key")
-    if chosen.listen and not chosen.tls_certificate and not chosen.auth_without_tls:
+    has_certificate = bool(chosen.tls_certificate) or uses_acme(settings, "submission")
+    if chosen.tls_listen and not has_certificate:
+        raise ConfigError("submission.tls_listen: requires tls_certificate and tls_key, or acme.names")
+    if chosen.listen and not has_certificate and not chosen.auth_without_tls:
         raise ConfigError(
             "submission.listen: clients cannot authenticate without TLS; set tls_certificate and tls_key, "
-            "or set auth_without_tls = true on a trusted network"
+            "or acme.names, or set auth_without_tls = true on a trusted network"
+        )
+
+
+def _check_challenge(settings: Settings) -> None:
+    if settings.acme.challenge == "http-01":
+        if serves_https(settings) and not settings.http.redirect_listen:
+            raise ConfigError(
+                "acme.challenge: http-01 is answered on port 80; set http.redirect_listen, for example to [::]:80, "
+                "or use tls-alpn-01"
+            )
+    elif not serves_https(settings):
+        raise ConfigError(
+            "acme.challenge: tls-alpn-01 is answered by HTTPS on http.listen, which is behind a proxy; use http-01"
         )

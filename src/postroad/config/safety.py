@@ -40,8 +40,8 @@ def warnings(settings: Settings, file: Path | None = None) -> list[str]:
     if is_plain and _is_on_network(settings.http.listen) and not is_behind_proxy(settings):
         found.append(
             "http.listen: keys and passwords cross the network unencrypted; set http.tls_certificate and http.tls_key, "
-            "or put a proxy with TLS in front and set http.base_url to its https:// URL and http.trusted_proxies to "
-            "its address, or listen on 127.0.0.1"
+            "or acme.names; or put a proxy with TLS in front and set http.base_url to its https:// URL and "
+            "http.trusted_proxies to its address; or listen on 127.0.0.1"
         )
     # Without TLS of our own, such a URL means that every connection is from a proxy.
     if is_plain and settings.http.base_url.startswith("https://") and not settings.http.trusted_proxies:

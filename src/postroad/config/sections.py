@@ -11,6 +11,7 @@ import msgspec
 
 from postroad.config import addresses
 from postroad.config import upstreams as config_upstreams
+from postroad.config.acme import Acme
 from postroad.config.doctor import Doctor
 from postroad.config.operator import Operator
 from postroad.config.section import Section
@@ -363,6 +364,7 @@ class Settings(Section, frozen=True):
     http: Http
     dashboard: Dashboard
     submission: Submission
+    acme: Acme
     security: Security
     credits: Credits
     domains: Domains

@@ -6,7 +6,15 @@ import ssl
 import time
 from collections.abc import Callable
 
-from postroad.network import http_exchange, http_limits, http_protocol, listener, open_connections, tls_accept
+from postroad.network import (
+    alpn_challenges,
+    http_exchange,
+    http_limits,
+    http_protocol,
+    listener,
+    open_connections,
+    tls_accept,
+)
 
 
 class HttpListener(listener.Listener):
@@ -20,13 +28,14 @@ class HttpListener(listener.Listener):
         limits: http_limits.Limits | None = None,
         is_exempt: Callable[[str], bool] | None = None,
         tls: Callable[[], ssl.SSLContext | None] | None = None,
+        challenges: alpn_challenges.AlpnChallenges | None = None,
         refresh: Callable[[], None] | None = None,
         sweep_seconds: float = listener.SWEEP_SECONDS,
     ) -> None:
         """`is_exempt` says which addresses may have any number of connections.
 
         With `tls` it serves HTTPS: `tls` is called for each handshake and returns None while there is no certificate,
-        `refresh` once a second to check for a renewed one.
+        `refresh` once a second to check for a renewed one. `challenges` are those of an authority.
         """
         bounds = limits or http_limits.Limits()
         connections = open_connections.OpenConnections(
@@ -41,7 +50,12 @@ class HttpListener(listener.Listener):
         handshakes = None
         if tls is not None:
             handshakes = tls_accept.Handshakes(
-                tls, make_session, connections=connections, state=shared, seconds=bounds.handshake_seconds
+                tls,
+                make_session,
+                connections=connections,
+                state=shared,
+                seconds=bounds.handshake_seconds,
+                challenges=challenges,
             )
         super().__init__(
             lambda: make_session() if handshakes is None else tls_accept.TlsAccept(handshakes),

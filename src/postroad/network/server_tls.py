@@ -6,13 +6,18 @@ one after the other, so a pair that does not match is checked again when one of 
 """
 
 import functools
+import secrets
 import ssl
+import tempfile
 from collections.abc import Callable
+from dataclasses import dataclass
 from pathlib import Path
-from typing import Protocol
+from typing import Final, Protocol
 
 from cryptography import exceptions, x509
 from cryptography.hazmat.primitives import serialization
+
+PASSWORD_BYTES: Final = 32
 
 
 class CertificateError(Exception):
@@ -58,6 +63,20 @@ class Certificate:
         return f"the certificate in {self._certificate} was reloaded"
 
 
+class MemoryCertificate:
+    """A certificate that is not in files; there is none at first."""
+
+    def __init__(self) -> None:
+        self.context: ssl.SSLContext | None = None
+
+    def replace(self, chain: bytes, key: bytes) -> None:
+        """Use another certificate. Raises CertificateError."""
+        self.context = context_of(chain, key)
+
+    def refresh(self) -> None:
+        """Nothing to do: it is replaced from outside."""
+
+
 def _version(file: Path) -> tuple[int, int, int] | None:
     """Changes with the file: a file that replaces another has a new inode."""
     try:
@@ -67,9 +86,57 @@ def _version(file: Path) -> tuple[int, int, int] | None:
     return found.st_ino, found.st_size, found.st_mtime_ns
 
 
-def _context(certificate: Path, key: Path) -> ssl.SSLContext:
+@dataclass(frozen=True, slots=True)
+class Description:
+    """The host names of a certificate, and when it expires, in seconds since 1970."""
+
+    names: tuple[str, ...]
+    expires_at: int
+
+
+def describe(chain: bytes) -> Description:
+    """What the first certificate of a PEM chain says. Raises ValueError."""
+    certificate = x509.load_pem_x509_certificates(chain)[0]
+    names = [
+        name
+        for extension in certificate.extensions
+        if isinstance(extension.value, x509.SubjectAlternativeName)
+        for name in extension.value.get_values_for_type(x509.DNSName)
+    ]
+    return Description(tuple(names), int(certificate.not_valid_after_utc.timestamp()))
+
+
+def context_of(chain: bytes, key: bytes) -> ssl.SSLContext:
+    """The context of a certificate in memory, both parts in PEM. Raises CertificateError.
+
+    OpenSSL reads files only. The key is encrypted there, with a password that nobody else knows: a deleted file may
+    stay on the disk.
+    """
+    password = secrets.token_bytes(PASSWORD_BYTES)
+    try:
+        encrypted = serialization.load_pem_private_key(key, password=None).private_bytes(
+            serialization.Encoding.PEM,
+            serialization.PrivateFormat.PKCS8,
+            serialization.BestAvailableEncryption(password),
+        )
+        with tempfile.NamedTemporaryFile() as file:
+            file.write(encrypted + chain)
+            file.flush()
+            context = _new_context()
+            context.load_cert_chain(file.name, password=password)
+    except (OSError, ValueError) as problem:
+        raise CertificateError(f"the certificate cannot be used: {problem}") from None
+    return context
+
+
+def _new_context() -> ssl.SSLContext:
     context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
     context.minimum_version = ssl.TLSVersion.TLSv1_2  # RFC 8996
+    return context
+
+
+def _context(certificate: Path, key: Path) -> ssl.SSLContext:
+    context = _new_context()
     # OpenSSL alone does not say which file is wrong, and asks at the terminal for the password of a key.
     _check(certificate, x509.load_pem_x509_certificates, "contains no certificate in PEM format")
     load_key = functools.partial(serialization.load_pem_private_key, password=None)

@@ -14,7 +14,7 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Final
 
-from postroad.network import listener, open_connections
+from postroad.network import alpn_challenges, listener, open_connections
 
 # How long to wait for the close_notify of the client.
 SHUTDOWN_SECONDS: Final = 2.0
@@ -33,6 +33,8 @@ class Handshakes:
     connections: open_connections.OpenConnections
     state: listener.ListenerState
     seconds: float
+    # Proves the names of this host to a certificate authority.
+    challenges: alpn_challenges.AlpnChallenges | None = None
 
 
 class TlsAccept(asyncio.Protocol):
@@ -51,12 +53,11 @@ class TlsAccept(asyncio.Protocol):
         self.transport = transport
         self._client_address = listener.peer_address(transport)
         self._shared.connections.enter(self, self._client_address)
-        tls = self._shared.tls()
         is_admitted = self._shared.connections.excess(self._client_address) is None
-        if tls is not None and is_admitted and self._shared.state.changed is None:
+        if self._can_begin() and is_admitted and self._shared.state.changed is None:
             with contextlib.suppress(OSError):
                 self._socket = transport.get_extra_info("socket").dup()
-                self._begin(tls)
+                self._begin()
         transport.abort()
 
     def connection_lost(self, exc: Exception | None) -> None:  # noqa: ARG002 - the cause does not matter
@@ -77,11 +78,22 @@ class TlsAccept(asyncio.Protocol):
     def sweep(self, now: float) -> None:
         """Nothing to do: the handshake has its own timeout."""
 
-    def _begin(self, tls: ssl.SSLContext) -> None:
-        self._handshake = asyncio.get_running_loop().create_task(self._run_handshake(tls))
+    def _can_begin(self) -> bool:
+        challenges = self._shared.challenges
+        return self._shared.tls() is not None or (challenges is not None and challenges.is_pending)
+
+    def _begin(self) -> None:
+        self._handshake = asyncio.get_running_loop().create_task(self._run_handshake())
         self._handshake.add_done_callback(self._ended)
 
-    async def _run_handshake(self, tls: ssl.SSLContext) -> None:
+    async def _run_handshake(self) -> None:
+        tls, challenges = self._shared.tls(), self._shared.challenges
+        if challenges is not None and challenges.is_pending:
+            async with asyncio.timeout(self._shared.seconds):
+                if await alpn_challenges.is_asked_for(self._socket):
+                    tls = challenges.context
+        if tls is None:
+            raise ConnectionAbortedError("there is no certificate yet")
         await asyncio.get_running_loop().connect_accepted_socket(
             lambda: self._shared.make_session(self.leave),
             self._socket,

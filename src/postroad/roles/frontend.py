@@ -11,7 +11,7 @@ import msgspec
 from postroad import config, errors
 from postroad.model import actors
 from postroad.network import framing, listener
-from postroad.roles import composition, listeners, role, supervisor
+from postroad.roles import certificates, composition, listeners, role, supervisor
 from postroad.services import context as services_context
 from postroad.services.writer import client, protocol
 from postroad.telemetry import logs
@@ -69,9 +69,16 @@ async def run(
     async with composition.open_context(settings, actor=actors.SERVICE, accept_commits=accept_commits) as context:
         render_metrics = functools.partial(writer.render_metrics, context)
         role_context = role.RoleContext(
-            context, log, stopping, render_metrics, draining, bound, frontend_processes=processes
+            context,
+            log,
+            stopping,
+            render_metrics,
+            draining,
+            bound,
+            frontend_processes=processes,
+            acme=certificates.watched(context, log),
         )
-        starts = {name: FRONTEND_ROLES[name] for name in roles}
+        starts = certificates.first(role_context, {name: FRONTEND_ROLES[name] for name in roles})
         metrics_task = asyncio.create_task(writer.report_metrics_forever(context))
         wakeup_task = asyncio.create_task(writer.forward_wakeups_forever(context))
         try:

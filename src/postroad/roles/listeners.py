@@ -9,7 +9,7 @@ from typing import Final
 
 import postroad
 from postroad import config
-from postroad.api import authentication, documentation, emails, health, metrics
+from postroad.api import acme_challenges, authentication, documentation, emails, health, metrics
 from postroad.api.v1 import (
     account,
     api_keys,
@@ -92,6 +92,7 @@ async def start_api(role_context: role.RoleContext) -> role.Started:
         *described,
         *documentation.routes(described, version=postroad.__version__),
         *metrics.routes(role_context.render_metrics, is_behind_proxy=config.is_behind_proxy(settings)),
+        *(acme_challenges.ROUTES if settings.acme.names else ()),
     )
     policy = throttle.RateLimit(rate=settings.limits.management_rate, burst=settings.limits.management_burst)
     rate = management_rate.ManagementRate(policy, clock=ctx.clock)
@@ -125,12 +126,14 @@ async def start_api(role_context: role.RoleContext) -> role.Started:
             limits=limits,
             is_exempt=proxies.is_trusted if proxies is not None else None,
             tls=(lambda: certificate.context) if certificate else None,
+            challenges=role_context.acme.challenges if role_context.acme else None,
             refresh=listener_certificates.refresher(certificate, listener="http", log=role_context.log),
         )
     }
     if settings.http.redirect_listen:
         redirect = https_redirect.HttpsRedirect(config.public_url(settings), refuse=app.refuse)
-        listeners["redirect_listen"] = http_listener.HttpListener(redirect, refuse=app.refuse, limits=limits)
+        challenged = path_switch.PathSwitch(app, redirect, paths=[one.path for one in acme_challenges.ROUTES])
+        listeners["redirect_listen"] = http_listener.HttpListener(challenged, refuse=app.refuse, limits=limits)
     return await _listen_all(role_context, listeners, "http", grace_seconds=settings.http.grace_seconds)
 
 
@@ -157,6 +160,9 @@ async def start_metrics(role_context: role.RoleContext) -> role.Started:
 
 
 def _certificate(role_context: role.RoleContext, listener: str) -> server_tls.ServerCertificate | None:
+    """The certificate of a listener, if it has one."""
+    if config.uses_acme(role_context.context.settings, listener):
+        return role_context.acme
     try:
         return listener_certificates.load(role_context.context.settings, listener)
     except config.ConfigError as problem:

@@ -1,4 +1,4 @@
-"""The maintenance role: it deletes expired data, checks the DNS records of sender domains and sends TLS reports.
+"""The maintenance role: it deletes expired data, checks DNS records, sends TLS reports and renews the certificate.
 
 All run concurrently, so slow DNS does not delay the cleanup. Failures are logged and never stop the service.
 """
@@ -9,6 +9,7 @@ from typing import Final
 
 from postroad import errors
 from postroad.roles import role
+from postroad.services.certificates import renewal
 from postroad.services.domains import monitor
 from postroad.services.maintenance import cleanup
 from postroad.services.tls_reports import reporter
@@ -20,6 +21,7 @@ CLEANUP_AGAIN_SECONDS: Final = 1
 CLEANUP_TIMEOUT_SECONDS: Final = 15
 CHECK_INTERVAL_SECONDS: Final = 60
 REPORT_INTERVAL_SECONDS: Final = 60
+RENEWAL_INTERVAL_SECONDS: Final = 60
 
 
 async def start_maintenance(role_context: role.RoleContext) -> role.Started:
@@ -30,6 +32,7 @@ async def start_maintenance(role_context: role.RoleContext) -> role.Started:
             tasks.create_task(_clean_up_forever(role_context))
             tasks.create_task(_check_domains_forever(role_context))
             tasks.create_task(_send_tls_reports_forever(role_context))
+            tasks.create_task(_renew_certificate_forever(role_context))
 
     return role.Started(work)
 
@@ -64,6 +67,22 @@ async def _send_tls_reports_forever(role_context: role.RoleContext) -> None:
     while not role_context.stopping.is_set():
         await role.until_stopped(role_context, send_due)
         await role.sleep(role_context, REPORT_INTERVAL_SECONDS)
+
+
+async def _renew_certificate_forever(role_context: role.RoleContext) -> None:
+    if not role_context.context.settings.acme.names:
+        return
+    renewer = renewal.Renewer(role_context.context, role_context.log)
+
+    async def renew(role_context: role.RoleContext) -> None:
+        try:
+            await renewer.renew()
+        except Exception:
+            role_context.log.exception("certificate_renewal_failed")
+
+    while not role_context.stopping.is_set():
+        await role.until_stopped(role_context, renew)
+        await role.sleep(role_context, RENEWAL_INTERVAL_SECONDS)
 
 
 async def _clean_up(role_context: role.RoleContext) -> bool:

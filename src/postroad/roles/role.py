@@ -11,6 +11,7 @@ from postroad import config
 from postroad.concurrency import poll_loop
 from postroad.network import listener
 from postroad.services import context as services_context
+from postroad.services.certificates import acme_certificate
 from postroad.services.messages import dev_inbox
 from postroad.telemetry import logs
 
@@ -44,6 +45,8 @@ class RoleContext:
     bound: Mapping[str, listener.BoundSockets] = field(default_factory=dict)
     # The number of frontend processes, including this one.
     frontend_processes: int = 1
+    # The certificate of `acme.names`, if there are any.
+    acme: acme_certificate.AcmeCertificate | None = None
     # The inbox of the mailbox simulator, in `postroad dev`.
     mail: dev_inbox.Inbox | None = None
 

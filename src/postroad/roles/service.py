@@ -15,6 +15,7 @@ from postroad import config
 from postroad.model import actors
 from postroad.network import dns_queries  # noqa: F401 - imported on demand, and here before frontends are forked
 from postroad.roles import (
+    certificates,
     composition,
     engines,
     heartbeat,
@@ -73,10 +74,15 @@ async def run(
     async with composition.open_context(settings, actor=actors.SERVICE) as context:
         store_gauges = gauges.Gauges()
         role_context = role.RoleContext(
-            context, log, asyncio.Event(), functools.partial(store_gauges.text, context), mail=mail
+            context,
+            log,
+            asyncio.Event(),
+            functools.partial(store_gauges.text, context),
+            acme=certificates.watched(context, log),
+            mail=mail,
         )
         if prepare:
             await prepare(context)
         with supervisor.stopped_by_signals(role_context):
-            await supervisor.run_all(role_context, starts, announce=announce_started)
+            await supervisor.run_all(role_context, certificates.first(role_context, starts), announce=announce_started)
     log.info("stopped")

@@ -220,6 +220,9 @@ class Metrics(registry.Collector):
         self.checks = Gauge(
             "postroad_check", "Checks of the installation: 0 ok, 1 warning, 2 error. See `postroad doctor`.", ["name"]
         )
+        self.certificates = Gauge(
+            "postroad_certificate_expiry_seconds", "Time until the certificate of a listener expires.", ["listener"]
+        )
         self.store_up = Gauge("postroad_store_up", "1 if the queue could be read from the store, 0 otherwise.")
         self._processes = _Processes(self.others)
         self._registry = prometheus_client.CollectorRegistry(auto_describe=False)

@@ -2,13 +2,17 @@
 
 import contextlib
 import dataclasses
+import datetime as dt
+from pathlib import Path
 
+import msgspec
 import pytest
+import trustme
 
 from postroad import errors
 from postroad.services import context
 from postroad.services.maintenance import gauges
-from postroad.storage import accounts, provider_queues, queue, store
+from postroad.storage import accounts, certificates, provider_queues, queue, store
 from tests import accepted_mail
 from tests.contexts import SECOND, Clock
 from tests.storage import webhook_samples
@@ -140,3 +144,29 @@ async def test_a_store_that_is_unavailable_is_reported_and_its_gauges_are_not(
     assert (shown.queue.values, shown.oldest.values, shown.overdue.values) == ({}, {}, {})
     assert (shown.webhook_backlog.values, shown.webhook_overdue.values) == ({}, {})
     assert shown.store_up.values == {(): 0}
+
+
+async def test_the_time_left_of_certificates_is_shown_for_files_and_for_acme(
+    ctx: context.Context, clock: Clock, tmp_path: Path
+) -> None:
+    file = tmp_path / "chain.pem"
+    expires = dt.datetime.fromtimestamp(clock.now / SECOND + 3600, dt.UTC)
+    trustme.CA().issue_cert("mail.example.com", not_after=expires).cert_chain_pems[0].write_to_path(str(file))
+    async with ctx.store.transaction() as tx:
+        await certificates.claim(tx, "mail.example.com", due_by=0, now=0, until=0)
+        await certificates.put(
+            tx,
+            "mail.example.com",
+            chain="chain",
+            private_key=b"",
+            issued_at=0,
+            expires_at=clock.now + 7200 * SECOND,
+            due_at=0,
+        )
+    changed = msgspec.structs.replace(
+        ctx.settings,
+        acme=msgspec.structs.replace(ctx.settings.acme, names=("mail.example.com",)),
+        inbound=msgspec.structs.replace(ctx.settings.inbound, tls_certificate=str(file)),
+    )
+    await gauges.Gauges().refresh(dataclasses.replace(ctx, settings=changed))
+    assert ctx.metrics.certificates.values == {("http",): 7200, ("inbound",): 3600}

@@ -1,1 +1,1 @@
-"""The certificates of listeners: from files."""
+"""The certificates of listeners: from files, or from an authority (ACME)."""

@@ -14,6 +14,7 @@ from typing import Final
 from postroad import errors
 from postroad.model import providers, times
 from postroad.services import context
+from postroad.services.certificates import overview
 from postroad.services.queue import conditions
 from postroad.storage import accounts, hourly_counts, provider_queues, queue_views, webhook_views
 from postroad.telemetry import metrics
@@ -58,7 +59,7 @@ class Gauges:
 def _gauges(shown: metrics.Metrics) -> Sequence[metrics.Gauge]:
     """The gauges from the database."""
     mail = (shown.queue, shown.oldest, shown.overdue, shown.provider_queues)
-    return (*mail, shown.webhook_backlog, shown.webhook_overdue, shown.low_credits)
+    return (*mail, shown.webhook_backlog, shown.webhook_overdue, shown.low_credits, shown.certificates)
 
 
 async def _refresh(ctx: context.Context) -> None:
@@ -77,6 +78,7 @@ async def _refresh(ctx: context.Context) -> None:
     shown.provider_queues.replace({labels: float(number) for labels, number in closed.items()})
     shown.low_credits.replace({(): low if ctx.settings.credits.enabled else 0})
     _show_webhooks(shown, events, now=now)
+    shown.certificates.replace(await overview.seconds_left(ctx))
     shown.store_up.replace({(): 1})
 
 
