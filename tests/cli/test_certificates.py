@@ -12,6 +12,7 @@ from postroad.storage import certificates
 from tests.cli.cli_runner import Installation
 
 NAMES = "mail.example.com"
+KEY = certificates.Key("https://acme-v02.api.letsencrypt.org/directory", NAMES)
 
 
 def with_settings(installation: Installation, text: str) -> None:
@@ -56,8 +57,8 @@ def test_a_certificate_by_acme_is_listed_with_its_problem_and_the_next_order(emp
 
     async def fail(ctx: context.Context) -> None:
         async with ctx.store.transaction() as tx:
-            await certificates.claim(tx, NAMES, due_by=0, now=0, until=0)
-            await certificates.postpone(tx, NAMES, due_at=1_800_000_000_000_000, error="port 80 is closed")
+            await certificates.claim(tx, KEY, due_by=0, now=0, until=0)
+            await certificates.postpone(tx, KEY, due_at=1_800_000_000_000_000, error="port 80 is closed")
 
     empty.ask(fail)
     (shown,) = json.loads(empty.run("certificate", "list", "--json").stdout)["certificates"]
@@ -73,7 +74,7 @@ def test_an_order_in_progress_is_not_made_twice(empty: Installation) -> None:
 
     async def claim(ctx: context.Context) -> None:
         async with ctx.store.transaction() as tx:
-            await certificates.claim(tx, NAMES, due_by=0, now=0, until=2**62)
+            await certificates.claim(tx, KEY, due_by=0, now=0, until=2**62)
 
     empty.ask(claim)
     assert empty.refusal("certificate", "renew").endswith(

@@ -40,7 +40,8 @@ def lines() -> app_server.CapturedLog:
 @pytest.fixture(autouse=True)
 def quick(monkeypatch: pytest.MonkeyPatch) -> None:
     """Look at the store and at the order more often."""
-    monkeypatch.setattr(acme_certificate, "WATCH_SECONDS", 0.05)
+    monkeypatch.setattr(acme_certificate, "WATCH_SECONDS", 0.02)
+    monkeypatch.setattr(renewal, "SPREAD_SECONDS", 2)
     monkeypatch.setattr(renewal, "POLL_SECONDS", 0.02)
 
 
@@ -75,9 +76,13 @@ async def ctx(settings: config.Settings) -> AsyncIterator[context.Context]:
         yield opened
 
 
+def key(ctx: context.Context) -> certificates.Key:
+    return certificates.Key(ctx.settings.acme.directory, NAMES)
+
+
 async def stored(ctx: context.Context) -> certificates.StoredCertificate:
     async with ctx.store.reading() as tx:
-        found = await certificates.find(tx, NAMES)
+        found = await certificates.find(tx, key(ctx))
     assert found is not None
     return found
 
@@ -169,9 +174,9 @@ async def test_an_authority_that_is_down_leaves_the_old_certificate_in_use(
         down = with_acme(settings, directory=f"https://127.0.0.1:{closed.getsockname()[1]}/dir")
         async with composition.open_context(down) as ctx:
             async with ctx.store.transaction() as tx:
-                await certificates.claim(tx, NAMES, due_by=0, now=0, until=0)
+                await certificates.claim(tx, key(ctx), due_by=0, now=0, until=0)
                 await certificates.put(
-                    tx, NAMES, chain="old", private_key=b"old", issued_at=1, expires_at=2, due_at=ctx.clock()
+                    tx, key(ctx), chain="old", private_key=b"old", issued_at=1, expires_at=2, due_at=ctx.clock()
                 )
             failed = await renewal.Renewer(ctx, lines.logger()).renew()
             row = await stored(ctx)

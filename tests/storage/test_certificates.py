@@ -5,17 +5,17 @@ import pytest
 from postroad.storage import acme, certificates
 from postroad.storage.store import Store
 
-NAMES = "mail.example.com,mx.example.com"
+KEY = certificates.Key("https://ca.example/dir", "mail.example.com,mx.example.com")
 
 
 def test_the_key_of_names_does_not_depend_on_their_order_and_case() -> None:
-    assert certificates.key_of(["mx.example.com", "Mail.example.com"]) == NAMES
+    assert certificates.key_of("https://ca.example/dir", ["mx.example.com", "Mail.example.com"]) == KEY
 
 
 async def claimed(store: Store, *, now: int, due_by: int | None = None) -> int | None:
     """The number of the attempt, if the claim succeeds."""
     async with store.transaction() as tx:
-        row = await certificates.claim(tx, NAMES, due_by=now if due_by is None else due_by, now=now, until=now + 10)
+        row = await certificates.claim(tx, KEY, due_by=now if due_by is None else due_by, now=now, until=now + 10)
     return None if row is None else row.attempt_count
 
 
@@ -29,13 +29,13 @@ async def test_a_certificate_is_claimed_by_one_until_the_claim_ends(store: Store
 async def test_a_failed_order_is_due_later_and_keeps_the_old_certificate(store: Store) -> None:
     await claimed(store, now=100)
     async with store.transaction() as tx:
-        await certificates.put(tx, NAMES, chain="chain", private_key=b"key", issued_at=100, expires_at=400, due_at=300)
+        await certificates.put(tx, KEY, chain="chain", private_key=b"key", issued_at=100, expires_at=400, due_at=300)
     assert await claimed(store, now=299) is None
     assert await claimed(store, now=300) == 1
     async with store.transaction() as tx:
-        await certificates.postpone(tx, NAMES, due_at=350, error="refused")
-        found = await certificates.find(tx, NAMES)
-    assert found == certificates.StoredCertificate(NAMES, "chain", b"key", 100, 400, 350, 0, 1, "refused")
+        await certificates.postpone(tx, KEY, due_at=350, error="refused")
+        found = await certificates.find(tx, KEY)
+    assert found == certificates.StoredCertificate(*KEY, "chain", b"key", 100, 400, 350, 0, 1, "refused")
     assert await claimed(store, now=349) is None
     assert await claimed(store, now=349, due_by=2**62) == 2
 

@@ -448,8 +448,8 @@ async def test_certificates_are_added_to_a_store_of_the_version_before(
 
     assert (await migrations.apply(empty))[0].name == "certificates"
     async with empty.transaction() as tx:
-        claimed = await certificates.claim(tx, "mail.example.com", due_by=5, now=5, until=9)
-    assert claimed == certificates.StoredCertificate("mail.example.com", "", b"", 0, 0, 9, 9, 1, "")
+        claimed = await certificates.claim(tx, certificates.Key("https://ca.example", "a"), due_by=5, now=5, until=9)
+    assert claimed == certificates.StoredCertificate("https://ca.example", "a", "", b"", 0, 0, 9, 9, 1, "")
 
 
 async def test_no_name_of_the_schema_is_from_before_the_renames(store: Store) -> None:

@@ -92,7 +92,7 @@ async def start_api(role_context: role.RoleContext) -> role.Started:
         *described,
         *documentation.routes(described, version=postroad.__version__),
         *metrics.routes(role_context.render_metrics, is_behind_proxy=config.is_behind_proxy(settings)),
-        *(acme_challenges.ROUTES if settings.acme.names else ()),
+        *(acme_challenges.routes() if settings.acme.names else ()),
     )
     policy = throttle.RateLimit(rate=settings.limits.management_rate, burst=settings.limits.management_burst)
     rate = management_rate.ManagementRate(policy, clock=ctx.clock)
@@ -132,7 +132,7 @@ async def start_api(role_context: role.RoleContext) -> role.Started:
     }
     if settings.http.redirect_listen:
         redirect = https_redirect.HttpsRedirect(config.public_url(settings), refuse=app.refuse)
-        challenged = path_switch.PathSwitch(app, redirect, paths=[one.path for one in acme_challenges.ROUTES])
+        challenged = path_switch.PathSwitch(app, redirect, paths=[acme_challenges.PATH])
         listeners["redirect_listen"] = http_listener.HttpListener(challenged, refuse=app.refuse, limits=limits)
     return await _listen_all(role_context, listeners, "http", grace_seconds=settings.http.grace_seconds)
 

@@ -6,14 +6,23 @@ process that dies expires.
 
 from collections.abc import Iterable
 from dataclasses import dataclass, field
+from typing import NamedTuple
 
 from postroad.storage import store
+
+
+class Key(NamedTuple):
+    """Whose certificate it is, and for which names: a change of either is another certificate."""
+
+    directory: str
+    names: str
 
 
 @dataclass(frozen=True, slots=True)
 class StoredCertificate:
     """A row of `certificates`. The chain, in PEM, and the key are empty until the first certificate is there."""
 
+    directory: str
     names: str
     chain: str
     private_key: bytes = field(repr=False)
@@ -27,31 +36,31 @@ class StoredCertificate:
     error: str
 
 
-def key_of(names: Iterable[str]) -> str:
+def key_of(directory: str, names: Iterable[str]) -> Key:
     """The key of a set of names, whatever their order and case."""
-    return ",".join(sorted({name.lower() for name in names}))
+    return Key(directory, ",".join(sorted({name.lower() for name in names})))
 
 
-async def find(tx: store.Transaction, names: str) -> StoredCertificate | None:
+async def find(tx: store.Transaction, key: Key) -> StoredCertificate | None:
     """The certificate of a set of names."""
-    row = await tx.fetch_one("certificates.find", names)
+    row = await tx.fetch_one("certificates.find", *key)
     return None if row is None else StoredCertificate(*row)
 
 
-async def claim(tx: store.Transaction, names: str, *, due_by: int, now: int, until: int) -> StoredCertificate | None:
+async def claim(tx: store.Transaction, key: Key, *, due_by: int, now: int, until: int) -> StoredCertificate | None:
     """Claim a certificate for an order, if it is due by then and nobody else has claimed it."""
-    await tx.execute("certificates.open", names, b"")
-    row = await tx.fetch_one("certificates.claim", names, due_by, now, until)
+    await tx.execute("certificates.open", *key, b"")
+    row = await tx.fetch_one("certificates.claim", *key, due_by, now, until)
     return None if row is None else StoredCertificate(*row)
 
 
 async def put(
-    tx: store.Transaction, names: str, *, chain: str, private_key: bytes, issued_at: int, expires_at: int, due_at: int
+    tx: store.Transaction, key: Key, *, chain: str, private_key: bytes, issued_at: int, expires_at: int, due_at: int
 ) -> None:
     """Store a new certificate, and end the claim."""
-    await tx.execute("certificates.put", names, chain, private_key, issued_at, expires_at, due_at)
+    await tx.execute("certificates.put", *key, chain, private_key, issued_at, expires_at, due_at)
 
 
-async def postpone(tx: store.Transaction, names: str, *, due_at: int, error: str) -> None:
+async def postpone(tx: store.Transaction, key: Key, *, due_at: int, error: str) -> None:
     """Store why an order failed and when the next is due, and end the claim."""
-    await tx.execute("certificates.postpone", names, due_at, error)
+    await tx.execute("certificates.postpone", *key, due_at, error)

@@ -153,10 +153,11 @@ async def test_the_time_left_of_certificates_is_shown_for_files_and_for_acme(
     expires = dt.datetime.fromtimestamp(clock.now / SECOND + 3600, dt.UTC)
     trustme.CA().issue_cert("mail.example.com", not_after=expires).cert_chain_pems[0].write_to_path(str(file))
     async with ctx.store.transaction() as tx:
-        await certificates.claim(tx, "mail.example.com", due_by=0, now=0, until=0)
+        key = certificates.Key(ctx.settings.acme.directory, "mail.example.com")
+        await certificates.claim(tx, key, due_by=0, now=0, until=0)
         await certificates.put(
             tx,
-            "mail.example.com",
+            key,
             chain="chain",
             private_key=b"",
             issued_at=0,

@@ -18,9 +18,9 @@ TLS_ALPN: Final = "tls-alpn-01"
 WATCH_SECONDS: Final = 2.0
 
 
-def owner_of(names: str) -> str:
+def owner_of(key: certificates.Key) -> str:
     """What the private key is encrypted for."""
-    return f"the certificate of {names}"
+    return f"the certificate of {key.names} from {key.directory}"
 
 
 class AcmeCertificate(server_tls.MemoryCertificate):
@@ -30,7 +30,7 @@ class AcmeCertificate(server_tls.MemoryCertificate):
         super().__init__()
         self._ctx = ctx
         self._log = log
-        self._names = certificates.key_of(ctx.settings.acme.names)
+        self._key = certificates.key_of(ctx.settings.acme.directory, ctx.settings.acme.names)
         self._issued_at = 0
         self.challenges = alpn_challenges.AlpnChallenges()
 
@@ -47,7 +47,7 @@ class AcmeCertificate(server_tls.MemoryCertificate):
         """Read the certificate, if it is new, and the pending challenges."""
         try:
             async with self._ctx.store.reading() as tx:
-                found = await certificates.find(tx, self._names)
+                found = await certificates.find(tx, self._key)
                 pending = []
                 if self._ctx.settings.acme.challenge == TLS_ALPN:
                     pending = await acme.challenges(tx, TLS_ALPN, now=self._ctx.clock())
@@ -60,9 +60,9 @@ class AcmeCertificate(server_tls.MemoryCertificate):
 
     def _use(self, found: certificates.StoredCertificate) -> None:
         try:
-            key = encryption.decrypt(self._ctx.keys.encryption, found.private_key, owner=owner_of(self._names))
+            key = encryption.decrypt(self._ctx.keys.encryption, found.private_key, owner=owner_of(self._key))
             self.replace(found.chain.encode(), key)
         except (encryption.DecryptionError, server_tls.CertificateError) as problem:
-            self._log.error("certificate_unusable", names=self._names, detail=str(problem))
+            self._log.error("certificate_unusable", names=self._key.names, detail=str(problem))
         else:
-            self._log.info("certificate_loaded", names=self._names)
+            self._log.info("certificate_loaded", names=self._key.names)

@@ -62,13 +62,13 @@ def _from_file(settings: config.Settings, listener: str) -> ListenerCertificate:
 
 
 async def _from_store(ctx: context.Context, listener: str) -> ListenerCertificate:
-    names = certificates.key_of(ctx.settings.acme.names)
+    key = certificates.key_of(ctx.settings.acme.directory, ctx.settings.acme.names)
     async with ctx.store.reading() as tx:
-        found = await certificates.find(tx, names)
+        found = await certificates.find(tx, key)
     return ListenerCertificate(
         listener=listener,
         source="acme",
-        names=tuple(names.split(",")),
+        names=tuple(key.names.split(",")),
         expires_at=found.expires_at if found is not None and found.chain else None,
         due_at=found.due_at if found is not None else None,
         problem=(found.error if found is not None else "") or ("" if found and found.chain else "not obtained yet"),

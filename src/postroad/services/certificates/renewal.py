@@ -7,6 +7,7 @@ certificate, its key and the next renewal are stored in one transaction; until t
 
 import asyncio
 import contextlib
+import importlib
 from collections.abc import AsyncIterator, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Final
@@ -27,6 +28,8 @@ ORDER_SECONDS: Final = 180
 # Longer than an order. A process that dies meanwhile, again and again, does not order more often than this.
 CLAIM_DURATION: Final = 15 * 60 * times.SECOND
 POLL_SECONDS: Final = 0.5
+# By then, all processes have read new TLS-ALPN-01 challenges.
+SPREAD_SECONDS: Final = 2 * acme_certificate.WATCH_SECONDS
 _EVER: Final = 2**62
 
 
@@ -46,18 +49,19 @@ class Renewer:
         self._ctx = ctx
         self._log = log
         self._settings = ctx.settings.acme
-        self._names = certificates.key_of(ctx.settings.acme.names)
+        self._key = certificates.key_of(self._settings.directory, self._settings.names)
 
     async def renew(self, *, is_forced: bool = False) -> Result | None:
         """Order the certificate if it is due, or at once; None if it is not due, or another process orders it."""
         now = self._ctx.clock()
         async with self._ctx.store.transaction() as tx:
             claimed = await certificates.claim(
-                tx, self._names, due_by=_EVER if is_forced else now, now=now, until=now + CLAIM_DURATION
+                tx, self._key, due_by=_EVER if is_forced else now, now=now, until=now + CLAIM_DURATION
             )
         if claimed is None:
             return None
-        # Only now: a process that never orders a certificate does not need the library.
+        # Only now, because most processes never order a certificate; in a thread, because it takes a second.
+        await asyncio.to_thread(importlib.import_module, "postroad.network.acme_client")
         from postroad.network import acme_client  # noqa: PLC0415
 
         try:
@@ -73,7 +77,7 @@ class Renewer:
         except asyncio.CancelledError:
             # The service stops: it may go on with the next start.
             async with self._ctx.store.transaction() as tx:
-                await certificates.postpone(tx, self._names, due_at=now, error=claimed.error)
+                await certificates.postpone(tx, self._key, due_at=now, error=claimed.error)
             raise
 
     async def _order(self) -> tuple[str, bytes]:
@@ -81,7 +85,7 @@ class Renewer:
 
         client = await self._connect()
         key = await asyncio.to_thread(acme_client.new_key)
-        order = await asyncio.to_thread(client.order, self._names.split(","), key, kind=self._settings.challenge)
+        order = await asyncio.to_thread(client.order, self._key.names.split(","), key, kind=self._settings.challenge)
         async with self._shown(order.challenges):
             await asyncio.to_thread(client.answer, order)
             chain = None
@@ -124,8 +128,7 @@ class Renewer:
             )
         try:
             if challenges and kind == acme_certificate.TLS_ALPN:
-                # Other processes read them at intervals.
-                await asyncio.sleep(2 * acme_certificate.WATCH_SECONDS)
+                await asyncio.sleep(SPREAD_SECONDS)
             yield
         finally:
             async with self._ctx.store.transaction() as tx:
@@ -138,23 +141,23 @@ class Renewer:
         async with self._ctx.store.transaction() as tx:
             await certificates.put(
                 tx,
-                self._names,
+                self._key,
                 chain=chain,
-                private_key=self._seal(key, acme_certificate.owner_of(self._names)),
+                private_key=self._seal(key, acme_certificate.owner_of(self._key)),
                 issued_at=now,
                 expires_at=expires_at,
                 due_at=due_at,
             )
-        self._log.info("certificate_issued", names=self._names, expires_at=times.to_wire(expires_at))
+        self._log.info("certificate_issued", names=self._key.names, expires_at=times.to_wire(expires_at))
         return Result(expires_at=expires_at, due_at=due_at)
 
     async def _postpone(self, claimed: certificates.StoredCertificate, error: str) -> Result:
         due_at = certificate_schedule.retry_at(claimed.attempt_count, now=self._ctx.clock())
         async with self._ctx.store.transaction() as tx:
-            await certificates.postpone(tx, self._names, due_at=due_at, error=error)
+            await certificates.postpone(tx, self._key, due_at=due_at, error=error)
         self._log.warning(
             "certificate_not_issued",
-            names=self._names,
+            names=self._key.names,
             error=error,
             attempt=claimed.attempt_count,
             next_attempt_at=times.to_wire(due_at),

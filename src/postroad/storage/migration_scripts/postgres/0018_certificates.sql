@@ -2,7 +2,8 @@
 -- Certificates that the service obtains by itself (ACME, RFC 8555), shared by all hosts. One host orders at a time: it claims the row
 -- until a time. Until the first certificate is there, its chain and its key are empty. Private keys are encrypted.
 CREATE TABLE certificates (
-    names TEXT COLLATE "C" NOT NULL PRIMARY KEY,
+    directory TEXT COLLATE "C" NOT NULL,
+    names TEXT COLLATE "C" NOT NULL,
     chain TEXT COLLATE "C" NOT NULL,
     private_key BYTEA NOT NULL,
     issued_at BIGINT NOT NULL,
@@ -10,7 +11,8 @@ CREATE TABLE certificates (
     due_at BIGINT NOT NULL,
     claimed_until BIGINT NOT NULL,
     attempt_count BIGINT NOT NULL,
-    error TEXT COLLATE "C" NOT NULL
+    error TEXT COLLATE "C" NOT NULL,
+    PRIMARY KEY (directory, names)
 );
 
 CREATE TABLE acme_accounts (

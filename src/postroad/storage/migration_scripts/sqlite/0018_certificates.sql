@@ -2,7 +2,8 @@
 -- Certificates that the service obtains by itself (ACME, RFC 8555), shared by all hosts. One host orders at a time: it claims the row
 -- until a time. Until the first certificate is there, its chain and its key are empty. Private keys are encrypted.
 CREATE TABLE certificates (
-    names TEXT NOT NULL PRIMARY KEY,
+    directory TEXT NOT NULL,
+    names TEXT NOT NULL,
     chain TEXT NOT NULL,
     private_key BLOB NOT NULL,
     issued_at INTEGER NOT NULL,
@@ -10,7 +11,8 @@ CREATE TABLE certificates (
     due_at INTEGER NOT NULL,
     claimed_until INTEGER NOT NULL,
     attempt_count INTEGER NOT NULL,
-    error TEXT NOT NULL
+    error TEXT NOT NULL,
+    PRIMARY KEY (directory, names)
 ) STRICT, WITHOUT ROWID;
 
 CREATE TABLE acme_accounts (
