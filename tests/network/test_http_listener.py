@@ -11,7 +11,7 @@ from typing import Any
 import pytest
 
 from postroad import errors
-from postroad.network import http_exchange, http_listener
+from postroad.network import http_exchange, http_listener, http_protocol
 from tests import raw_http
 from tests.raw_http import get, post
 
@@ -124,6 +124,20 @@ async def test_stopping_finishes_what_is_under_way() -> None:
         response = await connection.response()
         assert response.body == b"done"
         assert response.headers["connection"] == "close"
+        await stopping
+
+
+async def test_stopping_waits_for_the_first_request_of_a_new_connection(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(http_protocol, "FIRST_REQUEST_SECONDS", raw_http.TIMEOUT_SECONDS)
+    application = Slow()
+    application.go_on.set()
+    async with listening(application) as listener, raw_http.connect(listener.address) as connection:
+        while not listener._connections:  # until it is accepted
+            await asyncio.sleep(0)
+        stopping = asyncio.create_task(listener.stop(grace_seconds=raw_http.TIMEOUT_SECONDS))
+        await asyncio.sleep(0)
+        await connection.send(get("/"))
+        assert (await connection.response()).body == b"done"
         await stopping
 
 

@@ -106,12 +106,12 @@ class Service:
         url = httpx.URL(self.base_url)
         return url.host, url.port or 0
 
-    async def start(self, *before: str, log: IO[bytes] | None = None) -> None:
+    async def start(self, *before: str, log: IO[bytes] | None = None, pass_fds: Sequence[int] = ()) -> None:
         """Start, and return when it listens: the words of a command in front, and who passes the log on to its file."""
-        await asyncio.to_thread(self._launch, before, log)
+        await asyncio.to_thread(self._launch, before, log, pass_fds)
         await until(self._is_listening)
 
-    def _launch(self, before: Sequence[str], log: IO[bytes] | None) -> None:
+    def _launch(self, before: Sequence[str], log: IO[bytes] | None, pass_fds: Sequence[int]) -> None:
         if not before and log is None:
             self._process = self._fork()
             return
@@ -122,6 +122,7 @@ class Service:
                 stdout=subprocess.DEVNULL,
                 stderr=log or file,
                 env=environment(),
+                pass_fds=pass_fds,
             )
 
     def _fork(self) -> warm_processes.Command:

@@ -7,9 +7,10 @@ from pathlib import Path
 import click
 import uvloop
 
-from postroad import config
+from postroad import config, roles
 from postroad.cli import command, gc_tuning
-from postroad.roles import file_limit, service
+from postroad.network import inherited_sockets, listener
+from postroad.roles import file_limit, listeners, service
 from postroad.roles import frontends as roles_frontends
 from postroad.services import context as services_context
 from postroad.services.queue import holds
@@ -39,11 +40,20 @@ def serve(*, file: Path | None, names: tuple[str, ...], hold_delivery: bool) -> 
         gc_tuning.tune_gc()
         with command.name_store_on_error(settings), command.name_listen_option():
             chosen = list(dict.fromkeys(names)) or list(service.ROLES)
-            frontends = roles_frontends.start(settings, chosen, run=uvloop.run, log=log)
+            inherited = listeners.find_inherited(settings, _inherited_sockets())
+            frontends = roles_frontends.start(settings, chosen, inherited=inherited, run=uvloop.run, log=log)
             prepare = _hold if hold_delivery else None
-            uvloop.run(service.run(settings, chosen, frontends=frontends, prepare=prepare, log=log))
+            running = service.run(settings, chosen, frontends=frontends, inherited=inherited, prepare=prepare, log=log)
+            uvloop.run(running)
 
 
 async def _hold(context: services_context.Context) -> None:
     """Hold all mail before the engine starts; it stays held over restarts, until the operator releases it."""
     await holds.hold(context, reason="started with --hold-delivery")
+
+
+def _inherited_sockets() -> listener.BoundSockets:
+    try:
+        return inherited_sockets.take(os.environ, process_id=os.getpid())
+    except (OSError, ValueError) as problem:
+        raise roles.StartError(f"LISTEN_FDS: the service manager passed no sockets: {problem}") from problem

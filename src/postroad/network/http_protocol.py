@@ -32,6 +32,8 @@ _TOO_MANY: Final = {
     open_connections.Excess.TOTAL: "too many connections; try again shortly",
     open_connections.Excess.PER_ADDRESS: "too many connections from your address; close some, or try again shortly",
 }
+# The first request of a connection that was accepted just before a stop is on its way: closing would lose it.
+FIRST_REQUEST_SECONDS: Final = 1.0
 
 
 class HttpProtocol(asyncio.Protocol):
@@ -64,7 +66,7 @@ class HttpProtocol(asyncio.Protocol):
         self._drained = 0
         # Exists while the client does not read; set when it has read, or is gone.
         self.unwritable: asyncio.Event | None = None
-        self._began = 0.0
+        self._opened = self._began = 0.0
         self._deadline = math.inf
         self._paused_at: float | None = None
         self._stuck_since = math.inf
@@ -80,7 +82,8 @@ class HttpProtocol(asyncio.Protocol):
         self._connections.enter(self, self._client_host)
         self._server = _address(transport.get_extra_info("sockname"))
         self._scheme = "https" if transport.get_extra_info("sslcontext") else "http"
-        self._deadline = self._loop.time() + self._limits.head_seconds
+        self._opened = self._loop.time()
+        self._deadline = self._opened + self._limits.head_seconds
         excess = self._connections.excess(self._client_host)
         if excess is not None:
             self._refused = True
@@ -211,6 +214,8 @@ class HttpProtocol(asyncio.Protocol):
 
     def shutdown(self) -> None:
         """Close once the last request received is answered."""
+        if self._newest is None and self._loop.time() - self._opened < FIRST_REQUEST_SECONDS:
+            return  # the listener calls again with its next sweep
         if self._newest is None or self._newest.answered:
             self.transport.close()
         else:

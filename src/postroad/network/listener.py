@@ -15,6 +15,8 @@ SWEEP_SECONDS: Final = 1.0
 BACKLOG: Final = 2048
 # Cancelled tasks and aborted transports only have to report their end.
 ABORT_SECONDS: Final = 1.0
+# Accepting, creating the transport and calling the protocol are a round each in asyncio.
+ACCEPT_ROUNDS: Final = 5
 
 
 # What one process listens with.
@@ -28,7 +30,7 @@ def bind(host: str, port: int, *, processes: int = 1) -> Sequence[BoundSockets]:
     Each of several processes gets sockets of its own, over which the system spreads connections evenly. With one shared
     socket, the process that wakes first would take them all.
     """
-    found = _addresses(host, port)
+    found = addresses(host, port)
     if processes == 1:
         return [_bind(found)]
     if port:
@@ -39,7 +41,8 @@ def bind(host: str, port: int, *, processes: int = 1) -> Sequence[BoundSockets]:
     return [first, *(_bind(taken, shared=True) for _ in range(processes - 1))]
 
 
-def _addresses(host: str, port: int) -> Sequence[Address]:
+def addresses(host: str, port: int) -> Sequence[Address]:
+    """What an address means, under all families that its name has. Raises OSError."""
     if host == "::" and socket.has_dualstack_ipv6():
         return [(socket.AF_INET6, (host, port))]
     found = socket.getaddrinfo(host or None, port, type=socket.SOCK_STREAM, flags=socket.AI_PASSIVE)
@@ -156,6 +159,9 @@ class Listener:
         for server in self._servers:
             server.close()
         self._shut_down_connections()
+        # A connection that was accepted just before is announced within the next rounds of the event loop.
+        for _ in range(ACCEPT_ROUNDS):
+            await asyncio.sleep(0)
         if not await self._wait_until_empty(changed, grace_seconds, self._working, self._connections):
             await self._abort(changed)
         if self._ticker is not None:

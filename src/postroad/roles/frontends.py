@@ -13,7 +13,7 @@ from dataclasses import dataclass, field
 from typing import Any, Final
 
 from postroad import config
-from postroad.network import framing, listener
+from postroad.network import framing, inherited_sockets, listener
 from postroad.roles import frontend, listeners, supervisor
 from postroad.roles import role as roles_role
 from postroad.telemetry import logs
@@ -45,8 +45,18 @@ class Frontends:
     children: Sequence[FrontendProcess] = ()
 
 
-def start(settings: config.Settings, names: Sequence[str], *, run: Run, log: logs.Logger) -> Frontends:
-    """Bind the listen addresses of these roles and fork the frontends, if any. Raises CannotListen."""
+def start(
+    settings: config.Settings,
+    names: Sequence[str],
+    *,
+    inherited: Mapping[str, listener.BoundSockets],
+    run: Run,
+    log: logs.Logger,
+) -> Frontends:
+    """Bind the listen addresses of these roles and fork the frontends, if any. Raises CannotListen.
+
+    `inherited` are sockets that are bound already, by setting.
+    """
     wanted = {
         setting: role for role in names for setting in ADDRESSES.get(role, ()) if listeners.is_set(settings, setting)
     }
@@ -55,7 +65,12 @@ def start(settings: config.Settings, names: Sequence[str], *, run: Run, log: log
         return Frontends()
     roles = list(dict.fromkeys(wanted.values()))
     shared = frontend.divide_limits(settings, frontends=processes)
-    bound = {setting: listeners.bind(settings, setting, processes=processes) for setting in wanted}
+    bound = {
+        setting: inherited_sockets.divide(inherited[setting], processes=processes)
+        if setting in inherited
+        else listeners.bind(settings, setting, processes=processes)
+        for setting in wanted
+    }
     where = {listeners.LISTENERS[setting]: listener.address(each[0]) for setting, each in bound.items()}
     addresses = {what: config.Endpoint(*address) for what, address in where.items()}
     by_frontend = [{setting: each[number] for setting, each in bound.items()} for number in range(processes)]

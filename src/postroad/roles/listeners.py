@@ -222,14 +222,39 @@ def is_set(settings: config.Settings, setting: str) -> bool:
     return bool(getattr(getattr(settings, section), key))
 
 
+def _endpoint(settings: config.Settings, setting: str) -> config.Endpoint:
+    section, _, key = setting.partition(".")
+    return config.endpoint(getattr(getattr(settings, section), key), name=setting)
+
+
 def bind(settings: config.Settings, setting: str, *, processes: int = 1) -> Sequence[network_listener.BoundSockets]:
     """Bind the address in a setting, once for each process."""
-    section, _, key = setting.partition(".")
-    endpoint = config.endpoint(getattr(getattr(settings, section), key), name=setting)
+    endpoint = _endpoint(settings, setting)
     try:
         return network_listener.bind(endpoint.host, endpoint.port, processes=processes)
     except OSError as problem:
         raise role.cannot_listen(endpoint, problem, setting=setting) from problem
+
+
+def find_inherited(
+    settings: config.Settings, sockets: network_listener.BoundSockets
+) -> dict[str, network_listener.BoundSockets]:
+    """The sockets that the service manager has bound, by setting. Raises StartError for an address of no setting."""
+    found: dict[str, network_listener.BoundSockets] = {}
+    unknown = list(sockets)
+    for setting in LISTENERS:
+        if unknown and is_set(settings, setting):
+            wanted = {where[:2] for _, where in network_listener.addresses(*_endpoint(settings, setting))}
+            own = [one for one in unknown if one.getsockname()[:2] in wanted]
+            found |= {setting: own} if own else {}
+            unknown = [one for one in unknown if one not in own]
+    if unknown:
+        where = config.Endpoint(*network_listener.address(unknown))
+        raise role.StartError(
+            f"the service manager listens on {where}, which is no listen address of this service; change the settings "
+            "or its socket unit"
+        )
+    return found
 
 
 async def start_inbound(role_context: role.RoleContext) -> role.Started:

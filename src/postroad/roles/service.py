@@ -13,7 +13,10 @@ from typing import Final
 
 from postroad import config
 from postroad.model import actors
-from postroad.network import dns_queries  # noqa: F401 - imported on demand, and here before frontends are forked
+from postroad.network import (
+    dns_queries,  # noqa: F401 - imported on demand, and here before frontends are forked
+    listener,
+)
 from postroad.roles import (
     certificates,
     composition,
@@ -49,13 +52,15 @@ async def run(
     *,
     log: logs.Logger,
     frontends: roles_frontends.Frontends | None = None,
+    inherited: Mapping[str, listener.BoundSockets] | None = None,
     mail: dev_inbox.Inbox | None = None,
     prepare: Callable[[services_context.Context], Awaitable[None]] | None = None,
     announce: Callable[[role.Addresses], None] | None = None,
 ) -> None:
     """Run these roles until a signal. The roles of `frontends` run in their own processes.
 
-    `prepare` is called before any role starts, `announce` when all have started.
+    `inherited` are sockets that are bound already, by setting. `prepare` is called before any role starts, `announce`
+    when all have started.
     """
 
     def announce_started(addresses: role.Addresses) -> None:
@@ -78,6 +83,7 @@ async def run(
             log,
             asyncio.Event(),
             functools.partial(store_gauges.text, context),
+            bound=inherited or {},
             acme=certificates.watched(context, log),
             mail=mail,
         )
