@@ -2,6 +2,7 @@
 
 import asyncio
 
+import msgspec
 import pytest
 
 from postroad.delivery import dispatcher, provider_queue, routing
@@ -185,3 +186,15 @@ async def test_idle_provider_queues_are_dropped_and_a_plan_with_many_new_ones_is
         assert (
             set(one.provider_queues) == set(one.routes) == {"provider queue 1", "provider queue 2", "provider queue 5"}
         )
+
+
+async def test_new_limits_of_a_provider_apply_to_its_queue(url: str) -> None:
+    async with parts.opened(url) as made:
+        one = made.dispatching()
+        route = parts.route_to(parts.host_at(25), name="yahoo", provider="yahoo")
+        queue = one._provider_queue(route)
+        limits = msgspec.structs.replace(made.ctx.settings.providers.yahoo, messages_per_second=3)
+        providers = msgspec.structs.replace(made.ctx.settings.providers, yahoo=limits)
+        msgspec.structs.force_setattr(made.ctx.settings, "providers", providers)
+        assert one._provider_queue(route) is queue
+        assert queue.adaptive_rate.rate() == pytest.approx(3)

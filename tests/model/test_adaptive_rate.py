@@ -208,3 +208,13 @@ def test_no_stretch_of_time_has_more_messages_than_the_rate_and_its_burst(rate: 
             # A millionth for the rounding of floats.
             allowed = rate * (passed[last] - passed[first] + 0.1) + 1 + 1e-6
             assert last - first + 1 <= allowed
+
+
+def test_new_limits_apply_at_once_and_a_reduced_share_stays_reduced() -> None:
+    one = grown_pace(connections=20, rate=50)
+    one.set_limits(connections=4, messages_per_second=10, messages_per_connection=7)
+    assert (one.allowed_connections(), one.rate(), one.messages_per_connection) == (4, 10, 7)
+    one.slow_down(NOON)
+    reduced = one.rate()
+    one.set_limits(connections=4, messages_per_second=100, messages_per_connection=7)
+    assert one.rate() == pytest.approx(10 * reduced)

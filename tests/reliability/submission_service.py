@@ -9,7 +9,7 @@ import asyncio
 import base64
 import contextlib
 import itertools
-from collections.abc import AsyncIterator, Iterator, Mapping
+from collections.abc import AsyncIterator, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import IO
@@ -47,8 +47,8 @@ class SubmissionService(service_process.Service):
 
     smtp: tuple[str, int] | None = None
 
-    async def start(self, *before: str, log: IO[bytes] | None = None) -> None:
-        await super().start(*before, log=log)
+    async def start(self, *before: str, log: IO[bytes] | None = None, pass_fds: Sequence[int] = ()) -> None:
+        await super().start(*before, log=log, pass_fds=pass_fds)
         host, _, port = delivery_harness.events(self, "started")[0]["submission"].rpartition(":")
         self.smtp = host, int(port)
 

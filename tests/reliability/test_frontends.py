@@ -141,6 +141,25 @@ async def test_frontends_accept_mail_and_are_not_ready_while_the_service_drains(
             await gone(*children)
 
 
+async def test_frontends_read_the_settings_again_with_the_writer(tmp_path: Path, clean_sqlite_url: str) -> None:
+    service = service_process.Service(tmp_path, clean_sqlite_url, frontends=FRONTENDS)
+    async with service_process.ending(service):
+        await service.start()
+        service.file.write_text(service.file.read_text() + "[quotas]\nusers = 3\n")
+        service.process.send_signal(signal.SIGHUP)
+
+        async def have_reloaded() -> bool:
+            lines = [
+                json.loads(line) for line in service.log.read_bytes().splitlines(keepends=True) if line[-1:] == b"\n"
+            ]
+            read = [line for line in lines if line["event"] == "settings_reloaded"]
+            assert all((line["applied"], line["needs_restart"]) == (["quotas.users"], []) for line in read)
+            return {line.get("process") for line in read} == {None, "frontend 1", "frontend 2"}
+
+        await service_process.until(have_reloaded)
+        assert await service.stop() == 0
+
+
 async def test_frontends_of_a_writer_that_hangs_are_not_ready(service: service_process.Service) -> None:
     async with service_process.calling(service) as callers:
         assert (await callers.client.get(f"{service.base_url}/readyz")).status_code == 200

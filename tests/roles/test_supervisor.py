@@ -14,7 +14,7 @@ import msgspec
 import pytest
 
 from postroad import config, roles
-from postroad.roles import frontend, listeners, maintenance, service, supervisor
+from postroad.roles import frontend, listeners, maintenance, reload, service, supervisor
 from postroad.services import context
 from postroad.services.accounts import registry as accounts
 from postroad.services.domains import monitor
@@ -63,9 +63,10 @@ async def run(
     *,
     prepare: Callable[[context.Context], Awaitable[None]] | None = None,
     announce: Callable[[roles.Addresses], None] | None = None,
+    load: reload.Load | None = None,
 ) -> None:
     async with asyncio.timeout(TIMEOUT_SECONDS):
-        await service.run(settings, names, log=lines.logger(), prepare=prepare, announce=announce)
+        await service.run(settings, names, log=lines.logger(), load=load, prepare=prepare, announce=announce)
 
 
 def events(lines: app_server.CapturedLog) -> list[str]:

@@ -1,5 +1,6 @@
 """`postroad serve`: the service in production."""
 
+import functools
 import os
 import sys
 from pathlib import Path
@@ -30,7 +31,8 @@ from postroad.telemetry import logs
 def serve(*, file: Path | None, names: tuple[str, ...], hold_delivery: bool) -> None:
     """Run the service until SIGTERM or Ctrl-C. Settings come from the file and POSTROAD_… variables."""
     with command.report_errors():
-        settings = config.load(file, environment=os.environ)
+        load = functools.partial(config.load, file, environment=os.environ)
+        settings = load()
         config.secret_key(settings.security)
         config.check_keys(settings)
         log = logs.configure(form=settings.logs.format, level=settings.logs.level, stream=sys.stderr)
@@ -41,9 +43,11 @@ def serve(*, file: Path | None, names: tuple[str, ...], hold_delivery: bool) -> 
         with command.name_store_on_error(settings), command.name_listen_option():
             chosen = list(dict.fromkeys(names)) or list(service.ROLES)
             inherited = listeners.find_inherited(settings, _inherited_sockets())
-            frontends = roles_frontends.start(settings, chosen, inherited=inherited, run=uvloop.run, log=log)
+            frontends = roles_frontends.start(settings, chosen, inherited=inherited, run=uvloop.run, load=load, log=log)
             prepare = _hold if hold_delivery else None
-            running = service.run(settings, chosen, frontends=frontends, inherited=inherited, prepare=prepare, log=log)
+            running = service.run(
+                settings, chosen, frontends=frontends, inherited=inherited, prepare=prepare, load=load, log=log
+            )
             uvloop.run(running)
 
 

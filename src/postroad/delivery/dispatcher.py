@@ -185,8 +185,10 @@ class Dispatcher:
 
     def _provider_queue(self, route: routing.Route) -> provider_queue.ProviderQueue:
         one = self.provider_queues.get(route.provider_queue)
+        limits = self._upstreams.get(route.provider) or getattr(self._ctx.settings.providers, route.provider)
+        if one is not None and one.limits is not limits:  # the settings were reloaded
+            one.set_limits(limits)
         if one is None:
-            limits = self._upstreams.get(route.provider) or getattr(self._ctx.settings.providers, route.provider)
             one = self.provider_queues[route.provider_queue] = provider_queue.ProviderQueue(
                 route.provider_queue, limits, self._services, fall_back=self._fall_back
             )

@@ -77,6 +77,7 @@ class ProviderQueue:
             messages_per_second=limits.messages_per_second,
             messages_per_connection=limits.messages_per_connection,
         )
+        self.limits = limits
         self.last_error = ""
         self._services = services
         # By account; the account that comes first had its last turn longest ago.
@@ -102,6 +103,15 @@ class ProviderQueue:
         is_named = providers.label_of(name) != providers.OTHERS
         self._large = fair_semaphore.FairSemaphore(
             message_loader.MAX_CONCURRENT_LARGE if is_named else message_loader.MAX_CONCURRENT_LARGE_PER_DESTINATION
+        )
+
+    def set_limits(self, limits: config.Provider) -> None:
+        """Replace the limits."""
+        self.limits = limits
+        self.adaptive_rate.set_limits(
+            connections=limits.connections,
+            messages_per_second=limits.messages_per_second,
+            messages_per_connection=limits.messages_per_connection,
         )
 
     @property

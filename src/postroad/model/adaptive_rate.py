@@ -46,14 +46,23 @@ class AdaptiveRate:
     )
 
     def __init__(self, *, connections: int, messages_per_second: int, messages_per_connection: int) -> None:
-        self.messages_per_connection = messages_per_connection
-        self._connections = connections
-        self._rate = messages_per_second
-        self._allowance = min(FIRST_CONNECTIONS, connections)
+        self._allowance = FIRST_CONNECTIONS
         self._next_at = 0.0  # when the next message is due at the even rate
         self._paused_until = self._settling_until = self._recover_at = 0.0
         self._slow_downs = 0
-        self._set_share(FULL_SHARE)
+        self._share = FULL_SHARE
+        self.set_limits(
+            connections=connections,
+            messages_per_second=messages_per_second,
+            messages_per_connection=messages_per_connection,
+        )
+
+    def set_limits(self, *, connections: int, messages_per_second: int, messages_per_connection: int) -> None:
+        """Replace the limits; a reduced share of them stays reduced."""
+        self.messages_per_connection = messages_per_connection
+        self._connections = connections
+        self._rate = messages_per_second
+        self._set_share(self._share)
 
     def _set_share(self, share: int) -> None:
         self._share = share

@@ -1,11 +1,10 @@
 """Builds the parts of a process and hands them to its services as one Context."""
 
 import contextlib
-import functools
 import os
-from collections.abc import AsyncIterator, Callable
+from collections.abc import AsyncIterator, Callable, Sequence
 
-from postroad import config
+from postroad import config, errors
 from postroad.model import actors, route_rules, throttle
 from postroad.services import context
 from postroad.services.acceptance import queue_limit as acceptance_queue_limit
@@ -16,7 +15,7 @@ from postroad.services.domains import dns as domain_dns
 from postroad.services.results import bounce_guard, outcomes
 from postroad.services.webhooks import client as webhooks_client
 from postroad.services.webhooks import outbox as webhook_outbox
-from postroad.storage import group_commit, open_store
+from postroad.storage import group_commit, open_store, store
 
 # Bounds a batch so that one commit stays short: the first submission waits for the last.
 BATCH_ITEMS = 256
@@ -45,15 +44,31 @@ async def open_context(
     except BaseException:
         await database.close()
         raise
-    rate = throttle.RateLimit(rate=settings.limits.request_rate, burst=settings.limits.request_burst)
-    policies = transaction.Policies(
-        rate=rate,
-        warmup_caps=settings.warmup.recipients_per_day,
-        routed_domains=route_rules.named_sender_domains(settings.routes),
+    limiter = rate_limit.RateLimiter(
+        throttle.RateLimit(rate=settings.limits.request_rate, burst=settings.limits.request_burst)
     )
+
+    routed_domains = route_rules.named_sender_domains(settings.routes)
+
+    # For each batch: settings can be reloaded.
+    async def accept_batch(
+        tx: store.Transaction, submissions: Sequence[transaction.Submission]
+    ) -> Sequence[transaction.Accepted | errors.PostroadError]:
+        policies = transaction.Policies(
+            rate=limiter.policy,
+            warmup_caps=settings.warmup.recipients_per_day,
+            routed_domains=routed_domains,
+        )
+        return await transaction.accept(tx, submissions, policies=policies)
+
+    async def record_batch(
+        tx: store.Transaction, batch: Sequence[Sequence[outcomes.Outcome]]
+    ) -> Sequence[outcomes.RecordResult]:
+        return await outcomes.record(tx, batch, outbox=outbox, guard=bounce_guard.rules_of(settings.bounce_guard))
+
     accept = accept_commits or group_commit.GroupCommit(
         database,
-        functools.partial(transaction.accept, policies=policies),
+        accept_batch,
         max_items=BATCH_ITEMS,
         max_waiting=settings.limits.accept_waiting,
         wait_seconds=settings.limits.accept_seconds,
@@ -61,7 +76,7 @@ async def open_context(
     outbox = webhook_outbox.Outbox(keys.return_path, settings.delivery.return_path_domain, os.urandom)
     record = group_commit.GroupCommit(
         database,
-        functools.partial(outcomes.record, outbox=outbox, guard=bounce_guard.rules_of(settings.bounce_guard)),
+        record_batch,
         max_items=BATCH_ITEMS,
         max_waiting=settings.limits.accept_waiting,
         wait_seconds=settings.limits.accept_seconds,
@@ -76,7 +91,7 @@ async def open_context(
         keys=keys,
         passwords=hasher,
         access_cache=remembered,
-        rate_limiter=rate_limit.RateLimiter(rate),
+        rate_limiter=limiter,
         queue_limit=mark,
         accept_commits=accept,
         outcome_commits=record,

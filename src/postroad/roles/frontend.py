@@ -3,7 +3,7 @@
 import asyncio
 import functools
 import os
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from typing import Final
 
 import msgspec
@@ -11,7 +11,7 @@ import msgspec
 from postroad import config, errors
 from postroad.model import actors
 from postroad.network import framing, listener
-from postroad.roles import certificates, composition, listeners, role, supervisor
+from postroad.roles import certificates, composition, listeners, reload, role, supervisor
 from postroad.services import context as services_context
 from postroad.services.writer import client, protocol
 from postroad.telemetry import logs
@@ -56,9 +56,13 @@ async def run(
     channel: framing.SocketEnd,
     *,
     processes: int,
+    load: reload.Load | None,
     log: logs.Logger,
 ) -> None:
-    """Run a frontend until the writer stops it or disconnects. `processes` is the number of frontends."""
+    """Run a frontend until the writer stops it or disconnects. `processes` is the number of frontends.
+
+    `load` reads the settings again.
+    """
     stopping, draining = asyncio.Event(), asyncio.Event()
     writer = WriterConnection(stopping, draining)
     await writer.connect(channel)
@@ -78,6 +82,10 @@ async def run(
             frontend_processes=processes,
             acme=certificates.watched(context, log),
         )
+        if load is not None:
+            writer.on_reload = functools.partial(
+                reload.reload, context, lambda: divide_limits(load(), frontends=processes), log=log
+            )
         starts = certificates.first(role_context, {name: FRONTEND_ROLES[name] for name in roles})
         metrics_task = asyncio.create_task(writer.report_metrics_forever(context))
         wakeup_task = asyncio.create_task(writer.forward_wakeups_forever(context))
@@ -97,6 +105,7 @@ class WriterConnection:
     def __init__(self, stopping: asyncio.Event, draining: asyncio.Event) -> None:
         self._stopping = stopping
         self._draining = draining
+        self.on_reload: Callable[[], None] | None = None
         self._started = asyncio.Event()
         self._remote_commits: client.RemoteCommits | None = None
         self._channel: protocol.Channel | None = None
@@ -172,6 +181,9 @@ class WriterConnection:
             match message:
                 case protocol.StoreReady():
                     self._started.set()
+                case protocol.Reload():
+                    if self.on_reload is not None:
+                        self.on_reload()
                 case protocol.Drain():
                     self._draining.set()
                 case protocol.Stop():

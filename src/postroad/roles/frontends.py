@@ -14,7 +14,7 @@ from typing import Any, Final
 
 from postroad import config
 from postroad.network import framing, inherited_sockets, listener
-from postroad.roles import frontend, listeners, supervisor
+from postroad.roles import frontend, listeners, reload, supervisor
 from postroad.roles import role as roles_role
 from postroad.telemetry import logs
 
@@ -51,11 +51,12 @@ def start(
     *,
     inherited: Mapping[str, listener.BoundSockets],
     run: Run,
+    load: reload.Load | None = None,
     log: logs.Logger,
 ) -> Frontends:
     """Bind the listen addresses of these roles and fork the frontends, if any. Raises CannotListen.
 
-    `inherited` are sockets that are bound already, by setting.
+    `inherited` are sockets that are bound already, by setting; `load` reads the settings again.
     """
     wanted = {
         setting: role for role in names for setting in ADDRESSES.get(role, ()) if listeners.is_set(settings, setting)
@@ -87,7 +88,7 @@ def start(
                 *_sockets(by_frontend[:number] + by_frontend[number + 1 :]),
             ):
                 end.close()
-            work = frontend.run(shared, roles, own, theirs, processes=processes, log=log.bind(process=name))
+            work = frontend.run(shared, roles, own, theirs, processes=processes, load=load, log=log.bind(process=name))
             _run_frontend(run, work, log.bind(process=name))
         theirs.close()
         children.append(FrontendProcess(name, process_id, ours))
@@ -108,7 +109,7 @@ def _sockets(by_frontend: Iterable[Mapping[str, listener.BoundSockets]]) -> list
 
 def _run_frontend(run: Run, work: Coroutine[Any, Any, None], log: logs.Logger) -> None:
     """Run a forked frontend and exit; it never returns into the code of its parent."""
-    for number in supervisor.SIGNALS:
+    for number in (*supervisor.SIGNALS, signal.SIGHUP):
         # A terminal signals the whole process group; the writer decides when frontends stop.
         signal.signal(number, signal.SIG_IGN)
     code = 1

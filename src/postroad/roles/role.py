@@ -41,6 +41,8 @@ class RoleContext:
     render_metrics: Callable[[], Awaitable[bytes]]
     # Set before `stopping`, so that load balancers send new connections elsewhere; until then, everything works.
     draining: asyncio.Event = field(default_factory=asyncio.Event)
+    # Set when the settings of this process were read again, for its frontends.
+    reloaded: asyncio.Event = field(default_factory=asyncio.Event)
     # Sockets that are already bound, by the names of their settings.
     bound: Mapping[str, listener.BoundSockets] = field(default_factory=dict)
     # The number of frontend processes, including this one.

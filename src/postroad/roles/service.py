@@ -25,6 +25,7 @@ from postroad.roles import (
     hourly_checks,
     listeners,
     maintenance,
+    reload,
     role,
     supervisor,
     writer,
@@ -53,14 +54,15 @@ async def run(
     log: logs.Logger,
     frontends: roles_frontends.Frontends | None = None,
     inherited: Mapping[str, listener.BoundSockets] | None = None,
+    load: reload.Load | None = None,
     mail: dev_inbox.Inbox | None = None,
     prepare: Callable[[services_context.Context], Awaitable[None]] | None = None,
     announce: Callable[[role.Addresses], None] | None = None,
 ) -> None:
     """Run these roles until a signal. The roles of `frontends` run in their own processes.
 
-    `inherited` are sockets that are bound already, by setting. `prepare` is called before any role starts, `announce`
-    when all have started.
+    `inherited` are sockets that are bound already, by setting. With `load`, SIGHUP reads the settings again. `prepare`
+    is called before any role starts, `announce` when all have started.
     """
 
     def announce_started(addresses: role.Addresses) -> None:
@@ -89,6 +91,6 @@ async def run(
         )
         if prepare:
             await prepare(context)
-        with supervisor.stopped_by_signals(role_context):
+        with supervisor.stopped_by_signals(role_context), supervisor.reloading(role_context, load):
             await supervisor.run_all(role_context, certificates.first(role_context, starts), announce=announce_started)
     log.info("stopped")

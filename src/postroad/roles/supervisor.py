@@ -6,7 +6,7 @@ import signal
 from collections.abc import Awaitable, Callable, Iterator, Mapping
 from typing import Final
 
-from postroad.roles import file_limit
+from postroad.roles import file_limit, reload
 from postroad.roles import role as roles_role
 
 SIGNALS: Final = (signal.SIGTERM, signal.SIGINT)
@@ -82,3 +82,22 @@ def stopped_by_signals(role_context: roles_role.RoleContext) -> Iterator[None]:
         for number, handler in before.items():
             loop.remove_signal_handler(number)
             signal.signal(number, handler)
+
+
+@contextlib.contextmanager
+def reloading(role_context: roles_role.RoleContext, load: reload.Load | None) -> Iterator[None]:
+    """SIGHUP reads the settings again, if they can be; otherwise it has its default action."""
+    if load is None:
+        yield
+        return
+
+    def apply() -> None:
+        reload.reload(role_context.context, load, log=role_context.log)
+        role_context.reloaded.set()
+
+    loop = asyncio.get_running_loop()
+    loop.add_signal_handler(signal.SIGHUP, apply)
+    try:
+        yield
+    finally:
+        loop.remove_signal_handler(signal.SIGHUP)

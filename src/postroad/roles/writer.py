@@ -36,13 +36,9 @@ async def start(role_context: role.RoleContext, *, frontends: roles_frontends.Fr
             raise role.StartError(f"a frontend did not start within {START_SECONDS:.0f} seconds") from None
         raise
 
-    async def pass_on_drain() -> None:
-        await role_context.draining.wait()
-        for one in connections:
-            one.send(protocol.Drain())
-
     async def work() -> None:
-        drain = asyncio.create_task(pass_on_drain())
+        reloads = asyncio.create_task(_pass_on_reloads(role_context, connections))
+        drain = asyncio.create_task(_pass_on_drain(role_context, connections))
         stop = asyncio.create_task(role_context.stopping.wait())
         gone = [asyncio.create_task(one.gone.wait()) for one in connections]
         try:
@@ -51,13 +47,27 @@ async def start(role_context: role.RoleContext, *, frontends: roles_frontends.Fr
                 if one.gone.is_set() and not role_context.stopping.is_set():
                     role_context.log.error("frontend_lost", frontend=one.child.name)
         finally:
-            for task in (drain, stop, *gone):
+            for task in (reloads, drain, stop, *gone):
                 task.cancel()
             settings = role_context.context.settings
             grace = max(settings.http.grace_seconds, settings.submission.grace_seconds)
             await _stop(connections, seconds=grace + END_SECONDS)
 
     return role.Started(work, frontends.addresses)
+
+
+async def _pass_on_reloads(role_context: role.RoleContext, connections: list["FrontendConnection"]) -> None:
+    while True:
+        await role_context.reloaded.wait()
+        role_context.reloaded.clear()
+        for one in connections:
+            one.send(protocol.Reload())
+
+
+async def _pass_on_drain(role_context: role.RoleContext, connections: list["FrontendConnection"]) -> None:
+    await role_context.draining.wait()
+    for one in connections:
+        one.send(protocol.Drain())
 
 
 async def _stop(connections: list["FrontendConnection"], *, seconds: float) -> None:

@@ -25,7 +25,7 @@ async def test_a_send_is_refused_while_the_queue_is_over_its_mark(
     ctx: context.Context, account: accounts.Account, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     await accepted_mail.allow_sending(ctx, account.id)
-    monkeypatch.setattr(ctx.queue_limit, "_max_recipients", 2)
+    monkeypatch.setattr(ctx.queue_limit, "max_recipients", 2)
     first = await accepted_mail.accept(ctx, account.id, to=("a@example.net", "b@example.net"), key="k")
     await looked(ctx.queue_limit)
     await accepted_mail.accept(ctx, account.id)

@@ -24,7 +24,7 @@ class QueueLimit:
 
     def __init__(self, database: store.Store, *, max_recipients: int) -> None:
         self._database = database
-        self._max_recipients = max_recipients
+        self.max_recipients = max_recipients
         self._is_over = False
         self._refresh_at = float("-inf")
         self._refreshing: asyncio.Task[None] | None = None
@@ -35,7 +35,7 @@ class QueueLimit:
             self._refreshing = asyncio.get_running_loop().create_task(self._refresh())
         if self._is_over:
             msg = (
-                f"the queue is full: more than {self._max_recipients} recipients are waiting for delivery; "
+                f"the queue is full: more than {self.max_recipients} recipients are waiting for delivery; "
                 "nothing was accepted"
             )
             raise errors.ServiceUnavailable(msg, retry_after=RETRY_SECONDS)
@@ -50,6 +50,6 @@ class QueueLimit:
         # An unreachable database is reported to senders anyway; it says nothing about the queue.
         with contextlib.suppress(errors.PostroadError):
             async with self._database.scanning() as tx:
-                self._is_over = await queue.is_longer_than(tx, self._max_recipients)
+                self._is_over = await queue.is_longer_than(tx, self.max_recipients)
         now = time.monotonic()
         self._refresh_at = now + max(REFRESH_SECONDS, REST_FACTOR * (now - began))

@@ -61,6 +61,10 @@ class StoreReady(WireMessage, frozen=True):
     """The database is ready: a frontend may open it too."""
 
 
+class Reload(WireMessage, frozen=True):
+    """The writer's request to read the settings again."""
+
+
 class Drain(WireMessage, frozen=True):
     """The writer's request to tell load balancers that the frontend is about to stop."""
 
@@ -103,7 +107,7 @@ class MetricsReply(WireMessage, frozen=True):
 
 
 FromFrontend = Submit | Probe | MetricsRequest | MetricsSnapshot | Wakeup | Ready | StartFailed
-FromWriter = StoreReady | Drain | Stop | SubmitOk | ProbeOk | Rejected | MetricsReply
+FromWriter = StoreReady | Reload | Drain | Stop | SubmitOk | ProbeOk | Rejected | MetricsReply
 
 _encoder = msgspec.msgpack.Encoder()
 decode_from_frontend: Final = msgspec.msgpack.Decoder(list[FromFrontend]).decode
