@@ -196,3 +196,20 @@ async def test_two_hosts_make_one_order_and_both_use_its_certificate(
         for host in hosts:
             await host.load()
         assert [host.context is not None for host in hosts] == [True, True]
+
+
+async def test_an_order_that_a_shutdown_interrupts_is_due_at_the_next_start(
+    settings: config.Settings, lines: app_server.CapturedLog
+) -> None:
+    with socket.create_server(("127.0.0.1", 0)) as silent:
+        waiting = with_acme(settings, directory=f"https://127.0.0.1:{silent.getsockname()[1]}/dir")
+        async with composition.open_context(waiting) as ctx, asyncio.timeout(TIMEOUT_SECONDS):
+            order = asyncio.create_task(renewal.Renewer(ctx, lines.logger()).renew())
+            connected, _ = await asyncio.to_thread(silent.accept)
+            assert (await stored(ctx)).claimed_until > ctx.clock()
+            order.cancel()
+            await asyncio.wait([order])
+            row = await stored(ctx)
+            connected.close()
+    assert order.cancelled()
+    assert (row.claimed_until, row.due_at <= ctx.clock(), row.error) == (0, True, "")

@@ -6,14 +6,17 @@ import errno
 import os
 from collections.abc import Awaitable, Callable, Mapping
 from dataclasses import dataclass, field
+from typing import TYPE_CHECKING
 
 from postroad import config
 from postroad.concurrency import poll_loop
 from postroad.network import listener
 from postroad.services import context as services_context
-from postroad.services.certificates import acme_certificate
 from postroad.services.messages import dev_inbox
 from postroad.telemetry import logs
+
+if TYPE_CHECKING:  # an operator command needs no TLS
+    from postroad.services.certificates import acme_certificate
 
 Addresses = Mapping[str, config.Endpoint]
 
@@ -48,7 +51,7 @@ class RoleContext:
     # The number of frontend processes, including this one.
     frontend_processes: int = 1
     # The certificate of `acme.names`, if there are any.
-    acme: acme_certificate.AcmeCertificate | None = None
+    acme: "acme_certificate.AcmeCertificate | None" = None
     # The inbox of the mailbox simulator, in `postroad dev`.
     mail: dev_inbox.Inbox | None = None
 
