@@ -10,8 +10,9 @@ import trustme
 from postroad.model import adaptive_rate, breaker
 from postroad.services.auth import encryption
 from postroad.services.dkim import domain_keys
+from postroad.services.messages import lookup as messages
 from tests import aiosmtpd_server, smtp_peers
-from tests.delivery import engine_harness
+from tests.delivery import engine_harness, postfix_server
 
 CONFIGURATION = ("retry", "ours", "configuration")
 # Longer than any delay of the schedule, which has two.
@@ -64,6 +65,25 @@ async def test_mail_waits_for_the_right_password_at_an_upstream(url: str) -> Non
             assert harness.ctx.metrics.attempts.values[CONFIGURATION] == 4
             assert "s3cret" not in str(harness.log)
     assert len(mailbox.taken) == 1
+
+
+@pytest.mark.skipif(postfix_server.missing() is not None, reason=str(postfix_server.missing()))
+async def test_postfix_with_sasl_takes_mail_once_the_password_is_right(url: str) -> None:
+    passwords = {"shop": "another"}
+    login = {"username": "shop", "password": "s3cret", "host": "localhost", "tls": "starttls"}
+    async with postfix_server.passwords_served(passwords) as sasl_port:
+        with postfix_server.running("localhost", sasl_port=sasl_port) as postfix:
+            relays = upstream(postfix.port, ca_file=postfix.ca_file, **login)
+            async with engine_harness.running_engine(url, port=25, upstreams=relays) as harness:
+                message_id = await harness.send()
+                seen = await fail_often(harness, message_id, times=3)
+                assert (seen.attempts[0].stage, seen.attempts[0].smtp_code) == ("auth", 535)
+                passwords["shop"] = "s3cret"
+                seen = await harness.settle(message_id, attempts=4)
+                assert seen.recipient.status == "delivered"
+                assert seen.attempts[-1].tls == "TLSv1.3 verified"
+                raw = await messages.raw(harness.ctx, harness.account_id, message_id)
+            assert postfix.contents() == [raw]
 
 
 async def test_mail_waits_where_an_upstream_demands_a_login_that_is_not_set(url: str) -> None:
