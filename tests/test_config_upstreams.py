@@ -68,9 +68,13 @@ def test_a_password_may_be_in_a_file_of_its_own(tmp_path: Path) -> None:
 
 
 def test_a_file_of_authorities_has_to_be_there(tmp_path: Path) -> None:
-    missing = load({**RELAY, "ca_file": str(tmp_path / "authority.pem")})
-    with pytest.raises(config.ConfigError, match=r"upstreams\.relay\.ca_file: there is no file"):
-        config.check_upstream_files(missing.upstreams)
+    file = tmp_path / "authority.pem"
+    upstreams = load({**RELAY, "ca_file": str(file)}).upstreams
+    with pytest.raises(config.ConfigError, match=r"upstreams\.relay\.ca_file: .* cannot be read: No such file"):
+        config.check_upstream_files(upstreams)
+    file.write_text("nothing")
+    with pytest.raises(config.ConfigError, match=r"upstreams\.relay\.ca_file: .* has no certificates in PEM format"):
+        config.check_upstream_files(upstreams)
 
 
 @pytest.mark.parametrize(

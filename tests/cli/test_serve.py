@@ -155,6 +155,13 @@ def test_an_unknown_role_is_a_wrong_use(local: Installation) -> None:
     assert "'cook' is not one of 'api', 'delivery', 'inbound', 'maintenance'" in result.stderr
 
 
+def test_a_password_of_an_upstream_that_cannot_be_read_is_refused(local: Installation) -> None:
+    upstream = 'name = "ses"\nhost = "smtp.example.com"\nusername = "shop"\npassword_file = "absent"\n'
+    local.file.write_text(f"{local.file.read_text()}[[upstreams]]\n{upstream}")
+    expected = "upstreams.ses.password_file: absent cannot be read: No such file or directory"
+    assert local.refusal("serve") == expected
+
+
 def refused(installation: Installation) -> str:
     """What a service says that does not start, on stderr."""
     words = ("serve", "--config", str(installation.file))

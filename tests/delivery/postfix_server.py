@@ -84,7 +84,6 @@ def running(host: str, *, discarded: str = "", sasl_port: int = 0) -> Iterator[S
 @contextlib.asynccontextmanager
 async def passwords_served(passwords: Mapping[str, str]) -> AsyncIterator[int]:
     """Dovecot's authentication protocol for PLAIN; gives the port. Passwords may change meanwhile."""
-
     sessions: set[asyncio.Task[None] | None] = set()
 
     async def serve(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:

@@ -4,6 +4,7 @@ import asyncio
 import contextlib
 import errno
 from collections.abc import AsyncIterator
+from pathlib import Path
 
 import pytest
 
@@ -300,6 +301,17 @@ async def test_an_address_that_is_not_of_this_host_is_a_matter_of_settings() -> 
     result = caught.value.result
     assert (result.stage, result.cause) == (Stage.CONNECT, values.Cause.CONFIGURATION)
     assert result.detail.endswith("cannot send from 192.0.2.1: cannot assign requested address")
+
+
+async def test_authorities_that_cannot_be_read_are_a_matter_of_settings(tmp_path: Path) -> None:
+    destination = Destination("peer.example", "127.0.0.1", 9, tls_policy.TlsPolicy(tls_policy.Mode.VERIFIED))
+    with pytest.raises(ConnectFailed) as caught:
+        await smtp_connection.connect(
+            destination, hello_name="me.example", timeouts=LONG_TIMEOUTS, ca_file=str(tmp_path / "absent.pem")
+        )
+    result = caught.value.result
+    assert (result.stage, result.cause) == (Stage.CONNECT, values.Cause.CONFIGURATION)
+    assert result.detail.endswith("absent.pem cannot be used: no such file or directory")
 
 
 async def test_a_connection_comes_from_the_address_that_was_asked_for() -> None:

@@ -35,13 +35,15 @@ def serve(*, file: Path | None, names: tuple[str, ...], hold_delivery: bool) -> 
         settings = load()
         config.secret_key(settings.security)
         config.check_keys(settings)
+        chosen = list(dict.fromkeys(names)) or list(service.ROLES)
+        if "delivery" in chosen:
+            config.check_upstream_files(settings.upstreams)
         log = logs.configure(form=settings.logs.format, level=settings.logs.level, stream=sys.stderr)
         for warning in config.warnings(settings, file):
             log.warning("unsafe_setting", detail=warning)
         file_limit.raise_limit(settings, log=log)
         gc_tuning.tune_gc()
         with command.name_store_on_error(settings), command.name_listen_option():
-            chosen = list(dict.fromkeys(names)) or list(service.ROLES)
             inherited = listeners.find_inherited(settings, _inherited_sockets())
             frontends = roles_frontends.start(settings, chosen, inherited=inherited, run=uvloop.run, load=load, log=log)
             prepare = _hold if hold_delivery else None

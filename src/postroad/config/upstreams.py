@@ -10,6 +10,7 @@ from pathlib import Path
 from typing import Annotated, Any, Final, Literal
 
 import msgspec
+from cryptography import x509
 
 from postroad.config import addresses
 from postroad.config.sources import ConfigError
@@ -91,8 +92,15 @@ def check_upstream_files(upstreams: Sequence[Upstream]) -> None:
     """Raise ConfigError if a file that an upstream needs cannot be read."""
     for upstream in upstreams:
         upstream_credentials(upstream)
-        if upstream.ca_file and not Path(upstream.ca_file).is_file():
-            raise ConfigError(f"upstreams.{upstream.name}.ca_file: there is no file {upstream.ca_file}")
+        if not upstream.ca_file:
+            continue
+        place = f"upstreams.{upstream.name}.ca_file: {upstream.ca_file}"
+        try:
+            x509.load_pem_x509_certificates(Path(upstream.ca_file).read_bytes())
+        except OSError as problem:
+            raise ConfigError(f"{place} cannot be read: {problem.strerror}") from None
+        except ValueError:
+            raise ConfigError(f"{place} has no certificates in PEM format") from None
 
 
 def _check_upstream(upstream: Upstream) -> None:

@@ -113,11 +113,12 @@ async def _open(
     """A session of this mode, whatever the mode of the policy."""
     loop = asyncio.get_running_loop()
     source = destination.source_address
-    context = (
-        None
-        if mode is tls_policy.Mode.PLAIN
-        else tls.context(verifies=mode is tls_policy.Mode.VERIFIED, ca_file=ca_file)
-    )
+    try:
+        verifies = mode is tls_policy.Mode.VERIFIED
+        context = None if mode is tls_policy.Mode.PLAIN else tls.context(verifies=verifies, ca_file=ca_file)
+    except OSError as problem:
+        reason = f"{ca_file} cannot be used: {_reason(problem)}"
+        raise _connect_failed(destination, values.Cause.CONFIGURATION, reason) from None
     if mode is not destination.tls.mode:
         destination = dataclasses.replace(destination, tls=msgspec.structs.replace(destination.tls, mode=mode))
     try:
