@@ -78,9 +78,9 @@ async def test_a_closed_account_is_named_as_the_reason_once_the_password_is_righ
     assert not await is_in(browser)
     answer = await nobody.client.post("/login", data=LOGIN)
     assert answer.status_code == 401
-    assert "the account is closed; contact the operator" in answer.text
+    assert "The account is closed; contact the operator" in answer.text
     wrong = await nobody.client.post("/login", data=LOGIN | {"password": "another password"})
-    assert "closed" not in wrong.text
+    assert "is closed" not in wrong.text
 
 
 async def test_an_unknown_email_and_a_wrong_password_look_the_same(browser: Browser, nobody: Browser) -> None:

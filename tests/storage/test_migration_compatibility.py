@@ -2,8 +2,12 @@
 
 import pytest
 
-from postroad.storage import migrations, open_store
-from postroad.storage.store import Store
+from postroad.storage import accounts, consistency, installation_key, migrations, open_store
+from postroad.storage.store import ConstraintViolated, Store
+
+OLD_ACCOUNT = """
+INSERT INTO accounts (id, name, status, suspended_reason, available, reserved, created_at)
+VALUES ('{account_id}', 'Shop', 'active', NULL, 0, 0, 1)"""
 
 
 async def record(store: Store, version: int, *, compatible_from: int | None) -> None:
@@ -58,3 +62,38 @@ async def test_applied_migrations_keep_what_they_are_compatible_with(store: Stor
         row = await tx.fetch_one("migrations.incompatible", 11)
         assert row is not None
         assert tuple(row) == (12,)
+
+
+async def test_accounts_come_through_and_keep_names_that_they_share(
+    new_database_url: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    known = migrations.known
+    before = [one.name for one in known("sqlite")].index("installation")
+    monkeypatch.setattr(migrations, "known", lambda dialect: known(dialect)[:before])
+    opened = await open_store.open_current(new_database_url, migrate=True)
+    try:
+        async with opened.transaction() as tx:
+            for account_id in ("acc_1", "acc_2"):
+                await tx.run_script(OLD_ACCOUNT.format(account_id=account_id))
+        monkeypatch.setattr(migrations, "known", known)
+        assert [one.name for one in await migrations.apply(opened)][:2] == ["installation", "accounts"]
+        async with opened.transaction() as tx:
+            await tx.run_script(OLD_ACCOUNT.format(account_id="acc_3"))  # by a process of the version before
+            found = await accounts.by_name(tx, "sHOP", limit=9)
+            assert [(one.id, one.state, one.unlimited, one.has_uncharged) for one in found] == [
+                ("acc_1", "active", 0, 0),
+                ("acc_2", "active", 0, 0),
+                ("acc_3", "active", 0, 0),
+            ]
+            assert await installation_key.fingerprint(tx) is None
+            assert await consistency.findings(tx) == []
+        for change in (
+            "UPDATE accounts SET unlimited = 2",
+            "UPDATE accounts SET has_uncharged = 2",
+            "UPDATE accounts SET name_key = 'shop'",
+        ):
+            with pytest.raises(ConstraintViolated):
+                async with opened.transaction() as tx:
+                    await tx.run_script(change)
+    finally:
+        await opened.close()
