@@ -6,7 +6,7 @@ import pytest
 from postroad.dashboard import login
 from postroad.model import caller
 from postroad.services import context
-from postroad.services.accounts import closing
+from postroad.services.accounts import closure
 from postroad.services.auth import authentication, sessions, users
 from tests import contexts
 from tests.dashboard import browser_client
@@ -74,7 +74,7 @@ async def test_a_wrong_password_is_a_page_with_the_sentence(
 async def test_a_closed_account_is_named_as_the_reason_once_the_password_is_right(
     ctx: context.Context, browser: Browser, nobody: Browser
 ) -> None:
-    await closing.close(ctx, browser.account_id)
+    await closure.close(ctx, browser.account_id)
     assert not await is_in(browser)
     answer = await nobody.client.post("/login", data=LOGIN)
     assert answer.status_code == 401

@@ -16,7 +16,7 @@ from postroad import config
 from postroad.model.bounces import disposition
 from postroad.roles import composition
 from postroad.services import context
-from postroad.services.accounts import closing, credits, registry
+from postroad.services.accounts import closure, credits, registry
 from postroad.services.dkim import domain_keys
 from postroad.services.maintenance import consistency
 from postroad.storage import migrations
@@ -79,7 +79,7 @@ async def test_the_version_before_works_on_this_schema_and_this_version_goes_on(
         (claim,) = await claimed_mail.claim_all(ctx, claimed_mail.WORKER)
         await ctx.outcome_commits.submit([claimed_mail.outcome(ctx, claim, disposition.Verdict.BOUNCED)])
         assert (await registry.find(ctx, shop.id)).reserved == 1  # a deferred recipient of the version before
-        await closing.close(ctx, bank.id)
+        await closure.close(ctx, bank.id)
         assert (await consistency.run(ctx)).findings == []
 
 

@@ -8,7 +8,7 @@ from postroad import errors
 from postroad.cli import account_option, command, output, views
 from postroad.model import cursors, times
 from postroad.services import context as services_context
-from postroad.services.accounts import closing
+from postroad.services.accounts import closure
 from postroad.services.accounts import credits as services_credits
 from postroad.services.accounts import registry as services_accounts
 from postroad.storage import accounts
@@ -114,7 +114,7 @@ async def rename(context: services_context.Context, named: str, name: str) -> ou
 async def close(context: services_context.Context, named: str) -> output.Report:
     """Close an account. Nobody can log in or send; queued mail is still delivered, and all data is kept."""
     account = await account_option.account(context, named)
-    account = await closing.close(context, account.id)
+    account = await closure.close(context, account.id)
     return _report(account, f"Account {account.name!r} ({account.id}) is closed.")
 
 
@@ -123,7 +123,7 @@ async def close(context: services_context.Context, named: str) -> output.Report:
 async def reopen(context: services_context.Context, named: str) -> output.Report:
     """Open a closed account again."""
     account = await account_option.account(context, named)
-    account = await closing.reopen(context, account.id)
+    account = await closure.reopen(context, account.id)
     return _report(account, f"Account {account.name!r} ({account.id}) is open again.")
 
 
@@ -138,7 +138,7 @@ async def remove(context: services_context.Context, named: str, *, yes: bool) ->
             f"all messages, domains, users and the ledger of {account.name!r} ({account.id}) would be deleted; "
             "add --yes to confirm"
         )
-    account = await closing.remove(context, account.id)
+    account = await closure.remove(context, account.id)
     return output.Report(data={"removed": account.id}, text=f"Account {account.name!r} ({account.id}) is removed.")
 
 

@@ -1,4 +1,4 @@
-"""Deletes everything that belongs to an account, in bounded batches; see `services/accounts/closing.py`.
+"""Deletes everything that belongs to an account, in bounded batches; see `services/accounts/closure.py`.
 
 Messages with their parts, and webhook deliveries with their attempts, are deleted by `retention.py` and
 `webhook_deliveries.py`. Every other table of an account is in `TABLES`; a test compares them with the schema.

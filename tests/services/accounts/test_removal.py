@@ -6,7 +6,7 @@ from postroad import errors
 from postroad.model import caller
 from postroad.model.bounces import disposition
 from postroad.services import audit_log, context, templates
-from postroad.services.accounts import closing, registry
+from postroad.services.accounts import closure, registry
 from postroad.services.auth import api_keys, credentials, password_links
 from postroad.services.auth import users as account_users
 from postroad.services.dkim import domain_keys
@@ -95,9 +95,9 @@ async def test_a_removed_account_leaves_nothing_and_takes_nothing_of_another(
     kept = await rows_of(ctx, other.id)
     assert (await consistency.run(ctx)).findings == []
     with pytest.raises(errors.Conflict, match="is not closed; close it first"):
-        await closing.remove(ctx, account.id)
-    await closing.close(ctx, account.id)
-    await closing.remove(ctx, account.id)
+        await closure.remove(ctx, account.id)
+    await closure.close(ctx, account.id)
+    await closure.remove(ctx, account.id)
     assert set((await rows_of(ctx, account.id)).values()) == {0}
     assert await rows_of(ctx, other.id) == kept
     assert await samples.count(ctx.store, "known_networks") == 2  # of the other user and credential
@@ -111,9 +111,9 @@ async def test_a_removed_account_leaves_nothing_and_takes_nothing_of_another(
 
 async def test_an_account_with_queued_mail_is_not_removed(ctx: context.Context, account: accounts.Account) -> None:
     await claimed_mail.accepted(ctx, account.id, "a@example.net")
-    await closing.close(ctx, account.id)
+    await closure.close(ctx, account.id)
     with pytest.raises(errors.Conflict, match=f"has queued mail; .* 'postroad queue cancel --account {account.id}'"):
-        await closing.remove(ctx, account.id)
+        await closure.remove(ctx, account.id)
     assert (await registry.find(ctx, account.id)).state == "closed"
 
 
@@ -123,15 +123,15 @@ async def test_an_interrupted_removal_is_invisible_consistent_and_continued_by_m
     await furnish(ctx, account.id, "shop")
     async with ctx.store.transaction() as tx:
         await tx.run_script(MORE_ROWS)
-    await closing.close(ctx, account.id)
+    await closure.close(ctx, account.id)
     monkeypatch.setattr(account_removal, "MAX_ROWS", 1)
-    monkeypatch.setattr(closing, "MAX_BATCHES", 1)
-    monkeypatch.setattr(closing, "_delete_some", _interrupted)
+    monkeypatch.setattr(closure, "MAX_BATCHES", 1)
+    monkeypatch.setattr(closure, "_delete_some", _interrupted)
     with pytest.raises(KeyboardInterrupt):
-        await closing.remove(ctx, account.id)
+        await closure.remove(ctx, account.id)
     monkeypatch.undo()
     monkeypatch.setattr(account_removal, "MAX_ROWS", 1)
-    monkeypatch.setattr(closing, "MAX_BATCHES", 1)
+    monkeypatch.setattr(closure, "MAX_BATCHES", 1)
     assert await registry.page(ctx, "", 9) == []
     with pytest.raises(errors.NotFound):
         await registry.find(ctx, account.id)

@@ -8,7 +8,7 @@ from typing import Final
 
 from postroad.model import bounce_guard, cursors, identifiers, retry, throttle, times
 from postroad.services import context
-from postroad.services.accounts import closing
+from postroad.services.accounts import closure
 from postroad.services.accounts import registry as accounts
 from postroad.services.auth import key_replacement
 from postroad.services.maintenance import retention
@@ -92,7 +92,7 @@ async def sweep(ctx: context.Context) -> SweepResult:
         webhook_deliveries=await _sweep_log(ctx, before=now - delivery_log.LOG_SECONDS * times.SECOND),
         webhook_secrets=secrets,
         previous_keys=keys,
-        accounts=await closing.continue_removals(ctx),
+        accounts=await closure.continue_removals(ctx),
         rates=await _in_batches(
             ctx, lambda tx: rates.sweep(tx, before=now - throttle.MAX_CLOCK_SKEW), rows=rates.SWEEP_ROWS
         ),

@@ -6,7 +6,7 @@ from postroad import errors
 from postroad.model import caller
 from postroad.model.bounces import disposition
 from postroad.services import context
-from postroad.services.accounts import closing, registry
+from postroad.services.accounts import closure, registry
 from postroad.services.auth import api_keys, authentication, credentials, sessions
 from postroad.storage import accounts, users
 from tests import accepted_mail
@@ -43,8 +43,8 @@ async def test_nobody_gets_in_to_a_closed_account_until_it_is_opened_again(
     ways = ("log in", "session", "password", api_key, token)
     for way in ways:
         await use(way)
-    closed = await closing.close(ctx, account.id)
-    assert (closed.state, (await closing.close(ctx, account.id)).state) == ("closed", "closed")
+    closed = await closure.close(ctx, account.id)
+    assert (closed.state, (await closure.close(ctx, account.id)).state) == ("closed", "closed")
     for way in ways:
         with pytest.raises(errors.Unauthorized) as refused:
             await use(way)
@@ -55,12 +55,12 @@ async def test_nobody_gets_in_to_a_closed_account_until_it_is_opened_again(
         with pytest.raises(errors.Conflict, match="is closed; open it again"):
             await change
 
-    assert (await closing.reopen(ctx, account.id)).state == "active"
+    assert (await closure.reopen(ctx, account.id)).state == "active"
     for way in ways:
         await use(way)
     await accepted_mail.accept(ctx, account.id)
     with pytest.raises(errors.Conflict, match="is not closed"):
-        await closing.reopen(ctx, account.id)
+        await closure.reopen(ctx, account.id)
     actions = [action for action, *_ in await audit_entries.summaries(ctx, account.id) if action.startswith("account.")]
     assert actions == ["account.closed", "account.created", "account.reopened"]
 
@@ -69,7 +69,7 @@ async def test_queued_mail_of_a_closed_account_is_delivered_and_the_guard_does_n
     ctx: context.Context, account: accounts.Account, clock: Clock
 ) -> None:
     _, (claim,) = await claimed_mail.accepted(ctx, account.id, "a@example.net")
-    await closing.close(ctx, account.id)
+    await closure.close(ctx, account.id)
     await ctx.outcome_commits.submit([claimed_mail.outcome(ctx, claim, disposition.Verdict.DELIVERED)])
     async with ctx.store.transaction() as tx:
         await accounts.suspend(tx, account.id, reason="bounces", by=accounts.BOUNCE_GUARD, now=clock.now)
