@@ -11,6 +11,8 @@ from postroad.storage import store
 
 # The place before the first row of each table, in the types of its key.
 TABLES: Final[Mapping[str, tuple[object, ...]]] = {
+    "acme_accounts": ("",),
+    "certificates": ("", ""),
     "dkim_keys": ("", "", ""),
     "webhook_secrets": ("", "", 0),
 }

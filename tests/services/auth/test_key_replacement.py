@@ -15,7 +15,7 @@ from postroad.services.domains import registry as domains
 from postroad.services.maintenance import cleanup
 from postroad.services.webhooks import endpoints, signing_secrets
 from postroad.storage import accounts as stored_accounts
-from postroad.storage import migrations, users, webhooks
+from postroad.storage import acme, certificates, migrations, users, webhooks
 from postroad.storage import sealed_values as stored_values
 from tests.contexts import SECRET_KEY, Clock
 from tests.services.auth.test_key_check import OTHER_KEY, URL, with_key
@@ -55,6 +55,33 @@ async def test_every_secret_opens_with_the_new_key_and_none_with_the_old(
         (entry,) = await audit_log.page(new, audit_log.INSTALLATION, before=None, limit=9)
     assert audit_log.text(entry) == "replaced the installation key and encrypted 3 secrets with it"
     assert (entry.actor, entry.detail) == ("operator", "")
+
+
+async def test_keys_of_certificates_open_with_the_new_key(ctx: context.Context, settings: config.Settings) -> None:
+    key = certificates.Key("https://ca.example/directory", "mail.example.com")
+
+    def seal(secret: bytes, owner: str) -> bytes:
+        return encryption.encrypt(ctx.keys.encryption, secret, owner=owner, nonce=b"1" * 12)
+
+    async with ctx.store.transaction() as tx:
+        account_key = seal(b"account", "the ACME account at https://ca.example/directory")
+        await acme.put_account(tx, acme.Account(key.directory, account_key, "https://ca.example/1"))
+        # Another order has been claimed, and has no certificate yet.
+        assert await certificates.claim(tx, certificates.Key("", "b.example"), due_by=1, now=1, until=2)
+        assert await certificates.claim(tx, key, due_by=1, now=1, until=2)
+        owner = "the certificate of mail.example.com from https://ca.example/directory"
+        await certificates.put(
+            tx, key, chain="chain", private_key=seal(b"key", owner), issued_at=1, expires_at=9, due_at=5
+        )
+    assert await rotate(ctx) == 2
+    async with composition.open_context(with_key(settings, OTHER_KEY)) as new, new.store.reading() as tx:
+        account, found = await acme.account(tx, key.directory), await certificates.find(tx, key)
+        assert account is not None
+        assert found is not None
+        owner = sealed_values.acme_account_owner(key.directory)
+        assert encryption.decrypt(new.keys.encryption, account.private_key, owner=owner) == b"account"
+        owner = sealed_values.certificate_owner(*key)
+        assert encryption.decrypt(new.keys.encryption, found.private_key, owner=owner) == b"key"
 
 
 async def test_what_the_old_keys_signed_is_accepted_for_a_while(
@@ -139,6 +166,12 @@ def test_every_table_with_ciphertexts_is_covered() -> None:
         "previous_keys.fingerprint",
         "webhook_deliveries.body",
     }
-    sealed = {"dkim_keys.private_key", "previous_keys.installation_key", "webhook_secrets.secret"}
+    sealed = {
+        "acme_accounts.private_key",
+        "certificates.private_key",
+        "dkim_keys.private_key",
+        "previous_keys.installation_key",
+        "webhook_secrets.secret",
+    }
     assert columns == plain | sealed
     assert stored_values.TABLES.keys() == sealed_values.OWNERS.keys() == {"dkim_keys", "webhook_secrets"}

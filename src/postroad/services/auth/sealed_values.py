@@ -7,6 +7,16 @@ from collections.abc import Callable, Mapping, Sequence
 from typing import Any, Final
 
 
+def acme_account_owner(directory: str) -> str:
+    """The owner of the key of an ACME account."""
+    return f"the ACME account at {directory}"
+
+
+def certificate_owner(directory: str, names: str) -> str:
+    """The owner of the private key of a certificate."""
+    return f"the certificate of {names} from {directory}"
+
+
 def dkim_owner(account_id: str, domain_id: str) -> str:
     """The owner of a DKIM key."""
     return f"dkim {account_id} {domain_id}"
@@ -19,6 +29,8 @@ def webhook_owner(webhook_id: str) -> str:
 
 # From a row of `storage/sealed_values.py` to its owner.
 OWNERS: Final[Mapping[str, Callable[[Sequence[Any]], str]]] = {
+    "acme_accounts": lambda row: acme_account_owner(row[0]),
+    "certificates": lambda row: certificate_owner(row[0], row[1]),
     "dkim_keys": lambda row: dkim_owner(row[0], row[1]),
     "webhook_secrets": lambda row: webhook_owner(row[1]),
 }

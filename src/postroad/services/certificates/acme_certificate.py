@@ -9,18 +9,13 @@ from typing import Final
 from postroad import errors
 from postroad.network import alpn_challenges, server_tls
 from postroad.services import context
-from postroad.services.auth import encryption
+from postroad.services.auth import encryption, sealed_values
 from postroad.storage import acme, certificates
 from postroad.telemetry import logs
 
 TLS_ALPN: Final = "tls-alpn-01"
 # How soon a renewed certificate and a challenge are known to all processes.
 WATCH_SECONDS: Final = 2.0
-
-
-def owner_of(key: certificates.Key) -> str:
-    """What the private key is encrypted for."""
-    return f"the certificate of {key.names} from {key.directory}"
 
 
 class AcmeCertificate(server_tls.MemoryCertificate):
@@ -60,7 +55,9 @@ class AcmeCertificate(server_tls.MemoryCertificate):
 
     def _use(self, found: certificates.StoredCertificate) -> None:
         try:
-            key = encryption.decrypt(self._ctx.keys.encryption, found.private_key, owner=owner_of(self._key))
+            key = encryption.decrypt(
+                self._ctx.keys.encryption, found.private_key, owner=sealed_values.certificate_owner(*self._key)
+            )
             self.replace(found.chain.encode(), key)
         except (encryption.DecryptionError, server_tls.CertificateError) as problem:
             self._log.error("certificate_unusable", names=self._key.names, detail=str(problem))

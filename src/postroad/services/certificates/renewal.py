@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Final
 from postroad.model import certificate_schedule, times
 from postroad.network import server_tls
 from postroad.services import context
-from postroad.services.auth import encryption
+from postroad.services.auth import encryption, key_check, sealed_values
 from postroad.services.certificates import acme_certificate
 from postroad.storage import acme, certificates
 from postroad.telemetry import logs
@@ -99,7 +99,7 @@ class Renewer:
         from postroad.network import acme_client  # noqa: PLC0415 - as above
 
         directory = self._settings.directory
-        owner = f"the ACME account at {directory}"
+        owner = sealed_values.acme_account_owner(directory)
         async with self._ctx.store.reading() as tx:
             account = await acme.account(tx, directory)
         if account is not None:
@@ -111,6 +111,7 @@ class Renewer:
         client = acme_client.AcmeClient(directory, key, ca_file=self._settings.ca_file)
         uri = await asyncio.to_thread(client.register, self._settings.email)
         async with self._ctx.store.transaction() as tx:
+            await key_check.require_current(self._ctx, tx)
             await acme.put_account(tx, acme.Account(directory, self._seal(key, owner), uri))
         return client
 
@@ -139,11 +140,12 @@ class Renewer:
         now, expires_at = self._ctx.clock(), server_tls.describe(chain.encode()).expires_at * times.SECOND
         due_at = certificate_schedule.renew_at(issued_at=now, expires_at=expires_at)
         async with self._ctx.store.transaction() as tx:
+            await key_check.require_current(self._ctx, tx)
             await certificates.put(
                 tx,
                 self._key,
                 chain=chain,
-                private_key=self._seal(key, acme_certificate.owner_of(self._key)),
+                private_key=self._seal(key, sealed_values.certificate_owner(*self._key)),
                 issued_at=now,
                 expires_at=expires_at,
                 due_at=due_at,

@@ -1,3 +1,20 @@
+-- name: acme_accounts
+-- Encrypted keys of ACME accounts after a place: what names them, and the ciphertext.
+SELECT directory, private_key FROM acme_accounts WHERE directory > $1 ORDER BY directory LIMIT $2;
+
+-- name: replace_acme_accounts
+-- Keys of ACME accounts with another ciphertext.
+UPDATE acme_accounts SET private_key = $2 WHERE directory = $1;
+
+-- name: certificates
+-- Encrypted keys of certificates after a place: what names them, and the ciphertext.
+SELECT directory, names, private_key FROM certificates
+WHERE (directory, names) > ($1, $2) AND LENGTH(private_key) > 0 ORDER BY directory, names LIMIT $3;
+
+-- name: replace_certificates
+-- Keys of certificates with another ciphertext.
+UPDATE certificates SET private_key = $3 WHERE directory = $1 AND names = $2;
+
 -- name: dkim_keys
 -- Encrypted DKIM keys after a place: what names them, and the ciphertext.
 SELECT account_id, domain_id, selector, private_key FROM dkim_keys
