@@ -174,4 +174,5 @@ def test_every_table_with_ciphertexts_is_covered() -> None:
         "webhook_secrets.secret",
     }
     assert columns == plain | sealed
-    assert stored_values.TABLES.keys() == sealed_values.OWNERS.keys() == {"dkim_keys", "webhook_secrets"}
+    assert stored_values.TABLES.keys() == sealed_values.OWNERS.keys()
+    assert stored_values.TABLES.keys() == {"acme_accounts", "certificates", "dkim_keys", "webhook_secrets"}
