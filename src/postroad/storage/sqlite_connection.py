@@ -56,6 +56,9 @@ def _refuse_old_sqlite() -> None:
 
 def _configure(connection: apsw.Connection) -> None:
     connection.set_busy_timeout(int(BUSY_SECONDS * 1000))
+    # Only a file without pages can have it, and it lasts (see `space.py`); elsewhere it would wait for the write lock.
+    if connection.execute("PRAGMA page_count").fetchall() == [(0,)]:
+        connection.execute("PRAGMA auto_vacuum=INCREMENTAL").fetchall()
     ((mode,),) = connection.execute("PRAGMA journal_mode=WAL").fetchall()
     if mode != "wal":
         msg = (

@@ -223,6 +223,13 @@ class Metrics(registry.Collector):
         self.certificates = Gauge(
             "postroad_certificate_expiry_seconds", "Time until the certificate of a listener expires.", ["listener"]
         )
+        self.database_bytes = Gauge("postroad_database_bytes", "Size of the database.")
+        self.database_free_bytes = Gauge(
+            "postroad_database_free_bytes", "Bytes of the SQLite file that are free for new rows."
+        )
+        self.disk_bytes = Gauge("postroad_disk_bytes", "Size of the file system of the SQLite file.")
+        self.disk_free_bytes = Gauge("postroad_disk_free_bytes", "Free bytes of the file system of the SQLite file.")
+        self.build_info = Gauge("postroad_build_info", "1, with the version of Postroad.", ["version"])
         self.store_up = Gauge("postroad_store_up", "1 if the queue could be read from the store, 0 otherwise.")
         self._processes = _Processes(self.others)
         self._registry = prometheus_client.CollectorRegistry(auto_describe=False)

@@ -9,6 +9,7 @@ import msgspec
 import pytest
 import trustme
 
+import postroad
 from postroad import errors
 from postroad.services import context
 from postroad.services.maintenance import gauges
@@ -32,6 +33,20 @@ async def test_an_empty_queue_is_shown_as_nothing_that_waits(ctx: context.Contex
     assert shown.webhook_backlog.values == {("ready",): 0, ("waiting",): 0, ("held",): 0}
     assert shown.webhook_overdue.values == {(): 0}
     assert shown.store_up.values == {(): 1}
+    assert shown.build_info.values == {(postroad.__version__,): 1}
+
+
+async def test_the_size_of_the_database_is_shown_and_that_of_its_disk_where_it_is_on_this_host(
+    ctx: context.Context,
+) -> None:
+    await gauges.Gauges().refresh(ctx)
+    shown = ctx.metrics
+    assert shown.database_bytes.values[()] > 100_000
+    is_sqlite = ctx.store.dialect == "sqlite"
+    for gauge in (shown.database_free_bytes, shown.disk_bytes, shown.disk_free_bytes):
+        assert list(gauge.values) == ([()] if is_sqlite else [])
+    if is_sqlite:
+        assert 0 < shown.disk_free_bytes.values[()] < shown.disk_bytes.values[()]
 
 
 async def test_the_queue_is_counted_by_state_and_by_age(ctx: context.Context, shop: str, clock: Clock) -> None:

@@ -69,7 +69,7 @@ class SweepResult:
     accounts: int = 0
     bodies: int = 0
     messages: int = 0
-    # Old mail is left that this sweep had no time for.
+    # Old mail or free space is left that this sweep had no time for.
     has_more: bool = False
     resumed: tuple[str, ...] = ()
 
@@ -135,7 +135,8 @@ async def sweep(ctx: context.Context) -> SweepResult:
     # messages.
     bodies = await retention.remove_bodies(ctx, now=now)
     mail = await retention.remove_messages(ctx, now=now)
-    has_more = bodies.has_more or mail.has_more
+    returned = await retention.return_space(ctx)
+    has_more = bodies.has_more or mail.has_more or returned.has_more
     return dataclasses.replace(swept, bodies=bodies.count, messages=mail.count, has_more=has_more)
 
 

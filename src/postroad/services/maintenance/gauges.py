@@ -1,4 +1,4 @@
-"""Gauges read from the database: queue lengths, ages, and provider queues that hold mail back.
+"""Gauges read from the database: queue lengths, ages, provider queues that hold mail back, and sizes.
 
 They are read on request, at most every ten seconds. A read scans everything that waits, mail and webhooks: it is
 followed by a pause of twenty times its duration, so that a queue of millions costs the database at most a twentieth of
@@ -7,16 +7,19 @@ its time.
 
 import asyncio
 import collections
+import contextlib
+import shutil
 import time
 from collections.abc import Mapping, Sequence
 from typing import Final
 
+import postroad
 from postroad import errors
 from postroad.model import providers, times
 from postroad.services import context
 from postroad.services.certificates import overview
 from postroad.services.queue import conditions
-from postroad.storage import accounts, hourly_counts, provider_queues, queue_views, webhook_views
+from postroad.storage import accounts, hourly_counts, open_store, provider_queues, queue_views, space, webhook_views
 from postroad.telemetry import metrics
 
 MIN_REFRESH_SECONDS: Final = 10.0
@@ -45,6 +48,9 @@ class Gauges:
             began = time.monotonic()
             if began < self._valid_until:
                 return
+            # A full disk makes the database unavailable, so its free space is read first.
+            await _show_disk(ctx)
+            ctx.metrics.build_info.replace({(postroad.__version__,): 1})
             try:
                 async with asyncio.timeout(TIMEOUT_SECONDS):
                     await _refresh(ctx)
@@ -59,7 +65,8 @@ class Gauges:
 def _gauges(shown: metrics.Metrics) -> Sequence[metrics.Gauge]:
     """The gauges from the database."""
     mail = (shown.queue, shown.oldest, shown.overdue, shown.provider_queues)
-    return (*mail, shown.webhook_backlog, shown.webhook_overdue, shown.low_credits, shown.certificates)
+    others = (shown.low_credits, shown.certificates, shown.database_bytes, shown.database_free_bytes)
+    return (*mail, shown.webhook_backlog, shown.webhook_overdue, *others)
 
 
 async def _refresh(ctx: context.Context) -> None:
@@ -69,6 +76,7 @@ async def _refresh(ctx: context.Context) -> None:
         statuses = await provider_queues.heard_since(tx, now - conditions.ALIVE_MICROSECONDS)
         events = await webhook_views.counts(tx)
         low = await accounts.short_of_credits(tx, since_hour=hourly_counts.hour_of(now) - LOW_CREDIT_HOURS)
+        used = await space.read(tx)
     shown, ready = ctx.metrics, counts.get(queue_views.READY)
     shown.queue.replace({(state,): counts[state].recipients if state in counts else 0 for state in queue_views.STATES})
     oldest = min((count.queued_at for count in counts.values()), default=now)
@@ -79,7 +87,21 @@ async def _refresh(ctx: context.Context) -> None:
     shown.low_credits.replace({(): low if ctx.settings.credits.enabled else 0})
     _show_webhooks(shown, events, now=now)
     shown.certificates.replace(await overview.seconds_left(ctx))
+    shown.database_bytes.replace({(): used.size})
+    shown.database_free_bytes.replace({} if used.free is None else {(): used.free})
     shown.store_up.replace({(): 1})
+
+
+async def _show_disk(ctx: context.Context) -> None:
+    """The file system of the SQLite file; that of a PostgreSQL server is not visible from here."""
+    folder = open_store.sqlite_folder(ctx.settings.database.url)
+    sizes: list[dict[metrics.Labels, float]] = [{}, {}]
+    with contextlib.suppress(OSError):
+        if folder is not None:
+            disk = await asyncio.to_thread(shutil.disk_usage, folder)
+            sizes = [{(): disk.total}, {(): disk.free}]
+    ctx.metrics.disk_bytes.replace(sizes[0])
+    ctx.metrics.disk_free_bytes.replace(sizes[1])
 
 
 def _show_webhooks(shown: metrics.Metrics, counts: Mapping[str, webhook_views.Count], *, now: int) -> None:

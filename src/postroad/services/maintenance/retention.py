@@ -13,10 +13,11 @@ from typing import Final
 from postroad.model import times
 from postroad.services import context
 from postroad.services.maintenance import throttled_batches
-from postroad.storage import retention, store
+from postroad.storage import retention, space, store
 
 # For bodies and for messages, each. A sweep has 15 seconds in total.
 MAX_SECONDS: Final = 5.0
+MAX_SHRINK_SECONDS: Final = 2.0
 
 
 @dataclass(frozen=True, slots=True)
@@ -30,18 +31,25 @@ class RemovalResult:
 async def remove_bodies(ctx: context.Context, *, now: int) -> RemovalResult:
     """Remove expired contents, as far as the time permits."""
     before = now - ctx.settings.retention.body_days * times.DAY
-    return await _in_batches(ctx, lambda tx: retention.remove_bodies(tx, ended_before=before))
+    return await _in_batches(ctx, lambda tx: retention.remove_bodies(tx, ended_before=before), seconds=MAX_SECONDS)
 
 
 async def remove_messages(ctx: context.Context, *, now: int) -> RemovalResult:
     """Remove expired messages with everything that belongs to them."""
     before = now - ctx.settings.retention.message_days * times.DAY
-    return await _in_batches(ctx, lambda tx: retention.remove_messages(tx, ended_before=before))
+    return await _in_batches(ctx, lambda tx: retention.remove_messages(tx, ended_before=before), seconds=MAX_SECONDS)
 
 
-async def _in_batches(ctx: context.Context, work: Callable[[store.Transaction], Awaitable[int]]) -> RemovalResult:
+async def return_space(ctx: context.Context) -> RemovalResult:
+    """Return the space of what was removed to the file system; the count is that of steps."""
+    return await _in_batches(ctx, space.shrink, seconds=MAX_SHRINK_SECONDS)
+
+
+async def _in_batches(
+    ctx: context.Context, work: Callable[[store.Transaction], Awaitable[int]], *, seconds: float
+) -> RemovalResult:
     loop = asyncio.get_running_loop()
-    end = loop.time() + MAX_SECONDS
+    end = loop.time() + seconds
     total = 0
     while loop.time() < end:
         removed = await throttled_batches.run_batch(ctx, work)
