@@ -331,7 +331,7 @@ async def test_provider_queues_have_the_limits_of_their_provider(url: str) -> No
     async with parts.opened(url) as made:
         one = made.dispatching()
         yahoo = one._provider_queue(parts.route_to(parts.host_at(25), name="yahoo", provider="yahoo"))
-        assert yahoo.adaptive_rate.messages_per_connection == 20
+        assert yahoo.adaptive_rate.limits.messages_per_connection == 20
         assert one._provider_queue(parts.route_to(parts.host_at(26), name="yahoo", provider="yahoo")) is yahoo
         assert one.routes["yahoo"].hosts[0].port == 26
 

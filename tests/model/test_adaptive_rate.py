@@ -4,13 +4,15 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from postroad import config
 from postroad.model import adaptive_rate
 
 NOON = 1000.0
 
 
 def make_pace(connections: int = 20, rate: int = 50) -> adaptive_rate.AdaptiveRate:
-    return adaptive_rate.AdaptiveRate(connections=connections, messages_per_second=rate, messages_per_connection=100)
+    limits = config.Provider(connections=connections, messages_per_second=rate, messages_per_connection=100)
+    return adaptive_rate.AdaptiveRate(limits)
 
 
 def grown_pace(connections: int = 20, rate: int = 50) -> adaptive_rate.AdaptiveRate:
@@ -212,9 +214,9 @@ def test_no_stretch_of_time_has_more_messages_than_the_rate_and_its_burst(rate: 
 
 def test_new_limits_apply_at_once_and_a_reduced_share_stays_reduced() -> None:
     one = grown_pace(connections=20, rate=50)
-    one.set_limits(connections=4, messages_per_second=10, messages_per_connection=7)
-    assert (one.allowed_connections(), one.rate(), one.messages_per_connection) == (4, 10, 7)
+    one.set_limits(config.Provider(connections=4, messages_per_second=10, messages_per_connection=7))
+    assert (one.allowed_connections(), one.rate(), one.limits.messages_per_connection) == (4, 10, 7)
     one.slow_down(NOON)
     reduced = one.rate()
-    one.set_limits(connections=4, messages_per_second=100, messages_per_connection=7)
+    one.set_limits(config.Provider(connections=4, messages_per_second=100, messages_per_connection=7))
     assert one.rate() == pytest.approx(10 * reduced)

@@ -186,8 +186,8 @@ class Dispatcher:
     def _provider_queue(self, route: routing.Route) -> provider_queue.ProviderQueue:
         one = self.provider_queues.get(route.provider_queue)
         limits = self._upstreams.get(route.provider) or getattr(self._ctx.settings.providers, route.provider)
-        if one is not None and one.limits is not limits:  # the settings were reloaded
-            one.set_limits(limits)
+        if one is not None and one.adaptive_rate.limits is not limits:  # the settings were reloaded
+            one.adaptive_rate.set_limits(limits)
         if one is None:
             one = self.provider_queues[route.provider_queue] = provider_queue.ProviderQueue(
                 route.provider_queue, limits, self._services, fall_back=self._fall_back

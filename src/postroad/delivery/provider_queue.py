@@ -14,7 +14,6 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Final
 
-from postroad import config
 from postroad.concurrency import fair_semaphore
 from postroad.delivery import attempter as delivery_attempter
 from postroad.delivery import holds, leases, message_loader, permits, recorder
@@ -66,18 +65,13 @@ class ProviderQueue:
     def __init__(
         self,
         name: str,
-        limits: config.Provider | config.Upstream,
+        limits: adaptive_rate.Limits,
         services: DeliveryServices,
         *,
         fall_back: Callable[[message_loader.Job, str], bool] = lambda _job, _error: False,
     ) -> None:
         self.name = name
-        self.adaptive_rate = adaptive_rate.AdaptiveRate(
-            connections=limits.connections,
-            messages_per_second=limits.messages_per_second,
-            messages_per_connection=limits.messages_per_connection,
-        )
-        self.limits = limits
+        self.adaptive_rate = adaptive_rate.AdaptiveRate(limits)
         self.last_error = ""
         self._services = services
         # By account; the account that comes first had its last turn longest ago.
@@ -103,15 +97,6 @@ class ProviderQueue:
         is_named = providers.label_of(name) != providers.OTHERS
         self._large = fair_semaphore.FairSemaphore(
             message_loader.MAX_CONCURRENT_LARGE if is_named else message_loader.MAX_CONCURRENT_LARGE_PER_DESTINATION
-        )
-
-    def set_limits(self, limits: config.Provider) -> None:
-        """Replace the limits."""
-        self.limits = limits
-        self.adaptive_rate.set_limits(
-            connections=limits.connections,
-            messages_per_second=limits.messages_per_second,
-            messages_per_connection=limits.messages_per_connection,
         )
 
     @property
@@ -175,9 +160,9 @@ class ProviderQueue:
     def _enqueue(self, job: message_loader.Job) -> None:
         account_id = job.account_id
         for waiting, worker in self._idle.items():
-            if worker.slot.fits(job.route, max_deliveries=self.adaptive_rate.messages_per_connection) and self._begin(
-                account_id, worker.permit
-            ):
+            if worker.slot.fits(
+                job.route, max_deliveries=self.adaptive_rate.limits.messages_per_connection
+            ) and self._begin(account_id, worker.permit):
                 del self._idle[waiting]
                 self._job_count -= 1
                 waiting.set_result(job)
@@ -301,7 +286,7 @@ class ProviderQueue:
     async def _next_job(self, worker: _Worker) -> message_loader.Job | None:
         # A worker that ends returns its permit, so that other provider queues get their turn.
         slot = worker.slot
-        is_exhausted = slot.is_exhausted(max_deliveries=self.adaptive_rate.messages_per_connection)
+        is_exhausted = slot.is_exhausted(max_deliveries=self.adaptive_rate.limits.messages_per_connection)
         if is_exhausted or len(self._slots) > self.adaptive_rate.allowed_connections():
             return None
         if self._jobs:
@@ -363,7 +348,7 @@ class ProviderQueue:
         started_at = self._services.ctx.clock()
         with worker.permit.watched():
             job_result = await self._services.attempter.attempt(
-                job, worker.slot, max_deliveries=self.adaptive_rate.messages_per_connection
+                job, worker.slot, max_deliveries=self.adaptive_rate.limits.messages_per_connection
             )
         if job_result is None or (self._is_stopping and job_result.had_no_effect):
             await self._services.held.release(job.keys)

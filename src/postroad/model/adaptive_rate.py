@@ -6,7 +6,7 @@ provider that asks to slow down gets a pause, then half of the previous rate; ev
 tenth of the limits. Times are seconds of a monotonic clock.
 """
 
-from typing import Final
+from typing import Final, Protocol
 
 FIRST_CONNECTIONS: Final = 2
 # How far messages may run ahead of the even rate, so that a late timer does not lower it.
@@ -27,47 +27,50 @@ RECOVERY_SECONDS: Final = 10.0
 RESET_SECONDS: Final = 3600.0
 
 
+class Limits(Protocol):
+    """What an operator allows a provider queue. `messages_per_connection` is for its workers."""
+
+    @property
+    def connections(self) -> int: ...
+    @property
+    def messages_per_second(self) -> int: ...
+    @property
+    def messages_per_connection(self) -> int: ...
+
+
 class AdaptiveRate:
-    """The rate of one provider queue. `messages_per_connection` is only stored here, for its workers."""
+    """The rate of one provider queue."""
 
     __slots__ = (
         "_allowance",
         "_ceiling",
-        "_connections",
         "_interval",
         "_next_at",
         "_paused_until",
-        "_rate",
         "_recover_at",
         "_settling_until",
         "_share",
         "_slow_downs",
-        "messages_per_connection",
+        "limits",
     )
 
-    def __init__(self, *, connections: int, messages_per_second: int, messages_per_connection: int) -> None:
+    def __init__(self, limits: Limits) -> None:
         self._allowance = FIRST_CONNECTIONS
         self._next_at = 0.0  # when the next message is due at the even rate
         self._paused_until = self._settling_until = self._recover_at = 0.0
         self._slow_downs = 0
         self._share = FULL_SHARE
-        self.set_limits(
-            connections=connections,
-            messages_per_second=messages_per_second,
-            messages_per_connection=messages_per_connection,
-        )
+        self.set_limits(limits)
 
-    def set_limits(self, *, connections: int, messages_per_second: int, messages_per_connection: int) -> None:
+    def set_limits(self, limits: Limits) -> None:
         """Replace the limits; a reduced share of them stays reduced."""
-        self.messages_per_connection = messages_per_connection
-        self._connections = connections
-        self._rate = messages_per_second
+        self.limits = limits
         self._set_share(self._share)
 
     def _set_share(self, share: int) -> None:
         self._share = share
-        self._interval = FULL_SHARE / (self._rate * share)
-        self._ceiling = max(1, self._connections * share // FULL_SHARE)
+        self._interval = FULL_SHARE / (self.limits.messages_per_second * share)
+        self._ceiling = max(1, self.limits.connections * share // FULL_SHARE)
         self._allowance = min(self._allowance, self._ceiling)
 
     def allowed_connections(self) -> int:

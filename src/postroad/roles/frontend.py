@@ -78,7 +78,7 @@ async def run(
             stopping,
             render_metrics,
             draining,
-            bound,
+            bound=bound,
             frontend_processes=processes,
             acme=certificates.watched(context, log),
         )

@@ -29,6 +29,7 @@ TABLES: Final = (
     "bounce_guard_reports",
     "hourly_counts",
     "webhook_pings",
+    "holds",
     "ledger",
     "audit_log",
 )

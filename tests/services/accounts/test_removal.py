@@ -30,6 +30,7 @@ INSERT INTO bounce_guard_reports (account_id, report_key, day) SELECT id, 'a@exa
 INSERT INTO domain_checks (account_id, domain_id, purpose, state, detail, found, checked_at)
 SELECT account_id, id, 'spf', 'ok', '', '', 1 FROM domains;
 INSERT INTO revoked_tokens (id, account_id, expires_at) SELECT 'tok_' || id, id, 9 FROM accounts;
+INSERT INTO holds (account_id, domain, reason, held_at) SELECT id, 'example.net', 'a test', 1 FROM accounts;
 INSERT INTO webhook_pings (account_id, pinged_at) SELECT id, 1 FROM accounts;
 INSERT INTO known_networks (user_id, network, last_login_at) SELECT id, '192.0.2.0/24', 1 FROM users
     UNION ALL SELECT id, '192.0.2.0/24', 1 FROM credentials;

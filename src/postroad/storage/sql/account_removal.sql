@@ -103,6 +103,10 @@ DELETE FROM hourly_counts WHERE (account_id, hour, provider) IN (SELECT account_
 -- Delete rows of webhook_pings.
 DELETE FROM webhook_pings WHERE account_id IN (SELECT account_id FROM webhook_pings WHERE account_id = $1 LIMIT $2);
 
+-- name: holds
+-- Delete rows of holds.
+DELETE FROM holds WHERE (account_id, domain) IN (SELECT account_id, domain FROM holds WHERE account_id = $1 LIMIT $2);
+
 -- name: ledger
 -- Delete rows of ledger.
 DELETE FROM ledger WHERE (account_id, id) IN (SELECT account_id, id FROM ledger WHERE account_id = $1 LIMIT $2);

@@ -1,3 +1,15 @@
+-- name: replace_acme_accounts
+-- Keys of ACME accounts with another ciphertext.
+UPDATE acme_accounts SET private_key = other.private_key
+FROM unnest($1::text[], $2::bytea[]) AS other (directory, private_key)
+WHERE acme_accounts.directory = other.directory;
+
+-- name: replace_certificates
+-- Keys of certificates with another ciphertext.
+UPDATE certificates SET private_key = other.private_key
+FROM unnest($1::text[], $2::text[], $3::bytea[]) AS other (directory, names, private_key)
+WHERE certificates.directory = other.directory AND certificates.names = other.names;
+
 -- name: replace_dkim_keys
 -- DKIM keys with another ciphertext.
 UPDATE dkim_keys SET private_key = other.private_key
