@@ -1,4 +1,4 @@
--- compatible from: 16
+-- compatible from: 12
 -- The processes that run the service, as they report themselves: which roles run, and on which hosts.
 CREATE TABLE processes (
     name TEXT COLLATE "C" NOT NULL PRIMARY KEY,

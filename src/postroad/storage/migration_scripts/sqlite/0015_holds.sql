@@ -1,4 +1,4 @@
--- compatible from: 14
+-- compatible from: 12
 -- What the operator holds back: '' in `account_id` or `domain` stands for all. A hold in force has no `released_at`; a
 -- released one is kept for a while, because what it held must not expire at once. Recipients queued before
 -- `in_doubt_before` may have been delivered already: the queue was restored from a backup.

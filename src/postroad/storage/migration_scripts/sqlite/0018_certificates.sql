@@ -1,4 +1,4 @@
--- compatible from: 17
+-- compatible from: 12
 -- Certificates that the service obtains by itself (ACME, RFC 8555), shared by all hosts. One host orders at a time: it claims the row
 -- until a time. Until the first certificate is there, its chain and its key are empty. Private keys are encrypted.
 CREATE TABLE certificates (
