@@ -73,7 +73,7 @@ class DevService:
     async def new_account(self, name: str = "Shop", *, domain: bool = True) -> tuple[stored_accounts.Account, Login]:
         """An account that nobody else has, with credits, a verified domain and its owner."""
         number = next(self.numbers)
-        account = await accounts.create(self.ctx, name)
+        account = await accounts.create(self.ctx, f"{name} {number}")
         await credits.add(self.ctx, account.id, CREDITS, "for tests")
         if domain:
             await domains.add(self.ctx, account.id, f"shop-{number}.example", verified=True)

@@ -83,6 +83,15 @@ async def add_account(tx: Transaction, account_id: str = "acc_1", *, credits: in
         await ledger.record(tx, [entry(f"led_first_{account_id}", account_id, available=credits)])
 
 
+async def add_old_account(tx: Transaction, *, credits: int) -> None:
+    """Such an account where names need not be unique yet."""
+    await tx.run_script(f"""
+        INSERT INTO accounts (id, name, status, suspended_reason, available, reserved, created_at)
+        VALUES ('acc_1', 'name of acc_1', 'active', NULL, 0, 0, {NOW})
+    """)  # noqa: S608 - of constants
+    await ledger.record(tx, [entry("led_first_acc_1", "acc_1", available=credits)])
+
+
 async def count(store: Store, table: str) -> int:
     teach(store, count=f"SELECT COUNT(*) FROM {table}")  # noqa: S608 - a test's own word
     async with store.reading() as tx:

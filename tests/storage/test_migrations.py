@@ -9,35 +9,24 @@ from collections.abc import Awaitable, Callable
 import pytest
 
 from postroad.model import bounce_guard
-from postroad.protocol.reports import tls_report
 from postroad.storage import (
     access_version,
     async_bounces,
     attempts,
     audit_log,
     bounce_guard_days,
-    certificates,
     consistency,
-    dkim_keys,
-    domain_checks,
     domains,
-    holds,
     hourly_counts,
-    known_networks,
     ledger,
-    login_failures,
     messages,
     migrations,
-    mta_sts_policies,
     open_store,
     provider_queues,
     queue,
-    queue_views,
     recipients,
     retention,
     suppressions,
-    tls_reports,
-    users,
 )
 from postroad.storage.sqlite import SqliteStore
 from postroad.storage.store import ConstraintViolated, Store
@@ -202,7 +191,7 @@ async def test_a_database_without_webhooks_gets_them_and_keeps_what_it_has(
     assert not {name for name in await tables(empty) if name.startswith("webhook")}
     recipient = samples.recipient("em_1")
     async with empty.transaction() as tx:
-        await samples.add_account(tx, credits=10)
+        await samples.add_old_account(tx, credits=10)
         await tx.run_script(samples.old_message(empty, "em_1"))
         await recipients.insert(tx, [recipient])
         await tx.run_script(QUEUED)
@@ -261,7 +250,7 @@ async def test_rows_and_rules_come_through_the_renames(empty: Store, monkeypatch
     monkeypatch.setattr(migrations, "known", lambda dialect: known(dialect)[:7])
     await migrations.apply(empty)
     async with empty.transaction() as tx:
-        await samples.add_account(tx, credits=10)
+        await samples.add_old_account(tx, credits=10)
         await tx.run_script(samples.old_message(empty, "em_1"))
         await recipients.insert(tx, [samples.recipient("em_1")])
         await ledger.record(tx, [samples.reservation("em_1")])
@@ -298,158 +287,6 @@ async def test_rows_and_rules_come_through_the_renames(empty: Store, monkeypatch
         with pytest.raises(ConstraintViolated):
             async with empty.transaction() as tx:
                 await tx.run_script(change)
-
-
-async def test_policies_of_destinations_are_stored_from_the_version_before_on(
-    empty: Store, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    known = migrations.known
-    version = {one.name: one.version for one in known(empty.dialect)}["tls_policies"]
-    monkeypatch.setattr(migrations, "known", lambda dialect: known(dialect)[: version - 1])
-    await migrations.apply(empty)
-    async with empty.transaction() as tx:
-        await samples.add_account(tx, credits=10)
-    monkeypatch.setattr(migrations, "known", known)
-    assert (await migrations.apply(empty))[0].name == "tls_policies"
-    row = mta_sts_policies.StoredPolicy("example.org", "1", "version: STSv1", 1, 9)
-    async with empty.transaction() as tx:
-        await mta_sts_policies.put(tx, row)
-        assert await mta_sts_policies.find(tx, "example.org", now=8) == row
-        result = tls_report.Result(tls_report.Policy(tls_report.PolicyType.NONE, "example.org"))
-        await tls_reports.add(tx, 7, {"example.org": {result: 2}}, due_at={"example.org": 9})
-        (report,) = await tls_reports.claim_due(tx, now=9, until=10, limit=5)
-        assert await tls_reports.sessions(tx, report) == {result: 2}
-        assert await consistency.findings(tx) == []
-
-
-async def test_a_database_without_counters_of_logins_gets_them_and_keeps_its_users(
-    empty: Store, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    known = migrations.known
-    before = [one.name for one in known(empty.dialect)].index("logins")
-    monkeypatch.setattr(migrations, "known", lambda dialect: known(dialect)[:before])
-    await migrations.apply(empty)
-    user = users.User("usr_1", "acc_1", "jo@example.com", "hash", "owner", 1, None, 1, 1)
-    async with empty.transaction() as tx:
-        await samples.add_account(tx, credits=10)
-        assert await users.insert(tx, user, email_key="jo@example.com")
-    monkeypatch.setattr(migrations, "known", known)
-    assert (await migrations.apply(empty))[0].name == "logins"
-    async with empty.transaction() as tx:
-        assert await users.by_email(tx, "jo@example.com") == user
-        assert not await known_networks.is_known(tx, "usr_1", "192.0.2.1")
-        assert await login_failures.lock(tx, [b"counter"]) == {}
-
-
-async def test_keys_and_checks_come_through_the_rotation(empty: Store, monkeypatch: pytest.MonkeyPatch) -> None:
-    known = migrations.known
-    before = [one.name for one in known(empty.dialect)].index("dkim_rotation")
-    monkeypatch.setattr(migrations, "known", lambda dialect: known(dialect)[:before])
-    await migrations.apply(empty)
-    add_key = """
-        INSERT INTO dkim_keys (account_id, domain_id, selector, private_key, public_key, created_at)
-        VALUES ('acc_1', 'dom_1', '{selector}', {value}, {value}, 7)"""
-    value = "x'00ff'" if empty.dialect == "sqlite" else "'\\x00ff'"
-    async with empty.transaction() as tx:
-        await tx.run_script(add_key.format(selector="pr1", value=value))
-        await tx.run_script("INSERT INTO domain_checks VALUES ('acc_1', 'dom_1', 'dkim', 'ok', 'key found', '', 7)")
-    monkeypatch.setattr(migrations, "known", known)
-
-    assert (await migrations.apply(empty))[0].name == "dkim_rotation"
-    async with empty.transaction() as tx:
-        await tx.run_script(add_key.format(selector="pr2", value=value))  # by a process of the version before
-        one, two = await dkim_keys.of_domain(tx, "acc_1", "dom_1")
-        assert one == dkim_keys.DkimKey("acc_1", "dom_1", "pr1", b"\0\xff", b"\0\xff", 7, "rsa", "current", None, None)
-        assert (two.algorithm, two.status) == ("rsa", "current")
-        checked = domain_checks.Check("acc_1", "dom_1", "dkim", "ok", "key found", "", 7)
-        assert await domain_checks.of_domain(tx, "acc_1", "dom_1") == {"dkim": checked}
-        added = domain_checks.Check("acc_1", "dom_1", "dkim_next", "missing", "add it", "", 8)
-        await domain_checks.put(tx, [added])
-        assert await domain_checks.of_domain(tx, "acc_1", "dom_1") == {"dkim": checked, "dkim_next": added}
-    for change in (
-        "UPDATE domain_checks SET state = 'another'",
-        "UPDATE dkim_keys SET status = 'another'",
-        "UPDATE dkim_keys SET algorithm = 'another'",
-    ):
-        with pytest.raises(ConstraintViolated):
-            async with empty.transaction() as tx:
-                await tx.run_script(change)
-
-
-async def test_counts_of_the_bounce_guard_go_on_where_mailboxes_were_not_known(
-    empty: Store, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    known = migrations.known
-    before = [one.name for one in known(empty.dialect)].index("guard_mailboxes")
-    monkeypatch.setattr(migrations, "known", lambda dialect: known(dialect)[:before])
-    await migrations.apply(empty)
-    async with empty.transaction() as tx:
-        await bounce_guard_days.add(tx, 5, {"acc_1": bounce_guard.Counts(3, 2, 1)})
-    monkeypatch.setattr(migrations, "known", known)
-
-    assert (await migrations.apply(empty))[0].name == "guard_mailboxes"
-    async with empty.transaction() as tx:
-        assert await bounce_guard_days.sums(tx, ["acc_1"], after_day=4) == {"acc_1": bounce_guard.Counts(3, 2, 1)}
-        assert await bounce_guard_days.count_report(tx, "acc_1", "a@example.net", day=5, after_day=-2)
-
-
-async def test_a_queue_from_before_holds_is_ready_and_can_be_held(
-    empty: Store, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    known = migrations.known
-    before = [one.name for one in known(empty.dialect)].index("holds")
-    monkeypatch.setattr(migrations, "known", lambda dialect: known(dialect)[:before])
-    await migrations.apply(empty)
-    async with empty.transaction() as tx:
-        await samples.add_account(tx)
-        await tx.run_script(samples.old_message(empty, "em_1"))
-        await recipients.insert(tx, [samples.recipient("em_1")])
-        await queue.insert(tx, [samples.recipient("em_1")], {"em_1": 4}, now=1)
-    monkeypatch.setattr(migrations, "known", known)
-
-    assert (await migrations.apply(empty))[0].name == "holds"
-    async with empty.transaction() as tx:
-        assert list(await queue_views.counts(tx, queue_views.Filter())) == ["ready"]
-        assert await holds.put(tx, holds.Hold("acc_1", "", "a test", 2))
-        assert list(await queue_views.counts(tx, queue_views.Filter())) == ["held"]
-
-
-async def test_mail_from_before_the_subdomain_keeps_the_return_path_of_its_sender(
-    empty: Store, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    known = migrations.known
-    before = [one.name for one in known(empty.dialect)].index("return_path")
-    monkeypatch.setattr(migrations, "known", lambda dialect: known(dialect)[:before])
-    await migrations.apply(empty)
-    async with empty.transaction() as tx:
-        await tx.run_script(
-            "INSERT INTO domains (id, account_id, name, created_at) VALUES ('dom_1', 'acc_1', 'a.b', 1)"
-        )
-        await tx.run_script(samples.old_message(empty, "em_1"))
-    monkeypatch.setattr(migrations, "known", known)
-
-    assert (await migrations.apply(empty))[0].name == "return_path"
-    async with empty.transaction() as tx:
-        # A neighbour of the version before still writes.
-        await tx.run_script(samples.old_message(empty, "em_2"))
-        found = await messages.outgoing(tx, [("acc_1", "em_1"), ("acc_1", "em_2")])
-        assert [one.return_path_domain for one in found] == ["", ""]
-        assert [one.return_path_domain for one in await domains.of_account(tx, "acc_1")] == [""]
-
-
-async def test_certificates_are_added_to_a_store_of_the_version_before(
-    empty: Store, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    known = migrations.known
-    before = [one.name for one in known(empty.dialect)].index("certificates")
-    monkeypatch.setattr(migrations, "known", lambda dialect: known(dialect)[:before])
-    await migrations.apply(empty)
-    monkeypatch.setattr(migrations, "known", known)
-
-    assert (await migrations.apply(empty))[0].name == "certificates"
-    async with empty.transaction() as tx:
-        claimed = await certificates.claim(tx, certificates.Key("https://ca.example", "a"), due_by=5, now=5, until=9)
-    assert claimed == certificates.StoredCertificate("https://ca.example", "a", "", b"", 0, 0, 9, 9, 1, "")
 
 
 async def test_no_name_of_the_schema_is_from_before_the_renames(store: Store) -> None:
