@@ -105,7 +105,7 @@ def test_every_name_in_the_table_is_a_setting_and_documented() -> None:
     tables = config.defaults()
     page = (Path(__file__).parents[2] / "docs" / "configuration.md").read_text()
     table = page.split("| setting | from when on |")[1].split("\n\n")[0]
-    assert set(re.findall(r"`([^`]+)`", table)) == reload.RELOADED
+    assert set(re.findall(r"`\[?([\w.]+)\]?`", table)) == reload.RELOADED
     for name in reload.RELOADED:
         section, _, key = name.partition(".")
         assert section in tables
