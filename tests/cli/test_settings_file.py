@@ -13,7 +13,7 @@ SUGGESTED = {"submission": {"listen": "[::]:587", "tls_key": "/etc/postroad/tls/
 def test_every_setting_has_its_comment() -> None:
     assert settings_file.text(CHOSEN, suggested={}).partition("\n\n")[2] == (
         "[http]\n"
-        "# Public URL of the service, without a trailing slash. Empty: http:// and the listen address.\n"
+        "# Public URL of the service, without a trailing slash. Empty: http:// or https:// and the listen address.\n"
         'base_url = "https://mail.example.com"\n'
         "\n"
         "[delivery]\n"

@@ -12,7 +12,7 @@ import asyncpg
 import pytest
 
 import postroad
-from postroad.storage import consistency, messages, open_store, queries
+from postroad.storage import account_removal, consistency, messages, open_store, queries, sealed_values
 from postroad.storage.sqlite import SqliteStore
 from postroad.storage.store import ConstraintViolated, Store
 
@@ -25,9 +25,12 @@ ENGINES = {
 ASKING = {"fetch", "fetch_one", "fetch_many", "execute", "execute_many"}
 # A name that is put together in the code, and what it can become.
 COMPOSED = {
+    "account_removal.{}": [f"account_removal.{table}" for table in (*account_removal.TABLES, "idempotency_keys")],
     "consistency.{}": [f"consistency.{check}" for check in consistency.CHECKS],
     "messages_listed.floor_by_{}": [f"messages_listed.floor_by_{walk}" for walk in messages.ListIndex],
     "messages_listed.page_by_{}": [f"messages_listed.page_by_{walk}" for walk in messages.ListIndex],
+    "sealed_values.{}": [f"sealed_values.{table}" for table in sealed_values.TABLES],
+    "sealed_values.replace_{}": [f"sealed_values.replace_{table}" for table in sealed_values.TABLES],
 }
 # Once in the life of a database: the `store` of these tests has lived through it.
 RUN_ELSEWHERE = {"migrations.create_table"}

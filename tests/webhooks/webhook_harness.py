@@ -12,7 +12,8 @@ ended the store is verified, and when an engine has ended its log must not hold 
 
 import asyncio
 import contextlib
-from collections.abc import AsyncIterator, Awaitable, Callable, Sequence
+import itertools
+from collections.abc import AsyncIterator, Awaitable, Callable, Iterator, Sequence
 from dataclasses import dataclass, field
 from typing import Any, Final
 
@@ -64,10 +65,11 @@ class WebhookHarness:
     ctx: context.Context
     clock: contexts.Clock
     log: list[Any] = field(default_factory=list)
+    numbers: Iterator[int] = field(default_factory=itertools.count)
 
     async def endpoint(self, url: str) -> webhooks.Webhook:
         """A new account's endpoint."""
-        account = await accounts.create(self.ctx, "Shop")
+        account = await accounts.create(self.ctx, f"Shop {next(self.numbers)}")
         return (await services_endpoints.save(self.ctx, account.id, url=url)).webhook
 
     async def change(self, endpoint: webhooks.Webhook, *, url: str = "", enabled: bool = True) -> None:

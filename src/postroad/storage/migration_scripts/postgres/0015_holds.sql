@@ -5,7 +5,7 @@
 CREATE TABLE holds (
     account_id TEXT COLLATE "C" NOT NULL,
     domain TEXT COLLATE "C" NOT NULL,
-    reason TEXT NOT NULL,
+    reason TEXT COLLATE "C" NOT NULL,
     held_at BIGINT NOT NULL,
     released_at BIGINT,
     in_doubt_before BIGINT,
