@@ -8,6 +8,7 @@ import pytest
 
 from postroad import config
 from postroad.services import context
+from postroad.storage import migrations
 from tests.cli import cli_runner
 from tests.cli.cli_runner import Installation
 
@@ -43,6 +44,37 @@ def test_a_check_says_what_would_be_applied_and_applies_nothing(tmp_path: Path, 
     assert json.loads(installation.run("migrate", "--check", "--json").stdout)["pending"][0]["name"] == "foundation"
     installation.text("migrate")
     assert installation.text("migrate", "--check") == "The schema is up to date.\n"
+
+
+@pytest.mark.parametrize(
+    "compatible_from, sentence",
+    [
+        (11, "Processes that know schema version 12 or newer can keep running."),
+        (13, "Stop the processes of the older version on all hosts first: they do not work with the new schema."),
+        (None, "Stop the processes of the older version on all hosts first: they do not work with the new schema."),
+    ],
+)
+def test_a_check_says_whether_the_older_version_can_keep_running(
+    tmp_path: Path,
+    new_database_url: str,
+    monkeypatch: pytest.MonkeyPatch,
+    compatible_from: int | None,
+    sentence: str,
+) -> None:
+    known = migrations.known
+    installation = Installation.at(tmp_path, url=new_database_url)
+    monkeypatch.setattr(migrations, "known", lambda dialect: known(dialect)[:12])
+    assert "running" not in installation.run("migrate", "--check").stdout
+    installation.text("migrate")
+    next_steps = [
+        migrations.Migration(13, "next", "SELECT 1;", 12),
+        migrations.Migration(14, "after", "SELECT 1;", compatible_from),
+    ]
+    monkeypatch.setattr(migrations, "known", lambda dialect: [*known(dialect)[:12], *next_steps])
+    result = installation.run("migrate", "--check")
+    assert (result.exit_code, result.stdout.splitlines()[1:]) == (1, [sentence])
+    printed = json.loads(installation.run("migrate", "--check", "--json").stdout)
+    assert printed["compatible_from"] == {11: 12, 13: 13, None: 14}[compatible_from]
 
 
 def test_a_check_of_a_schema_from_the_future_ends_with_2_unless_it_is_compatible(empty: Installation) -> None:

@@ -51,7 +51,16 @@ def _check(state: migrations.State) -> output.Report:
 
 def _pending(version: int, pending: list[migrations.Migration]) -> output.Report:
     text = f"The schema is at version {version}. 'postroad migrate' would apply: {_names(pending)}."
-    return output.Report(data={"version": version, "pending": _listed(pending)}, text=text, exit_code=1)
+    oldest = migrations.compatible_from(pending)
+    # An empty database has no processes that could be in the way.
+    if version:
+        text += (
+            f"\nProcesses that know schema version {oldest} or newer can keep running."
+            if oldest <= version
+            else "\nStop the processes of the older version on all hosts first: they do not work with the new schema."
+        )
+    data = {"version": version, "pending": _listed(pending), "compatible_from": oldest}
+    return output.Report(data=data, text=text, exit_code=1)
 
 
 def _names(listed: list[migrations.Migration]) -> str:

@@ -54,6 +54,11 @@ def known(dialect: str) -> list[Migration]:
     return sorted(found)
 
 
+def compatible_from(pending: list[Migration]) -> int:
+    """The oldest schema version whose code works after all of these steps."""
+    return max(one.version if one.compatible_from is None else one.compatible_from for one in pending)
+
+
 async def apply(database: store.Store) -> list[Migration]:
     """Bring the schema up to date; returns what was applied."""
     migrations = known(database.dialect)
