@@ -1,0 +1,79 @@
+"""The figures of docs/scaling.md, and those of the capacity in docs/operations.md, follow from the benchmarks."""
+
+import re
+from pathlib import Path
+
+ROOT = Path(__file__).parents[2]
+SCALING = (ROOT / "docs" / "scaling.md").read_text()
+OPERATIONS = (ROOT / "docs" / "operations.md").read_text()
+RESULTS = (ROOT / "benchmarks" / "RESULTS.md").read_text()
+SECONDS_A_DAY = 86_400
+# Phases of the frontends in the table of costs.
+FRONTEND_PHASES = ("HTTP", "parse", "validate", "compose", "authenticate")
+
+
+def rows(title: str) -> dict[str, list[str]]:
+    """The cells of a table of the results, by their first one."""
+    part = RESULTS.split(f"\n## {title}\n")[1].split("\n## ")[0]
+    cells = [
+        [cell.strip() for cell in line.strip("|").split("|")] for line in re.findall(r"^\|.*\|$", part, re.MULTILINE)
+    ]
+    return {first: rest for first, *rest in cells}
+
+
+def number(cell: str) -> int:
+    return int(cell.replace(",", ""))
+
+
+def test_measured_rates_are_those_of_the_results() -> None:
+    accepts, delivered = rows("Durable accepts over HTTP"), rows("From the POST to the destination")
+    destinations, webhooks = rows("Many destinations, one of them dead"), rows("Webhooks")
+    signed = [delivered[f"Postroad, {store}, signed"][0] for store in ("SQLite", "PostgreSQL")]
+    for sentence in (
+        f"HTTP: {accepts['Postroad, SQLite'][0]} a second; accepted, signed and delivered: {signed[0]} |",
+        f"HTTP: {accepts['Postroad, PostgreSQL'][0]} a second; accepted, signed and delivered: {signed[1]},",
+        f"unsigned: {destinations['SQLite, 40 destinations'][0]} a second (SQLite)",
+        f"{destinations['PostgreSQL, 40 destinations'][0]} (PostgreSQL)",
+        f"webhooks alone: {webhooks['SQLite, 10 endpoints'][0]} and {webhooks['PostgreSQL, 10 endpoints'][0]} |",
+        f"the server used {delivered['Postroad, PostgreSQL, signed'][4]} µs",
+    ):
+        assert sentence in SCALING
+    assert f"measured rates, {signed[0]} and {signed[1]} a second" in OPERATIONS
+    assert f"{delivered['Postroad, SQLite, signed'][3]} µs of processor time a message" in OPERATIONS
+
+
+def test_messages_a_day_follow_from_the_rates() -> None:
+    delivered = rows("From the POST to the destination")
+    sqlite, postgresql = (
+        number(delivered[f"Postroad, {store}, signed"][0]) * SECONDS_A_DAY // 10**6
+        for store in ("SQLite", "PostgreSQL")
+    )
+    assert (sqlite, postgresql) == (114, 111)
+    assert "| 114 million on SQLite, 111 million on PostgreSQL |" in OPERATIONS
+    one_core = 10**6 // number(delivered["Postroad, SQLite, signed"][3]) * SECONDS_A_DAY // 10**6
+    assert f"| 1 | {one_core} million |" in OPERATIONS
+
+
+def test_what_is_left_to_the_writer_follows_from_the_table_of_costs() -> None:
+    costs = {
+        phase: number(cells[-1]) for phase, cells in rows("What a message costs").items() if cells[-1][-1].isdigit()
+    }
+    frontends = sum(costs[phase] for phase in FRONTEND_PHASES)
+    writer = costs["all"] - frontends - costs["sign: workers"]
+    assert f"{frontends} are phases of the frontends" in SCALING
+    assert f"{costs['sign: workers']} are signatures" in SCALING
+    assert f"The remaining {writer} µs are those of the writer" in SCALING
+    assert f"about {10**6 // writer // 100 * 100:,} messages a second" in SCALING
+
+
+def test_disk_space_follows_from_the_sizes_that_were_measured() -> None:
+    content, rest = (
+        [number(cell) for cell in re.findall(rf"^\| {row} \| (.*) \| (.*) \|$", OPERATIONS, re.MULTILINE)[0]]
+        for row in ("of these, its content", "what stays when its content has expired")
+    )
+    for messages, row in ((10_000, "| 3.4 GB | 6.5 GB |"), (10_000_000, "| 3.4 TB | 6.5 TB |")):
+        space = [messages * (30 * content[store] + 90 * rest[store]) for store in (0, 1)]
+        unit = "GB" if messages < 10**6 else "TB"
+        one = 10**9 if unit == "GB" else 10**12
+        assert f"| {space[0] / one:.1f} {unit} | {space[1] / one:.1f} {unit} |" == row
+        assert re.search(rf"^\| {messages:,} \|.*{re.escape(row)}$", OPERATIONS, re.MULTILINE)
