@@ -150,7 +150,7 @@ def publish(installation: Installation, server: dns_server.DnsServer) -> None:
 def test_a_check_says_what_is_missing_and_fails_until_it_is_there(
     asking: Installation, server: dns_server.DnsServer
 ) -> None:
-    server.zones["example.com"] = {"TXT": ['"v=spf1 mx -all"'], "MX": ["10 mx.example.org."]}
+    server.zones["bounces.example.com"] = {"TXT": ['"v=spf1 mx -all"'], "MX": ["10 mx.example.org."]}
     result = asking.run("domain", "check", "Example.com")
     assert (result.exit_code, result.stderr) == (1, "")
     lines = result.stdout.splitlines()
@@ -159,9 +159,9 @@ def test_a_check_says_what_is_missing_and_fails_until_it_is_there(
     assert lines[3] == "DKIM: missing. No TXT record with this name; add it."
     assert "._domainkey.example.com. IN TXT ( " in lines[4]
     assert lines[5] == "SPF: wrong. Found v=spf1 mx -all; add include:spf.example.net before -all."
-    assert lines[6] == '    example.com. IN TXT ( "v=spf1 mx include:spf.example.net -all" )'
-    assert lines[7].startswith("Return path (recommended): wrong. Found mx.example.org; ")
-    assert lines[8] == "    example.com. IN MX 10 mail.example.net."
+    assert lines[6] == '    bounces.example.com. IN TXT ( "v=spf1 mx include:spf.example.net -all" )'
+    assert lines[7].startswith("Return path: wrong. Found mx.example.org, which is not this service; ")
+    assert lines[8] == "    bounces.example.com. IN MX 10 mail.example.net."
     assert lines[9].startswith("DMARC (recommended): missing. ")
     assert lines[10] == '    _dmarc.example.com. IN TXT ( "v=DMARC1; p=none" )'
     assert lines[11] == "DKIM with Ed25519 (optional): missing. No TXT record with this name; add it."

@@ -37,9 +37,13 @@ RUN_ELSEWHERE = {"migrations.create_table"}
 # Consistency checks read everything, and so do the views of operators. Holds are few.
 READING_ALL = ("consistency.", "holds.", "queue_views.", "space.", "webhook_views.")
 # Tables of a few rows, a request of operators, the rare asynchronous bounce, recursion over its own result, sums over a
-# few rows an hour, and an index of policies, whose length is bounded.
+# few rows an hour, an index of policies, whose length is bounded, and the rare removal of an account.
 WITHOUT_INDEX = {
+    "account_removal.idempotency_keys",
+    "account_removal.rates",
+    "account_removal.revoked_tokens",
     "accounts.by_name",
+    "accounts.short_of_credits",
     "access_version.bump",
     "access_version.version",
     "acme.challenges",
@@ -48,6 +52,11 @@ WITHOUT_INDEX = {
     "dkim_keys.of_domain",
     "dkim_keys.of_domains",
     "disk_samples.sweep",
+    "installation_key.fingerprint",
+    "installation_key.lock",
+    "installation_key.previous",
+    "installation_key.replace",
+    "installation_key.sweep_previous",
     "known_networks.remove_oldest",
     "login_failures.lock",
     "messages.account_of",
