@@ -17,8 +17,8 @@ async def test_execute_counts_the_rows_it_touched(store: Store) -> None:
         store, rename="UPDATE accounts SET name = 'new'", remove="DELETE FROM accounts", none="SELECT 1 WHERE 1 = 2"
     )
     async with store.transaction() as tx:
-        assert await tx.execute("accounts.insert", "acc_1", "one", samples.NOW) == 1
-        assert await tx.execute("accounts.insert", "acc_2", "two", samples.NOW) == 1
+        assert await tx.execute("accounts.insert", "acc_1", "one", "one", samples.NOW) == 1
+        assert await tx.execute("accounts.insert", "acc_2", "two", "two", samples.NOW) == 1
         assert await tx.execute("test.rename") == 2
         assert await tx.execute("test.rename") == 2  # rows that match count, changed or not
         assert await tx.execute("accounts.resume", "acc_9") == 0
