@@ -7,8 +7,6 @@ import pytest
 
 from postroad.services import context
 from postroad.services.checks import data, subject
-from postroad.services.dkim import domain_keys
-from postroad.services.domains import registry as domains
 from postroad.storage import accounts, disk_samples
 from tests import contexts
 from tests.services.checks import setups
