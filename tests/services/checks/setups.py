@@ -80,7 +80,7 @@ def certificate(folder: Path, name: str = NAME, *, days: float | None = 80) -> t
 
 
 @contextlib.asynccontextmanager
-async def http_server(status: str = "200 OK") -> AsyncIterator[int]:
+async def http_server(status: str = "200 OK", *, tls: ssl.SSLContext | None = None) -> AsyncIterator[int]:
     """A server that answers every request with this status; gives its port."""
 
     async def answer(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
@@ -90,7 +90,7 @@ async def http_server(status: str = "200 OK") -> AsyncIterator[int]:
             await writer.drain()
         writer.close()
 
-    server = await asyncio.start_server(answer, "127.0.0.1", 0)
+    server = await asyncio.start_server(answer, "127.0.0.1", 0, ssl=tls)
     async with server:
         yield server.sockets[0].getsockname()[1]
 

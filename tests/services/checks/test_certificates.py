@@ -16,6 +16,17 @@ def seen(files: dict[str, str], port: int = 587, *, is_running: bool = False) ->
     return setups.given(None, overrides, store=setups.STORE, running=running)
 
 
+def ordered(port: int, *, is_running: bool) -> subject.Subject:
+    """A host whose only certificate comes by ACME; a proxy serves HTTPS."""
+    overrides = {
+        "acme": {"names": [setups.NAME]},
+        "http": {"base_url": f"https://{setups.NAME}", "trusted_proxies": ["127.0.0.1"]},
+        "submission": {"listen": f"127.0.0.1:{port}"},
+    }
+    running = [setups.process(roles=["submission"])] if is_running else []
+    return setups.given(None, overrides, store=setups.STORE, running=running)
+
+
 @pytest.mark.parametrize(
     "name, days, expected",
     [
@@ -80,6 +91,26 @@ async def test_a_certificate_that_cannot_be_used_is_an_error(tmp_path: Path) -> 
         f"renew it, and let this user read {files['tls_certificate']} and {files['tls_key']}; "
         "a running service keeps its old certificate"
     )
+
+
+async def test_a_certificate_by_acme_is_the_one_that_is_served(tmp_path: Path) -> None:
+    _, context = setups.certificate(tmp_path, days=30.5)
+    async with smtp_peers.serving(tls=context) as peer, smtp_peers.serving() as plain:
+        for port, expected in (
+            (peer.port, ("ok", "submission: the certificate for mail.example.org ends in 30 days", "")),
+            (
+                plain.port,
+                (
+                    "error",
+                    "submission: no certificate for mail.example.org is in use",
+                    "'postroad certificate list' shows why it was not obtained",
+                ),
+            ),
+        ):
+            assert await setups.told("certificates", ordered(port, is_running=True)) == [expected]
+        assert await setups.told("certificates", ordered(peer.port, is_running=False)) == [
+            ("skipped", "submission: the service, which obtains the certificate, does not run on this host", "")
+        ]
 
 
 async def test_without_tls_there_is_nothing_to_check() -> None:

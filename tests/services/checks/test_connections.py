@@ -102,6 +102,15 @@ async def test_a_listener_that_does_not_answer_is_an_error_while_the_service_run
     assert await setups.told("listeners", elsewhere) == [("skipped", "no role of this host listens", "")]
 
 
+async def test_listeners_with_a_certificate_by_acme_are_asked_over_tls(tmp_path: Path) -> None:
+    _, context = setups.certificate(tmp_path)
+    async with setups.http_server(tls=context) as port:
+        acme = {"names": [setups.NAME], "challenge": "tls-alpn-01"}
+        overrides = {"acme": acme, "http": {"listen": f"127.0.0.1:{port}"}}
+        seen = setups.given(None, overrides, store=STORE, running=RUNNING)
+        assert await setups.told("listeners", seen) == [("ok", f"http.listen (127.0.0.1:{port}): reachable", "")]
+
+
 async def test_a_service_that_answers_with_an_error_is_reported() -> None:
     async with setups.http_server("503 Service Unavailable") as port:
         seen = setups.given(None, {"http": {"listen": f"127.0.0.1:{port}"}}, store=STORE, running=RUNNING)

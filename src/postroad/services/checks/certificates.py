@@ -38,9 +38,11 @@ async def certificates(given: subject.Subject) -> Sequence[findings.Finding]:
 
 async def _section(given: subject.Subject, section: str) -> list[findings.Finding]:
     """The findings of one section, of which the listeners share a certificate."""
-    settings = getattr(given.settings, section)
-    file, key = Path(settings.tls_certificate), Path(settings.tls_key)
     served = await _served(given, section)
+    if config.uses_acme(given.settings, section):
+        return _ordered(given, section, served)
+    settings = config.section_of(given.settings, section)
+    file, key = Path(settings.tls_certificate), Path(settings.tls_key)
     try:
         await asyncio.to_thread(server_tls.Certificate.load, file, key)
         on_disk = (await asyncio.to_thread(_read, file)).public_bytes(_DER)
@@ -62,9 +64,29 @@ async def _section(given: subject.Subject, section: str) -> list[findings.Findin
                 "it is reloaded within seconds; see the log if this stays",
             )
         )
-    return problems or [
-        findings.ok(f"{section}: the certificate for {_listed(shown)} ends in {_days(given, shown)} days")
+    return problems or [_fine(given, section, shown)]
+
+
+def _ordered(given: subject.Subject, section: str, served: bytes | None) -> list[findings.Finding]:
+    """The findings of a section with a certificate by ACME, of which only running listeners have a copy to look at."""
+    if served is not None:
+        shown = x509.load_der_x509_certificate(served)
+        return _evaluate(given, section, shown) or [_fine(given, section, shown)]
+    is_running = given.store is not None and any(one.section == section for one, _ in connections.expected(given))
+    if not is_running:
+        return [findings.skipped(f"{section}: the service, which obtains the certificate, does not run on this host")]
+    return [
+        findings.error(
+            f"{section}: no certificate for {', '.join(given.settings.acme.names)} is in use",
+            "'postroad certificate list' shows why it was not obtained",
+        )
     ]
+
+
+def _fine(given: subject.Subject, section: str, certificate: x509.Certificate) -> findings.Finding:
+    return findings.ok(
+        f"{section}: the certificate for {_listed(certificate)} ends in {_days(given, certificate)} days"
+    )
 
 
 def _read(file: Path) -> x509.Certificate:

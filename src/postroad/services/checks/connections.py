@@ -51,8 +51,10 @@ LISTENERS: Final = (
 
 
 def has_certificate(settings: config.Settings, section: str) -> bool:
-    """Whether the listeners of a section have a certificate."""
-    return bool(getattr(getattr(settings, section), "tls_certificate", ""))
+    """Whether the listeners of a section should have a certificate, from files or by ACME."""
+    if section not in config.LISTENERS:
+        return False
+    return bool(config.section_of(settings, section).tls_certificate) or config.uses_acme(settings, section)
 
 
 def expected(given: subject.Subject) -> Sequence[tuple[Listener, config.Endpoint]]:
