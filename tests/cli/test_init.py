@@ -2,6 +2,7 @@
 
 import json
 import os
+import socket
 import stat
 import subprocess
 import sys
@@ -14,6 +15,8 @@ from postroad import config
 from tests.cli import cli_runner
 
 HOST, DOMAIN = "mail.example.com", "example.com"
+# The addresses of both families, also where the host has no IPv6 address yet.
+ANY = "[::]" if socket.has_dualstack_ipv6() else "0.0.0.0"
 ANSWERS = ("--hostname", HOST, "--account", "Shop", "--domain", DOMAIN, "--email", "ada@example.com")
 
 
@@ -32,6 +35,13 @@ def init(folder: Path, *words: str) -> dict[str, Any]:
     assert (result.exit_code, result.stderr) == (0, "")
     printed: dict[str, Any] = json.loads(result.stdout)
     return printed
+
+
+def addresses_of(settings: config.Settings) -> set[str]:
+    """All addresses that the service listens on."""
+    listeners = settings.http, settings.submission, settings.inbound
+    keys = ("listen", "redirect_listen", "tls_listen")
+    return {address for one in listeners for key in keys if (address := getattr(one, key, ""))}
 
 
 def contents(folder: Path) -> dict[str, bytes]:
@@ -58,6 +68,34 @@ def test_a_new_installation_has_settings_key_account_domain_and_owner(tmp_path: 
     assert made["domains"] == [shown]
     (owner,) = cli_runner.Installation(file).json("user", "list")["users"]
     assert (owner["email"], owner["role"]) == ("ada@example.com", "owner")
+
+
+def test_https_by_acme_needs_no_further_setting(tmp_path: Path) -> None:
+    words = (*ANSWERS, "--https", "acme")
+    init(tmp_path, *words)
+    file = tmp_path / "etc" / "postroad.toml"
+    settings = config.load(file, environment={})
+    assert addresses_of(settings) == {f"{ANY}:{port}" for port in (443, 80, 587, 465, 25)}
+    assert (settings.acme.names, settings.acme.email) == ((HOST,), "ada@example.com")
+    assert (settings.http.base_url, settings.http.trusted_proxies) == (f"https://{HOST}", ())
+    assert init(tmp_path, *words)["created"] == []
+    said = cli_runner.sentence(cli_runner.run("init", *places(tmp_path), "--https", "proxy"))
+    assert said == f"--https: {file} exists and has another value; change it there"
+
+
+def test_certificates_are_ordered_only_on_request_because_that_accepts_terms(tmp_path: Path) -> None:
+    init(tmp_path, *ANSWERS)
+    settings = config.load(tmp_path / "etc" / "postroad.toml", environment={})
+    assert (settings.acme.names, settings.submission.listen) == ((), "")
+    assert settings.http.trusted_proxies == ("127.0.0.1", "::1")
+    assert addresses_of(settings) == {settings.http.listen, f"{ANY}:25"}
+
+
+def test_mail_to_postmaster_and_abuse_reaches_the_owner(tmp_path: Path) -> None:
+    init(tmp_path, *ANSWERS)
+    operator = config.load(tmp_path / "etc" / "postroad.toml", environment={}).operator
+    assert operator.is_reachable
+    assert (operator.email, operator.sender) == ("ada@example.com", "postmaster@example.com")
 
 
 def test_a_second_run_changes_nothing_and_prints_the_records_again(tmp_path: Path) -> None:
@@ -151,7 +189,7 @@ def test_on_a_terminal_what_is_missing_is_asked(tmp_path: Path) -> None:
     ours, theirs = os.openpty()
     try:
         # Ends are closed, and input waits in the terminal until it is asked for.
-        os.write(ours, f"{HOST}\n\nShop\n\nada@example.com\n".encode())
+        os.write(ours, f"{HOST}\n\nShop\n\nada@example.com\nproxy\n".encode())
         result = subprocess.run(
             [sys.executable, "-m", "postroad", "init", "--json", *places(tmp_path)],
             stdin=theirs,
@@ -169,6 +207,7 @@ def test_on_a_terminal_what_is_missing_is_asked(tmp_path: Path) -> None:
         "Name of the first account: ",
         "Domain that it sends from [example.com]: ",
         "Email address of its owner: ",
+        "HTTPS with certificates of Let's Encrypt, whose terms you accept, or by a proxy on this host (acme, proxy): ",
     ]
     questions, _, printed = result.stdout.partition("{")
     assert questions == "".join(asked)

@@ -22,6 +22,7 @@ from postroad import config, errors
 from postroad.cli import account_option, command, data_folder, domains, output, redaction, settings_file, users
 from postroad.model import caller, host_records, labels
 from postroad.network import hostname as network_hostname
+from postroad.network import listener
 from postroad.protocol import address
 from postroad.roles import composition
 from postroad.services import context as services_context
@@ -34,6 +35,11 @@ from postroad.storage import domains as stored_domains
 DEFAULT_FILE: Final = Path("/etc/postroad/postroad.toml")
 DEFAULT_DATA: Final = Path("/var/lib/postroad")
 DATABASE_VARIABLE: Final = "POSTROAD_DATABASE__URL"
+# Who serves HTTPS: the service itself, with certificates that it orders, or a web server on the same host.
+ACME, PROXY = "acme", "proxy"
+HTTPS_QUESTION: Final = "HTTPS with certificates of Let's Encrypt, whose terms you accept, or by a proxy on this host"
+# What has a default where nothing is asked. Ordering certificates accepts somebody's terms, so it has to be asked for.
+OPTIONAL: Final = {"database", "https"}
 # One account has one; the second row says that there are more.
 SEVERAL: Final = 2
 
@@ -75,7 +81,12 @@ class Progress:
 )
 @click.option("--account", metavar="NAME", help="Name of the first account.")
 @click.option("--domain", metavar="DOMAIN", help="Its first sender domain.")
-@click.option("--email", metavar="EMAIL", help="Login of its owner.")
+@click.option("--email", metavar="EMAIL", help="Login of its owner, and mailbox of the operator.")
+@click.option(
+    "--https",
+    type=click.Choice([ACME, PROXY]),
+    help=f"{ACME}: certificates of Let's Encrypt, whose terms this accepts. {PROXY}, the default: by a web server.",
+)
 @click.option("--yes", is_flag=True, help="Ask nothing, as without a terminal.")
 @click.option("--json", "as_json", is_flag=True, help="Print JSON.")
 def init(
@@ -87,6 +98,7 @@ def init(
     account: str | None,
     domain: str | None,
     email: str | None,
+    https: str | None,
     yes: bool,
     as_json: bool,
 ) -> None:
@@ -99,6 +111,7 @@ def init(
             )
         file = file or (_ask_path("Configuration file", DEFAULT_FILE) if asks else DEFAULT_FILE)
         wanted = {"hostname": hostname, "database": database, "account": account, "domain": domain, "email": email}
+        wanted["https"] = https
         plan = _existing(file, wanted) if file.exists() else _new(file, data, wanted, asks=asks)
         with command.name_store_on_error(plan.settings):
             report = _carry_out(plan)
@@ -109,6 +122,7 @@ def _existing(file: Path, wanted: dict[str, str | None]) -> Plan:
     """The plan for an installation that exists: nothing that it has is changed, and nothing is asked."""
     settings = config.load(file, environment=os.environ)
     current = {"hostname": settings.delivery.hostname, "database": settings.database.url}
+    current["https"] = ACME if settings.acme.names else PROXY
     for name, value in current.items():
         if wanted[name] not in {None, value}:
             raise config.ConfigError(f"--{name}: {file} exists and has another value; change it there")
@@ -131,23 +145,7 @@ def _new(file: Path, data: Path | None, wanted: dict[str, str | None], *, asks: 
     _check_names(answers)
     _check_host(answers["hostname"])
     file = file.absolute()
-    chosen: dict[str, dict[str, object]] = {
-        "database": {"url": answers["database"]},
-        "http": {"base_url": f"https://{answers['hostname']}", "trusted_proxies": ["127.0.0.1", "::1"]},
-        "security": {"secret_key_file": str(file.parent / "secret.key")},
-        "delivery": {"hostname": answers["hostname"]},
-        "inbound": {"listen": f"{_any_address()}:25"},
-    }
-    # They need a certificate, which a new host does not have yet.
-    suggested: dict[str, dict[str, object]] = {
-        "submission": {
-            "listen": f"{_any_address()}:587",
-            "tls_listen": f"{_any_address()}:465",
-            "tls_certificate": str(file.parent / "tls" / "fullchain.pem"),
-            "tls_key": str(file.parent / "tls" / "privkey.pem"),
-        }
-    }
-    text = settings_file.text(chosen, suggested=suggested)
+    text = settings_file.text(_chosen(answers, file), suggested=_suggested(answers, file))
     settings = _validated(text)
     for folder in filter(None, (file.parent, _database_folder(settings))):
         _check_writable(folder)
@@ -161,11 +159,43 @@ def _new(file: Path, data: Path | None, wanted: dict[str, str | None], *, asks: 
     )
 
 
+def _chosen(answers: dict[str, str], file: Path) -> settings_file.Tables:
+    """What the file sets."""
+    host, email = answers["hostname"], answers["email"]
+    tables: dict[str, dict[str, object]] = {
+        "database": {"url": answers["database"]},
+        "http": {"base_url": f"https://{host}", "trusted_proxies": ["127.0.0.1", "::1"]},
+        "security": {"secret_key_file": str(file.parent / "secret.key")},
+        "delivery": {"hostname": host},
+        "inbound": {"listen": f"{listener.any_host()}:25"},
+        "operator": {"email": email, "from": f"postmaster@{answers['domain']}"},
+    }
+    if answers["https"] == ACME:
+        listen = {"listen": f"{listener.any_host()}:443", "redirect_listen": f"{listener.any_host()}:80"}
+        tables["http"] = {**listen, "base_url": f"https://{host}"}
+        tables["acme"] = {"names": [host], "email": email}
+        tables["submission"] = _submission_addresses()
+    return tables
+
+
+def _suggested(answers: dict[str, str], file: Path) -> settings_file.Tables:
+    """What the file has as comments: listeners that need a certificate, which a new host does not have yet."""
+    if answers["https"] == ACME:
+        return {}
+    folder = file.parent / "tls"
+    files = {"tls_certificate": str(folder / "fullchain.pem"), "tls_key": str(folder / "privkey.pem")}
+    return {"submission": {**_submission_addresses(), **files}}
+
+
+def _submission_addresses() -> dict[str, object]:
+    return {"listen": f"{listener.any_host()}:587", "tls_listen": f"{listener.any_host()}:465"}
+
+
 def _answers(wanted: dict[str, str | None], *, data: Path, asks: bool) -> Iterator[tuple[str, str]]:
-    """Every answer: the flag, or what is asked for. A database has a default; the others cannot be guessed."""
+    """Every answer: the flag, or what is asked for. What is not in OPTIONAL cannot be guessed."""
     url = os.environ.get(DATABASE_VARIABLE) or f"sqlite:///{data / 'postroad.db'}"
     if not asks:
-        missing = [f"--{name}" for name, value in wanted.items() if value is None and name != "database"]
+        missing = [f"--{name}" for name, value in wanted.items() if value is None and name not in OPTIONAL]
         if missing:
             raise click.UsageError(f"Missing {', '.join(missing)}; without a terminal, nothing can be asked.")
     host = wanted["hostname"] or (click.prompt("Public name of this host, such as mail.example.com") if asks else "")
@@ -176,6 +206,8 @@ def _answers(wanted: dict[str, str | None], *, data: Path, asks: bool) -> Iterat
     yield "account", wanted["account"] or click.prompt("Name of the first account")
     yield "domain", wanted["domain"] or click.prompt("Domain that it sends from", host.partition(".")[2] or None)
     yield "email", wanted["email"] or click.prompt("Email address of its owner")
+    choice = click.Choice([ACME, PROXY])
+    yield "https", wanted["https"] or (click.prompt(HTTPS_QUESTION, type=choice) if asks else PROXY)
 
 
 def _ask_path(question: str, default: Path) -> Path:
@@ -200,12 +232,6 @@ def _check_host(name: str) -> None:
             f"--hostname: {name!r} is not a full host name; choose one such as mail.example.com, "
             "in a domain whose DNS you control"
         )
-
-
-def _any_address() -> str:
-    """All addresses of this host; [::] cannot be bound where there is no IPv6."""
-    has_ipv6 = any(":" in one for one in network_hostname.outbound_addresses())
-    return "[::]" if has_ipv6 else "0.0.0.0"  # noqa: S104 - other mail servers connect to it
 
 
 def _validated(text: str) -> config.Settings:

@@ -49,6 +49,11 @@ def addresses(host: str, port: int) -> Sequence[Address]:
     return list(dict.fromkeys((family, where) for family, _, _, _, where in found))
 
 
+def any_host() -> str:
+    """All addresses of this host, as a listen address: of both families, unless the kernel has no IPv6."""
+    return "[::]" if socket.has_dualstack_ipv6() else "0.0.0.0"  # noqa: S104 - for listeners that others connect to
+
+
 def _bind(addresses: Sequence[Address], *, shared: bool = False) -> BoundSockets:
     bound: list[socket.socket] = []
     try:
