@@ -1,6 +1,7 @@
 """The files in deploy/ name settings, roles, ports, paths and times as the service has them."""
 
 import re
+import socket
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -10,12 +11,15 @@ import yaml
 
 from postroad import config
 from postroad.api import health
+from postroad.network import listener
 from postroad.roles import service
+from tests.cli import cli_runner
 
 DEPLOY = Path(__file__).parent.parent.parent / "deploy"
 COMPOSE = yaml.safe_load((DEPLOY / "compose.yml").read_text())
 POSTGRES = yaml.safe_load((DEPLOY / "compose.postgres.yml").read_text())
 UNIT = (DEPLOY / "postroad.service").read_text()
+SOCKET_UNIT = (DEPLOY / "postroad.socket").read_text()
 DOCKERFILE = (DEPLOY / "Dockerfile").read_text()
 DEPLOYMENTS = list(yaml.safe_load_all((DEPLOY / "kubernetes" / "roles.yml").read_text()))
 USER = 10025
@@ -91,6 +95,27 @@ def test_a_container_of_compose_has_no_rights_that_it_does_not_need() -> None:
     assert ours["read_only"] is True
     # Nothing is fetched under a name that anyone could register.
     assert ours["pull_policy"] == "never"
+
+
+@pytest.mark.skipif(not socket.has_dualstack_ipv6(), reason="this host has no IPv6")
+def test_the_socket_unit_has_the_addresses_that_init_sets(tmp_path: Path) -> None:
+    words = (
+        "--hostname",
+        "mail.example.com",
+        "--account",
+        "Shop",
+        "--domain",
+        "example.com",
+        "--email",
+        "a@example.com",
+    )
+    file = tmp_path / "postroad.toml"
+    made = cli_runner.run("init", "--config", str(file), "--data", str(tmp_path), *words, "--https", "acme")
+    assert made.exit_code == 0, made.stderr
+    text = file.read_text()
+    listen = re.findall(r'^(?:redirect_|tls_)?listen = "(.+)"$', text, re.MULTILINE)
+    assert sorted(listen) == sorted(re.findall(r"^ListenStream=(.+)$", SOCKET_UNIT, re.MULTILINE))
+    assert f"\nBacklog={listener.BACKLOG}\n" in SOCKET_UNIT
 
 
 def test_every_way_to_run_waits_longer_than_the_grace_times() -> None:

@@ -42,6 +42,14 @@ def test_systemd_accepts_the_unit_and_finds_it_hardened(tmp_path: Path) -> None:
     assert re.search(r"exposure level for postroad.service: [01]\.\d OK", exposure)
 
 
+@needs("systemd-analyze", "apt-get install systemd")
+def test_systemd_accepts_the_socket_unit(tmp_path: Path) -> None:
+    for name in ("postroad.service", "postroad.socket"):
+        text = (DEPLOY / name).read_text().replace("/opt/postroad/bin/postroad", "/bin/true")
+        (tmp_path / name).write_text(text)
+    assert run("systemd-analyze", "verify", "--man=no", str(tmp_path / "postroad.socket")) == ""
+
+
 @needs("caddy", "apt-get install caddy")
 def test_caddy_accepts_its_file(tmp_path: Path) -> None:
     home = {"HOME": str(tmp_path), "XDG_DATA_HOME": str(tmp_path), "XDG_CONFIG_HOME": str(tmp_path)}
