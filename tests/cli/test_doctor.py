@@ -43,7 +43,7 @@ probe_host = "mail.example.org:{smtp}"
 blocklists = {{ "bl.example.net" = "https://bl.example.net/removal" }}
 """
 REVERSE = (
-    "reverse_dns: warning. The reverse DNS of 127.0.0.1 is vps7.example.net, not mail.example.org. Let its provider "
+    "reverse_dns: warning. The reverse DNS of 127.0.0.1 is vps7.example.net, not mail.example.org. Ask its provider to "
     "set the PTR record to mail.example.org, or set delivery.hostname to vps7.example.net."
 )
 

@@ -72,7 +72,7 @@ def test_the_new_key_can_be_given(sealed: Installation, key: Path, tmp_path: Pat
 def test_another_key_is_refused_by_every_command(sealed: Installation, key: Path) -> None:
     key.write_text(NEW)
     refusal = sealed.refusal("account", "list")
-    assert "the installation key is not the one that this database was used with" in refusal
+    assert "the installation key does not match this database" in refusal
     assert NEW not in refusal
 
 

@@ -22,7 +22,7 @@ def test_every_state_is_explained() -> None:
 def test_the_limits_are_those_of_the_checks() -> None:
     for sentence in (
         f"Each check has {table.CHECK_SECONDS:.0f} seconds",
-        f"{certificates.WARNING_DAYS} days before its end is a warning, {certificates.ERROR_DAYS} days an error",
+        f"fewer than {certificates.WARNING_DAYS} days left is a warning, fewer than {certificates.ERROR_DAYS} an error",
         f"less than {data.WARNING_SHARE:.0%} is a warning".replace("%", " percent"),
         f"less than {data.ERROR_BYTES // data.MEBIBYTE} MiB an error",
         f"within {data.WARNING_DAYS:.0f} days is a warning, within {data.ERROR_DAYS:.0f} days an error",

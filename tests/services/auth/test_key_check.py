@@ -51,8 +51,8 @@ async def test_another_key_is_refused_with_one_sentence_that_shows_no_key(
         async with composition.open_context(with_key(settings, OTHER_KEY)):
             pass
     assert str(refused.value) == (
-        "the installation key is not the one that this database was used with: set security.secret_key or "
-        "security.secret_key_file to that key; if 'postroad key rotate' was interrupted, run it again"
+        "the installation key does not match this database: set security.secret_key or security.secret_key_file to "
+        "the key that was used before; if 'postroad key rotate' was interrupted, run it again"
     )
     async with composition.open_context(settings) as again:
         assert again.keys == ctx.keys

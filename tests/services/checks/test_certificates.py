@@ -74,7 +74,7 @@ async def test_what_the_service_serves_counts_and_a_file_that_it_does_not_use_ye
             (
                 "warning",
                 f"submission: the service does not use the certificate in {files['tls_certificate']} yet",
-                "it is reloaded within seconds; see the log if this stays",
+                "it is reloaded within seconds; see the log if this persists",
             ),
         ]
 
@@ -124,7 +124,7 @@ async def test_a_key_file_that_everybody_can_read_is_an_error(tmp_path: Path, mo
     files, _ = setups.certificate(tmp_path)
     key = files["tls_key"]
     assert await setups.told("key_files", seen(files)) == [
-        ("ok", f"{key}: readable by this user, and not by everybody", "")
+        ("ok", f"{key}: readable by this user, and not world-readable", "")
     ]
     monkeypatch.setattr(safety, "_is_public", lambda _file: True)
     expected = f"submission.tls_key: every user of this system can read {key}; run 'chmod 600 {key}'"
@@ -138,6 +138,6 @@ async def test_a_key_file_that_this_user_cannot_read_is_an_error(tmp_path: Path)
         (
             "error",
             f"security.secret_key_file: this user cannot read {missing}",
-            "run the checks as the user of the service, or let that user read the file and open its folders",
+            "run the checks as the user of the service, or give that user access to the file and its folders",
         )
     ]

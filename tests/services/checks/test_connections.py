@@ -48,7 +48,7 @@ async def test_a_mail_server_that_cannot_be_reached_is_an_error_for_each_source_
         {"doctor": {"probe_host": f"127.0.0.1:{port}"}, "delivery": {"source_addresses": ["127.0.0.1", "127.0.0.2"]}},
     )
     refused = f"connecting to 127.0.0.1 [127.0.0.1]:{port}: connection refused"
-    advice = "ask your provider to open outbound port 25, or send through a relay"
+    advice = "ask your provider to open outbound port 25, or send through an upstream"
     assert await setups.told("port_25", seen) == [
         ("error", f"mail servers cannot be reached from 127.0.0.1: {refused}", advice),
         ("error", f"mail servers cannot be reached from 127.0.0.2: {refused}", advice),
@@ -68,7 +68,7 @@ async def test_a_mail_server_that_refuses_shows_that_the_port_is_open() -> None:
         assert await setups.told("port_25", seen) == [
             (
                 "warning",
-                "the mail server 127.0.0.1 was reached, and refused: 554 listed",
+                "the mail server 127.0.0.1 was reached, but refused the session: 554 listed",
                 "read its reply; the checks hostname, reverse_dns and blocklists show the usual causes",
             )
         ]
@@ -78,7 +78,7 @@ async def test_a_mail_server_that_refuses_shows_that_the_port_is_open() -> None:
     "overrides, reason",
     [
         ({"doctor": {"probe_host": ""}}, "doctor.probe_host is empty"),
-        ({"upstreams": [{"name": "relay", "host": "relay.example.net"}]}, "all mail goes to a relay"),
+        ({"upstreams": [{"name": "relay", "host": "relay.example.net"}]}, "all mail goes through upstreams"),
     ],
 )
 async def test_without_need_no_mail_server_is_tried(overrides: setups.Overrides, reason: str) -> None:
@@ -97,9 +97,9 @@ async def test_a_listener_that_does_not_answer_is_an_error_while_the_service_run
         )
     ]
     for stopped in (setups.given(None, overrides, store=STORE), setups.given(None, overrides)):
-        assert await setups.told("listeners", stopped) == [("skipped", "the service does not run on this host", "")]
+        assert await setups.told("listeners", stopped) == [("skipped", "the service is not running on this host", "")]
     elsewhere = setups.given(None, overrides, store=STORE, running=[setups.process(roles=["delivery"])])
-    assert await setups.told("listeners", elsewhere) == [("skipped", "no role of this host listens", "")]
+    assert await setups.told("listeners", elsewhere) == [("skipped", "no role on this host has a listener", "")]
 
 
 async def test_listeners_with_a_certificate_by_acme_are_asked_over_tls(tmp_path: Path) -> None:
@@ -149,7 +149,7 @@ async def test_a_return_path_without_mail_host_is_an_error() -> None:
         assert await setups.told("return_path", setups.given(dns, RETURN_PATH)) == [
             (
                 "error",
-                "bounces.example.org, the domain of return paths, has no MX record, so bounces get lost",
+                "bounces.example.org, the domain of return paths, has no MX record, so bounces are lost",
                 "add an MX record for bounces.example.org with the name of a host that runs the inbound role",
             )
         ]

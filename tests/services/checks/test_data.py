@@ -20,12 +20,19 @@ async def test_a_key_that_does_not_open_the_database_is_an_error(
     ctx: context.Context, account: accounts.Account
 ) -> None:
     right = setups.given(store=ctx.store)
-    assert await setups.told("key", right) == [("ok", "the installation key is the one of the database", "")]
+    async with ctx.store.transaction() as tx:
+        await tx.run_script("DELETE FROM installation_key")  # as in a database that no process has used yet
+    assert await setups.told("key", right) == [
+        ("ok", "the installation key is strong; the database does not depend on a key yet", "")
+    ]
+    domain = await domains.add(ctx, account.id, "example.com", verified=True)
+    await domain_keys.record(ctx, domain)
+    assert await setups.told("key", right) == [("ok", "the installation key matches the database", "")]
     other = {"security": {"secret_key": "another one: 9Zs3qT7nYw0Lr5Xd2Kf8Hb1Vc6Jm4Pg"}}
     assert await setups.told("key", setups.given(None, other, store=ctx.store)) == [
         (
             "error",
-            "the installation key is not the one that this database was used with",
+            "the installation key does not match this database",
             "restore the key that was used before, in security.secret_key or security.secret_key_file",
         )
     ]
@@ -50,7 +57,7 @@ SPOOL = {"limits": {"spool_folder": "/var/lib/postroad"}, "database": {"url": "s
 async def test_a_disk_that_is_nearly_full_is_reported(monkeypatch: pytest.MonkeyPatch, free: int, state: str) -> None:
     has_disk(monkeypatch, free=free)
     advice = "" if state == "ok" else ADVICE
-    found = f"/var/lib/postroad has {free:,} MiB free of 100,000"
+    found = f"/var/lib/postroad has {free:,} of 100,000 MiB free"
     assert await setups.told("disk", setups.given(None, SPOOL)) == [(state, found, advice)]
 
 
@@ -65,16 +72,16 @@ async def test_the_days_until_a_disk_is_full_come_from_the_growth_of_the_last_we
     ctx: context.Context, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     has_disk(monkeypatch, free=20_000)
-    now = "/var/lib/postroad has 20,000 MiB free of 100,000"
+    now = "/var/lib/postroad has 20,000 of 100,000 MiB free"
     # Older than a week, and not a day old: they tell nothing.
     await sampled(ctx, free=99_000, days_ago=8)
     assert await setups.told("disk", await sampled(ctx, free=30_000, days_ago=0.5)) == [("ok", now, "")]
     told = await setups.told("disk", await sampled(ctx, free=24_000, days_ago=4))
-    assert told == [("ok", f"{now} and is full in 20 days at the growth of the last week", "")]
+    assert told == [("ok", f"{now} and will be full in 20 days at the growth rate of the last week", "")]
     told = await setups.told("disk", await sampled(ctx, free=50_000, days_ago=5))
-    assert told == [("warning", f"{now} and is full in 3 days at the growth of the last week", ADVICE)]
+    assert told == [("warning", f"{now} and will be full in 3 days at the growth rate of the last week", ADVICE)]
     told = await setups.told("disk", await sampled(ctx, free=90_000, days_ago=6))
-    assert told == [("error", f"{now} and is full in 2 days at the growth of the last week", ADVICE)]
+    assert told == [("error", f"{now} and will be full in 2 days at the growth rate of the last week", ADVICE)]
 
 
 async def test_the_free_space_is_measured_for_later(ctx: context.Context, monkeypatch: pytest.MonkeyPatch) -> None:

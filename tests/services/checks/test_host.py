@@ -69,7 +69,7 @@ async def test_a_limit_of_open_files_below_the_connections_is_a_warning(monkeypa
         (
             "warning",
             "a process may open 1024 files, and 5062 are needed while all connections are in use",
-            "raise the limit, with LimitNOFILE in the unit of systemd or 'ulimit -n', or allow fewer connections",
+            "raise the limit, with LimitNOFILE in the systemd unit or 'ulimit -n', or allow fewer connections",
         )
     ]
     assert await setups.told("open_files", setups.given()) == [
@@ -83,7 +83,7 @@ LISTENING = {"inbound": {"listen": "127.0.0.1:25"}}
 @pytest.mark.parametrize(
     "processes, overrides, expected",
     [
-        ([], {}, [("warning", "no process runs the service", "start 'postroad serve'")]),
+        ([], {}, [("warning", "the service is not running", "start 'postroad serve'")]),
         (
             [("mx1:7", ("api", "maintenance", "webhooks"))],
             {},
@@ -97,7 +97,7 @@ LISTENING = {"inbound": {"listen": "127.0.0.1:25"}}
         (
             [("mx1:7", ("api", "maintenance", "webhooks")), ("mx2:8", ("delivery",))],
             {},
-            [("ok", "all roles run, on mx1, mx2", "")],
+            [("ok", "all roles are running, on mx1, mx2", "")],
         ),
     ],
 )

@@ -62,7 +62,7 @@ BROKEN: dict[str, tuple[str, setups.Overrides, dict[str, Any], list[tuple[str, s
             (
                 "error",
                 "127.0.0.1 has no reverse DNS",
-                "let its provider set the PTR record to mail.example.org; many receivers refuse mail without one",
+                "ask its provider to set the PTR record to mail.example.org; many receivers refuse mail without one",
             )
         ],
     ),
@@ -74,7 +74,10 @@ BROKEN: dict[str, tuple[str, setups.Overrides, dict[str, Any], list[tuple[str, s
             (
                 "warning",
                 "the reverse DNS of 127.0.0.1 is vps7.example.net, not mail.example.org",
-                "let its provider set the PTR record to mail.example.org, or set delivery.hostname to vps7.example.net",
+                (
+                    "ask its provider to set the PTR record to mail.example.org, "
+                    "or set delivery.hostname to vps7.example.net"
+                ),
             )
         ],
     ),
@@ -103,7 +106,7 @@ BROKEN: dict[str, tuple[str, setups.Overrides, dict[str, Any], list[tuple[str, s
         [
             (
                 "warning",
-                "bl.example.net does not answer queries of this resolver",
+                "bl.example.net does not answer queries from this resolver",
                 "use a resolver of your own in delivery.resolvers, or remove the list from doctor.blocklists",
             )
         ],
@@ -167,8 +170,8 @@ async def test_a_good_set_up_is_fine(check: str, overrides: setups.Overrides, fo
     [
         ("dnssec", {}, "delivery.dane is off"),
         ("blocklists", {}, "doctor.blocklists is empty"),
-        ("blocklists", {**LISTS, **RELAYED}, "all mail goes to a relay"),
-        ("reverse_dns", RELAYED, "all mail goes to a relay"),
+        ("blocklists", {**LISTS, **RELAYED}, "all mail goes through upstreams"),
+        ("reverse_dns", RELAYED, "all mail goes through upstreams"),
     ],
 )
 async def test_what_does_not_apply_is_skipped_with_the_reason(

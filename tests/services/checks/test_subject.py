@@ -76,7 +76,7 @@ async def test_processes_that_reported_lately_run_and_those_of_this_host_are_kno
     assert [one.name for one in given.running] == ["a", "b"]
     assert [one.name for one in given.here] == ["a"]
     assert (given.runs_here("api"), given.runs_here("inbound")) == (True, False)
-    assert given.database.found == "the database is reachable, and its schema fits this version"
+    assert given.database.found == "the database is reachable, and its schema matches this version"
 
 
 async def test_a_server_that_refuses_the_login_is_an_error(clean_postgres_url: str) -> None:

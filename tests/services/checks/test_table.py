@@ -28,7 +28,7 @@ async def test_a_check_that_hangs_or_fails_is_a_finding(monkeypatch: pytest.Monk
     monkeypatch.setattr(table, "CHECKS", checks)
     results = await table.run(setups.given())
     assert {one.name: [(each.state.value, each.found) for each in one.findings] for one in results} == {
-        "hangs": [("warning", "the check did not end within 0 seconds")],
+        "hangs": [("warning", "the check did not finish within 0 seconds")],
         "fails": [("warning", "the check failed: ValueError: no such thing as postgresql://[secret]@db")],
         "works": [("ok", "fine"), ("warning", "not so fine")],
     }

@@ -1,4 +1,4 @@
-"""Whether the installation key is the one of the database, which knows its fingerprint.
+"""Whether the installation key matches the database, which knows its fingerprint.
 
 A process with another key could open no DKIM key and no webhook secret, and would accept mail that it cannot sign. It
 does not start. The first process with a key stores its fingerprint. A database from before this was stored proves its
@@ -59,8 +59,8 @@ async def admit(database: store.Store, keys: installation_keys.Keys) -> installa
             found = await _remember(database, keys)
     if found is KeyState.WRONG:
         raise WrongKeyError(
-            "the installation key is not the one that this database was used with: set security.secret_key or "
-            "security.secret_key_file to that key; if 'postroad key rotate' was interrupted, run it again"
+            "the installation key does not match this database: set security.secret_key or security.secret_key_file to "
+            "the key that was used before; if 'postroad key rotate' was interrupted, run it again"
         )
     previous = tuple(
         installation_keys.Keys.derive(encryption.decrypt(keys.encryption, each.installation_key, owner=PREVIOUS_OWNER))

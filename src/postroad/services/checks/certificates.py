@@ -61,7 +61,7 @@ async def _section(given: subject.Subject, section: str) -> list[findings.Findin
         problems.append(
             findings.warning(
                 f"{section}: the service does not use the certificate in {file} yet",
-                "it is reloaded within seconds; see the log if this stays",
+                "it is reloaded within seconds; see the log if this persists",
             )
         )
     return problems or [_fine(given, section, shown)]
@@ -146,14 +146,14 @@ def _days(given: subject.Subject, certificate: x509.Certificate) -> int:
 
 
 async def key_files(given: subject.Subject) -> Sequence[findings.Finding]:
-    """The files with private keys can be read by this user and not by everybody."""
+    """The files with private keys can be read by this user and are not world-readable."""
     files = config.key_files(given.settings)
     if not files:
         return [findings.skipped("no setting names a file with a private key")]
     problems = [
         findings.error(
             f"{setting}: this user cannot read {file}",
-            "run the checks as the user of the service, or let that user read the file and open its folders",
+            "run the checks as the user of the service, or give that user access to the file and its folders",
         )
         for setting, file in files
         if not os.access(file, os.R_OK)
@@ -163,5 +163,5 @@ async def key_files(given: subject.Subject) -> Sequence[findings.Finding]:
     except config.ConfigError as problem:
         problems.append(findings.error(str(problem)))
     return problems or [
-        findings.ok(f"{', '.join(str(file) for _, file in files)}: readable by this user, and not by everybody")
+        findings.ok(f"{', '.join(str(file) for _, file in files)}: readable by this user, and not world-readable")
     ]

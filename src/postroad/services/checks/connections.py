@@ -89,7 +89,7 @@ async def port_25(given: subject.Subject) -> Sequence[findings.Finding]:
     if not text:
         return [findings.skipped("doctor.probe_host is empty")]
     if not given.is_direct:
-        return [findings.skipped("all mail goes to a relay")]
+        return [findings.skipped("all mail goes through upstreams")]
     host, port = config.endpoint(text, name="doctor.probe_host")
     answer = await given.dns.addresses(host) if not config.is_address(host) else resolver.Answer((host,), ttl=0)
     if isinstance(answer, resolver.Failure):
@@ -122,12 +122,12 @@ async def _probe(
         origin = f" from {source}" if source else ""
         if problem.has_answered:
             return findings.warning(
-                f"the mail server {host} was reached{origin}, and refused: {problem}",
+                f"the mail server {host} was reached{origin}, but refused the session: {problem}",
                 "read its reply; the checks hostname, reverse_dns and blocklists show the usual causes",
             )
         return findings.error(
             f"mail servers cannot be reached{origin}: {problem}",
-            "ask your provider to open outbound port 25, or send through a relay",
+            "ask your provider to open outbound port 25, or send through an upstream",
         )
     return None
 
@@ -138,9 +138,9 @@ async def listeners(given: subject.Subject) -> Sequence[findings.Finding]:
     found = [one for one in await asyncio.gather(*(_listener(given, *one) for one in wanted)) if one is not None]
     # Without a database it is not known whether the service runs.
     if len(found) == len(wanted) and (given.store is None or not given.here):
-        return [findings.skipped("the service does not run on this host")]
+        return [findings.skipped("the service is not running on this host")]
     if not wanted:
-        return [findings.skipped("no role of this host listens")]
+        return [findings.skipped("no role on this host has a listener")]
     return found or [findings.ok(f"{', '.join(f'{one.setting} ({where})' for one, where in wanted)}: reachable")]
 
 
@@ -183,7 +183,7 @@ async def return_path(given: subject.Subject) -> Sequence[findings.Finding]:
     if not hosts:
         return [
             findings.error(
-                f"{domain}, the domain of return paths, has no MX record, so bounces get lost",
+                f"{domain}, the domain of return paths, has no MX record, so bounces are lost",
                 f"add an MX record for {domain} with the name of a host that runs the inbound role",
             )
         ]

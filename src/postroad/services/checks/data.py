@@ -30,7 +30,7 @@ async def database(given: subject.Subject) -> Sequence[findings.Finding]:
 
 
 async def key(given: subject.Subject) -> Sequence[findings.Finding]:
-    """The installation key opens what the database has sealed."""
+    """The installation key decrypts the secrets in the database."""
     try:
         keys = installation_keys.Keys.derive(config.secret_key(given.settings.security))
     except config.ConfigError as problem:
@@ -42,15 +42,15 @@ async def key(given: subject.Subject) -> Sequence[findings.Finding]:
     if state is key_check.KeyState.WRONG:
         return [
             findings.error(
-                "the installation key is not the one that this database was used with",
+                "the installation key does not match this database",
                 "restore the key that was used before, in security.secret_key or security.secret_key_file",
             )
         ]
     return [
         findings.ok(
-            "the installation key is the one of the database"
+            "the installation key matches the database"
             if state is key_check.KeyState.FITS
-            else "the key is strong"
+            else "the installation key is strong; the database does not depend on a key yet"
         )
     ]
 
@@ -75,9 +75,9 @@ async def _folder(given: subject.Subject, folder: str) -> findings.Finding:
             f"{folder} cannot be used: {problem.strerror}", "create it, or choose another in the settings"
         )
     days = await _days_until_full(given, folder, usage.free)
-    shown = f"{folder} has {usage.free // MEBIBYTE:,} MiB free of {usage.total // MEBIBYTE:,}"
+    shown = f"{folder} has {usage.free // MEBIBYTE:,} of {usage.total // MEBIBYTE:,} MiB free"
     if days is not None:
-        shown += f" and is full in {days:.0f} days at the growth of the last week"
+        shown += f" and will be full in {days:.0f} days at the growth rate of the last week"
     advice = "enlarge the disk, or shorten retention.body_days and retention.message_days"
     if usage.free < ERROR_BYTES or (days is not None and days < ERROR_DAYS):
         return findings.error(shown, advice)

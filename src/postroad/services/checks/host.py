@@ -74,7 +74,7 @@ async def open_files(given: subject.Subject) -> Sequence[findings.Finding]:
         return [
             findings.warning(
                 f"a process may open {limit:.0f} files, and {needed} are needed while all connections are in use",
-                "raise the limit, with LimitNOFILE in the unit of systemd or 'ulimit -n', or allow fewer connections",
+                "raise the limit, with LimitNOFILE in the systemd unit or 'ulimit -n', or allow fewer connections",
             )
         ]
     allowed = "any number" if limit == float("inf") else f"{limit:.0f}"
@@ -109,7 +109,7 @@ async def roles(given: subject.Subject) -> Sequence[findings.Finding]:
     if given.store is None:
         return [findings.skipped("the database cannot be used")]
     if not given.running:
-        return [findings.warning("no process runs the service", "start 'postroad serve'")]
+        return [findings.warning("the service is not running", "start 'postroad serve'")]
     running = {role for one in given.running for role in one.roles}
     missing = [role for role in _wanted(given.settings) if role not in running]
     if missing:
@@ -118,7 +118,7 @@ async def roles(given: subject.Subject) -> Sequence[findings.Finding]:
             for role in missing
         ]
     hosts = sorted({one.host for one in given.running})
-    return [findings.ok(f"all roles run, on {', '.join(hosts)}")]
+    return [findings.ok(f"all roles are running, on {', '.join(hosts)}")]
 
 
 def _wanted(settings: config.Settings) -> Sequence[str]:

@@ -65,7 +65,7 @@ async def dnssec(given: subject.Subject) -> Sequence[findings.Finding]:
 async def reverse_dns(given: subject.Subject) -> Sequence[findings.Finding]:
     """The addresses that mail comes from and the name in EHLO resolve to each other."""
     if not given.is_direct:
-        return [findings.skipped("all mail goes to a relay")]
+        return [findings.skipped("all mail goes through upstreams")]
     name = given.hostname
     forward = await given.dns.addresses(name)
     if isinstance(forward, resolver.Failure):
@@ -98,11 +98,11 @@ async def _reverse(given: subject.Subject, address: str, *, is_known: bool) -> l
     if isinstance(answer, resolver.Failure):
         return [*problems, _no_answer(address, answer)]
     if not answer.records:
-        advice = f"let its provider set the PTR record to {name}; many receivers refuse mail without one"
+        advice = f"ask its provider to set the PTR record to {name}; many receivers refuse mail without one"
         return [*problems, findings.error(f"{address} has no reverse DNS", advice)]
     if name.lower().rstrip(".") not in answer.records:
         other = ", ".join(answer.records)
-        advice = f"let its provider set the PTR record to {name}, or set delivery.hostname to {other}"
+        advice = f"ask its provider to set the PTR record to {name}, or set delivery.hostname to {other}"
         return [*problems, findings.warning(f"the reverse DNS of {address} is {other}, not {name}", advice)]
     return problems
 
@@ -113,7 +113,7 @@ async def blocklists(given: subject.Subject) -> Sequence[findings.Finding]:
     if not zones:
         return [findings.skipped("doctor.blocklists is empty")]
     if not given.is_direct:
-        return [findings.skipped("all mail goes to a relay")]
+        return [findings.skipped("all mail goes through upstreams")]
     addresses = list(given.public_source_addresses)
     if not addresses:
         forward = await given.dns.addresses(given.hostname)
@@ -134,7 +134,7 @@ async def _listed(given: subject.Subject, address: str, zone: str) -> findings.F
     codes = [ipaddress.ip_address(text) for text in answer.records]
     if any(code in _REFUSED or code not in _LISTED for code in codes):
         return findings.warning(
-            f"{zone} does not answer queries of this resolver",
+            f"{zone} does not answer queries from this resolver",
             "use a resolver of your own in delivery.resolvers, or remove the list from doctor.blocklists",
         )
     if codes:

@@ -47,7 +47,7 @@ class Subject:
 
     @property
     def is_direct(self) -> bool:
-        """Whether mail is sent to the hosts of its recipients, and not only to a relay."""
+        """Whether some mail is sent directly to the mail servers of its recipients, and not all through upstreams."""
         rules = route_rules.complete(self.settings.routes, names=[one.name for one in self.settings.upstreams])
         return any(route_rules.DIRECT in rule.upstreams for rule in rules)
 
@@ -120,7 +120,7 @@ async def _database(
         return findings.error(str(problem)), None
     except errors.PostroadError as problem:
         return _unavailable(_describe(problem)), None
-    return findings.ok("the database is reachable, and its schema fits this version"), running
+    return findings.ok("the database is reachable, and its schema matches this version"), running
 
 
 def _unavailable(reason: str) -> findings.Finding:

@@ -92,7 +92,9 @@ async def run_one(name: str, check: Check, given: subject.Subject) -> Result:
         async with asyncio.timeout(CHECK_SECONDS):
             return Result(name, await check.run(given))
     except TimeoutError:
-        found = check_findings.warning(f"the check did not end within {CHECK_SECONDS:.0f} seconds", "try again later")
+        found = check_findings.warning(
+            f"the check did not finish within {CHECK_SECONDS:.0f} seconds", "try again later"
+        )
     except Exception as problem:  # noqa: BLE001 - a check that fails must not hide the others
         reason = logs.redact(f"{type(problem).__name__}: {problem}")
         found = check_findings.warning(f"the check failed: {reason}", "please report this as a bug")
