@@ -51,9 +51,9 @@ def test_the_database_url_in_a_file_that_everybody_can_read_is_refused(folder: P
     file.chmod(0o644)
     settings = load(database={"url_file": str(file)})
     with pytest.raises(config.ConfigError, match=r"database\.url_file: every user of this system can read"):
-        config.check_keys(settings)
+        config.check_secret_files(settings)
     file.chmod(0o600)
-    config.check_keys(settings)
+    config.check_secret_files(settings)
     openly = folder / "postroad.toml"
     openly.write_text("")
     openly.chmod(0o644)
@@ -68,7 +68,7 @@ def test_the_defaults_are_safe() -> None:
 def test_a_key_that_everybody_can_read_is_refused(folder: Path, mode: int) -> None:
     file = folder / "secret.key"
     with pytest.raises(config.ConfigError) as refused:
-        config.check_keys(with_key(file, mode))
+        config.check_secret_files(with_key(file, mode))
     assert str(refused.value) == (
         f"security.secret_key_file: every user of this system can read {file}; run 'chmod 600 {file}'"
     )
@@ -80,28 +80,28 @@ def test_a_key_of_a_certificate_is_refused_as_well(folder: Path, listener: str) 
     key.write_text("secret")
     key.chmod(0o644)
     with pytest.raises(config.ConfigError, match=rf"{listener}\.tls_key: every user of this system can read"):
-        config.check_keys(load(**{listener: {"tls_certificate": str(key), "tls_key": str(key)}}))
+        config.check_secret_files(load(**{listener: {"tls_certificate": str(key), "tls_key": str(key)}}))
 
 
 @pytest.mark.parametrize("mode", [0o600, 0o400, 0o640])
 def test_a_key_that_not_everybody_can_read_is_accepted(folder: Path, mode: int) -> None:
-    config.check_keys(with_key(folder / "secret.key", mode))
+    config.check_secret_files(with_key(folder / "secret.key", mode))
 
 
 def test_a_folder_that_others_cannot_enter_protects_its_files(tmp_path: Path) -> None:
     closed = tmp_path / "closed"
     closed.mkdir(mode=0o700)
-    config.check_keys(with_key(closed / "secret.key", 0o644))
+    config.check_secret_files(with_key(closed / "secret.key", 0o644))
 
 
 def test_the_secrets_of_a_container_are_exempt(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(safety, "CONTAINER_SECRETS", folder.resolve())
-    config.check_keys(with_key(folder / "secret.key", 0o444))
+    config.check_secret_files(with_key(folder / "secret.key", 0o444))
 
 
 def test_a_key_that_is_missing_is_left_to_its_reader() -> None:
     settings = load(security={"secret_key_file": "/nonexistent/secret.key"})
-    config.check_keys(settings)
+    config.check_secret_files(settings)
     assert config.warnings(settings) == []
 
 

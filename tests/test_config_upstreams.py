@@ -149,7 +149,7 @@ def test_a_password_file_that_everybody_can_read_is_refused(tmp_path: Path) -> N
     file = Path("/etc/hostname")  # readable by all, as are the folders above
     upstream = {**SES, "password": "", "password_file": str(file)}
     with pytest.raises(config.ConfigError, match=r"upstreams\.ses\.password_file: every user of this system can read"):
-        config.check_keys(load(upstream))
+        config.check_secret_files(load(upstream))
 
 
 @pytest.mark.parametrize("kind", [config.Upstream, route_rules.Rule])

@@ -88,7 +88,7 @@ async def verify(context: services_context.Context) -> output.Report:
 async def check_config(settings: config.Settings) -> output.Report:
     """Validate the settings and print the effective values, with secrets masked. Unsafe ones are named first."""
     config.secret_key(settings.security)
-    config.check_keys(settings)
+    config.check_secret_files(settings)
     for listener in config.LISTENERS:
         listener_certificates.load(settings, listener)
     config.check_upstream_files(settings.upstreams)

@@ -34,7 +34,7 @@ def serve(*, file: Path | None, names: tuple[str, ...], hold_delivery: bool) -> 
         load = functools.partial(config.load, file, environment=os.environ)
         settings = load()
         config.secret_key(settings.security)
-        config.check_keys(settings)
+        config.check_secret_files(settings)
         chosen = list(dict.fromkeys(names)) or list(service.ROLES)
         if "delivery" in chosen:
             config.check_upstream_files(settings.upstreams)

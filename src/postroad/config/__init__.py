@@ -27,9 +27,9 @@ from postroad.config.listener_tls import public_url as public_url
 from postroad.config.listener_tls import section_of as section_of
 from postroad.config.listener_tls import serves_https as serves_https
 from postroad.config.listener_tls import uses_acme as uses_acme
-from postroad.config.safety import check_keys as check_keys
+from postroad.config.safety import check_secret_files as check_secret_files
 from postroad.config.safety import is_behind_proxy as is_behind_proxy
-from postroad.config.safety import key_files as key_files
+from postroad.config.safety import secret_files as secret_files
 from postroad.config.safety import warnings as warnings
 from postroad.config.sections import Delivery as Delivery
 from postroad.config.sections import Provider as Provider

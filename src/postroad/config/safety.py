@@ -1,6 +1,6 @@
 """Settings that work but are unsafe: readable secrets, unencrypted passwords, open guards, clients that look alike.
 
-A file of a secret that every user of the system can read is an error: it is no longer secret. The rest is a warning,
+A file with a secret that every user of the system can read is an error: it is no longer secret. The rest is a warning,
 because only the operator knows who is in a group and what protects a network.
 """
 
@@ -20,9 +20,9 @@ CONTAINER_SECRETS: Final = Path("/run/secrets")
 _PASSWORD: Final = re.compile(r"://[^/@]*:[^/@]+@")
 
 
-def check_keys(settings: Settings) -> None:
-    """Raise ConfigError if every user of this system can read a file of a secret."""
-    for setting, file in key_files(settings):
+def check_secret_files(settings: Settings) -> None:
+    """Raise ConfigError if every user of this system can read a file with a secret."""
+    for setting, file in secret_files(settings):
         if _is_public(file):
             raise ConfigError(f"{setting}: every user of this system can read {file}; run 'chmod 600 {file}'")
 
@@ -31,7 +31,7 @@ def warnings(settings: Settings, file: Path | None = None) -> list[str]:
     """What is unsafe in the settings, and in the permissions of the file that they are from."""
     found = [
         f"{setting}: the group of {path} can read it; run 'chmod 600 {path}', or change its owner"
-        for setting, path in key_files(settings)
+        for setting, path in secret_files(settings)
         if _is_open_to_group(path)
     ]
     if file is not None and _has_secrets(settings) and _is_public(file):
@@ -81,8 +81,8 @@ def is_behind_proxy(settings: Settings) -> bool:
     return bool(settings.http.trusted_proxies) or is_foreign_tls
 
 
-def key_files(settings: Settings) -> list[tuple[str, Path]]:
-    """The files with private keys, by setting."""
+def secret_files(settings: Settings) -> list[tuple[str, Path]]:
+    """The files with secrets, by setting."""
     named = {
         "database.url_file": settings.database.url_file,
         "security.secret_key_file": settings.security.secret_key_file,

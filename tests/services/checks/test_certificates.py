@@ -1,4 +1,4 @@
-"""Certificates and key files: what is served counts, then the files; one broken set-up each."""
+"""Certificates and secret files: what is served counts, then the files; one broken set-up each."""
 
 from pathlib import Path
 
@@ -115,26 +115,26 @@ async def test_a_certificate_by_acme_is_the_one_that_is_served(tmp_path: Path) -
 
 async def test_without_tls_there_is_nothing_to_check() -> None:
     assert await setups.told("certificates", setups.given()) == [("skipped", "no listener has a certificate", "")]
-    assert await setups.told("key_files", setups.given()) == [
-        ("skipped", "no setting names a file with a private key", "")
+    assert await setups.told("secret_files", setups.given()) == [
+        ("skipped", "no setting names a file with a secret", "")
     ]
 
 
 async def test_a_key_file_that_everybody_can_read_is_an_error(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     files, _ = setups.certificate(tmp_path)
     key = files["tls_key"]
-    assert await setups.told("key_files", seen(files)) == [
+    assert await setups.told("secret_files", seen(files)) == [
         ("ok", f"{key}: readable by this user, and not world-readable", "")
     ]
     monkeypatch.setattr(safety, "_is_public", lambda _file: True)
     expected = f"submission.tls_key: every user of this system can read {key}; run 'chmod 600 {key}'"
-    assert await setups.told("key_files", seen(files)) == [("error", expected, "")]
+    assert await setups.told("secret_files", seen(files)) == [("error", expected, "")]
 
 
 async def test_a_key_file_that_this_user_cannot_read_is_an_error(tmp_path: Path) -> None:
     missing = tmp_path / "secret.key"
     overrides = {"security": {"secret_key_file": str(missing)}}
-    assert await setups.told("key_files", setups.given(None, overrides)) == [
+    assert await setups.told("secret_files", setups.given(None, overrides)) == [
         (
             "error",
             f"security.secret_key_file: this user cannot read {missing}",

@@ -145,11 +145,11 @@ def _days(given: subject.Subject, certificate: x509.Certificate) -> int:
     return (certificate.not_valid_after_utc - now).days
 
 
-async def key_files(given: subject.Subject) -> Sequence[findings.Finding]:
-    """The files with private keys can be read by this user and are not world-readable."""
-    files = config.key_files(given.settings)
+async def secret_files(given: subject.Subject) -> Sequence[findings.Finding]:
+    """The files with secrets can be read by this user and are not world-readable."""
+    files = config.secret_files(given.settings)
     if not files:
-        return [findings.skipped("no setting names a file with a private key")]
+        return [findings.skipped("no setting names a file with a secret")]
     problems = [
         findings.error(
             f"{setting}: this user cannot read {file}",
@@ -159,7 +159,7 @@ async def key_files(given: subject.Subject) -> Sequence[findings.Finding]:
         if not os.access(file, os.R_OK)
     ]
     try:
-        config.check_keys(given.settings)
+        config.check_secret_files(given.settings)
     except config.ConfigError as problem:
         problems.append(findings.error(str(problem)))
     return problems or [

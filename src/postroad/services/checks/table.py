@@ -64,7 +64,7 @@ CHECKS: Final[Mapping[str, Check]] = {
     "port_25": Check(connections.port_25),
     "listeners": Check(connections.listeners),
     "certificates": Check(certificates.certificates),
-    "key_files": Check(certificates.key_files),
+    "secret_files": Check(certificates.secret_files),
     "database": Check(data.database),
     "key": Check(data.key),
     "disk": Check(data.disk),
