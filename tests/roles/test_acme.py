@@ -1,4 +1,4 @@
-"""Certificates by ACME, from a real authority on loopback: ordered, proved, shared through the store, and renewed."""
+"""Certificates by ACME, from a real authority on loopback: ordered, validated, shared by hosts, and renewed."""
 
 import asyncio
 import contextlib
@@ -149,13 +149,16 @@ async def test_a_certificate_is_obtained_used_by_all_listeners_and_renewed_witho
     assert b"PRIVATE KEY" not in row.private_key
 
 
-async def test_a_name_that_cannot_be_proved_is_reported_and_not_tried_again_at_once(
+async def test_a_name_that_cannot_be_validated_is_reported_and_not_tried_again_at_once(
     ctx: context.Context, lines: app_server.CapturedLog
 ) -> None:
     renewer = renewal.Renewer(ctx, lines.logger())
     refused = await renewer.renew()
     assert refused is not None
-    assert f"{NAME} was not proved: " in refused.error or "mx.postroad.test was not proved: " in refused.error
+    assert (
+        f"{NAME} could not be validated: " in refused.error
+        or "mx.postroad.test could not be validated: " in refused.error
+    )
     (line,) = [line for line in lines.kept if line["event"] == "certificate_not_issued"]
     assert (line["level"], line["error"], line["attempt"]) == ("warning", refused.error, 1)
     row = await stored(ctx)

@@ -53,7 +53,7 @@ class TlsAlpn01(acme_challenges.KeyAuthorizationChallenge):
 
 @dataclass(frozen=True, slots=True)
 class Challenge:
-    """What a host must show to prove a name."""
+    """What a host must show to validate a name."""
 
     name: str
     token: str
@@ -62,12 +62,12 @@ class Challenge:
 
 @dataclass(slots=True)
 class Order:
-    """An order in progress; `challenges` are those of names that are not proved yet."""
+    """An order in progress; `challenges` are those of names that are not validated yet."""
 
     resource: messages.OrderResource
     challenges: Sequence[Challenge]
     answers: Sequence[tuple[messages.ChallengeBody, acme_challenges.ChallengeResponse]]
-    is_proved: bool = False
+    is_validated: bool = False
 
 
 def new_key() -> bytes:
@@ -167,8 +167,8 @@ class AcmeClient:
     @_explained
     def poll(self, order: Order) -> str | None:
         """The certificate with its chain in PEM; None while it is not ready."""
-        if not order.is_proved:
-            order.is_proved = all(self._is_proved(one) for one in order.resource.authorizations)
+        if not order.is_validated:
+            order.is_validated = all(self._is_validated(one) for one in order.resource.authorizations)
             return None
         try:
             # The library polls until the deadline, at least once.
@@ -177,7 +177,7 @@ class AcmeClient:
         except errors.TimeoutError:
             return None
 
-    def _is_proved(self, authorization: messages.AuthorizationResource) -> bool:
+    def _is_validated(self, authorization: messages.AuthorizationResource) -> bool:
         found, _ = self._client.poll(authorization)
         if found.body.status == messages.STATUS_VALID:
             return True
@@ -185,7 +185,7 @@ class AcmeClient:
             return False
         reasons = [str(one.error.detail) for one in found.body.challenges if one.error is not None]
         name = found.body.identifier.value
-        raise AcmeError(f"{name} was not proved: {'; '.join(reasons) or found.body.status}")
+        raise AcmeError(f"{name} could not be validated: {'; '.join(reasons) or found.body.status}")
 
     def _connect(self) -> None:
         directory = client.ClientV2.get_directory(self._directory, self._network)
