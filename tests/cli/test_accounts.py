@@ -80,7 +80,7 @@ def test_an_account_is_renamed_closed_reopened_and_removed(installation: Install
     assert "is not closed; close it first" in installation.refusal("account", "remove", "Store", "--yes")
     assert installation.json("account", "close", "Store")["account"]["status"] == "closed"
     assert "status:  closed\n" in installation.text("account", "show", "Store")
-    assert installation.text("account", "reopen", "Store") == f"Account 'Store' ({account_id}) is open again.\n"
+    assert installation.text("account", "reopen", "Store") == f"Account 'Store' ({account_id}) is reopened.\n"
     installation.text("account", "close", "Store")
     refusal = installation.refusal("account", "remove", "Store")
     assert refusal == (

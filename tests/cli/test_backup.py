@@ -39,11 +39,11 @@ def test_a_restore_keeps_what_was_there_and_holds_all_mail(local: Installation, 
     file = tmp_path / "backup"
     local.text("backup", str(file))
     send(local, "bob@example.net")
-    assert local.refusal("restore", str(file)).endswith(" is not empty; --force replaces it and keeps it aside")
+    assert local.refusal("restore", str(file)).endswith(" is not empty; --force replaces it and keeps the old one")
     lines = local.text("restore", str(file), "--force").splitlines()
     aside = Path(lines[0].rpartition(" What was there before is kept as ")[2].rstrip("."))
     assert aside.parent == tmp_path
-    assert lines[1].startswith("Delivery of all mail is held: restored from a backup: its newest message is of 2")
+    assert lines[1].startswith("Delivery of all mail is held: restored from a backup: its newest message is from 2")
     assert lines[1].endswith(" 1 queued recipients may have been delivered since.")
     assert lines[2] == "Next:"
     listed = local.json("queue", "list")

@@ -24,7 +24,7 @@ def test_mail_is_held_and_released(shop: Installation) -> None:
     assert second == (
         f"Attempts under way finish. To continue: postroad queue release --domain example.net --config {shop.file}"
     )
-    assert shop.text("queue", "hold", "--domain", "example.net").startswith("Held already since 2")
+    assert shop.text("queue", "hold", "--domain", "example.net").startswith("Already held since 2")
     listed = shop.text("queue", "list")
     assert "ada@example.net  held   0         after the hold" in listed
     assert "2 recipients: 1 ready, 0 waiting, 0 sending, 1 held." in listed
@@ -63,7 +63,7 @@ def test_a_restored_queue_is_released_with_leave_after_what_may_be_a_duplicate_w
     assert lines[0].startswith("2 recipients may have been delivered already; restored from a backup: its newest")
     assert lines[1].split() == ["ACCOUNT", "DOMAIN", "RECIPIENTS"]
     assert [line.split()[1:] for line in lines[2:4]] == [["example.net", "1"], ["example.org", "1"]]
-    assert lines[4].startswith("To drop some of them first: postroad queue cancel --domain DOMAIN")
+    assert lines[4].startswith("To cancel some of them first: postroad queue cancel --domain DOMAIN")
     assert lines[5] == f"Nothing was released. To release it: postroad queue release --config {restored.file} --yes"
     assert restored.json("queue", "list")["counts"]["held"] == 2
     assert "Released: all mail; 2 recipients in the queue." in restored.text("queue", "release", "--yes")

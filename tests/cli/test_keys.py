@@ -55,7 +55,7 @@ def test_a_generated_key_replaces_the_old_one_which_is_kept(sealed: Installation
         "installation.key.previous",
     ]
     assert signing_key(sealed) == before
-    assert "replaced the installation key" in sealed.text("audit-log", "--installation")
+    assert "rotated the installation key" in sealed.text("audit-log", "--installation")
     assert made.strip() not in sealed.run("key", "rotate").output
 
 
@@ -116,7 +116,7 @@ def test_a_crash_after_the_commit_is_completed_by_the_next_run(
     assert key.read_text() == OLD + "\n"
     new = Path(f"{key}.new").read_text()
     assert sealed.refusal("account", "list").endswith("if 'postroad key rotate' was interrupted, run it again")
-    assert sealed.text("key", "rotate").startswith("The rotation that was interrupted is complete. Copy")
+    assert sealed.text("key", "rotate").startswith("The interrupted rotation is complete. Copy")
     assert key.read_text() == new
     assert Path(f"{key}.previous").read_text() == OLD + "\n"
     assert signing_key(sealed) == before

@@ -37,7 +37,7 @@ async def test_it_listens_where_it_is_configured_and_stops(tmp_path: Path, monke
     await run(settings(tmp_path, listen="127.0.0.1:0"), ["inbound", "test"], lines, announce=announced.append)
     assert len(greetings) == 1
     assert "inbound_disabled" not in events(lines)
-    assert [line["level"] for line in lines.kept if line["event"] == "operator_unknown"] == ["warning"]
+    assert [line["level"] for line in lines.kept if line["event"] == "operator_not_configured"] == ["warning"]
     with pytest.raises(ConnectionRefusedError):
         await asyncio.open_connection(*announced[0]["inbound"])
 

@@ -33,11 +33,11 @@ class Ready(msgspec.Struct, frozen=True):
     request_id: str
 
 
-def routes(is_ending: Callable[[], bool]) -> tuple[routing.Route[context.Context], ...]:
-    """The routes. `is_ending` tells whether the service is stopping, or is about to."""
+def routes(is_draining: Callable[[], bool]) -> tuple[routing.Route[context.Context], ...]:
+    """The routes. `is_draining` tells whether the service is stopping, or is about to stop."""
 
     async def ready(ctx: context.Context, request: routing.Request) -> routing.Response:
-        if is_ending():
+        if is_draining():
             raise errors.ServiceUnavailable("the service is stopping", retry_after=5)
         await _check_store(ctx)
         return routing.Response(200, Ready("ready", request.id))

@@ -66,7 +66,7 @@ async def show(context: services_context.Context, named: str) -> output.Report:
 
 
 def _unlimited(context: services_context.Context, account: accounts.Account) -> str:
-    return "" if services_credits.needs_credits(context, account) else "; mail costs nothing"
+    return "" if services_credits.needs_credits(context, account) else "; unlimited"
 
 
 def _sending(sending: services_accounts.Sending) -> str:
@@ -121,10 +121,10 @@ async def close(context: services_context.Context, named: str) -> output.Report:
 @click.command("reopen", cls=command.StoreCommand)
 @NAMED
 async def reopen(context: services_context.Context, named: str) -> output.Report:
-    """Open a closed account again."""
+    """Reopen a closed account."""
     account = await account_option.account(context, named)
     account = await closure.reopen(context, account.id)
-    return _report(account, f"Account {account.name!r} ({account.id}) is open again.")
+    return _report(account, f"Account {account.name!r} ({account.id}) is reopened.")
 
 
 @click.command("remove", cls=command.StoreCommand)

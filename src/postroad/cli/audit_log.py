@@ -26,7 +26,7 @@ class AuditLogCommand(command.AccountCommand):
 
 
 @click.command("audit-log", cls=AuditLogCommand)
-@click.option("--installation", is_flag=True, help="Show changes of the installation instead of an account.")
+@click.option("--installation", is_flag=True, help="Show changes of the installation instead of those of an account.")
 @click.option(
     "--limit",
     type=click.IntRange(1, MAX_ENTRIES),

@@ -46,7 +46,7 @@ async def backup(settings: config.Settings, *, file: Path, force: bool) -> outpu
 
 @click.command("restore", cls=command.SettingsCommand)
 @click.argument("file", type=command.FILE, metavar="FILE")
-@click.option(FORCE, is_flag=True, help="Replace a database that is not empty, and keep it aside.")
+@click.option(FORCE, is_flag=True, help="Replace a database that is not empty; the old one is kept.")
 async def restore(settings: config.Settings, *, file: Path, force: bool) -> output.Report:
     """Restore a backup into the database, with the delivery of all mail held."""
     config.secret_key(settings.security)
@@ -171,5 +171,5 @@ async def _hold(settings: config.Settings, url: str) -> Restored:
 
 def _not_empty(settings: config.Settings) -> backup_file.BackupError:
     return backup_file.BackupError(
-        f"{redaction.address(settings.database.url)} is not empty; {FORCE} replaces it and keeps it aside"
+        f"{redaction.address(settings.database.url)} is not empty; {FORCE} replaces it and keeps the old one"
     )

@@ -23,8 +23,8 @@ async def add(
 @click.command("unlimited", cls=command.AccountCommand)
 @click.argument("state", type=click.Choice(["on", "off"]), metavar="STATE")
 async def unlimited(context: services_context.Context, account: accounts.Account, state: str) -> output.Report:
-    """Let an account send without credits, or charge it again."""
+    """Give an account unlimited credits, or charge it again."""
     changed = await services_credits.set_unlimited(context, account.id, unlimited=state == "on")
-    result = "sends without credits" if changed.unlimited else "needs credits"
+    result = "has unlimited credits" if changed.unlimited else "is charged credits"
     data = {"account": views.account(changed), "unlimited": bool(changed.unlimited)}
     return output.Report(data=data, text=f"Account {changed.name!r} ({changed.id}) {result}.")

@@ -21,16 +21,16 @@ _RECIPIENT: Final = ("account_id", "message_id", "id", "email", "queued_at")
 
 @click.command("hold", cls=command.StoreCommand, params=[*SCOPE])
 async def hold(context: services_context.Context, *, account: str | None, domain: str | None) -> output.Report:
-    """Hold the delivery of all mail, of an account, or to a domain.
+    """Hold delivery: of all mail, of an account's mail, or of mail to a domain.
 
-    It lasts over restarts, until 'postroad queue release'.
+    A hold survives restarts, until 'postroad queue release'.
     """
     account_id, domain = await _scope(context, account, domain)
     is_new = await holds.hold(context, account_id=account_id, domain=domain)
     held = await holds.find(context, account_id=account_id, domain=domain)
     queued = sum(one.recipients for one in await holds.queued_counts(context, held))
     text = (
-        f"{'Held' if is_new else f'Held already since {times.to_wire(held.held_at)}'}: {holds.scope(held)}; "
+        f"{'Held' if is_new else f'Already held since {times.to_wire(held.held_at)}'}: {holds.scope(held)}; "
         f"{queue_texts.recipients(queued)} in the queue.\n"
         f"Attempts under way finish. To continue: postroad queue release{_options(held)}"
     )
@@ -80,7 +80,7 @@ def _duplicates(held: stored_holds.Hold, counts: list[holds.QueuedCount], total:
         f"{queue_texts.recipients(total)} may have been delivered already; {held.reason}.",
         output.table(("account", "domain", "recipients"), rows, empty=""),
         *more,
-        "To drop some of them first: postroad queue cancel --domain DOMAIN (or --account ACCOUNT, or ids) --yes",
+        "To cancel some of them first: postroad queue cancel --domain DOMAIN (or --account ACCOUNT, or ids) --yes",
     ]
 
 

@@ -31,7 +31,7 @@ class KeyFile:
 
     @property
     def previous(self) -> Path:
-        """The key before, which opens backups from before the rotation."""
+        """The key before, which backups from before the rotation need."""
         return self.path.with_name(f"{self.path.name}.previous")
 
     def stage(self, text: str | None) -> None:

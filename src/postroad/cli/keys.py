@@ -15,7 +15,7 @@ from postroad.storage import open_store
 @click.command("rotate", cls=command.SettingsCommand)
 @click.option("--new-key", type=command.FILE, metavar="FILE", help="File with the new key. Default: generate one.")
 async def rotate(settings: config.Settings, new_key: Path | None) -> output.Report:
-    """Replace the installation key and encrypt every stored secret with the new one."""
+    """Replace the installation key and re-encrypt every stored secret."""
     if not settings.security.secret_key_file:
         raise config.ConfigError(
             "security.secret_key_file: must name the file of the installation key, which is replaced; write "
@@ -25,7 +25,7 @@ async def rotate(settings: config.Settings, new_key: Path | None) -> output.Repo
     if file.new.exists() and await _fits(settings, file.new):
         # A rotation stopped after its transaction.
         file.replace()
-        return _report(file, "The rotation that was interrupted is complete", secrets=None)
+        return _report(file, "The interrupted rotation is complete", secrets=None)
     text = None if new_key is None else _key(settings, new_key).decode()
     async with composition.open_context(settings) as context:
         file.stage(text)
@@ -33,7 +33,7 @@ async def rotate(settings: config.Settings, new_key: Path | None) -> output.Repo
             context, old=config.secret_key(settings.security), new=_key(settings, file.new)
         )
     file.replace()
-    return _report(file, f"The installation key is replaced, and {count} secrets are encrypted with it", secrets=count)
+    return _report(file, f"The installation key is replaced, and {count} secrets are re-encrypted", secrets=count)
 
 
 def _key(settings: config.Settings, file: Path) -> bytes:
@@ -55,7 +55,7 @@ async def _fits(settings: config.Settings, file: Path) -> bool:
 def _report(file: key_files.KeyFile, done: str, *, secrets: int | None) -> output.Report:
     text = (
         f"{done}. Copy {file.path} to every other host, then restart all processes now: until then they cannot sign "
-        f"mail or webhooks. {file.previous} has the old key, which opens backups from before; keep it as long as them."
+        f"mail or webhooks. {file.previous} has the old key, which backups from before need; keep it as long as those."
     )
     data = {"key_file": str(file.path), "previous_key_file": str(file.previous), "secrets": secrets}
     return output.Report(data=data, text=text)

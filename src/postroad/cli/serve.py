@@ -54,7 +54,7 @@ def serve(*, file: Path | None, names: tuple[str, ...], hold_delivery: bool) -> 
 
 
 async def _hold(context: services_context.Context) -> None:
-    """Hold all mail before the engine starts; it stays held over restarts, until the operator releases it."""
+    """Hold all mail before the engine starts; the hold survives restarts, until the operator releases it."""
     await holds.hold(context, reason="started with --hold-delivery")
 
 

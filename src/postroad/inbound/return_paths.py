@@ -53,7 +53,7 @@ class ReturnPathPolicy(smtp_policy.SessionPolicy):
         if self._for_operator.is_for_operator(address):
             if not self._ctx.settings.operator.is_reachable:
                 # Neither refused for good nor dropped: the sender is told in the end, or the operator configures it.
-                return values.Reply(450, "Mailbox not available; try again later", "4.2.1")
+                return values.Reply(450, "Mailbox unavailable; try again later", "4.2.1")
         elif self._named(address) is None and not complaints.is_ours(self._ctx, address):
             return values.Reply(550, "No such recipient here", "5.1.1")
         return super().recipient(address, parameters)

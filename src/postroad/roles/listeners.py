@@ -85,7 +85,7 @@ async def start_api(role_context: role.RoleContext) -> role.Started:
     """Start the HTTP listener: the API, and the dashboard on the same address."""
     settings, ctx = role_context.context.settings, role_context.context
     received = inbox.routes(role_context.mail) if role_context.mail is not None else ()
-    described = (*ROUTES, *received, *health.routes(is_ending=role_context.is_ending))
+    described = (*ROUTES, *received, *health.routes(is_draining=role_context.is_draining))
     trusted = settings.http.trusted_proxies
     proxies = web_proxies.Proxies(trusted) if trusted else None
     routes = (
@@ -144,7 +144,7 @@ async def start_metrics(role_context: role.RoleContext) -> role.Started:
         ctx,
         (
             *metrics.routes(role_context.render_metrics, is_behind_proxy=False),
-            *health.routes(is_ending=role_context.is_ending),
+            *health.routes(is_draining=role_context.is_draining),
         ),
         authenticate=authentication.authenticate,
         require=caller_authentication.require,
@@ -264,7 +264,7 @@ async def start_inbound(role_context: role.RoleContext) -> role.Started:
         return _idle_role(role_context, "inbound_disabled", reason="inbound.listen is not set")
     if not settings.operator.is_reachable:
         advice = "mail to postmaster and abuse is deferred; set operator.email and operator.from to receive it"
-        role_context.log.warning("operator_unknown", detail=advice)
+        role_context.log.warning("operator_not_configured", detail=advice)
     listener = return_paths.listener(
         ctx,
         name=settings.delivery.hostname or await hostname.name(),

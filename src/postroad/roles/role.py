@@ -55,7 +55,7 @@ class RoleContext:
     # The inbox of the mailbox simulator, in `postroad dev`.
     mail: dev_inbox.Inbox | None = None
 
-    def is_ending(self) -> bool:
+    def is_draining(self) -> bool:
         """Whether new connections should go elsewhere."""
         return self.draining.is_set() or self.stopping.is_set()
 

@@ -100,7 +100,7 @@ async def close(tx: store.Transaction, account_id: str, *, reason: str, now: int
 
 
 async def reopen(tx: store.Transaction, account_id: str) -> None:
-    """Open a closed account again."""
+    """Reopen a closed account."""
     await tx.execute("accounts.reopen", account_id)
 
 

@@ -53,7 +53,7 @@ async def test_every_secret_opens_with_the_new_key_and_none_with_the_old(
         assert await domain_keys.record(new, domain) == record
         assert await secrets_of(new, account.id) == [secret]
         (entry,) = await audit_log.page(new, audit_log.INSTALLATION, before=None, limit=9)
-    assert audit_log.text(entry) == "replaced the installation key and encrypted 3 secrets with it"
+    assert audit_log.text(entry) == "rotated the installation key and re-encrypted 3 secrets"
     assert (entry.actor, entry.detail) == ("operator", "")
 
 

@@ -66,7 +66,7 @@ def needs_credits(ctx: context.Context, account: stored_accounts.Account) -> boo
 
 
 async def set_unlimited(ctx: context.Context, account_id: str, *, unlimited: bool) -> stored_accounts.Account:
-    """Let an account send without credits, or charge it again. Mail that was accepted before keeps its price."""
+    """Give an account unlimited credits, or charge it again. Mail that was accepted before keeps its price."""
     async with ctx.store.transaction() as tx:
         account = await accounts.lock(tx, account_id)
         await stored_accounts.set_unlimited(tx, account_id, unlimited=unlimited)

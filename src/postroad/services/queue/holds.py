@@ -68,7 +68,7 @@ async def hold_restored(ctx: context.Context) -> holds.Hold:
     now = ctx.clock()
     async with ctx.store.scanning() as tx:
         newest = await holds.newest_message_at(tx)
-    content = f"its newest message is of {times.to_wire(newest)}" if newest else "it contains no messages"
+    content = f"its newest message is from {times.to_wire(newest)}" if newest else "it contains no messages"
     one = holds.Hold(holds.ALL, holds.ALL, f"restored from a backup: {content}", now, None, in_doubt_before=now)
     async with ctx.store.transaction() as tx:
         await holds.put(tx, one)
