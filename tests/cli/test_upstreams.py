@@ -13,8 +13,8 @@ from tests import aiosmtpd_server, smtp_peers
 from tests.cli import cli_runner
 
 MAIL_REFUSED = (
-    "Failed at mail: 530 5.7.0 Authentication required. Read the reply. The sender may have to be verified at the "
-    "upstream, or a login be set."
+    "Failed at mail: 530 5.7.0 Authentication required. Read the reply. The upstream may require a "
+    "verified sender or a login."
 )
 LOGIN = 'username = "shop"\npassword = "s3cret"\n'
 
@@ -100,7 +100,7 @@ def test_a_server_without_tls_and_a_closed_port_are_told_apart(tmp_path: Path, t
     with relay(aiosmtpd_server.Mailbox(), {"shop": "s3cret"}) as port:
         said = installed(tmp_path, port, LOGIN, tls=tls).run("upstream", "test", "relay").stdout
     assert said.startswith("Failed at starttls: the ")
-    assert "Check host, which the certificate has to name" in said
+    assert "The certificate must be for host" in said
     with smtp_peers.refusing_port() as port:
         said = installed(tmp_path, port, LOGIN, tls=tls).run("upstream", "test", "relay").stdout
     refused = f"Failed at connect: connecting to 127.0.0.1 [127.0.0.1]:{port}: connection refused. Check host and port"

@@ -20,14 +20,14 @@ ADVICE: Final = {
     values.Stage.BANNER: "Check the port: 587 is usual with starttls, 465 with tls.",
     values.Stage.HELLO: "Check the port, and set delivery.hostname to the full name of this server.",
     values.Stage.STARTTLS: (
-        "Check host, which the certificate has to name, and port and tls: 587 with starttls, 465 with tls. "
-        "Set ca_file if the certificate is from an authority of your own."
+        "Check port and tls: 587 with starttls, 465 with tls. The certificate must be for host; set ca_file if a "
+        "private CA signed it."
     ),
     values.Stage.AUTH: "Correct username and password. They may differ from those of the upstream's website.",
-    values.Stage.MAIL: "Read the reply. The sender may have to be verified at the upstream, or a login be set.",
-    values.Stage.RECIPIENT: "Read the reply. The upstream may accept only verified recipients, or demand a login.",
+    values.Stage.MAIL: "Read the reply. The upstream may require a verified sender or a login.",
+    values.Stage.RECIPIENT: "Read the reply. The upstream may accept only verified recipients, or require a login.",
     values.Stage.DATA: "Read the reply.",
-    values.Stage.CONTENT: "Read the reply. The sender may have to be verified at the upstream.",
+    values.Stage.CONTENT: "Read the reply. The upstream may require a verified sender.",
 }
 
 
