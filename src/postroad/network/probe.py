@@ -55,7 +55,7 @@ def local_end(endpoint: config.Endpoint) -> config.Endpoint:
 async def smtp(
     endpoint: config.Endpoint, *, host: str, hello_name: str, starttls: bool = False, source_address: str | None = None
 ) -> SmtpAnswer:
-    """Connect, greet, STARTTLS if wanted and offered, QUIT. `host` is the name of the server."""
+    """Connect, EHLO, STARTTLS if wanted and offered, QUIT. `host` is the name of the server."""
     policy = tls_policy.OPPORTUNISTIC if starttls else tls_policy.TlsPolicy(tls_policy.Mode.PLAIN)
     destination = smtp_connection.Destination(
         host=host, address=endpoint.host, port=endpoint.port, tls=policy, source_address=source_address
