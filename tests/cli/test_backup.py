@@ -43,12 +43,12 @@ def test_a_restore_keeps_what_was_there_and_holds_all_mail(local: Installation, 
     lines = local.text("restore", str(file), "--force").splitlines()
     aside = Path(lines[0].rpartition(" What was there before is kept as ")[2].rstrip("."))
     assert aside.parent == tmp_path
-    assert lines[1].startswith("Delivery of all mail is held: restored from a backup: its newest message is from 2")
+    assert lines[1].startswith("Delivery of all mail is held: restored from a backup whose newest message is from 2")
     assert lines[1].endswith(" 1 queued recipients may have been delivered since.")
     assert lines[2] == "Next:"
     listed = local.json("queue", "list")
     assert [(one["email"], one["state"]) for one in listed["recipients"]] == [("ada@example.net", "held")]
-    assert "held the delivery of all mail (restored from a backup: " in local.text("audit-log")
+    assert "held the delivery of all mail (restored from a backup " in local.text("audit-log")
     assert local.text("verify").endswith("no findings.\n")
     other = Installation.at(tmp_path, url=f"sqlite:///{aside}")
     assert len(other.json("queue", "list")["recipients"]) == 2
@@ -71,7 +71,7 @@ def test_a_backup_of_an_older_version_is_migrated(
     asyncio.run(make())
     (tmp_path / "postroad.db").unlink()
     data = local.json("restore", str(file))
-    assert data == {"aside": None, "reason": "restored from a backup: it contains no messages", "may_be_duplicates": 0}
+    assert data == {"aside": None, "reason": "restored from a backup without messages", "may_be_duplicates": 0}
     assert [one["id"] for one in local.json("account", "list")["accounts"]] == ["acc_old"]
 
 

@@ -60,7 +60,7 @@ def test_a_restored_queue_is_released_with_leave_after_what_may_be_a_duplicate_w
     result = restored.run("queue", "release")
     assert result.exit_code == 1
     lines = result.stdout.splitlines()
-    assert lines[0].startswith("2 recipients may have been delivered already; restored from a backup: its newest")
+    assert lines[0].startswith("2 recipients may have been delivered already; restored from a backup whose newest")
     assert lines[1].split() == ["ACCOUNT", "DOMAIN", "RECIPIENTS"]
     assert [line.split()[1:] for line in lines[2:4]] == [["example.net", "1"], ["example.org", "1"]]
     assert lines[4].startswith("To cancel some of them first: postroad queue cancel --domain DOMAIN")

@@ -67,7 +67,7 @@ async def test_nothing_accepted_before_a_backup_is_lost_and_what_may_arrive_twic
         code, restored = await service.command("restore", str(file), "--force")
         assert code == 0
         assert restored["aside"]
-        assert restored["reason"].startswith("restored from a backup: its newest message is from 2")
+        assert restored["reason"].startswith("restored from a backup whose newest message is from 2")
         arrived, whole.sink.answer = Counter(whole.sink.recipients), lambda _: sinks.ACCEPTED
         await service.start()
         assert (await whole.post("after")).status_code == 202

@@ -55,7 +55,7 @@ COMMANDS: Final[Mapping[str, tuple[str, str]]] = {
     "user remove": ("users:remove", "Remove a user and end all their sessions."),
     "token": ("users:token", "Issue a login token (JWT) for a user; default: the first owner of the account."),
     "credits add": ("credits:add", "Add credits to an account."),
-    "credits unlimited": ("credits:unlimited", "Give an account unlimited credits, or charge it again."),
+    "credits unlimited": ("credits:unlimited", "Give an account unlimited credits (on), or charge it again (off)."),
     "domain add": ("domains:add", "Add a sender domain to an account."),
     "domain list": ("domains:show_list", "List an account's domains."),
     "domain show": ("domains:show", "Show a domain with its DNS records and warm-up."),

@@ -23,7 +23,7 @@ async def add(
 @click.command("unlimited", cls=command.AccountCommand)
 @click.argument("state", type=click.Choice(["on", "off"]), metavar="STATE")
 async def unlimited(context: services_context.Context, account: accounts.Account, state: str) -> output.Report:
-    """Give an account unlimited credits, or charge it again."""
+    """Give an account unlimited credits (on), or charge it again (off)."""
     changed = await services_credits.set_unlimited(context, account.id, unlimited=state == "on")
     result = "has unlimited credits" if changed.unlimited else "is charged credits"
     data = {"account": views.account(changed), "unlimited": bool(changed.unlimited)}

@@ -357,7 +357,7 @@ def _show_host(settings: config.Settings, done: Progress) -> None:
     addresses = delivery.source_addresses or network_hostname.outbound_addresses()
     shown = host_records.records(delivery.hostname, addresses, return_path_domain=delivery.return_path_domain)
     lines = [
-        f"DNS records of this host, {delivery.hostname}. PTR records are set where you rent the address.",
+        f"DNS records of this host, {delivery.hostname}. Set the PTR records at the provider of the address.",
         *(f"    {record.zone_line}" for record in shown),
     ]
     if any(host_records.UNKNOWN_ADDRESS in record.zone_line for record in shown):

@@ -75,7 +75,7 @@ async def test_after_a_restore_what_was_queued_before_may_be_a_duplicate(
     clock.pass_seconds(60)
     await holds.hold(ctx)
     held = await holds.hold_restored(ctx)
-    assert held.reason == "restored from a backup: its newest message is from 2027-01-15T08:00:00.000Z"
+    assert held.reason == "restored from a backup whose newest message is from 2027-01-15T08:00:00.000Z"
     assert await holds.in_force(ctx) == [held]
     clock.pass_seconds(60)
     await accepted_mail.accept(ctx, shop)

@@ -68,8 +68,8 @@ async def hold_restored(ctx: context.Context) -> holds.Hold:
     now = ctx.clock()
     async with ctx.store.scanning() as tx:
         newest = await holds.newest_message_at(tx)
-    content = f"its newest message is from {times.to_wire(newest)}" if newest else "it contains no messages"
-    one = holds.Hold(holds.ALL, holds.ALL, f"restored from a backup: {content}", now, None, in_doubt_before=now)
+    content = f"whose newest message is from {times.to_wire(newest)}" if newest else "without messages"
+    one = holds.Hold(holds.ALL, holds.ALL, f"restored from a backup {content}", now, None, in_doubt_before=now)
     async with ctx.store.transaction() as tx:
         await holds.put(tx, one)
         await _write_audit_log(ctx, tx, "delivery.held", one)
