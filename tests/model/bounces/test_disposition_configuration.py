@@ -13,20 +13,26 @@ Verdict = bounces_disposition.Verdict
 
 
 @pytest.mark.parametrize(
-    "stage, wire",
+    "stage, wire, slow_down",
     [
-        (Stage.MAIL, "530 5.7.0 Authentication required"),
-        (Stage.MAIL, "530 Must issue a STARTTLS command first"),
-        (Stage.MAIL, "535 5.7.8 Error: authentication failed"),
-        (Stage.MAIL, "538 5.7.11 Encryption required"),
-        (Stage.RECIPIENT, "554 5.7.1 <ada@example.org>: Relay access denied"),
+        (Stage.MAIL, "530 5.7.0 Authentication required", True),
+        (Stage.MAIL, "530 Must issue a STARTTLS command first", True),
+        (Stage.MAIL, "535 5.7.8 Error: authentication failed", True),
+        (Stage.MAIL, "538 5.7.11 Encryption required", True),
+        (Stage.MAIL, "550 5.7.1 relaying denied", True),
+        (Stage.RECIPIENT, "530 5.7.0 Authentication required", True),
+        # The recipient's domain may have written this: the mail of others goes on.
+        (Stage.RECIPIENT, "554 5.7.1 <ada@example.org>: Relay access denied", False),
+        (Stage.RECIPIENT, "550 There is no domain relaying.example", False),
     ],
 )
-def test_an_upstream_that_does_not_know_us_is_our_own_fault_and_not_the_recipients(stage: Stage, wire: str) -> None:
+def test_an_upstream_that_does_not_know_us_is_our_own_fault_and_not_the_recipients(
+    stage: Stage, wire: str, *, slow_down: bool
+) -> None:
     result = values.RecipientResult(stage, read_reply(wire))
     ours = bounces_disposition.classify(result, is_upstream=True)
     assert (ours.verdict, ours.fault, ours.reason) == (Verdict.RETRY, Fault.OURS, "configuration")
-    assert (ours.is_configuration, ours.slow_down, ours.next_host) == (True, True, False)
+    assert (ours.is_configuration, ours.slow_down, ours.next_host) == (True, slow_down, False)
     # Any other server says this about its own users.
     assert bounces_disposition.classify(result).verdict is Verdict.BOUNCED
 
@@ -35,6 +41,7 @@ def test_an_upstream_that_does_not_know_us_is_our_own_fault_and_not_the_recipien
     "stage, wire",
     [
         (Stage.RECIPIENT, "550 5.1.1 no such user"),
+        (Stage.RECIPIENT, "550 5.1.1 undeliverable: host mx.example.org said: 550 5.7.1 relaying denied"),
         (Stage.MAIL, "550 5.7.1 sender not allowed"),
         (Stage.CONTENT, "554 5.7.1 relaying denied"),
         (Stage.MAIL, "450 4.7.0 Authentication required"),

@@ -56,6 +56,8 @@ _BEFORE_RECIPIENT: Final = _HOST_STAGES | {Stage.MAIL}
 # What an upstream that knows us would not say: log in first, or in another way (RFC 4954 section 6), and no relaying.
 _LOGIN_CODES: Final = frozenset({530, 534, 535, 538})
 _NOT_KNOWN_REASONS: Final = frozenset({"login_required", "relaying_denied"})
+# RFC 3463 section 3.2: the status of an address, in whatever words.
+_ADDRESS_STATUS: Final = "5.1."
 # RFC 5321 section 3.8: the host ends the session, whatever the command. Often a connection was idle for too long.
 _SERVICE_CLOSING: Final = 421
 
@@ -93,8 +95,12 @@ def classify(result: values.RecipientResult, *, is_upstream: bool = False) -> Di
     reply = result.reply
     if reply is None:
         return _classify_failure(result)
-    if result.cause is Cause.CONFIGURATION or (is_upstream and _is_unknown_there(result.stage, reply)):
+    if result.cause is Cause.CONFIGURATION:
         return _configuration(result.stage)
+    if is_upstream and _is_unknown_there(result.stage, reply):
+        # What a server says to RCPT quotes domains, and hosts that it asked: one account must not stop all mail so.
+        is_certain = result.stage is not Stage.RECIPIENT or reply.code in _LOGIN_CODES
+        return _configuration(result.stage, slow_down=is_certain)
     kind = reply.code // 100
     if kind == 2 and result.stage is Stage.CONTENT:  # noqa: PLR2004 - RFC 5321 section 4.2.1
         return _DELIVERED
@@ -108,13 +114,15 @@ def _is_unknown_there(stage: values.Stage, reply: values.Reply) -> bool:
     """Whether an upstream's refusal is about us, not about the message or its recipient."""
     if reply.code < 500 or stage in {Stage.DATA, Stage.CONTENT}:  # noqa: PLR2004 - RFC 5321 section 4.2.1
         return False
+    if reply.enhanced.startswith(_ADDRESS_STATUS):
+        return False
     return reply.code in _LOGIN_CODES or classifier.find_reason(reply) in _NOT_KNOWN_REASONS
 
 
-def _configuration(stage: values.Stage) -> Disposition:
+def _configuration(stage: values.Stage, *, slow_down: bool = True) -> Disposition:
     """The provider queue backs off: others would fail in the same way, and wrong passwords lock accounts."""
     next_host = stage in _HOST_STAGES - {Stage.AUTH}
-    return _disposition(Verdict.RETRY, reasons.CONFIGURATION, slow_down=True, next_host=next_host)
+    return _disposition(Verdict.RETRY, reasons.CONFIGURATION, slow_down=slow_down, next_host=next_host)
 
 
 def _classify_refusal(stage: values.Stage, reply: values.Reply, *, bounced: bool) -> Disposition:
