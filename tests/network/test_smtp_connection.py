@@ -285,6 +285,11 @@ async def test_the_cause_of_a_failed_connection_follows_from_the_error_number(
 
     monkeypatch.setattr(asyncio.get_running_loop(), "create_connection", fail)
     assert (await failure(25)).cause is cause
+    # A destination can cause each of them: none is a matter of settings, which would keep its mail for ever.
+    destination = Destination("peer.example", "127.0.0.1", 25, PLAIN, source_address="127.0.0.1")
+    with pytest.raises(ConnectFailed) as caught:
+        await smtp_connection.connect(destination, hello_name="me.example", timeouts=LONG_TIMEOUTS)
+    assert caught.value.result.cause is cause
 
 
 async def test_a_black_hole_times_out() -> None:

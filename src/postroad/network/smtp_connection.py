@@ -34,8 +34,6 @@ CONNECT_CAUSES: Final = {
     errno.ENETUNREACH: values.Cause.HOST_UNREACHABLE,
     errno.EHOSTUNREACH: values.Cause.HOST_UNREACHABLE,
 }
-# The source address is not one of this host, or may not be used.
-UNUSABLE_SOURCE: Final = frozenset({errno.EADDRNOTAVAIL, errno.EACCES})
 NO_STARTTLS: Final = tls_report.FailureType.STARTTLS_NOT_SUPPORTED
 # The sessions to try, where a policy allows a weaker one when TLS fails.
 FALLBACKS: Final = {
@@ -134,7 +132,8 @@ async def _open(
         raise _connect_failed(destination, values.Cause.CONNECTION_TIMED_OUT, detail) from None
     except OSError as problem:
         cause = CONNECT_CAUSES.get(problem.errno or 0, values.Cause.CONNECTION_FAILED)
-        if source is not None and problem.errno in UNUSABLE_SOURCE:
+        # Not EACCES: a firewall of the destination causes it (ICMPv6: administratively prohibited).
+        if source is not None and problem.errno == errno.EADDRNOTAVAIL:
             cause = values.Cause.CONFIGURATION
             raise _connect_failed(destination, cause, f"cannot send from {source}: {_reason(problem)}") from None
         raise _connect_failed(destination, cause, _reason(problem)) from None
