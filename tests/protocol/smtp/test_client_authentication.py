@@ -115,3 +115,25 @@ def test_a_server_that_quotes_the_command_does_not_reveal_the_password() -> None
     say(session, f"500 5.5.1 unknown: AUTH PLAIN {PLAIN}")
     assert session.failure is not None
     assert session.failure.response_text == "5.5.1 unknown: AUTH PLAIN ***"
+
+
+@pytest.mark.parametrize(
+    "line, shown",
+    [
+        (f"421 4.7.0 closing after {PLAIN}", "4.7.0 closing after ***"),
+        (f"500 line too long: AUTH PLAIN {PLAIN[:12]}", "line too long: AUTH PLAIN ***"),
+        (f"535 5.7.8 {PLAIN[8:20]}... is wrong", "5.7.8 ***... is wrong"),
+        ("535 5.7.8 ada has not the password s3cret pässword", "5.7.8 ada has not the password ***"),
+        (f"AUTH PLAIN {PLAIN}", "the destination sent an invalid reply"),
+    ],
+)
+def test_no_reply_to_a_login_reveals_the_password(line: str, shown: str) -> None:
+    session = greeted("AUTH PLAIN")
+    written(session)
+    say(session, line)
+    assert session.failure is not None
+    assert (session.failure.stage, session.failure.response_text) == (Stage.AUTH, shown)
+
+
+def test_a_username_alone_is_no_secret() -> None:
+    assert client_authentication.masked("no user ada", client_authentication.lines(ADA, "LOGIN")) == "no user ada"

@@ -155,7 +155,9 @@ class Client:
             for received in reader.read(data):
                 self._handle_reply(received)
         except replies.BadReply as problem:
-            self.fail(values.Cause.PROTOCOL_ERROR, str(problem))
+            # A server that repeats what it was sent would have the password quoted.
+            quoted = "the destination sent an invalid reply" if self.step is AUTH else str(problem)
+            self.fail(values.Cause.PROTOCOL_ERROR, quoted)
         # RFC 3207 section 4.2: plain text after the reply to STARTTLS was injected by a third party.
         if not reader.is_empty and (self.step is IDLE or self.step is HANDSHAKE):
             self.fail(values.Cause.PROTOCOL_ERROR, "the destination sent an unexpected reply")
@@ -301,9 +303,7 @@ class Client:
 
     def _end_auth(self, reply: values.Reply) -> None:
         """A login that is refused for good is a matter of settings, which only the operator can change."""
-        text = client_authentication.masked(reply.text, self._auth_lines)
-        cause = values.Cause.CONFIGURATION if reply.code >= FIRST_PERMANENT else None
-        self._end(values.Reply(reply.code, text, reply.enhanced), cause)
+        self._end(reply, values.Cause.CONFIGURATION if reply.code >= FIRST_PERMANENT else None)
 
     def _record_recipient(self, received: replies.Received, *, is_refused: bool) -> None:
         index = self._commands[self._replied][0]
@@ -367,6 +367,9 @@ class Client:
 
     def _end(self, reply: values.Reply | None, cause: values.Cause | None = None, detail: str = "") -> None:
         stage = STAGES.get(self.step)
+        if self.step is AUTH and reply is not None:
+            text = client_authentication.masked(reply.text, self._auth_lines)
+            reply = values.Reply(reply.code, text, reply.enhanced)
         if stage is not None:
             in_doubt = self.step is CONTENT and self._dot_sent and reply is None
             result = values.RecipientResult(stage, reply, cause, detail, in_doubt)
