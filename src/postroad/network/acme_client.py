@@ -6,6 +6,7 @@ them waits between them. It takes a second to import and is imported when a cert
 
 import datetime as dt
 import functools
+import re
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Any, Final, ParamSpec, TypeVar
@@ -19,16 +20,29 @@ from cryptography.hazmat.primitives import hashes, serialization
 from cryptography.hazmat.primitives.asymmetric import ec
 from josepy import jwa, jwk
 
+from postroad.protocol.mime import header_text
+
 USER_AGENT: Final = "Postroad"
 # A shutdown waits for a request in progress.
 REQUEST_SECONDS: Final = 15
+# Of an error: it is stored, logged and shown.
+MAX_ERROR_CHARACTERS: Final = 1000
+_UNSEEN: Final = re.compile(f"[{header_text.UNSEEN}\ud800-\udfff]")
+# The library assumes the types of much that it reads.
+_UNEXPECTED: Final = (errors.Error, josepy.errors.Error, ValueError, TypeError, AttributeError, LookupError)
 
 P = ParamSpec("P")
 T = TypeVar("T")
 
 
 class AcmeError(Exception):
-    """A certificate could not be obtained; the text says why."""
+    """A certificate could not be obtained; the text says why, in one plain line.
+
+    An authority quotes what it has found at a name, which may be anybody's.
+    """
+
+    def __init__(self, text: str) -> None:
+        super().__init__(_UNSEEN.sub(" ", text)[:MAX_ERROR_CHARACTERS])
 
 
 @acme_challenges.ChallengeResponse.register
@@ -97,7 +111,7 @@ def _explained(call: Callable[P, T]) -> Callable[P, T]:
         except requests.RequestException as problem:
             where = str(problem.request.url) if problem.request is not None else "the authority"
             raise AcmeError(f"{where} cannot be reached: {type(problem).__name__}") from None
-        except (errors.Error, josepy.errors.Error, ValueError) as problem:
+        except _UNEXPECTED as problem:
             raise AcmeError(f"the authority answered unexpectedly: {type(problem).__name__}: {problem}") from None
 
     return explained
@@ -144,11 +158,15 @@ class AcmeClient:
             .sign(private, hashes.SHA256())
         )
         resource = self._client.new_order(request.public_bytes(serialization.Encoding.PEM))
+        wanted = {name.lower() for name in names}
         pending = [one for one in resource.authorizations if one.body.status == messages.STATUS_PENDING]
         asked: list[Challenge] = []
         answers = []
         for authorization in pending:
             name = authorization.body.identifier.value
+            if name.lower() not in wanted:
+                # Every listener would show a proof for it, and one that is no host name could not be shown.
+                raise AcmeError(f"the authority wants a proof for another name: {name}")
             body = next((one for one in authorization.body.challenges if one.chall.typ == kind), None)
             if body is None:
                 raise AcmeError(f"the authority offers no challenge {kind} for {name}")
