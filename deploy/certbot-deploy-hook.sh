@@ -11,14 +11,18 @@ set -eu
 : "${RENEWED_LINEAGE:?is set by certbot: the folder of the renewed certificate}"
 user=${POSTROAD_USER:-postroad}
 folder=${POSTROAD_TLS_FOLDER:-/etc/postroad/tls}
-group=$(id -gn "$user")
 
-install -d -o "$user" -g "$group" -m 700 "$folder"
+# As the user of the service, who owns the folder: root would follow a link in it to any file of the host.
+as_user() {
+    runuser -u "$user" -- "$@"
+}
+
+as_user mkdir -p -m 700 "$folder"
 # Written beside and then renamed: a reader sees the old file or the new one, never a part.
 # Between the two renames the pair does not match: Postroad keeps the old one, and reloads after the second.
 for name in privkey.pem fullchain.pem; do
-    install -o "$user" -g "$group" -m 600 "$RENEWED_LINEAGE/$name" "$folder/.$name.new"
+    as_user sh -c 'umask 077 && rm -f "$1" && cat > "$1"' sh "$folder/.$name.new" < "$RENEWED_LINEAGE/$name"
 done
 for name in privkey.pem fullchain.pem; do
-    mv "$folder/.$name.new" "$folder/$name"
+    as_user mv "$folder/.$name.new" "$folder/$name"
 done

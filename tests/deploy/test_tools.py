@@ -6,6 +6,8 @@ import re
 import shutil
 import stat
 import subprocess
+import tempfile
+from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
@@ -13,6 +15,7 @@ import trustme
 
 DEPLOY = Path(__file__).parent.parent.parent / "deploy"
 TIMEOUT_SECONDS = 600
+only_as_root = pytest.mark.skipif(os.geteuid() != 0, reason="only root may give a file to another user")
 
 
 def needs(program: str, install: str) -> pytest.MarkDecorator:
@@ -78,15 +81,26 @@ def test_hadolint_finds_nothing_in_the_dockerfile() -> None:
     assert run("hadolint", str(DEPLOY / "Dockerfile")) == ""
 
 
-@pytest.mark.skipif(os.geteuid() != 0, reason="only root may give a file to another user")
-def test_the_hook_of_certbot_gives_the_certificate_to_the_user_of_the_service(tmp_path: Path) -> None:
-    lineage, target = tmp_path / "live", tmp_path / "etc" / "tls"
+@pytest.fixture
+def service_folder() -> Iterator[Path]:
+    """A folder of the user `nobody`, who cannot enter the temporary folders of tests."""
+    with tempfile.TemporaryDirectory() as name:
+        nobody = pwd.getpwnam("nobody")
+        os.chown(name, nobody.pw_uid, nobody.pw_gid)
+        yield Path(name)
+
+
+def hook_environment(lineage: Path, target: Path) -> dict[str, str]:
+    return {"RENEWED_LINEAGE": str(lineage), "POSTROAD_TLS_FOLDER": str(target), "POSTROAD_USER": "nobody"}
+
+
+@only_as_root
+def test_the_hook_of_certbot_gives_the_certificate_to_the_user_of_the_service(
+    tmp_path: Path, service_folder: Path
+) -> None:
+    lineage, target = tmp_path / "live", service_folder / "tls"
     lineage.mkdir()
-    environment = {
-        "RENEWED_LINEAGE": str(lineage),
-        "POSTROAD_TLS_FOLDER": str(target),
-        "POSTROAD_USER": "nobody",
-    }
+    environment = hook_environment(lineage, target)
     for version in ("first", "second"):
         for name in ("fullchain.pem", "privkey.pem"):
             (lineage / name).write_text(f"{version} {name}")
@@ -96,6 +110,27 @@ def test_the_hook_of_certbot_gives_the_certificate_to_the_user_of_the_service(tm
     found = {path.name: (path.stat().st_uid, stat.S_IMODE(path.stat().st_mode)) for path in target.iterdir()}
     assert found == {"fullchain.pem": (nobody.pw_uid, 0o600), "privkey.pem": (nobody.pw_uid, 0o600)}
     assert stat.S_IMODE(target.stat().st_mode) == 0o700
+
+
+@only_as_root
+@pytest.mark.parametrize("linked", ["tls", "tls/.privkey.pem.new", "tls/privkey.pem"])
+def test_a_link_in_the_folder_of_the_service_does_not_lead_the_hook_elsewhere(
+    tmp_path: Path, service_folder: Path, linked: str
+) -> None:
+    lineage, secret = tmp_path / "live", tmp_path / "of-root"
+    for folder in (lineage, secret, service_folder / "tls"):
+        folder.mkdir()
+    for name in ("fullchain.pem", "privkey.pem"):
+        (lineage / name).write_text(name)
+    if linked == "tls":
+        (service_folder / "tls").rmdir()
+    else:
+        shutil.chown(service_folder / "tls", "nobody")
+    (service_folder / linked).symlink_to(secret if linked == "tls" else secret / "privkey.pem")
+    command = ["sh", str(DEPLOY / "certbot-deploy-hook.sh")]
+    environment = os.environ | hook_environment(lineage, service_folder / "tls")
+    subprocess.run(command, env=environment, capture_output=True, timeout=TIMEOUT_SECONDS, check=False)
+    assert (secret.stat().st_uid, list(secret.iterdir())) == (0, [])
 
 
 def test_the_hook_of_certbot_says_what_is_missing() -> None:
