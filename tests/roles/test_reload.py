@@ -10,9 +10,11 @@ import msgspec
 import pytest
 
 from postroad import config, errors, roles
+from postroad.protocol.smtp import values
 from postroad.roles import composition, reload
-from postroad.services import context
+from postroad.services import context, operator_mail
 from postroad.services.accounts import registry as accounts
+from postroad.storage import queue_views
 from tests import accepted_mail, contexts
 from tests.api import app_server
 from tests.roles.test_supervisor import SECRET_KEY, run, with_role
@@ -24,8 +26,8 @@ def load(folder: Path, **sections: dict[str, object]) -> config.Settings:
         "security": {"secret_key": SECRET_KEY},
         "http": {"listen": "127.0.0.1:0", "drain_seconds": 0},
     }
-    for name, values in sections.items():
-        given[name] = {**given.get(name, {}), **values}
+    for name, chosen in sections.items():
+        given[name] = {**given.get(name, {}), **chosen}
     return config.load(environment={}, overrides=given)
 
 
@@ -34,6 +36,21 @@ def read_again(ctx: context.Context, folder: Path, **sections: dict[str, object]
     reload.reload(ctx, lambda: load(folder, **sections), log=lines.logger())
     (line,) = lines.kept
     return line
+
+
+async def test_mail_to_postmaster_goes_to_the_operator_of_now(tmp_path: Path) -> None:
+    before: dict[str, object] = {"email": "old@example.net", "from": "postmaster@example.com"}
+    after: dict[str, object] = {**before, "email": "new@example.net"}
+    async with composition.open_context(load(tmp_path, operator=before)) as ctx:
+        account = await accounts.create(ctx, "Operator")
+        await accepted_mail.allow_sending(ctx, account.id)
+        for_operator = operator_mail.OperatorMail(ctx, host="mx.example.org")
+        assert read_again(ctx, tmp_path, operator=after)["applied"] == ["operator.email"]
+        report = values.MailTransaction("eve@example.org", ("abuse@mx.example.org",), (b"Subject: spam\r\n\r\n",))
+        await for_operator.forward(report, client_address="192.0.2.1")
+        async with ctx.store.reading() as tx:
+            (queued,) = await queue_views.page(tx, queue_views.Filter(), state=None, limit=2)
+        assert queued.email == "new@example.net"
 
 
 async def test_limits_apply_to_the_next_message(tmp_path: Path) -> None:

@@ -53,7 +53,6 @@ class OperatorMail:
 
     def __init__(self, ctx: context.Context, *, host: str) -> None:
         self._ctx = ctx
-        self._settings = ctx.settings.operator
         delivery = ctx.settings.delivery
         self._names = frozenset(name.lower().rstrip(".") for name in (host, delivery.return_path_domain) if name)
         self._prefix = f"{delivery.return_path_label.lower()}."
@@ -93,13 +92,14 @@ class OperatorMail:
         return True
 
     async def _submit(self, transaction: values.MailTransaction, content: bytes, *, client_address: str) -> None:
-        owner = await domains.verified_owner(self._ctx, self._settings.sender.rpartition("@")[2])
+        operator = self._ctx.settings.operator  # read for each message, because it can change while this runs
+        owner = await domains.verified_owner(self._ctx, operator.sender.rpartition("@")[2])
         if owner is None:
             raise errors.Forbidden("operator.from: its domain is not verified by an account of this installation")
         recipient = transaction.recipients[0]
         request = send_request.SendRequest(
-            sender=self._settings.sender,
-            to=self._settings.email,
+            sender=operator.sender,
+            to=operator.email,
             subject=f"Mail to {recipient}",
             text=_TEXT.format(
                 recipient=recipient, sender=transaction.sender or "none", client_address=client_address or "unknown"
