@@ -19,9 +19,9 @@ Verdict = bounces_disposition.Verdict
         (Stage.MAIL, "530 Must issue a STARTTLS command first", True),
         (Stage.MAIL, "535 5.7.8 Error: authentication failed", True),
         (Stage.MAIL, "538 5.7.11 Encryption required", True),
-        (Stage.MAIL, "550 5.7.1 relaying denied", True),
         (Stage.RECIPIENT, "530 5.7.0 Authentication required", True),
-        # The recipient's domain may have written this: the mail of others goes on.
+        # A name of the sender, or the recipient's server, may have caused these words: the mail of others goes on.
+        (Stage.MAIL, "550 5.7.1 The domain bounces.relaying.example is not verified", False),
         (Stage.RECIPIENT, "554 5.7.1 <ada@example.org>: Relay access denied", False),
         (Stage.RECIPIENT, "550 There is no domain relaying.example", False),
     ],

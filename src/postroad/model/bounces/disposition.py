@@ -98,8 +98,8 @@ def classify(result: values.RecipientResult, *, is_upstream: bool = False) -> Di
     if result.cause is Cause.CONFIGURATION:
         return _configuration(result.stage)
     if is_upstream and _is_unknown_there(result.stage, reply):
-        # What a server says to RCPT quotes domains, and hosts that it asked: one account must not stop all mail so.
-        is_certain = result.stage is not Stage.RECIPIENT or reply.code in _LOGIN_CODES
+        # Replies to MAIL and RCPT quote domains, and hosts that were asked: one account must not stop all mail so.
+        is_certain = result.stage in _HOST_STAGES or reply.code in _LOGIN_CODES
         return _configuration(result.stage, slow_down=is_certain)
     kind = reply.code // 100
     if kind == 2 and result.stage is Stage.CONTENT:  # noqa: PLR2004 - RFC 5321 section 4.2.1
