@@ -102,7 +102,8 @@ async def test_a_client_and_all_clients_together_have_a_limit_for_each_day(
     clock: contexts.Clock,
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    assert (operator_mail.MAX_PER_NETWORK, operator_mail.MAX_PER_DAY) == (20, 200)
+    assert (operator_mail.MAX_PER_NETWORK, operator_mail.MAX_PER_DAY) == (20, 100)
+    assert ctx.settings.warmup.recipients_per_day[0] == 200
     monkeypatch.setattr(operator_mail, "MAX_PER_NETWORK", 2)
     monkeypatch.setattr(operator_mail, "MAX_PER_DAY", 3)
     await accepted_mail.allow_sending(ctx, account.id)

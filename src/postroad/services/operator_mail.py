@@ -24,8 +24,9 @@ LOCAL_PARTS: Final = frozenset({"postmaster", "abuse"})
 MAX_OCTETS: Final = 1024 * 1024
 # Per UTC day: somebody who reports abuse may report a few cases.
 MAX_PER_NETWORK: Final = 20
-# What an operator can read in a day; the rest waits at its senders for the next one.
-MAX_PER_DAY: Final = 200
+# What an operator can read in a day; the rest waits at its senders for the next one. And half of what the warm-up of a
+# new domain allows on its first day: strangers must not use up what the domain's owner wants to send.
+MAX_PER_DAY: Final = 100
 # RFC 5321 section 6.3 requires at least 100.
 MAX_HOPS: Final = 100
 MARK: Final = "X-Loop"
