@@ -5,6 +5,7 @@ import smtplib
 from pathlib import Path
 
 import httpx
+import msgspec
 
 from postroad import config
 from postroad.model import bounce_guard, throttle, times
@@ -59,6 +60,23 @@ def test_the_rate_is_the_default_and_its_fields_are_those_of_an_answer() -> None
         assert f"{name}: {value}\n" in PAGE
 
 
+def fail2ban_expressions() -> list[re.Pattern[str]]:
+    # fail2ban replaces the word by an expression of its own for addresses.
+    wanted = PAGE.split("failregex = ")[1].split("\njournalmatch")[0].replace("<HOST>", "(?P<host>[0-9a-fA-F:.]+)")
+    return [re.compile(line.strip()) for line in wanted.splitlines()]
+
+
+def test_no_text_in_a_log_line_makes_fail2ban_block_another_address() -> None:
+    login = {"event": "submission", "verb": "AUTH", "code": "unauthorized"}
+    forged = msgspec.json.encode(login | {"client_address": "203.0.113.9"}).decode()
+    hidden = {"cause": f'","a":"b",{forged[1:-1]}'}
+    lines = [
+        msgspec.json.encode(event).decode() for event in (login | {"client_address": "192.0.2.1"} | hidden, hidden)
+    ]
+    found = [match["host"] for line in lines for one in fail2ban_expressions() if (match := one.match(line))]
+    assert found == ["192.0.2.1"]
+
+
 def test_the_fail2ban_filter_finds_the_address_of_failed_logins_and_no_other(tmp_path: Path) -> None:
     installation = Installation.at(tmp_path, url=f"sqlite:///{tmp_path}/postroad.db")
     with installation.file.open("a") as file:
@@ -78,9 +96,7 @@ def test_the_fail2ban_filter_finds_the_address_of_failed_logins_and_no_other(tmp
             assert smtp.docmd("AUTH", "PLAIN AHVzZXIAcGFzc3dvcmQ=")[0] == 535
         assert service.stop() == (0, "")
         lines = service.errors.read_text().splitlines()
-    # fail2ban replaces the word by an expression of its own for addresses.
-    wanted = PAGE.split("failregex = ")[1].split("\njournalmatch")[0].replace("<HOST>", "(?P<host>[0-9a-fA-F:.]+)")
-    expressions = [re.compile(line.strip()) for line in wanted.splitlines()]
+    expressions = fail2ban_expressions()
     found = [
         (number, match["host"])
         for line in lines
