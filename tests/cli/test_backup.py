@@ -35,6 +35,15 @@ def test_a_backup_says_what_it_contains_and_that_the_key_is_not_in_it(local: Ins
     assert local.json("backup", str(file), "--force")["counts"]["queue"] == 1
 
 
+def test_the_database_is_not_replaced_by_its_own_backup(local: Installation, tmp_path: Path) -> None:
+    database, link = tmp_path / "postroad.db", tmp_path / "link"
+    link.symlink_to(database)
+    before = database.stat().st_ino
+    for file in (database, link):
+        assert local.refusal("backup", str(file), "--force") == f"{file} is the database itself; choose another name"
+    assert database.stat().st_ino == before
+
+
 def test_a_restore_keeps_what_was_there_and_holds_all_mail(local: Installation, tmp_path: Path) -> None:
     file = tmp_path / "backup"
     local.text("backup", str(file))

@@ -40,7 +40,7 @@ async def backup(settings: config.Settings, *, file: Path, force: bool) -> outpu
     """Write a verified backup of the database to FILE, while the service runs."""
     url, began = settings.database.url, time.monotonic()
     with backup_file.written(file, replace=force) as part:
-        contents = await (_dump(url, part, file=file) if _is_postgres(url) else _copy(url, part))
+        contents = await (_dump if _is_postgres(url) else _copy)(url, part, file=file)
     return await asyncio.to_thread(_made, url, file, contents, seconds=time.monotonic() - began)
 
 
@@ -96,10 +96,17 @@ def _is_postgres(url: str) -> bool:
     return url.partition(":")[0] in open_store.POSTGRES_SCHEMES
 
 
-async def _copy(url: str, part: Path) -> backup_file.Contents:
+def _check_another(file: Path, database: Path) -> None:
+    """A running service would go on with the file that was replaced, and lose what it accepts."""
+    if file.exists() and file.samefile(database):
+        raise backup_file.BackupError(f"{file} is the database itself; choose another name")
+
+
+async def _copy(url: str, part: Path, *, file: Path) -> backup_file.Contents:
     source = open_store.sqlite_path(url)
     if not source.exists():
         raise backup_file.BackupError(f"there is no database at {source.absolute()}")
+    _check_another(file, source)
     return await asyncio.to_thread(sqlite_backup.copy, source, part)
 
 
