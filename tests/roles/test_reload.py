@@ -121,7 +121,7 @@ async def test_a_signal_reads_the_settings_again(tmp_path: Path, monkeypatch: py
 def test_every_name_in_the_table_is_a_setting_and_documented() -> None:
     tables = config.defaults()
     page = (Path(__file__).parents[2] / "docs" / "configuration.md").read_text()
-    table = page.split("| setting | from when on |")[1].split("\n\n")[0]
+    table = page.split("| setting | takes effect with |")[1].split("\n\n")[0]
     assert set(re.findall(r"`\[?([\w.]+)\]?`", table)) == reload.RELOADED
     for name in reload.RELOADED:
         section, _, key = name.partition(".")
