@@ -30,8 +30,8 @@ def ordered(port: int, *, is_running: bool) -> subject.Subject:
 @pytest.mark.parametrize(
     "name, days, expected",
     [
-        ("mail.example.org", 30.5, ("ok", "submission: the certificate for mail.example.org ends in 30 days", "")),
-        ("*.example.org", 21.5, ("ok", "submission: the certificate for *.example.org ends in 21 days", "")),
+        ("mail.example.org", 30.5, ("ok", "submission: the certificate for mail.example.org expires in 30 days", "")),
+        ("*.example.org", 21.5, ("ok", "submission: the certificate for *.example.org expires in 21 days", "")),
         (
             "mail.example.org",
             20.5,
@@ -97,7 +97,7 @@ async def test_a_certificate_by_acme_is_the_one_that_is_served(tmp_path: Path) -
     _, context = setups.certificate(tmp_path, days=30.5)
     async with smtp_peers.serving(tls=context) as peer, smtp_peers.serving() as plain:
         for port, expected in (
-            (peer.port, ("ok", "submission: the certificate for mail.example.org ends in 30 days", "")),
+            (peer.port, ("ok", "submission: the certificate for mail.example.org expires in 30 days", "")),
             (
                 plain.port,
                 (
@@ -109,7 +109,7 @@ async def test_a_certificate_by_acme_is_the_one_that_is_served(tmp_path: Path) -
         ):
             assert await setups.told("certificates", ordered(port, is_running=True)) == [expected]
         assert await setups.told("certificates", ordered(peer.port, is_running=False)) == [
-            ("skipped", "submission: the service, which obtains the certificate, does not run on this host", "")
+            ("skipped", "submission: the service, which obtains the certificate, is not running on this host", "")
         ]
 
 

@@ -74,7 +74,7 @@ def _ordered(given: subject.Subject, section: str, served: bytes | None) -> list
         return _evaluate(given, section, shown) or [_fine(given, section, shown)]
     is_running = given.store is not None and any(one.section == section for one, _ in connections.expected(given))
     if not is_running:
-        return [findings.skipped(f"{section}: the service, which obtains the certificate, does not run on this host")]
+        return [findings.skipped(f"{section}: the service, which obtains the certificate, is not running on this host")]
     return [
         findings.error(
             f"{section}: no certificate for {', '.join(given.settings.acme.names)} is in use",
@@ -85,7 +85,7 @@ def _ordered(given: subject.Subject, section: str, served: bytes | None) -> list
 
 def _fine(given: subject.Subject, section: str, certificate: x509.Certificate) -> findings.Finding:
     return findings.ok(
-        f"{section}: the certificate for {_listed(certificate)} ends in {_days(given, certificate)} days"
+        f"{section}: the certificate for {_listed(certificate)} expires in {_days(given, certificate)} days"
     )
 
 
