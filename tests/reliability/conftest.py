@@ -17,7 +17,13 @@ __all__ = ["libc", "small_disk"]
 @pytest.fixture(autouse=True)
 def _nothing_is_reported(caplog: pytest.LogCaptureFixture) -> Iterator[None]:
     yield
-    assert [record for record in caplog.get_records("call") if record.levelno >= logging.ERROR] == []
+    errors = [record for record in caplog.get_records("call") if record.levelno >= logging.ERROR]
+    assert [record for record in errors if not _is_cut_copy(record.getMessage())] == []
+
+
+def _is_cut_copy(message: str) -> bool:
+    """When a connection is cut during COPY, asyncpg forgets a future; the caller gets the error by another way."""
+    return message.startswith("Future exception was never retrieved") and "ConnectionDoesNotExistError" in message
 
 
 @pytest.fixture(params=["sqlite", "postgres"])

@@ -11,7 +11,7 @@ import httpx
 from tests.reliability import service_process, submission_service
 
 # Slow enough that even a machine that is busy with other tests asks more often.
-RATE, BURST = 5, 40
+RATE, BURST = 1, 40
 # This takes two seconds in which there is not enough for everybody.
 GOAL = BURST + 2 * RATE
 MANY_REFUSALS = 50

@@ -8,6 +8,7 @@ PERMANENT = [
 ]
 TEMPORARY = [
     *(
+        "configuration",
         "dns_failed",
         "private_address",
         "worker_crashes",
@@ -20,7 +21,7 @@ TEMPORARY = [
 
 
 def test_stages_are_in_the_order_of_a_transaction() -> None:
-    stages = ["route", "connect", "banner", "hello", "starttls", "mail", "recipient", "data", "content"]
+    stages = ["route", "connect", "banner", "hello", "starttls", "auth", "mail", "recipient", "data", "content"]
     assert [*values.Stage] == stages
 
 
