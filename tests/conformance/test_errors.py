@@ -20,7 +20,7 @@ Ask = Callable[[live_service.Service], httpx.Response]
 def new_account(service: live_service.Service, *, amount: int = 10) -> live_service.Account:
     """An account of its own for a test that changes its state."""
     domain = f"{live_service.new_key()}.example"
-    return service.installation.ask(lambda ctx: live_service.make_account(ctx, "Other", domain=domain, amount=amount))
+    return service.installation.ask(lambda ctx: live_service.make_account(ctx, domain, domain=domain, amount=amount))
 
 
 def suspended(service: live_service.Service) -> httpx.Response:
