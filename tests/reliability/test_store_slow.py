@@ -89,36 +89,43 @@ async def test_a_store_that_hangs_keeps_a_few_waiting_and_refuses_all_others_tem
     async with whole_service.running_service(tmp_path, url, *libc.words, limits=limits) as whole:
         await whole.accept("before")
         await whole.finished()
-        # What is written after the response, such as the last use of the credential, must not be the commit that hangs.
-        while True:
-            await service_process.until(lambda: is_quiet(libc))
-            asked = libc.syncs
-            libc.hold_syncs()
-            first = asyncio.create_task(whole.post("first"))
-            await service_process.until(functools.partial(has_synced, libc, asked))
-            # One commit is under way. So many may wait for it, and not for long; all others need not wait at all.
-            others = await asyncio.gather(*(whole.post(f"other {number}") for number in range(MANY)))
-            if not first.done():
-                break
-            # The commit that hangs is another one, such as the report of the process that it runs.
-            service_process.check_refusal(await first, 503, "temporary_failure")
-            libc.mend()
-        for response in others:
-            service_process.check_refusal(response, 503, "temporary_failure")
-        assert await whole.hand_in("by smtp") == whole_service.BUSY
-        assert len([one for one in others if "too many requests are waiting" in one.text]) >= MANY - WAITING - 1
-        # Nobody who only reads is kept from it.
-        assert (await get(whole, "/healthz")).status_code == 200
-        shown = await get(whole, f"/emails/{whole.accepted['before']}")
-        assert shown.json()["status"] == "delivered"
-        # Whoever balances load sends new requests elsewhere.
-        assert (await get(whole, "/readyz")).status_code == 503
-
-        libc.mend()
-        assert (await first).status_code == 202
+        while not await hangs(whole, libc):
+            pass
         await whole.accept(*(f"other {number}" for number in range(MANY)), "by smtp")
         assert (await get(whole, "/readyz")).status_code == 200
     await whole.prove()
+
+
+async def hangs(whole: whole_service.WholeService, libc: LibcFaults) -> bool:
+    """Hold a commit, check what the service does meanwhile, and let it go; whether it was the commit of a message.
+
+    Others write as well, such as the report of the process that it runs. A message that waits for such a commit is
+    refused as the others are.
+    """
+    # What is written after the response, such as the last use of the credential, should not be the commit that hangs.
+    await service_process.until(lambda: is_quiet(libc))
+    asked = libc.syncs
+    libc.hold_syncs()
+    first = asyncio.create_task(whole.post("first"))
+    await service_process.until(functools.partial(has_synced, libc, asked))
+    # One commit is under way. So many may wait for it, and not for long; all others need not wait at all.
+    others = await asyncio.gather(*(whole.post(f"other {number}") for number in range(MANY)))
+    for response in others:
+        service_process.check_refusal(response, 503, "temporary_failure")
+    assert await whole.hand_in("by smtp") == whole_service.BUSY
+    assert len([one for one in others if "too many requests are waiting" in one.text]) >= MANY - WAITING - 1
+    # Nobody who only reads is kept from it.
+    assert (await get(whole, "/healthz")).status_code == 200
+    shown = await get(whole, f"/emails/{whole.accepted['before']}")
+    assert shown.json()["status"] == "delivered"
+    # Whoever balances load sends new requests elsewhere.
+    assert (await get(whole, "/readyz")).status_code == 503
+
+    libc.mend()
+    if (response := await first).status_code == 202:
+        return True
+    service_process.check_refusal(response, 503, "temporary_failure")
+    return False
 
 
 async def test_however_many_push_a_slow_store_has_a_few_waiting_and_no_memory_of_the_others(

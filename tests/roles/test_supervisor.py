@@ -266,9 +266,18 @@ async def _is_revoked(ctx: context.Context, token_id: str) -> bool:
         return await users.is_token_revoked(tx, token_id)
 
 
-@pytest.mark.parametrize("problem", [OSError("disk"), TimeoutError()], ids=lambda problem: type(problem).__name__)
+@pytest.mark.parametrize(
+    "problem, event",
+    # A database that is slow is no fault of the cleanup: what is left is swept later.
+    [(OSError("disk"), "cleanup_failed"), (TimeoutError(), "cleanup_deferred")],
+    ids=["OSError", "TimeoutError"],
+)
 async def test_a_sweep_that_fails_is_logged_and_tried_again(
-    settings: config.Settings, lines: app_server.CapturedLog, monkeypatch: pytest.MonkeyPatch, problem: Exception
+    settings: config.Settings,
+    lines: app_server.CapturedLog,
+    monkeypatch: pytest.MonkeyPatch,
+    problem: Exception,
+    event: str,
 ) -> None:
     monkeypatch.setattr(maintenance, "CLEANUP_INTERVAL_SECONDS", 0.01)
     sweep = cleanup.sweep
@@ -288,7 +297,7 @@ async def test_a_sweep_that_fails_is_logged_and_tried_again(
         role_context.stopping.set()
 
     await run(settings, with_role(monkeypatch, work), lines)
-    assert events(lines).count("cleanup_failed") == 1
+    assert [name for name in events(lines) if name in {"cleanup_failed", "cleanup_deferred"}] == [event]
 
 
 def test_no_path_is_offered_twice_and_every_part_of_the_api_is_there() -> None:

@@ -93,6 +93,9 @@ async def _clean_up(role_context: role.RoleContext) -> bool:
     except (errors.ServiceUnavailable, errors.TemporaryFailure) as error:
         role_context.log.warning("cleanup_deferred", error=error.message)
         return False
+    except TimeoutError:
+        role_context.log.warning("cleanup_deferred", error="the database is slow; the rest follows later")
+        return False
     except Exception:
         role_context.log.exception("cleanup_failed")
         return False
