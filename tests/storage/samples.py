@@ -53,6 +53,14 @@ def old_message(store: Store, message_id: str) -> str:
     """  # noqa: S608 - of constants
 
 
+# Its recipient in the queue, as versions before messages had times wrote it.
+OLD_QUEUE = """
+    INSERT INTO queue (account_id, message_id, recipient_id, queue_key, email, email_key, size, attempt_count,
+        lost_leases, ready, queued_at, due_at)
+    VALUES ('acc_1', 'em_1', 'rcp_em_1_0', 'example.org acc_1', 'a@example.org', 'a@example.org', 4, 0, 0, 1, 1, 1)
+"""
+
+
 def recipient(message_id: str, number: int = 0, account_id: str = "acc_1", **changes: Any) -> recipients.NewRecipient:
     values: dict[str, Any] = {
         "message_id": message_id,

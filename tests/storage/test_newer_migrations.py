@@ -142,7 +142,7 @@ async def test_a_queue_from_before_holds_is_ready_and_can_be_held(
         await samples.add_account(tx)
         await tx.run_script(samples.old_message(empty, "em_1"))
         await recipients.insert(tx, [samples.recipient("em_1")])
-        await queue.insert(tx, [samples.recipient("em_1")], {"em_1": 4}, now=1)
+        await tx.run_script(samples.OLD_QUEUE)
     monkeypatch.setattr(migrations, "known", known)
 
     assert (await migrations.apply(empty))[0].name == "holds"
@@ -173,6 +173,40 @@ async def test_mail_from_before_the_subdomain_keeps_the_return_path_of_its_sende
         found = await messages.outgoing(tx, [("acc_1", "em_1"), ("acc_1", "em_2")])
         assert [one.return_path_domain for one in found] == ["", ""]
         assert [one.return_path_domain for one in await domains.of_account(tx, "acc_1")] == [""]
+
+
+async def test_mail_from_before_it_had_times_is_sent_at_once_and_new_mail_has_them(
+    empty: Store, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    known = migrations.known
+    before = [one.name for one in known(empty.dialect)].index("message_options")
+    monkeypatch.setattr(migrations, "known", lambda dialect: known(dialect)[:before])
+    await migrations.apply(empty)
+    async with empty.transaction() as tx:
+        await samples.add_account(tx)
+        await tx.run_script(samples.old_message(empty, "em_1"))
+        await recipients.insert(tx, [samples.recipient("em_1")])
+        await tx.run_script(samples.OLD_QUEUE)
+    monkeypatch.setattr(migrations, "known", known)
+
+    assert (await migrations.apply(empty))[0].name == "message_options"
+    async with empty.transaction() as tx:
+        # A neighbour of the version before still writes.
+        await tx.run_script(samples.old_message(empty, "em_2"))
+        await tx.run_script(samples.OLD_QUEUE.replace("em_1", "em_2"))
+        await messages.insert(tx, [samples.message("em_3", metadata='{"a":"b"}', send_at=5, expires_at=7, is_test=1)])
+        three = samples.recipient("em_3")
+        await recipients.insert(tx, [three])
+        await queue.insert(tx, [three], {"em_3": 4}, now=2, schedules={"em_3": queue.Schedule(5, 7)})
+        wanted = queue.ClaimRequest(queue.queue_key_of("example.org", "acc_1"), 9)
+        assert [one.expires_at for one in await queue.claim(tx, [wanted], lease_until=99, worker="w")] == [None, None]
+        assert await queue.promote(tx, now=5, limit=9) == 1
+        assert [one.expires_at for one in await queue.claim(tx, [wanted], lease_until=99, worker="w")] == [7]
+        await tx.run_script("UPDATE recipients SET status = 'canceled' WHERE message_id = 'em_1'")
+        await tx.run_script("UPDATE recipients SET status = 'expired' WHERE message_id = 'em_3'")
+    with pytest.raises(ConstraintViolated):
+        async with empty.transaction() as tx:
+            await tx.run_script("UPDATE recipients SET status = 'lost' WHERE message_id = 'em_1'")
 
 
 async def test_certificates_are_added_to_a_store_of_the_version_before(

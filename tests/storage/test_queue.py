@@ -50,6 +50,22 @@ async def test_what_is_accepted_is_ready_at_once_and_claimed_oldest_first(store:
     assert await claim(store, queue.ClaimRequest(queue_key, 2)) == []
 
 
+async def test_what_is_to_be_sent_later_is_ready_at_its_time_and_knows_when_it_expires(store: Store) -> None:
+    now, later = recipient(1), recipient(2)
+    schedules = {
+        now.message_id: queue.Schedule(send_at=NOW - 1, expires_at=NOW + 9),
+        later.message_id: queue.Schedule(send_at=NOW + 5),
+    }
+    async with store.transaction() as tx:
+        sizes = {now.message_id: 1, later.message_id: 1}
+        await queue.insert(tx, [now, later], sizes, now=NOW, schedules=schedules)
+    wanted = queue.ClaimRequest(queue.queue_key_of("example.org", "acc_1"), 9)
+    assert [(one.recipient_id, one.expires_at) for one in await claim(store, wanted)] == [("rcp_0001", NOW + 9)]
+    assert await promote(store, NOW + 4) == 0
+    assert await promote(store, NOW + 5) == 1
+    assert [(one.recipient_id, one.expires_at) for one in await claim(store, wanted)] == [("rcp_0002", None)]
+
+
 async def test_scheduled_queues_are_domains_of_accounts_and_each_shows_once(store: Store) -> None:
     rows = [
         recipient(number, domain=domain, account=account)

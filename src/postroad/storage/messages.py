@@ -31,6 +31,13 @@ class NewMessage(msgspec.Struct, frozen=True, array_like=True):
     tags: tuple[str, ...]
     # The domain of its envelope senders; empty: the sender's own.
     return_path_domain: str = ""
+    # The caller's own data, a JSON object of strings.
+    metadata: str | None = None
+    # Not before and not after this time.
+    send_at: int | None = None
+    expires_at: int | None = None
+    # 1: it goes to the simulator.
+    is_test: int = 0
 
 
 @dataclass(frozen=True, slots=True)
@@ -115,7 +122,7 @@ async def insert(tx: store.Transaction, messages: Sequence[NewMessage]) -> None:
 def _row(m: NewMessage) -> store.Row:
     who = (m.id, m.account_id, m.credential_id, m.source, m.sender, m.sender_key, m.subject)
     what = (m.recipient_count, m.credits_reserved, m.size, m.request_id, m.response, m.created_at)
-    return (*who, *what, m.return_path_domain)
+    return (*who, *what, m.return_path_domain, m.metadata, m.send_at, m.expires_at, m.is_test)
 
 
 async def by_id(tx: store.Transaction, account_id: str, message_id: str) -> Message | None:

@@ -32,6 +32,8 @@ class Claimed(msgspec.Struct, frozen=True):
     attempt_count: int
     lost_leases: int
     queued_at: int
+    # When to stop trying, if before the end of the retry schedule.
+    expires_at: int | None = None
 
     @property
     def key(self) -> Key:
@@ -45,6 +47,16 @@ class ClaimRequest(msgspec.Struct, frozen=True):
     queue_key: str
     limit: int
     queued_before: int = ANY_TIME
+
+
+class Schedule(msgspec.Struct, frozen=True):
+    """The times of a message that has any: not before `send_at`, not after `expires_at`."""
+
+    send_at: int | None = None
+    expires_at: int | None = None
+
+
+UNSCHEDULED: Final = Schedule()
 
 
 def queue_key_of(domain: str, account_id: str, sender_domain: str = "") -> str:
@@ -71,10 +83,12 @@ async def insert(
     *,
     now: int,
     sender_domains: Mapping[str, str] = MappingProxyType({}),
+    schedules: Mapping[str, Schedule] = MappingProxyType({}),
 ) -> None:
     """Queue the recipients of accepted messages.
 
-    `sizes` are those of the messages by id, and so are the sender domains, where they make a difference.
+    `sizes` are those of the messages by id, and so are the sender domains and the schedules, where they make a
+    difference.
     """
     rows = [
         (
@@ -86,10 +100,17 @@ async def insert(
             r.email_key,
             sizes[r.message_id],
             now,
+            *_due(schedules.get(r.message_id, UNSCHEDULED), now=now),
         )
         for r in new
     ]
     await tx.execute_many("queue.insert", rows)
+
+
+def _due(schedule: Schedule, *, now: int) -> tuple[int, int, int | None]:
+    """Whether a recipient is ready, when it is due, and when it expires."""
+    due_at = max(now, schedule.send_at or now)
+    return int(due_at == now), due_at, schedule.expires_at
 
 
 async def is_due(tx: store.Transaction, *, now: int, leases_until: int | None = None) -> bool:

@@ -254,6 +254,7 @@ async def _write(tx: store.Transaction, accepted: Sequence[Submission], *, route
         {submission.message.id: submission.message.size for submission in accepted},
         now=max(submission.message.created_at for submission in accepted),
         sender_domains=_sender_domains(accepted, routed_domains) if routed_domains else {},
+        schedules=_schedules(accepted),
     )
     await ledger.record(
         tx, [_reservation(submission) for submission in accepted if submission.message.credits_reserved]
@@ -275,6 +276,15 @@ def _sender_domains(accepted: Sequence[Submission], routed_domains: frozenset[st
     """The sender domains of messages that a rule of `[[routes]]` may treat differently."""
     domains = {s.message.id: s.message.sender_key.rpartition("@")[2] for s in accepted}
     return {message_id: domain for message_id, domain in domains.items() if domain in routed_domains}
+
+
+def _schedules(accepted: Sequence[Submission]) -> dict[str, queue.Schedule]:
+    """The times of the messages that have any."""
+    return {
+        message.id: queue.Schedule(message.send_at, message.expires_at)
+        for message in (submission.message for submission in accepted)
+        if message.send_at is not None or message.expires_at is not None
+    }
 
 
 def _reservation(submission: Submission) -> ledger.Entry:

@@ -1,13 +1,16 @@
 -- name: insert
 -- Accepted messages.
 INSERT INTO messages (id, account_id, credential_id, source, sender, sender_key, subject, status, billing_status,
-    recipient_count, credits_reserved, size, request_id, response, created_at, return_path_domain)
+    recipient_count, credits_reserved, size, request_id, response, created_at, return_path_domain, metadata,
+    send_at, expires_at, is_test)
 SELECT id, account_id, credential_id, source, sender, sender_key, subject, 'queued', 'reserved', recipient_count,
-    credits_reserved, size, request_id, response, created_at, return_path_domain
+    credits_reserved, size, request_id, response, created_at, return_path_domain, metadata, send_at,
+    expires_at, is_test
 FROM unnest($1::text[], $2::text[], $3::text[], $4::text[], $5::text[], $6::text[], $7::text[], $8::bigint[], $9::bigint[],
-    $10::bigint[], $11::text[], $12::bytea[], $13::bigint[], $14::text[])
+    $10::bigint[], $11::text[], $12::bytea[], $13::bigint[], $14::text[], $15::text[], $16::bigint[], $17::bigint[],
+    $18::bigint[])
     AS new (id, account_id, credential_id, source, sender, sender_key, subject, recipient_count, credits_reserved, size,
-        request_id, response, created_at, return_path_domain);
+        request_id, response, created_at, return_path_domain, metadata, send_at, expires_at, is_test);
 
 -- name: insert_tags
 -- Their tags.

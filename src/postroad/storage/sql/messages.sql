@@ -1,8 +1,10 @@
 -- name: insert
 -- Accepted messages.
 INSERT INTO messages (id, account_id, credential_id, source, sender, sender_key, subject, status, billing_status,
-    recipient_count, credits_reserved, size, request_id, response, created_at, return_path_domain)
-VALUES ($1, $2, $3, $4, $5, $6, $7, 'queued', 'reserved', $8, $9, $10, $11, $12, $13, $14);
+    recipient_count, credits_reserved, size, request_id, response, created_at, return_path_domain, metadata,
+    send_at, expires_at, is_test)
+VALUES ($1, $2, $3, $4, $5, $6, $7, 'queued', 'reserved', $8, $9, $10, $11, $12, $13, $14, $15, $16, $17,
+    $18);
 
 -- name: insert_tags
 -- Their tags.

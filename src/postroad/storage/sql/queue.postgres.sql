@@ -1,10 +1,11 @@
 -- name: insert
--- The recipients of accepted messages, ready immediately.
+-- The recipients of accepted messages, ready unless they are due later.
 INSERT INTO queue (account_id, message_id, recipient_id, queue_key, email, email_key, size, attempt_count, lost_leases,
-    ready, queued_at, due_at)
-SELECT account_id, message_id, recipient_id, queue_key, email, email_key, size, 0, 0, 1, queued_at, queued_at
-FROM unnest($1::text[], $2::text[], $3::text[], $4::text[], $5::text[], $6::text[], $7::bigint[], $8::bigint[])
-    AS new (account_id, message_id, recipient_id, queue_key, email, email_key, size, queued_at);
+    queued_at, ready, due_at, expires_at)
+SELECT account_id, message_id, recipient_id, queue_key, email, email_key, size, 0, 0, queued_at, ready, due_at, expires_at
+FROM unnest($1::text[], $2::text[], $3::text[], $4::text[], $5::text[], $6::text[], $7::bigint[], $8::bigint[],
+    $9::bigint[], $10::bigint[], $11::bigint[])
+    AS new (account_id, message_id, recipient_id, queue_key, email, email_key, size, queued_at, ready, due_at, expires_at);
 
 -- name: promote
 -- Make due rows ready, up to a limit. `lost_leases` counts the leases that expired.
@@ -46,7 +47,7 @@ CROSS JOIN LATERAL (
 WHERE queue.account_id = chosen.account_id AND queue.message_id = chosen.message_id
     AND queue.recipient_id = chosen.recipient_id
 RETURNING queue.account_id, queue.message_id, queue.recipient_id, queue.queue_key, email, email_key, size, attempt_count,
-    lost_leases, queued_at;
+    lost_leases, queued_at, expires_at;
 
 -- name: extend
 -- Renew the leases that are still held. Rows that are being recorded are skipped: waiting for them, in another order of

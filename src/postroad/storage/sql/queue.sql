@@ -1,8 +1,8 @@
 -- name: insert
--- The recipients of accepted messages, ready immediately.
+-- The recipients of accepted messages, ready unless they are due later.
 INSERT INTO queue (account_id, message_id, recipient_id, queue_key, email, email_key, size, attempt_count, lost_leases,
-    ready, queued_at, due_at)
-VALUES ($1, $2, $3, $4, $5, $6, $7, 0, 0, 1, $8, $8);
+    queued_at, ready, due_at, expires_at)
+VALUES ($1, $2, $3, $4, $5, $6, $7, 0, 0, $8, $9, $10, $11);
 
 -- name: is_due
 -- A row when a waiting row is due, or a lease has expired.
@@ -35,7 +35,8 @@ UPDATE queue SET ready = 0, due_at = $3, worker = $4
 WHERE +ready = 1 AND +queue_key = $1 AND (account_id, message_id) IN (
     SELECT account_id, message_id FROM queue
     WHERE ready = 1 AND queue_key = $1 AND queued_at <= $5 ORDER BY recipient_id LIMIT $2)
-RETURNING account_id, message_id, recipient_id, queue_key, email, email_key, size, attempt_count, lost_leases, queued_at;
+RETURNING account_id, message_id, recipient_id, queue_key, email, email_key, size, attempt_count, lost_leases, queued_at,
+    expires_at;
 
 -- name: extend
 -- Renew the leases that are still held.
