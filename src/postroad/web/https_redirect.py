@@ -28,7 +28,9 @@ class HttpsRedirect:
         has_key = any(name == b"authorization" for name, _ in scope["headers"])
         if scope["method"] in _REDIRECTED and not has_key:
             query = b"?" + scope["query_string"] if scope["query_string"] else b""
-            status, fields, content = 308, [(b"location", self._origin.encode() + scope["raw_path"] + query)], b""
+            # `GET *` has no path, and would become a part of the host name.
+            path = scope["raw_path"] if scope["raw_path"].startswith(b"/") else b"/"
+            status, fields, content = 308, [(b"location", self._origin.encode() + path + query)], b""
         else:
             problem = f"use {self._origin}; replace the secrets in this request, because it was not encrypted"
             status, fields, content = self._refuse(errors.InvalidRequest(problem))
