@@ -80,6 +80,8 @@ def test_every_final_status_has_its_event_and_no_other_has_one() -> None:
     assert set(mail.RecipientStatus) - set(events.OF_STATUS) == {
         mail.RecipientStatus.QUEUED,
         mail.RecipientStatus.DEFERRED,
+        mail.RecipientStatus.CANCELED,
+        mail.RecipientStatus.EXPIRED,
     }
 
 

@@ -16,7 +16,7 @@ def test_every_status_of_a_recipient_has_its_billing() -> None:
     assert by_billing == {
         Billing.RESERVED: {"queued", "deferred"},
         Billing.SETTLED: {"delivered", "failed"},
-        Billing.RELEASED: {"bounced"},
+        Billing.RELEASED: {"bounced", "canceled", "expired"},
     }
 
 

@@ -48,6 +48,13 @@ SEND_EXAMPLES: Final[tuple[dict[str, Any], ...]] = (
         "attachments": [{"filename": "receipt.txt", "content": "VG90YWw6IDQyLjAwCg=="}],
     },
     {"from": "hello@example.com", "to": "ada@example.net", "template": "welcome", "variables": {"name": "Ada"}},
+    {
+        "from": "hello@example.com",
+        "to": "ada@example.net",
+        "subject": "Your login code",
+        "text": "123456",
+        "expires_in": 120,
+    },
 )
 
 
@@ -79,6 +86,9 @@ class Message(msgspec.Struct, frozen=True, kw_only=True):
     created_at: times.WireTime
     recipients: list[Recipient]
     request_id: str
+    # Where the sender gave them.
+    send_at: times.WireTime | msgspec.UnsetType = msgspec.UNSET
+    expires_at: times.WireTime | msgspec.UnsetType = msgspec.UNSET
 
 
 def recipient(row: recipients.Recipient) -> Recipient:
@@ -110,4 +120,6 @@ def message(row: messages.Message, its_recipients: Sequence[recipients.Recipient
         created_at=times.to_wire(row.created_at),
         recipients=[recipient(one) for one in its_recipients],
         request_id=request_id,
+        send_at=times.given_to_wire(row.send_at),
+        expires_at=times.given_to_wire(row.expires_at),
     )

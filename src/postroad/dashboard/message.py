@@ -25,6 +25,10 @@ BILLING_LABELS: Final = {
 }
 
 
+# Shown first.
+FAILURES: Final = {mail.RecipientStatus.BOUNCED, mail.RecipientStatus.FAILED, mail.RecipientStatus.EXPIRED}
+
+
 class Retry(forms.Form, frozen=True, kw_only=True):
     """Which recipient; without one, all that wait."""
 
@@ -48,7 +52,7 @@ class RecipientView:
     @property
     def rank(self) -> int:
         """Sort order: failures first, then queued, then delivered."""
-        if self.async_bounces or self.recipient.status in {mail.RecipientStatus.BOUNCED, mail.RecipientStatus.FAILED}:
+        if self.async_bounces or self.recipient.status in FAILURES:
             return 0
         return 2 if self.recipient.status in mail.FINAL else 1
 

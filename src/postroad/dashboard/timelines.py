@@ -35,6 +35,12 @@ _FINAL_TITLES: Final = {
     mail.RecipientStatus.DELIVERED: "Delivered: {}",
     mail.RecipientStatus.BOUNCED: "Not sent: {}",
     mail.RecipientStatus.FAILED: "Failed: {}",
+    mail.RecipientStatus.CANCELED: "Canceled: {}",
+    mail.RecipientStatus.EXPIRED: "Expired: {}",
+}
+_FINAL_TONES: Final = {
+    mail.RecipientStatus.DELIVERED: "good",
+    mail.RecipientStatus.CANCELED: "wait",
 }
 _ATTEMPT_TONES: Final = {
     disposition.Verdict.DELIVERED: "good",
@@ -135,8 +141,8 @@ def _steps_without_attempt(found: messages.Details) -> Iterator[Step]:
     for one in found.recipients:
         if one.status in mail.FINAL and one.id not in attempted:
             status = mail.RecipientStatus(one.status)
-            tone = "good" if status is mail.RecipientStatus.DELIVERED else "bad"
-            yield Step(_final_at(one), _FINAL_TITLES[status].format(one.email), tone, "", one.last_smtp_response or "")
+            title, tone = _FINAL_TITLES[status].format(one.email), _FINAL_TONES.get(status, "bad")
+            yield Step(_final_at(one), title, tone, "", one.last_smtp_response or "")
 
 
 def _final_at(one: recipients.Recipient) -> int | None:

@@ -18,5 +18,10 @@ HEADER_LINE_OCTETS: Final = header_fields.MAX_LINE_OCTETS
 FILENAME_CHARACTERS: Final = file_names.MAX_CHARACTERS
 IDEMPOTENCY_KEY_CHARACTERS: Final = 255
 IDEMPOTENCY_KEY_SECONDS: Final = 24 * 60 * 60
+SEND_AT_DAYS: Final = 30
+# A time that is over by less than this is now: the clocks of callers differ from ours.
+SEND_AT_TOLERANCE_SECONDS: Final = 60
+MIN_EXPIRES_IN_SECONDS: Final = 60
+MAX_EXPIRES_IN_SECONDS: Final = 5 * 24 * 60 * 60
 TEMPLATE_ALIAS_CHARACTERS: Final = 64
 TEMPLATE_ALIAS_PATTERN: Final = rf"[a-z0-9_-]{{1,{TEMPLATE_ALIAS_CHARACTERS}}}"

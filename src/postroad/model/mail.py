@@ -33,9 +33,17 @@ class RecipientStatus(StrEnum):
     DELIVERED = "delivered"
     BOUNCED = "bounced"
     FAILED = "failed"
+    CANCELED = "canceled"
+    EXPIRED = "expired"
 
 
-FINAL: Final = (RecipientStatus.DELIVERED, RecipientStatus.BOUNCED, RecipientStatus.FAILED)
+FINAL: Final = (
+    RecipientStatus.DELIVERED,
+    RecipientStatus.BOUNCED,
+    RecipientStatus.FAILED,
+    RecipientStatus.CANCELED,
+    RecipientStatus.EXPIRED,
+)
 
 
 class BillingStatus(StrEnum):

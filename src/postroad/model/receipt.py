@@ -7,6 +7,8 @@ from typing import Literal
 
 import msgspec
 
+from postroad.model import times
+
 
 class AttachmentReceipt(msgspec.Struct, frozen=True):
     """An attachment as accepted; `size` is the decoded size in bytes."""
@@ -36,3 +38,6 @@ class Receipt(msgspec.Struct, frozen=True, kw_only=True):
     headers: dict[str, str]
     tags: tuple[str, ...]
     attachments: tuple[AttachmentReceipt, ...]
+    # Where the sender gave them.
+    send_at: times.WireTime | msgspec.UnsetType = msgspec.UNSET
+    expires_at: times.WireTime | msgspec.UnsetType = msgspec.UNSET

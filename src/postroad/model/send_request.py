@@ -170,6 +170,29 @@ class SendRequest(msgspec.Struct, frozen=True, forbid_unknown_fields=True, kw_on
     tags: Annotated[
         Tag | Tags | None, msgspec.Meta(description="One tag or a list; each becomes an `X-Service-Tag` header.")
     ] = None
+    send_at: (
+        Annotated[
+            str,
+            msgspec.Meta(
+                description=f"When to send, RFC 3339 with a time zone, up to {limits.SEND_AT_DAYS} days ahead; at once "
+                "when not given.",
+                examples=["2026-01-31T12:00:00Z"],
+                extra_json_schema={"format": "date-time"},
+            ),
+        ]
+        | None
+    ) = None
+    expires_in: (
+        Annotated[
+            int,
+            msgspec.Meta(
+                description="Seconds from `send_at`, or from acceptance, after which delivery is no longer tried.",
+                ge=limits.MIN_EXPIRES_IN_SECONDS,
+                le=limits.MAX_EXPIRES_IN_SECONDS,
+            ),
+        ]
+        | None
+    ) = None
     attachments: (
         Annotated[tuple[Attachment, ...], msgspec.Meta(description="Files to attach.", max_length=limits.ATTACHMENTS)]
         | None

@@ -4,13 +4,15 @@ from typing import Final
 
 from postroad.model import mail
 
-# Only a bounce returns the credit; it is reserved until the result is final.
+# What was refused, canceled or not delivered in its time costs nothing; a credit is reserved until the result is final.
 BILLING: Final = {
     mail.RecipientStatus.QUEUED: mail.BillingStatus.RESERVED,
     mail.RecipientStatus.DEFERRED: mail.BillingStatus.RESERVED,
     mail.RecipientStatus.DELIVERED: mail.BillingStatus.SETTLED,
     mail.RecipientStatus.FAILED: mail.BillingStatus.SETTLED,
     mail.RecipientStatus.BOUNCED: mail.BillingStatus.RELEASED,
+    mail.RecipientStatus.CANCELED: mail.BillingStatus.RELEASED,
+    mail.RecipientStatus.EXPIRED: mail.BillingStatus.RELEASED,
 }
 
 

@@ -49,6 +49,11 @@ def optional_to_wire(microseconds: int | None) -> str | None:
     return None if microseconds is None else to_wire(microseconds)
 
 
+def given_to_wire(microseconds: int | None) -> str | msgspec.UnsetType:
+    """The same for a member that is left out where there is no time."""
+    return msgspec.UNSET if microseconds is None else to_wire(microseconds)
+
+
 def parse(text: str) -> int:
     """Microseconds since 1970 of an RFC 3339 time; `ValueError` says what is wrong."""
     match = _SHAPE.fullmatch(text)

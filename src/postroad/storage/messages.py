@@ -56,6 +56,8 @@ class Message:
     size: int
     request_id: str
     created_at: int
+    send_at: int | None = None
+    expires_at: int | None = None
 
 
 class Outgoing(msgspec.Struct, frozen=True, weakref=True):

@@ -99,7 +99,6 @@ async def insert(
             r.email,
             r.email_key,
             sizes[r.message_id],
-            now,
             *_due(schedules.get(r.message_id, UNSCHEDULED), now=now),
         )
         for r in new
@@ -107,10 +106,13 @@ async def insert(
     await tx.execute_many("queue.insert", rows)
 
 
-def _due(schedule: Schedule, *, now: int) -> tuple[int, int, int | None]:
-    """Whether a recipient is ready, when it is due, and when it expires."""
+def _due(schedule: Schedule, *, now: int) -> tuple[int, int, int, int | None]:
+    """Since when a recipient may be sent, whether it is ready, when it is due, and when it expires.
+
+    The retry period counts from the time to send. A row that is not ready and due at exactly that time is scheduled.
+    """
     due_at = max(now, schedule.send_at or now)
-    return int(due_at == now), due_at, schedule.expires_at
+    return due_at, int(due_at == now), due_at, schedule.expires_at
 
 
 async def is_due(tx: store.Transaction, *, now: int, leases_until: int | None = None) -> bool:

@@ -2,14 +2,16 @@
 
 from collections.abc import Sequence
 
+import msgspec
 import pytest
 
+from postroad.model import mail
 from postroad.model.bounces import disposition
 from postroad.services import context
 from postroad.services.maintenance import consistency
 from postroad.services.messages import lookup as messages
 from postroad.storage import accounts as stored_accounts
-from postroad.storage import attempts, ledger, queue, suppressions
+from postroad.storage import attempts, hourly_counts, ledger, queue, suppressions
 from tests.contexts import Clock
 from tests.services.claimed_mail import WORKER, accepted, claim_all, outcome
 
@@ -75,6 +77,36 @@ async def test_a_final_result_ends_recipient_message_and_reservation(
         *_, entry = await ledger.page_from(tx, account.id, after="", limit=10)
     assert entry.kind == {"settled": "settle", "released": "release"}[billing]
     assert await queued(ctx) == 0
+    await books_are_right(ctx)
+
+
+@pytest.mark.parametrize(
+    "status, tried, counted", [("canceled", False, (0, 0)), ("expired", False, (1, 0)), ("expired", True, (1, 1))]
+)
+async def test_who_was_canceled_or_has_expired_gets_the_credit_back(
+    ctx: context.Context, account: stored_accounts.Account, *, status: str, tried: bool, counted: tuple[int, int]
+) -> None:
+    message_id, (first, second) = await accepted(ctx, account.id, "a@example.net", "b@example.net")
+    ended_as = mail.RecipientStatus(status)
+    ended = [
+        msgspec.structs.replace(
+            outcome(ctx, one, disposition.Verdict.FAILED, recipient_count=2, tried=tried), ended_as=ended_as
+        )
+        for one in (first, second)
+    ]
+    await ctx.outcome_commits.submit(ended[:1])
+    assert await balances(ctx, account.id) == (9, 1)
+    await ctx.outcome_commits.submit(ended[1:])
+    message, reached = await messages.find(ctx, account.id, message_id)
+    assert (message.status, message.billing_status) == ("failed", "released")
+    assert {(one.status, one.billing_status, one.attempt_count) for one in reached} == {(status, "released", tried)}
+    assert await balances(ctx, account.id) == (10, 0)
+    assert await queued(ctx) == 0
+    # Charts count what expired as failed, and what was canceled not at all.
+    async with ctx.store.reading() as tx:
+        sums = await hourly_counts.sums(tx, account.id, from_hour=0, until_hour=10**9, hours=10**9)
+    assert sum(one.failed for one in sums) == 2 * counted[0]
+    assert sum(one.failed for one in sums if one.provider) == 2 * counted[1]
     await books_are_right(ctx)
 
 

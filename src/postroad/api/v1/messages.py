@@ -15,6 +15,7 @@ from postroad.services.messages import downloads, previews
 from postroad.services.messages import lookup as messages
 from postroad.services.queue import inspection
 from postroad.storage import attempts as stored_attempts
+from postroad.storage import messages as stored_messages
 from postroad.web import routing
 
 RESOURCE: Final = resource.Resource("Messages", {"id": identifiers.pattern(identifiers.MESSAGE)})
@@ -59,6 +60,9 @@ class MessageSummary(msgspec.Struct, frozen=True, kw_only=True):
     credits_reserved: int
     size: int
     created_at: times.WireTime
+    # Where the sender gave them.
+    send_at: times.WireTime | msgspec.UnsetType = msgspec.UNSET
+    expires_at: times.WireTime | msgspec.UnsetType = msgspec.UNSET
 
 
 class MessagesQuery(msgspec.Struct, frozen=True, forbid_unknown_fields=True, kw_only=True):
@@ -154,6 +158,11 @@ class MessageDetails(email_schemas.Message, frozen=True, kw_only=True):
     async_bounces: tuple[AsyncBounce, ...]
 
 
+def _summary(row: stored_messages.Message) -> MessageSummary:
+    given = {name: times.given_to_wire(getattr(row, name)) for name in ("send_at", "expires_at")}
+    return MessageSummary(**wire_fields.of(row, MessageSummary.__struct_fields__, **given))
+
+
 def _details(found: messages.Details, *, request_id: str) -> MessageDetails:
     seen = email_schemas.message(found.message, found.recipients, request_id=request_id)
     accepted = found.receipt
@@ -204,7 +213,7 @@ async def index(ctx: context.Context, request: routing.Request) -> routing.Respo
     page = await messages.page(
         ctx, request.caller.account_id, filters, limit=query.limit or cursors.DEFAULT_LIMIT, cursor=query.cursor
     )
-    shown = [schemas.from_record(MessageSummary, row) for row in page.messages]
+    shown = [_summary(row) for row in page.messages]
     return routing.Response(200, MessagesResponse(shown, page.next_cursor, request_id=request.id))
 
 

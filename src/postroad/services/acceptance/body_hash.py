@@ -3,6 +3,7 @@
 The hash is taken over the validated request in one normal form. A member that is null, empty or absent is the same, and
 so are a lone string and a list of one. Addresses count as parsed, the names of headers in lower case, files by their
 content. Headers and variables are in the order of their names, and `1.0` is `1`; any other order counts.
+Options for sending are part of it only where they are given, so that stored hashes stay as they are.
 """
 
 import hashlib
@@ -21,7 +22,7 @@ _INTEGERS: Final = range(-(2**63), 2**64)
 
 def of(checked: validation.CheckedSend) -> bytes:
     """The hash of a validated request."""
-    normal_form = (
+    normal_form: tuple[object, ...] = (
         _address(checked.sender),
         [_address(mailbox) for mailbox in checked.to],
         [_address(mailbox) for mailbox in checked.cc],
@@ -39,7 +40,15 @@ def of(checked: validation.CheckedSend) -> bytes:
             for file in checked.attachments
         ],
     )
+    if options := _options(checked):
+        normal_form += (options,)
     return hashlib.sha256(_encoder.encode(normal_form)).digest()
+
+
+def _options(checked: validation.CheckedSend) -> dict[str, object]:
+    """The options that are given, by their names."""
+    known = {"send_at": checked.send_at, "expires_in": checked.expires_in}
+    return {name: value for name, value in known.items() if value is not None}
 
 
 def _address(mailbox: address.Mailbox) -> tuple[str | None, str, str]:

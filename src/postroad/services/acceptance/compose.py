@@ -7,7 +7,7 @@ no header.
 import msgspec
 
 from postroad import errors
-from postroad.model import limits, mail, receipt
+from postroad.model import limits, mail, receipt, send_times, times
 from postroad.protocol import address
 from postroad.protocol.mime import builder
 from postroad.services.acceptance import transaction, validation
@@ -34,6 +34,7 @@ class MessageIdentity(msgspec.Struct, frozen=True, kw_only=True):
     # False where credits are off, or unlimited for the account.
     is_charged: bool = True
     return_path_domain: str = ""
+    schedule: send_times.SendTimes = send_times.UNTIMED
 
 
 def compose(checked: validation.CheckedSend, identity: MessageIdentity) -> transaction.Submission:
@@ -69,6 +70,8 @@ def build_submission(
             mime=body,
             tags=checked.tags,
             return_path_domain=identity.return_path_domain,
+            send_at=identity.schedule.send_at,
+            expires_at=identity.schedule.expires_at,
         ),
         recipients=[
             _recipient(mailbox, recipient_id, identity)
@@ -134,6 +137,8 @@ def _receipt(checked: validation.CheckedMessage, identity: MessageIdentity) -> r
             receipt.AttachmentReceipt(a.filename, a.content_type, len(a.content), a.content_id or msgspec.UNSET)
             for a in checked.attachments
         ),
+        send_at=times.given_to_wire(identity.schedule.send_at),
+        expires_at=times.given_to_wire(identity.schedule.expires_at),
     )
 
 

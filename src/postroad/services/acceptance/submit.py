@@ -12,7 +12,7 @@ from typing import TypeVar
 import msgspec
 
 from postroad import errors
-from postroad.model import caller, identifiers, mail, send_request
+from postroad.model import caller, identifiers, mail, send_request, send_times
 from postroad.services import context, templates
 from postroad.services.acceptance import body_hash, compose, rate_limit, transaction, validation
 from postroad.services.accounts import credits
@@ -197,6 +197,7 @@ def _identity(
         warmup_domain=None if domain.warm else domain.name,
         is_charged=is_charged,
         return_path_domain=domain.return_path_domain,
+        schedule=send_times.resolve(send_at=checked.send_at, expires_in=checked.expires_in, now=now),
     )
 
 

@@ -12,7 +12,7 @@ from typing import Final
 import msgspec
 
 from postroad import errors
-from postroad.model import limits, mail, send_request
+from postroad.model import limits, mail, send_request, send_times
 from postroad.protocol import address
 from postroad.protocol.mime import builder, header_text
 from postroad.services.acceptance import attachment_validation
@@ -37,6 +37,9 @@ class CheckedMessage(msgspec.Struct, frozen=True, kw_only=True):
     headers: Mapping[str, str] = {}
     tags: tuple[str, ...]
     attachments: tuple[builder.Attachment, ...] = ()
+    # As the sender gave them; `send_at` is compared with the clock later.
+    send_at: int | None = None
+    expires_in: int | None = None
 
 
 class CheckedSend(CheckedMessage, frozen=True, kw_only=True):
@@ -73,6 +76,8 @@ def check(request: send_request.SendRequest) -> CheckedSend:
         headers=_headers(request.headers or {}),
         tags=check_tags("tags", _listed(request.tags)),
         attachments=attachment_validation.check(request.attachments or ()),
+        send_at=None if request.send_at is None else send_times.parse_send_at(request.send_at),
+        expires_in=None if request.expires_in is None else send_times.check_expires_in(request.expires_in),
     )
 
 

@@ -30,12 +30,21 @@ STATUS: Final = {
     disposition.Verdict.FAILED: mail.RecipientStatus.FAILED,
     disposition.Verdict.RETRY: mail.RecipientStatus.DEFERRED,
 }
+# The hourly count of a status. What is canceled is no result of delivery.
+COUNTED: Final = {
+    mail.RecipientStatus.DELIVERED: "delivered",
+    mail.RecipientStatus.BOUNCED: "bounced",
+    mail.RecipientStatus.FAILED: "failed",
+    mail.RecipientStatus.EXPIRED: "failed",
+    mail.RecipientStatus.DEFERRED: "deferred",
+}
 
 
 class Outcome(msgspec.Struct, frozen=True, kw_only=True):
     """The result of one recipient. `attempt` is None when it was decided without one.
 
-    `recipient_count` is the message's, or 0 when unknown.
+    `recipient_count` is the message's, or 0 when unknown. `ended_as` tells what a verdict cannot: that a recipient was
+    canceled, or that the time that its sender gave it is over; the verdict is FAILED then.
     """
 
     key: queue.Key
@@ -51,11 +60,17 @@ class Outcome(msgspec.Struct, frozen=True, kw_only=True):
     keeps_schedule: bool = False  # the attempt does not count as a step of the retry schedule
     suppress: bool = False
     attempt: attempts.Attempt | None = None
+    ended_as: mail.RecipientStatus | None = None
 
     @property
     def status(self) -> mail.RecipientStatus:
         """The recipient's new status."""
-        return STATUS[self.verdict]
+        return self.ended_as or STATUS[self.verdict]
+
+    @property
+    def is_released(self) -> bool:
+        """Whether the credit is returned."""
+        return status_rules.BILLING[self.status] is mail.BillingStatus.RELEASED
 
 
 class RecordResult(msgspec.Struct, frozen=True):
@@ -143,8 +158,7 @@ def _entries(finished: Sequence[Outcome]) -> list[ledger.Entry]:
     """One ledger entry per message and kind: recipients of one message often end together."""
     counts: dict[tuple[str, str, bool], list[Outcome]] = {}
     for outcome in finished:
-        returned = outcome.verdict is disposition.Verdict.BOUNCED
-        counts.setdefault((*outcome.key[:2], returned), []).append(outcome)
+        counts.setdefault((*outcome.key[:2], outcome.is_released), []).append(outcome)
     return [
         ledger.Entry(
             id=ended[0].ledger_id,
@@ -181,8 +195,9 @@ async def _finish_messages(tx: store.Transaction, finished: Sequence[Outcome]) -
 
 def _tally(outcome: Outcome) -> recipients.Tally:
     delivered = int(outcome.verdict is disposition.Verdict.DELIVERED)
-    released = int(outcome.verdict is disposition.Verdict.BOUNCED)
-    return recipients.Tally(*outcome.key[:2], recipients=1, delivered=delivered, reserved=0, released=released)
+    return recipients.Tally(
+        *outcome.key[:2], recipients=1, delivered=delivered, reserved=0, released=int(outcome.is_released)
+    )
 
 
 def _counted(outcome: Outcome) -> account_guard.AccountCounts:
@@ -199,18 +214,19 @@ def _count_increments(recorded: Sequence[Outcome]) -> list[hourly_counts.CountIn
             outcome.key[0],
             hourly_counts.hour_of(outcome.at),
             outcome.attempt.provider_queue if outcome.attempt else "",
-            outcome.verdict,
+            COUNTED[outcome.status],
         )
         for outcome in recorded
+        if outcome.status in COUNTED
     )
     return [
         hourly_counts.CountIncrement(
             account_id=account_id,
             hour=hour,
             provider=providers.label_of(provider_queue) if provider_queue else "",
-            **{STATUS[verdict].value: count},
+            **{column: count},
         )
-        for (account_id, hour, provider_queue, verdict), count in counts.items()
+        for (account_id, hour, provider_queue, column), count in counts.items()
     ]
 
 

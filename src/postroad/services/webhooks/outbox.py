@@ -52,7 +52,7 @@ class Outbox:
             (outcome, endpoint)
             for outcome in ended
             if (endpoint := endpoints.get(outcome.key[0])) is not None
-            and events.OF_STATUS[outcome.status] in endpoint.events.split()
+            and events.OF_STATUS.get(outcome.status) in endpoint.events.split()
         ]
         if not wanted:
             return 0

@@ -176,11 +176,12 @@ JOIN recipients ON recipients.account_id = queue.account_id AND recipients.messa
 WHERE recipients.status NOT IN ('queued', 'deferred') ORDER BY recipients.id LIMIT $1;
 
 -- name: wrong_billing
--- Recipients whose billing does not match their status: a credit is reserved until the end, and released by a bounce only.
+-- Recipients whose billing does not match their status: a credit is reserved until the end, and released unless the
+-- recipient was delivered or failed.
 SELECT recipients.id, recipients.status, recipients.billing_status FROM recipients
 WHERE recipients.billing_status <> CASE
     WHEN recipients.status IN ('queued', 'deferred') THEN 'reserved'
-    WHEN recipients.status = 'bounced' THEN 'released'
+    WHEN recipients.status IN ('bounced', 'canceled', 'expired') THEN 'released'
     ELSE 'settled' END
 ORDER BY recipients.id LIMIT $1;
 

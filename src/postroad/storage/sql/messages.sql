@@ -13,7 +13,7 @@ INSERT INTO message_tags (account_id, tag, message_id) VALUES ($1, $2, $3);
 -- name: by_id
 -- One message of an account.
 SELECT id, account_id, source, sender, subject, status, billing_status, recipient_count, credits_reserved, size,
-    request_id, created_at
+    request_id, created_at, send_at, expires_at
 FROM messages WHERE id = $2 AND account_id = $1;
 
 -- name: response

@@ -8,7 +8,7 @@
 -- part: columns
 SELECT messages.id, messages.account_id, messages.source, messages.sender, messages.subject, messages.status,
     messages.billing_status, messages.recipient_count, messages.credits_reserved, messages.size, messages.request_id,
-    messages.created_at
+    messages.created_at, messages.send_at, messages.expires_at
 
 -- part: filters
     AND (CAST($5 AS TEXT) IS NULL OR messages.status = $5)
