@@ -11,10 +11,10 @@ from typing import Final
 import msgspec
 
 from postroad.concurrency import lru
+from postroad.model import simulated_outcomes
 from postroad.network import smtp_policy
 from postroad.protocol.smtp import server_commands, values
 from postroad.services.messages import dev_inbox
-from postroad.simulator import outcomes
 
 # Long enough to notice, shorter than any client timeout.
 SLOW_SECONDS: Final = 3.0
@@ -32,7 +32,7 @@ class Deferrals:
         """Whether to defer the recipient now; counts the deferral."""
         key = (sender, recipient.lower())
         count = self._counts.get(key) or 0
-        should_defer = count < outcomes.DEFERRALS
+        should_defer = count < simulated_outcomes.DEFERRALS
         self._counts.put(key, count + should_defer)
         return should_defer
 
@@ -49,7 +49,7 @@ class MailboxPolicy(smtp_policy.SessionPolicy):
         self._deferrals = deferrals
         self._slow_seconds = slow_seconds
         self._sender = ""
-        self._outcomes: set[outcomes.SimulatedOutcome] = set()
+        self._outcomes: set[simulated_outcomes.SimulatedOutcome] = set()
 
     def mail(self, sender: str, parameters: server_commands.Parameters) -> smtp_policy.PolicyDecision:
         """Accept any sender."""
@@ -59,26 +59,26 @@ class MailboxPolicy(smtp_policy.SessionPolicy):
 
     def recipient(self, address: str, parameters: server_commands.Parameters) -> smtp_policy.PolicyDecision:  # noqa: ARG002
         """Refuse, defer or accept by the recipient's outcome."""
-        outcome = outcomes.outcome_of(address)
-        refusal = outcomes.REFUSALS.get(outcome)
-        if outcome is outcomes.SimulatedOutcome.DEFER and self._deferrals.should_defer(self._sender, address):
-            refusal = outcomes.GREYLISTED
+        outcome = simulated_outcomes.outcome_of(address)
+        refusal = simulated_outcomes.REFUSALS.get(outcome)
+        if outcome is simulated_outcomes.SimulatedOutcome.DEFER and self._deferrals.should_defer(self._sender, address):
+            refusal = simulated_outcomes.GREYLISTED
         if refusal is not None:
             return msgspec.structs.replace(refusal, text=f"<{address}>: {refusal.text}")
         self._outcomes.add(outcome)
-        return outcomes.ACCEPTED
+        return simulated_outcomes.ACCEPTED
 
     def data(self) -> smtp_policy.PolicyDecision:
         """Ask for the content, or close the connection."""
-        return None if outcomes.SimulatedOutcome.DROP in self._outcomes else super().data()
+        return None if simulated_outcomes.SimulatedOutcome.DROP in self._outcomes else super().data()
 
     def message(self, transaction: values.MailTransaction) -> smtp_policy.PolicyDecision:
         """Add the message to the inbox, at once or after a delay."""
-        if outcomes.SimulatedOutcome.DROP in self._outcomes:
+        if simulated_outcomes.SimulatedOutcome.DROP in self._outcomes:
             return None
         return (
             self._accept_late(transaction)
-            if outcomes.SimulatedOutcome.SLOW in self._outcomes
+            if simulated_outcomes.SimulatedOutcome.SLOW in self._outcomes
             else self._accept(transaction)
         )
 
