@@ -22,7 +22,7 @@ async def subscribe(
     subscribed = " ".join(kinds or ALL)
     async with ctx.store.transaction() as tx:
         await accounts.lock(tx, [account_id])
-        before = await webhooks.of_account(tx, account_id)
+        before = await webhooks.first_of(tx, account_id)
         webhook_id = before.id if before else ctx.new_id(identifiers.WEBHOOK, now=now)
         webhook = webhooks.Webhook(webhook_id, account_id, url, subscribed, int(enabled), "whsec_…", now, now)
         if before:
@@ -31,6 +31,18 @@ async def subscribe(
             await webhooks.insert(tx, webhook)
             secret = webhooks.Secret(account_id, webhook_id, 1, b"sealed", now, None)
             await webhooks.add_secret(tx, secret, hint=webhook.secret_hint)
+    return webhook
+
+
+async def subscribe_another(ctx: context.Context, account_id: str, **fields: Any) -> webhooks.Webhook:
+    """Make one more endpoint of an account, subscribed to all events unless `fields` say otherwise."""
+    now = ctx.clock()
+    values = {"url": URL, "events": " ".join(ALL), "enabled": 1, "secret_hint": "", "is_first": 0} | fields
+    webhook_id = ctx.new_id(identifiers.WEBHOOK, now=now)
+    webhook = webhooks.Webhook(id=webhook_id, account_id=account_id, created_at=now, updated_at=now, **values)
+    async with ctx.store.transaction() as tx:
+        await webhooks.insert(tx, webhook)
+        await webhooks.add_secret(tx, webhooks.Secret(account_id, webhook_id, 1, b"sealed", now, None), hint="")
     return webhook
 
 

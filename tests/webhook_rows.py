@@ -33,7 +33,7 @@ async def put(ctx: context.Context, account_id: str, **changes: Any) -> webhook_
     event_id = ctx.new_id(identifiers.EVENT, now=now)
     kind = events.EventType.DELIVERED
     async with ctx.store.transaction() as tx:
-        webhook = await webhooks.of_account(tx, account_id)
+        webhook = await webhooks.first_of(tx, account_id)
         assert webhook is not None
         members: dict[str, Any] = {
             "account_id": account_id,

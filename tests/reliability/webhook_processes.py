@@ -200,7 +200,7 @@ async def prove_log(ctx: context.Context, account_id: str, receiver: WebhookServ
     On a machine that is too busy to answer within the five seconds of an attempt, there is more than one.
     """
     async with ctx.store.reading() as tx:
-        endpoint = await webhooks.of_account(tx, account_id)
+        endpoint = await webhooks.first_of(tx, account_id)
     assert endpoint is not None
     deliveries, arrived = await EndpointHarness(ctx, endpoint).deliveries(), bodies(receiver)
     assert arrived.keys() == {delivery.event_id for delivery in deliveries}

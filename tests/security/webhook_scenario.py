@@ -85,7 +85,7 @@ class WebhookScenario:
     async def endpoint(self) -> webhooks.Webhook:
         """The webhook as it is stored."""
         async with self.harness.ctx.store.reading() as tx:
-            found = await webhooks.of_account(tx, self.mine.account_id)
+            found = await webhooks.first_of(tx, self.mine.account_id)
         assert found is not None
         return found
 

@@ -1,5 +1,6 @@
 """Migrations of newer versions: what a store of the version before has comes through them."""
 
+import msgspec
 import pytest
 
 from postroad.model import bounce_guard
@@ -22,6 +23,7 @@ from postroad.storage import (
     recipients,
     tls_reports,
     users,
+    webhooks,
 )
 from postroad.storage.store import ConstraintViolated, Store
 from tests.storage import samples
@@ -207,6 +209,48 @@ async def test_mail_from_before_it_had_times_is_sent_at_once_and_new_mail_has_th
     with pytest.raises(ConstraintViolated):
         async with empty.transaction() as tx:
             await tx.run_script("UPDATE recipients SET status = 'lost' WHERE message_id = 'em_1'")
+
+
+async def test_an_account_gets_more_endpoints_and_a_neighbour_of_the_version_before_sees_the_first(
+    empty: Store, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    known = migrations.known
+    before = [one.name for one in known(empty.dialect)].index("webhook_endpoints")
+    monkeypatch.setattr(migrations, "known", lambda dialect: known(dialect)[:before])
+    await migrations.apply(empty)
+    add = """
+        INSERT INTO webhooks (id, account_id, url, events, enabled, secret_hint, created_at, updated_at)
+        VALUES ('whk_1', 'acc_1', 'https://one.example/', 'email.failed', 1, 'whsec_1', 5, 6)"""
+    samples.teach(
+        empty,
+        one_of_account="SELECT id FROM webhooks WHERE account_id = 'acc_1' AND removed_at IS NULL",
+        enabled="SELECT id FROM webhooks WHERE id <> '' AND removed_at IS NULL AND enabled = 1",
+    )
+    async with empty.transaction() as tx:
+        await tx.run_script(add)
+    monkeypatch.setattr(migrations, "known", known)
+
+    assert (await migrations.apply(empty))[0].name == "webhook_endpoints"
+    first = webhooks.Webhook("whk_1", "acc_1", "https://one.example/", "email.failed", 1, "whsec_1", 5, 6)
+    async with empty.transaction() as tx:
+        assert await webhooks.of_account(tx, "acc_1") == [first]
+        second = msgspec.structs.replace(first, id="whk_2", is_first=0, version=2, tags="a\nb c", mode="test")
+        third = msgspec.structs.replace(first, id="whk_3", is_first=0)
+        for one in (second, third):
+            await webhooks.insert(tx, one)
+        assert await webhooks.of_account(tx, "acc_1") == [first, second, third]
+        for query in ("test.one_of_account", "test.enabled"):
+            assert [tuple(row) for row in await tx.fetch(query)] == [("whk_1",)]
+        # It removes the first, and makes another.
+        await tx.run_script("UPDATE webhooks SET removed_at = 9 WHERE id = 'whk_1'")
+        assert await webhooks.first_of(tx, "acc_1") is None
+        await tx.run_script(add.replace("whk_1", "whk_4"))
+        assert [one.id for one in await webhooks.of_account(tx, "acc_1")] == ["whk_4", "whk_2", "whk_3"]
+    for change in ("SET version = 3", "SET mode = 'another'", "SET standard_signature = 2"):
+        for table in ("webhooks", "additional_webhooks"):
+            with pytest.raises(ConstraintViolated):
+                async with empty.transaction() as tx:
+                    await tx.run_script(f"UPDATE {table} {change}")
 
 
 async def test_certificates_are_added_to_a_store_of_the_version_before(

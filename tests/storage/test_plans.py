@@ -34,7 +34,8 @@ READING_ON = {
     "accounts.short_of_credits",
     "messages.account_of",
     "queue.is_longer_than",
-    "webhooks.removed",
+    "webhooks.removed_additional",
+    "webhooks.removed_first",
     "webhook_deliveries.sweep_undelivered",
 }
 SCAN = re.compile(r"(?:Bitmap Index Scan on|(?:Index|Index Only) Scan(?: Backward)? using|Seq Scan on) (\w+)")

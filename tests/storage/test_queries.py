@@ -12,7 +12,7 @@ import asyncpg
 import pytest
 
 import postroad
-from postroad.storage import account_removal, consistency, messages, open_store, queries, sealed_values
+from postroad.storage import account_removal, consistency, messages, open_store, queries, sealed_values, webhooks
 from postroad.storage.sqlite import SqliteStore
 from postroad.storage.store import ConstraintViolated, Store
 
@@ -31,6 +31,10 @@ COMPOSED = {
     "messages_listed.page_by_{}": [f"messages_listed.page_by_{walk}" for walk in messages.ListIndex],
     "sealed_values.{}": [f"sealed_values.{table}" for table in sealed_values.TABLES],
     "sealed_values.replace_{}": [f"sealed_values.replace_{table}" for table in sealed_values.TABLES],
+    **{
+        f"webhooks.{verb}_{{}}": [f"webhooks.{verb}_{table}" for table in webhooks.TABLES]
+        for verb in ("forget", "insert", "mark_pinged", "pinged_at", "remove", "removed", "set_hint", "update")
+    },
 }
 # Once in the life of a database: the `store` of these tests has lived through it.
 RUN_ELSEWHERE = {"migrations.create_table"}

@@ -1,4 +1,4 @@
-"""Endpoints and their secrets: one endpoint for each account, signed with the secrets that have not expired."""
+"""Endpoints and their secrets: several for each account, signed with the secrets that have not expired."""
 
 import msgspec
 import pytest
@@ -11,9 +11,9 @@ from tests.storage.webhook_samples import NOW, SECOND, add, delivery, secret, we
 LATER = NOW + SECOND
 
 
-async def of_account(store: Store, account_id: str = "acc_1") -> webhooks.Webhook | None:
+async def first_of(store: Store, account_id: str = "acc_1") -> webhooks.Webhook | None:
     async with store.reading() as tx:
-        return await webhooks.of_account(tx, account_id)
+        return await webhooks.first_of(tx, account_id)
 
 
 async def remove(store: Store, webhook_id: str = "whk_1", *, now: int = LATER) -> None:
@@ -35,12 +35,12 @@ async def removed(store: Store, *, most: int = 10) -> list[str]:
 async def test_an_endpoint_is_read_as_it_was_written_and_only_by_its_account(store: Store) -> None:
     mine = webhook(url="https://hooks.example.org/ü?a=b", enabled=0)
     await add(store, mine, webhook("whk_2", "acc_2"))
-    assert await of_account(store) == mine
-    assert await of_account(store, "acc_2") == webhook("whk_2", "acc_2")
-    assert await of_account(store, "acc_3") is None
+    assert await first_of(store) == mine
+    assert await first_of(store, "acc_2") == webhook("whk_2", "acc_2")
+    assert await first_of(store, "acc_3") is None
 
 
-async def test_an_account_has_one_endpoint_at_a_time(store: Store) -> None:
+async def test_an_account_has_one_first_endpoint_at_a_time(store: Store) -> None:
     await add(store, webhook())
     with pytest.raises(ConstraintViolated):
         await add(store, webhook("whk_2"))
@@ -48,7 +48,7 @@ async def test_an_account_has_one_endpoint_at_a_time(store: Store) -> None:
     await add(store, webhook("whk_2"))
     await remove(store, "whk_2")
     await add(store, webhook("whk_3"))
-    assert await of_account(store) == webhook("whk_3")
+    assert await first_of(store) == webhook("whk_3")
 
 
 async def test_those_of_accounts_that_are_enabled_are_found_by_account(store: Store) -> None:
@@ -59,7 +59,64 @@ async def test_those_of_accounts_that_are_enabled_are_found_by_account(store: St
     async with store.reading() as tx:
         found = await webhooks.enabled_of(tx, ["acc_4", "acc_1", "acc_2", "acc_3", "acc_9", "acc_1"])
         assert await webhooks.enabled_of(tx, []) == {}
-    assert found == {"acc_1": everybody["acc_1"], "acc_4": everybody["acc_4"]}
+    assert found == {"acc_1": [everybody["acc_1"]], "acc_4": [everybody["acc_4"]]}
+
+
+async def test_an_account_has_more_endpoints_beside_the_first(store: Store) -> None:
+    second = webhook(
+        "whk_0",
+        is_first=0,
+        version=2,
+        tags="a tag\nother",
+        sender_domains="example.com",
+        mode="test",
+        standard_signature=1,
+        description="Billing",
+        failing_since=NOW,
+        disabled_reason="down",
+    )
+    third = webhook("whk_3", is_first=0)
+    await add(store, webhook(), third, second, webhook("whk_4", "acc_2", is_first=0))
+    async with store.reading() as tx:
+        assert await webhooks.of_account(tx, "acc_1") == [webhook(), second, third]
+        assert await webhooks.count(tx, "acc_1") == 3
+        enabled = (await webhooks.enabled_of(tx, ["acc_1"]))["acc_1"]
+        assert sorted(one.id for one in enabled) == ["whk_0", "whk_1", "whk_3"]
+        assert await webhooks.enabled(tx, ["whk_0", "whk_1"]) == {"whk_0": second, "whk_1": webhook()}
+        assert await webhooks.by_id(tx, "acc_1", "whk_0") == second
+        assert await webhooks.by_id(tx, "acc_2", "whk_0") is None
+    assert await first_of(store, "acc_2") is None
+
+
+async def test_one_of_several_endpoints_is_changed_and_removed_without_the_others(store: Store) -> None:
+    second = webhook("whk_2", is_first=0)
+    await add(store, webhook(), second, secret(created_at=NOW), secret(1, "whk_2", created_at=NOW))
+    changed = msgspec.structs.replace(second, url="https://two.example.org/", enabled=0, failing_since=7, mode="test")
+    async with store.transaction() as tx:
+        await webhooks.update(tx, changed)
+        assert await webhooks.of_account(tx, "acc_1") == [webhook(), changed]
+    assert await signing(store, "whk_2") == [("whk_2", 1)]
+    await remove(store, "whk_2")
+    assert await removed(store) == ["whk_2"]
+    assert await signing(store, "whk_1", "whk_2") == [("whk_1", 1)]
+    async with store.transaction() as tx:
+        await webhooks.forget(tx, "whk_2")
+        assert await webhooks.of_account(tx, "acc_1") == [webhook()]
+    assert await samples.count(store, "additional_webhooks") == 0
+
+
+async def test_every_endpoint_has_its_own_pings(store: Store) -> None:
+    first, second = webhook(), webhook("whk_2", is_first=0)
+    await add(store, first, second, webhook("whk_3", is_first=0))
+    async with store.transaction() as tx:
+        for one in (first, second):
+            assert await webhooks.mark_pinged(tx, one, now=NOW, not_since=NOW - SECOND)
+            assert not await webhooks.mark_pinged(tx, one, now=NOW + 1, not_since=NOW - SECOND)
+            assert await webhooks.pinged_at(tx, one) == NOW
+        assert await webhooks.pinged_at(tx, webhook("whk_3", is_first=0)) is None
+        assert await webhooks.mark_pinged(tx, second, now=NOW + SECOND, not_since=NOW)
+        # The clock was set back.
+        assert await webhooks.mark_pinged(tx, second, now=NOW, not_since=NOW - SECOND)
 
 
 async def test_those_that_are_enabled_are_found_by_id(store: Store) -> None:
@@ -77,8 +134,8 @@ async def test_a_change_is_of_url_events_and_flag_and_of_one_endpoint(store: Sto
     beside = msgspec.structs.replace(changed, secret_hint="other", created_at=5)
     async with store.transaction() as tx:
         await webhooks.update(tx, beside)
-    assert await of_account(store) == changed
-    assert await of_account(store, "acc_2") == webhook("whk_2", "acc_2")
+    assert await first_of(store) == changed
+    assert await first_of(store, "acc_2") == webhook("whk_2", "acc_2")
 
 
 async def test_a_ping_is_noted_unless_there_was_one_a_moment_ago(store: Store) -> None:
@@ -86,18 +143,18 @@ async def test_a_ping_is_noted_unless_there_was_one_a_moment_ago(store: Store) -
     for seconds in (0, 14, 15, 29, 30):
         now = NOW + seconds * SECOND
         async with store.transaction() as tx:
-            noted.append(await webhooks.mark_pinged(tx, "acc_1", now=now, not_since=now - 15 * SECOND))
+            noted.append(await webhooks.mark_pinged(tx, webhook(), now=now, not_since=now - 15 * SECOND))
     assert noted == [True, False, True, False, True]
     async with store.transaction() as tx:
-        assert await webhooks.pinged_at(tx, "acc_1") == NOW + 30 * SECOND
-        assert await webhooks.pinged_at(tx, "acc_2") is None
+        assert await webhooks.pinged_at(tx, webhook()) == NOW + 30 * SECOND
+        assert await webhooks.pinged_at(tx, webhook("whk_2", "acc_2")) is None
 
 
 async def test_a_ping_from_the_future_holds_up_nobody(store: Store) -> None:
     async with store.transaction() as tx:
-        assert await webhooks.mark_pinged(tx, "acc_1", now=NOW + 3600 * SECOND, not_since=NOW)
-        assert await webhooks.mark_pinged(tx, "acc_1", now=NOW, not_since=NOW - 15 * SECOND)
-        assert await webhooks.pinged_at(tx, "acc_1") == NOW
+        assert await webhooks.mark_pinged(tx, webhook(), now=NOW + 3600 * SECOND, not_since=NOW)
+        assert await webhooks.mark_pinged(tx, webhook(), now=NOW, not_since=NOW - 15 * SECOND)
+        assert await webhooks.pinged_at(tx, webhook()) == NOW
 
 
 async def test_the_newest_secret_comes_first_and_shows_its_hint(store: Store) -> None:
@@ -109,7 +166,7 @@ async def test_the_newest_secret_comes_first_and_shows_its_hint(store: Store) ->
     async with store.reading() as tx:
         found = await webhooks.secrets(tx, ["whk_1"], now=NOW)
     assert found == [secret(2, secret=b"new", created_at=LATER), secret(1, expires_at=LATER)]
-    assert await of_account(store) == webhook(secret_hint="whsec_…2222", updated_at=LATER)
+    assert await first_of(store) == webhook(secret_hint="whsec_…2222", updated_at=LATER)
 
 
 async def test_a_secret_signs_until_its_end_and_each_endpoint_has_its_own(store: Store) -> None:
@@ -154,7 +211,7 @@ async def test_secrets_of_one_endpoint_are_deleted_alone(store: Store) -> None:
 async def test_one_that_is_removed_is_seen_by_nobody_but_the_sweep_and_its_secrets_are_gone(store: Store) -> None:
     await add(store, webhook(), secret(1), webhook("whk_2", "acc_2"), secret(1, "whk_2", "acc_2"))
     await remove(store)
-    assert await of_account(store) is None
+    assert await first_of(store) is None
     assert await signing(store, "whk_1", "whk_2") == [("whk_2", 1)]
     assert await samples.count(store, "webhook_secrets") == 1
     assert await removed(store) == ["whk_1"]
@@ -178,6 +235,6 @@ async def test_only_one_that_is_removed_and_has_no_log_left_is_deleted(store: St
     async with store.transaction() as tx:
         for webhook_id in ("whk_1", "whk_2", "whk_3"):
             await webhooks.forget(tx, webhook_id)
-    assert await of_account(store) == webhook()
+    assert await first_of(store) == webhook()
     assert await removed(store) == ["whk_2"]
     assert await samples.count(store, "webhooks") == 2

@@ -4,6 +4,7 @@ import asyncio
 import itertools
 from collections.abc import Sequence
 
+import msgspec
 import pytest
 
 from postroad import errors
@@ -263,7 +264,7 @@ async def test_what_loses_its_endpoint_while_it_is_claimed_goes_back(
             if change == "deleted":
                 await webhooks.remove_secrets(tx, endpoint.id)
             else:
-                await tx.execute("webhooks.update", endpoint.id, endpoint.url, endpoint.events, 0, harness.clock.now)
+                await webhooks.update(tx, msgspec.structs.replace(endpoint, enabled=0))
             return claimed
 
         monkeypatch.setattr(webhook_deliveries, "claim", claim_and_change)

@@ -7,8 +7,10 @@ import pytest
 from postroad.model import webhook_concurrency
 from postroad.services.webhooks import client as webhook_client
 from postroad.webhooks import dispatcher
-from tests import webhook_server
+from tests import webhook_endpoints, webhook_server
 from tests.webhooks import webhook_harness
+
+NOWHERE = "http://127.0.0.2:1/"
 
 
 class Hanging:
@@ -102,3 +104,21 @@ async def test_with_more_endpoints_than_places_everybodys_turn_comes(url: str) -
         async with harness.delivering():
             await harness.all_succeed(written)
         assert len(server.requests) == 48
+
+
+async def test_ten_endpoints_of_an_account_share_the_slots_of_one(url: str) -> None:
+    async with webhook_harness.opened(url, connections=20, connections_per_account=4) as harness:
+        first = await harness.endpoint(NOWHERE)
+        others = [await webhook_endpoints.subscribe_another(harness.ctx, first.account_id) for _ in range(9)]
+        alone = await harness.endpoint(NOWHERE)
+        enabled = {one.id: one for one in (first, *others, alone)}
+        parts, served = harness.parts(), set()
+        for _ in range(5):
+            plan = parts.dispatching._plan(enabled)
+            assert [len(plan.get(one.id, ())) for one in (first, *others)].count(1) == 2
+            assert len(plan[alone.id]) == 2
+            served |= plan.keys()
+            for slots in plan.values():
+                parts.shares.release(slots)
+        assert served == enabled.keys()
+        await parts.finish()

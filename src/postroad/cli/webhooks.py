@@ -174,7 +174,7 @@ async def _demo_account(ctx: services_context.Context, data: Path) -> str:
 
 async def _stored_secrets(ctx: services_context.Context, account_id: str) -> Sequence[str]:
     async with ctx.store.reading() as tx:
-        webhook = await stored_webhooks.of_account(tx, account_id)
+        webhook = await stored_webhooks.first_of(tx, account_id)
         rows = await stored_webhooks.secrets(tx, [webhook.id], now=ctx.clock()) if webhook else []
     if not rows:
         raise errors.InvalidRequest("the webhook of the demo account has been deleted")

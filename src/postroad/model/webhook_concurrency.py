@@ -31,19 +31,21 @@ class Kind(IntEnum):
 
 @dataclass(slots=True, eq=False)
 class Slot:
-    """The right to make one attempt; `since` is when it began."""
+    """The right to make one attempt; `since` is when it began, `number` counts the slots that its account has got."""
 
     account_id: str
     since: float
+    number: int
 
 
 @dataclass(slots=True)
 class _AccountBudget:
-    """The slots of one account. `turn` orders accounts by when they last got one."""
+    """The slots of one account. `turn` orders accounts by when they last got one; `taken` counts all it has got."""
 
     limit: int
     kind: Kind = Kind.NEW
     turn: int = 0
+    taken: int = 0
 
 
 class ConcurrencyBudget:
@@ -76,9 +78,10 @@ class ConcurrencyBudget:
         """A slot, if the account can get one."""
         if not self.available(account_id):
             return None
-        slot, budget = Slot(account_id, now), self._remember(account_id)
+        budget = self._remember(account_id)
+        slot = Slot(account_id, now, budget.taken)
         self._turns += 1
-        budget.turn = self._turns
+        budget.turn, budget.taken = self._turns, budget.taken + 1
         self._busy.setdefault(account_id, set()).add(slot)
         self._count(budget.kind, 1)
         return slot

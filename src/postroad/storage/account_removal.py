@@ -44,6 +44,7 @@ async def mark(tx: store.Transaction, account_id: str, *, now: int) -> None:
     """Mark an account and its endpoints as removed, and free its name."""
     await tx.execute("account_removal.mark", account_id, now)
     await tx.execute("account_removal.mark_webhooks", account_id, now)
+    await tx.execute("account_removal.mark_additional_webhooks", account_id, now)
     await tx.execute("account_removal.webhook_secrets", account_id)
 
 

@@ -78,6 +78,7 @@ class EventDetails(msgspec.Struct, frozen=True):
     sender_key: str
     subject: str
     return_path_domain: str = ""
+    is_test: int = 0
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -208,6 +209,14 @@ async def event_details(
     """The event details of recipients, given by account, message and id."""
     rows = await tx.fetch_many("messages.event_details", recipients)
     return {(row[0], row[1], row[2]): EventDetails(*row[3:]) for row in rows}
+
+
+async def tags(tx: store.Transaction, messages: Iterable[tuple[str, str]]) -> dict[tuple[str, str], set[str]]:
+    """The tags of messages, given by account and id; those without tags are absent."""
+    found: dict[tuple[str, str], set[str]] = {}
+    for account_id, message_id, tag in await tx.fetch_many("messages.tags", sorted(set(messages))):
+        found.setdefault((account_id, message_id), set()).add(tag)
+    return found
 
 
 async def finish(tx: store.Transaction, rows: Sequence[tuple[str, str, str, str, int]]) -> None:

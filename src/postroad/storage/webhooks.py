@@ -1,18 +1,32 @@
-"""Webhook endpoints, one for each account, and their signing secrets.
+"""Webhook endpoints, several for each account, and their signing secrets.
 
-Changing an endpoint locks its account first (see accounts.py), as does recording results. So an event is written for
-the endpoint as it is at that moment, or not at all.
+One of them is the first, which is `/v1/webhook` of the contract; it has a table of its own, so that a process of the
+version before, which knows one endpoint for each account, sees that one and no other. Changing an endpoint locks its
+account first (see accounts.py), as does recording results. So an event is written for the endpoint as it is at that
+moment, or not at all.
 """
 
+import collections
 from collections.abc import Iterable, Sequence
+from typing import Final
 
 import msgspec
 
 from postroad.storage import store
 
+LIVE: Final = "live"
+TEST: Final = "test"
+FIRST: Final = "first"
+ADDITIONAL: Final = "additional"
+TABLES: Final = (FIRST, ADDITIONAL)
+
 
 class Webhook(msgspec.Struct, frozen=True):
-    """A row of `webhooks`. `events` are names separated by spaces; removed endpoints are not returned."""
+    """A row of `webhook_endpoints`. `events` are names separated by spaces; removed endpoints are not returned.
+
+    `tags` and `sender_domains` have a line for each, and no line means all messages. `failing_since` is when the first
+    of the attempts failed that have failed without a success since. `disabled_reason` says why the service disabled it.
+    """
 
     id: str
     account_id: str
@@ -22,6 +36,15 @@ class Webhook(msgspec.Struct, frozen=True):
     secret_hint: str
     created_at: int
     updated_at: int
+    is_first: int = 1
+    version: int = 1
+    tags: str = ""
+    sender_domains: str = ""
+    mode: str = LIVE
+    standard_signature: int = 0
+    description: str = ""
+    failing_since: int | None = None
+    disabled_reason: str = ""
 
 
 class Secret(msgspec.Struct, frozen=True):
@@ -43,20 +66,42 @@ class RemovedEndpoint(msgspec.Struct, frozen=True):
 
 
 async def insert(tx: store.Transaction, webhook: Webhook) -> None:
-    """Create the endpoint of an account, which must have none."""
-    await tx.execute("webhooks.insert", *msgspec.structs.astuple(webhook))
+    """Create an endpoint. An account has one that is the first, at most."""
+    values = msgspec.structs.asdict(webhook)
+    del values["is_first"]
+    await tx.execute(f"webhooks.insert_{_table(webhook)}", *values.values())
 
 
-async def of_account(tx: store.Transaction, account_id: str) -> Webhook | None:
-    """The account's endpoint."""
-    row = await tx.fetch_one("webhooks.of_account", account_id)
+async def first_of(tx: store.Transaction, account_id: str) -> Webhook | None:
+    """The first endpoint of an account, which is the contract's."""
+    row = await tx.fetch_one("webhooks.first_of", account_id)
     return Webhook(*row) if row else None
 
 
-async def enabled_of(tx: store.Transaction, account_ids: Iterable[str]) -> dict[str, Webhook]:
+async def of_account(tx: store.Transaction, account_id: str) -> list[Webhook]:
+    """All endpoints of an account, the first one first, then the oldest."""
+    found = [Webhook(*row) for row in await tx.fetch("webhooks.of_account", account_id)]
+    return sorted(found, key=lambda webhook: (not webhook.is_first, webhook.id))
+
+
+async def by_id(tx: store.Transaction, account_id: str, webhook_id: str) -> Webhook | None:
+    """An endpoint of an account."""
+    row = await tx.fetch_one("webhooks.by_id", account_id, webhook_id)
+    return Webhook(*row) if row else None
+
+
+async def count(tx: store.Transaction, account_id: str) -> int:
+    """How many endpoints an account has."""
+    return len(await of_account(tx, account_id))
+
+
+async def enabled_of(tx: store.Transaction, account_ids: Iterable[str]) -> dict[str, list[Webhook]]:
     """The endpoints of these accounts that are enabled, by account."""
     rows = await tx.fetch_many("webhooks.enabled_of", [(account_id,) for account_id in sorted(set(account_ids))])
-    return {webhook.account_id: webhook for webhook in (Webhook(*row) for row in rows)}
+    found: dict[str, list[Webhook]] = collections.defaultdict(list)
+    for webhook in (Webhook(*row) for row in rows):
+        found[webhook.account_id].append(webhook)
+    return dict(found)
 
 
 async def enabled(tx: store.Transaction, ids: Iterable[str]) -> dict[str, Webhook]:
@@ -66,31 +111,48 @@ async def enabled(tx: store.Transaction, ids: Iterable[str]) -> dict[str, Webhoo
 
 
 async def update(tx: store.Transaction, webhook: Webhook) -> None:
-    """Change URL, events and the enabled flag."""
-    await tx.execute("webhooks.update", webhook.id, webhook.url, webhook.events, webhook.enabled, webhook.updated_at)
+    """Change the settings; what it is, its secret and its creation stay."""
+    await tx.execute(
+        f"webhooks.update_{_table(webhook)}",
+        webhook.id,
+        webhook.url,
+        webhook.events,
+        webhook.enabled,
+        webhook.updated_at,
+        webhook.version,
+        webhook.tags,
+        webhook.sender_domains,
+        webhook.mode,
+        webhook.standard_signature,
+        webhook.description,
+        webhook.failing_since,
+        webhook.disabled_reason,
+    )
 
 
-async def mark_pinged(tx: store.Transaction, account_id: str, *, now: int, not_since: int) -> bool:
-    """Record a ping of an account; False when there was one after `not_since`."""
-    return await tx.execute("webhooks.mark_pinged", account_id, now, not_since) == 1
+async def mark_pinged(tx: store.Transaction, webhook: Webhook, *, now: int, not_since: int) -> bool:
+    """Record a ping; False when there was one after `not_since`."""
+    return await tx.execute(f"webhooks.mark_pinged_{_table(webhook)}", _ping_key(webhook), now, not_since) == 1
 
 
-async def pinged_at(tx: store.Transaction, account_id: str) -> int | None:
-    """When an account was last pinged."""
-    row = await tx.fetch_one("webhooks.pinged_at", account_id)
+async def pinged_at(tx: store.Transaction, webhook: Webhook) -> int | None:
+    """When an endpoint was last pinged."""
+    row = await tx.fetch_one(f"webhooks.pinged_at_{_table(webhook)}", _ping_key(webhook))
     return int(row[0]) if row else None
 
 
 async def remove(tx: store.Transaction, webhook_id: str, *, now: int) -> None:
     """Remove an endpoint and its secrets; its log is no longer visible and left to the sweep."""
-    await tx.execute("webhooks.remove", webhook_id, now)
+    for table in TABLES:
+        await tx.execute(f"webhooks.remove_{table}", webhook_id, now)
     await remove_secrets(tx, webhook_id)
 
 
 async def add_secret(tx: store.Transaction, secret: Secret, *, hint: str) -> None:
     """Store a new secret, which becomes the current one."""
     await tx.execute("webhooks.add_secret", *msgspec.structs.astuple(secret))
-    await tx.execute("webhooks.set_hint", secret.webhook_id, hint, secret.created_at)
+    for table in TABLES:
+        await tx.execute(f"webhooks.set_hint_{table}", secret.webhook_id, hint, secret.created_at)
 
 
 async def secrets(tx: store.Transaction, webhook_ids: Sequence[str], *, now: int) -> list[Secret]:
@@ -115,10 +177,22 @@ async def sweep_secrets(tx: store.Transaction, *, now: int) -> int:
 
 
 async def removed(tx: store.Transaction, *, limit: int) -> list[RemovedEndpoint]:
-    """Removed endpoints whose log may still exist, oldest first."""
-    return [RemovedEndpoint(*row) for row in await tx.fetch("webhooks.removed", limit)]
+    """Removed endpoints whose log may still exist, the first removed one of each table first."""
+    found = [row for table in TABLES for row in await tx.fetch(f"webhooks.removed_{table}", limit)]
+    return [RemovedEndpoint(*row) for row in found[:limit]]
 
 
 async def forget(tx: store.Transaction, webhook_id: str) -> None:
     """Delete the row of a removed endpoint, if its log is empty."""
-    await tx.execute("webhooks.forget", webhook_id)
+    for table in TABLES:
+        await tx.execute(f"webhooks.forget_{table}", webhook_id)
+
+
+def _table(webhook: Webhook) -> str:
+    """The part of query names that says which table has an endpoint."""
+    return FIRST if webhook.is_first else ADDITIONAL
+
+
+def _ping_key(webhook: Webhook) -> str:
+    """Removing and creating the first endpoint does not end the wait for the next ping."""
+    return webhook.account_id if webhook.is_first else webhook.id

@@ -129,18 +129,24 @@ class Dispatcher:
         return self._budget.free > 0 and not self._recorder.is_full
 
     def _plan(self, enabled: Mapping[str, webhooks.Webhook]) -> Plan:
-        """Places for the endpoints: one for each in turn, and again, until nobody can have more."""
+        """Places for the endpoints: one for each account in turn, and again, until nobody can have more.
+
+        Endpoints of one account share its slots, each getting the next one, so that ten get no more than one does.
+        """
         now = self._clock()
         self._budget.mark_slow(now=now)
-        endpoint_of = {webhook.account_id: webhook.id for webhook in enabled.values()}
+        endpoints_of: dict[str, list[str]] = collections.defaultdict(list)
+        for webhook in enabled.values():
+            endpoints_of[webhook.account_id].append(webhook.id)
         plan: dict[str, list[webhook_concurrency.Slot]] = collections.defaultdict(list)
-        candidates = self._budget.by_priority(endpoint_of)
+        candidates = self._budget.by_priority(endpoints_of)
         while candidates:
             slots = [slot for account_id in candidates if (slot := self._budget.take(account_id, now=now))]
             for slot in slots:
-                plan[endpoint_of[slot.account_id]].append(slot)
+                endpoints = endpoints_of[slot.account_id]
+                plan[endpoints[slot.number % len(endpoints)]].append(slot)
             candidates = [slot.account_id for slot in slots]
-        if len(plan) < len(endpoint_of):
+        if len(plan) < len(enabled):
             self._attempter.has_waiting = True
         return plan
 

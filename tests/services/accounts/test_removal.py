@@ -32,6 +32,10 @@ SELECT account_id, id, 'spf', 'ok', '', '', 1 FROM domains;
 INSERT INTO revoked_tokens (id, account_id, expires_at) SELECT 'tok_' || id, id, 9 FROM accounts;
 INSERT INTO holds (account_id, domain, reason, held_at) SELECT id, 'example.net', 'a test', 1 FROM accounts;
 INSERT INTO webhook_pings (account_id, pinged_at) SELECT id, 1 FROM accounts;
+INSERT INTO additional_webhooks (id, account_id, url, events, enabled, secret_hint, created_at, updated_at)
+SELECT 'whk_2_' || id, id, 'https://hooks.example.com/2', 'email.failed', 1, '', 1, 1 FROM accounts;
+INSERT INTO webhook_secrets (account_id, webhook_id, version, secret, created_at)
+SELECT account_id, id, 1, SECRET, 1 FROM additional_webhooks;
 INSERT INTO known_networks (user_id, network, last_login_at) SELECT id, '192.0.2.0/24', 1 FROM users
     UNION ALL SELECT id, '192.0.2.0/24', 1 FROM credentials;
 INSERT INTO webhook_attempts (account_id, webhook_id, delivery_id, number, started_at, duration, status_code)
@@ -90,7 +94,7 @@ async def test_a_removed_account_leaves_nothing_and_takes_nothing_of_another(
     await furnish(ctx, account.id, "shop")
     await furnish(ctx, other.id, "other")
     async with ctx.store.transaction() as tx:
-        await tx.run_script(MORE_ROWS)
+        await tx.run_script(MORE_ROWS.replace("SECRET", "x'00'" if ctx.store.dialect == "sqlite" else "'\\x00'"))
     before = await rows_of(ctx, account.id)
     assert {table for table, count in before.items() if not count} == {"queue"}
     kept = await rows_of(ctx, other.id)
@@ -123,7 +127,7 @@ async def test_an_interrupted_removal_is_invisible_consistent_and_continued_by_m
 ) -> None:
     await furnish(ctx, account.id, "shop")
     async with ctx.store.transaction() as tx:
-        await tx.run_script(MORE_ROWS)
+        await tx.run_script(MORE_ROWS.replace("SECRET", "x'00'" if ctx.store.dialect == "sqlite" else "'\\x00'"))
     await closure.close(ctx, account.id)
     monkeypatch.setattr(account_removal, "MAX_ROWS", 1)
     monkeypatch.setattr(closure, "MAX_BATCHES", 1)

@@ -27,7 +27,7 @@ def settings(database_url: str) -> config.Settings:
 async def good(ctx: context.Context, account_id: str) -> list[str]:
     """The secrets that sign now, the newest first."""
     async with ctx.store.reading() as tx:
-        webhook = await stored.of_account(tx, account_id)
+        webhook = await stored.first_of(tx, account_id)
         assert webhook is not None
         rows = await stored.secrets(tx, [webhook.id], now=ctx.clock())
     return [signing_secrets.decrypt(ctx, row) for row in rows]
@@ -51,7 +51,7 @@ async def test_a_secret_is_stored_sealed(ctx: context.Context, account: stored_a
     secret = (await endpoints.save(ctx, account.id, url=URL)).secret
     assert secret is not None
     async with ctx.store.reading() as tx:
-        webhook = await stored.of_account(tx, account.id)
+        webhook = await stored.first_of(tx, account.id)
         assert webhook is not None
         (row,) = await stored.secrets(tx, [webhook.id], now=ctx.clock())
     assert secret.removeprefix("whsec_").encode() not in row.secret

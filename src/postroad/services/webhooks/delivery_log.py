@@ -94,7 +94,7 @@ async def part(
         return Page([], None)
     now = ctx.clock()
     async with ctx.store.scanning(account_id) as tx:
-        webhook = await stored.of_account(tx, account_id)
+        webhook = await stored.first_of(tx, account_id)
         if webhook is None:
             return Page([], None)
         wanted = _Wanted(message_id, status, place, log_start(now), limit)
@@ -109,7 +109,7 @@ async def find(ctx: context.Context, account_id: str, delivery_id: str) -> Entry
         raise _not_found()
     now = ctx.clock()
     async with ctx.store.reading() as tx:
-        webhook = await stored.of_account(tx, account_id)
+        webhook = await stored.first_of(tx, account_id)
         if webhook is None:
             raise _not_found()
         delivery = await webhook_deliveries.by_id(tx, account_id, webhook.id, delivery_id, ended_after=log_start(now))

@@ -35,7 +35,7 @@ class SavedEndpoint:
 async def find(ctx: context.Context, account_id: str) -> webhooks.Webhook | None:
     """The account's endpoint."""
     async with ctx.store.reading() as tx:
-        return await webhooks.of_account(tx, account_id)
+        return await webhooks.first_of(tx, account_id)
 
 
 async def save(
@@ -106,7 +106,7 @@ async def rotate(ctx: context.Context, account_id: str, *, overlap_hours: int | 
 async def find_locked(tx: store.Transaction, account_id: str) -> webhooks.Webhook | None:
     """The account's endpoint, locked until the transaction ends."""
     await accounts.lock(tx, [account_id])
-    return await webhooks.of_account(tx, account_id)
+    return await webhooks.first_of(tx, account_id)
 
 
 async def lock(tx: store.Transaction, account_id: str) -> webhooks.Webhook:

@@ -1,10 +1,10 @@
 """The outbox: an event for each final recipient, written in the transaction that makes it final.
 
-So there is an event exactly when there is a result, whatever crashes in between, and only for an account whose endpoint
-is enabled and subscribed at that moment. The engine in `webhooks/` delivers it.
+So there is an event exactly when there is a result, whatever crashes in between, and a delivery of it for each endpoint
+of the account that is enabled and wants it at that moment. The engine in `webhooks/` delivers it.
 """
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Collection, Sequence
 from dataclasses import dataclass, field
 from typing import Protocol
 
@@ -46,26 +46,34 @@ class Outbox:
     entropy: Callable[[int], bytes]
 
     async def write(self, tx: store.Transaction, ended: Sequence[FinalOutcome]) -> int:
-        """Write events and return their number. The accounts must be locked."""
+        """Write events and return the number of their deliveries. The accounts must be locked."""
         endpoints = await webhooks.enabled_of(tx, {outcome.key[0] for outcome in ended}) if ended else {}
         wanted = [
-            (outcome, endpoint)
+            (outcome, subscribed)
             for outcome in ended
-            if (endpoint := endpoints.get(outcome.key[0])) is not None
-            and events.OF_STATUS.get(outcome.status) in endpoint.events.split()
+            if (subscribed := _subscribed(endpoints.get(outcome.key[0], ()), events.OF_STATUS.get(outcome.status)))
         ]
         if not wanted:
             return 0
         about = await messages.event_details(tx, [outcome.key for outcome, _ in wanted])
-        deliveries = [self._delivery(outcome, endpoint, about[outcome.key]) for outcome, endpoint in wanted]
-        await webhook_deliveries.insert(tx, deliveries)
+        filtered = {outcome.key[:2] for outcome, found in wanted if any(endpoint.tags for endpoint in found)}
+        tags = await messages.tags(tx, filtered) if filtered else {}
+        deliveries = []
+        for outcome, found in wanted:
+            details, event_id = about[outcome.key], self._new_id(identifiers.EVENT, outcome.at)
+            deliveries += [
+                self._delivery(outcome, endpoint, details, event_id=event_id)
+                for endpoint in found
+                if is_wanted(endpoint, details, tags.get(outcome.key[:2], ()))
+            ]
+        if deliveries:
+            await webhook_deliveries.insert(tx, deliveries)
         return len(deliveries)
 
     def _delivery(
-        self, outcome: FinalOutcome, endpoint: webhooks.Webhook, about: messages.EventDetails
+        self, outcome: FinalOutcome, endpoint: webhooks.Webhook, about: messages.EventDetails, *, event_id: str
     ) -> webhook_deliveries.Delivery:
         account_id, message_id, recipient_id = outcome.key
-        event_id = self._new_id(identifiers.EVENT, outcome.at)
         kind = events.OF_STATUS[outcome.status]
         data = events.recipient(
             email_id=message_id,
@@ -98,3 +106,16 @@ class Outbox:
 
     def _new_id(self, prefix: str, now: int) -> str:
         return identifiers.make(prefix, now=now, entropy=self.entropy(identifiers.ENTROPY_BYTES))
+
+
+def _subscribed(endpoints: Sequence[webhooks.Webhook], kind: events.EventType) -> list[webhooks.Webhook]:
+    return [endpoint for endpoint in endpoints if kind in endpoint.events.split()]
+
+
+def is_wanted(endpoint: webhooks.Webhook, about: messages.EventDetails, tags: Collection[str]) -> bool:
+    """Whether an endpoint gets events of a message: of its mode, with one of its tags, from one of its domains."""
+    return (
+        (endpoint.mode == webhooks.TEST) == bool(about.is_test)
+        and (not endpoint.tags or not set(endpoint.tags.split("\n")).isdisjoint(tags))
+        and (not endpoint.sender_domains or about.sender_key.rpartition("@")[2] in endpoint.sender_domains.split("\n"))
+    )

@@ -50,10 +50,8 @@ async def _begin(ctx: context.Context, account_id: str) -> tuple[stored.Webhook,
     async with ctx.store.transaction() as tx:
         webhook = await endpoints.lock(tx, account_id)
         now = ctx.clock()
-        if not await stored.mark_pinged(
-            tx, account_id, now=now, not_since=now - MIN_PING_INTERVAL_SECONDS * times.SECOND
-        ):
-            left = MIN_PING_INTERVAL_SECONDS + ((await stored.pinged_at(tx, account_id) or now) - now) / times.SECOND
+        if not await stored.mark_pinged(tx, webhook, now=now, not_since=now - MIN_PING_INTERVAL_SECONDS * times.SECOND):
+            left = MIN_PING_INTERVAL_SECONDS + ((await stored.pinged_at(tx, webhook) or now) - now) / times.SECOND
             raise errors.RateLimited(
                 f"a ping was sent a moment ago; wait {MIN_PING_INTERVAL_SECONDS} seconds between pings",
                 retry_after=max(1, math.ceil(left)),

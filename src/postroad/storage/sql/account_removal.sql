@@ -10,6 +10,10 @@ UPDATE accounts SET removed_at = $2, name_key = NULL WHERE id = $1;
 -- Mark its endpoints as removed.
 UPDATE webhooks SET removed_at = $2 WHERE account_id = $1 AND removed_at IS NULL;
 
+-- name: mark_additional_webhooks
+-- Mark its other endpoints as removed.
+UPDATE additional_webhooks SET removed_at = $2 WHERE account_id = $1 AND removed_at IS NULL;
+
 -- name: webhook_secrets
 -- Delete their secrets.
 DELETE FROM webhook_secrets WHERE account_id = $1;
@@ -20,7 +24,7 @@ SELECT id FROM accounts WHERE removed_at IS NOT NULL ORDER BY removed_at LIMIT $
 
 -- name: webhooks
 -- The endpoints of an account.
-SELECT id FROM webhooks WHERE account_id = $1 AND removed_at IS NOT NULL;
+SELECT id FROM webhook_endpoints WHERE account_id = $1 AND removed_at IS NOT NULL;
 
 -- name: account
 -- Delete the row of an account that is marked.

@@ -33,11 +33,17 @@ JOIN bodies ON bodies.account_id = messages.account_id AND bodies.message_id = m
 -- name: event_details
 -- Recipients and their messages, as events contain them.
 SELECT messages.account_id, messages.id, recipients.id, email, sender_key, subject,
-    return_path_domain
+    return_path_domain, is_test
 FROM unnest($1::text[], $2::text[], $3::text[]) AS wanted (account_id, message_id, id)
 JOIN recipients ON recipients.account_id = wanted.account_id AND recipients.message_id = wanted.message_id
     AND recipients.id = wanted.id
 JOIN messages ON messages.account_id = recipients.account_id AND messages.id = recipients.message_id;
+
+-- name: tags
+-- The tags of messages.
+SELECT message_tags.account_id, message_tags.message_id, tag
+FROM unnest($1::text[], $2::text[]) AS wanted (account_id, message_id)
+JOIN message_tags ON message_tags.account_id = wanted.account_id AND message_tags.message_id = wanted.message_id;
 
 -- name: account_of
 -- The account of a message: one index lookup for each account, however large the table.

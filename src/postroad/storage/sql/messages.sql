@@ -38,8 +38,12 @@ FROM messages WHERE account_id = $1 AND id = $2;
 -- Recipients and their messages, as events contain them. A join would take SQLite twice as long.
 SELECT account_id, id, $3, (SELECT email FROM recipients
     WHERE recipients.account_id = $1 AND recipients.message_id = $2 AND recipients.id = $3), sender_key, subject,
-    return_path_domain
+    return_path_domain, is_test
 FROM messages WHERE account_id = $1 AND id = $2;
+
+-- name: tags
+-- The tags of messages.
+SELECT account_id, message_id, tag FROM message_tags WHERE account_id = $1 AND message_id = $2;
 
 -- name: account_of
 -- The account of a message. The key begins with the account, so this is one index lookup for each account.
