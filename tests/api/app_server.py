@@ -79,7 +79,8 @@ async def authenticate(_context: object, headers: routing.Headers, /, *, client_
     )
 
 
-def require(who: caller.Caller, permission: caller.Permission) -> None:
+def require(who: caller.Caller, permission: caller.Permission, *, scope: caller.Scope | None) -> None:
+    assert scope is None or scope.value == permission.value
     if permission not in who.permissions:
         raise errors.Forbidden("this role may not do this")
 

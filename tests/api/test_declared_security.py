@@ -33,6 +33,12 @@ KINDS: dict[str, tuple[str, frozenset[str]]] = {
     "basic": ("basic", frozenset()),
     "send key": ("api_key", frozenset({"send"})),
     "read key": ("api_key", frozenset({"send", "read"})),
+    "team key": ("api_key", frozenset({"team"})),
+    "webhooks key": ("api_key", frozenset({"webhooks"})),
+    "full key": (
+        "api_key",
+        frozenset({"send", "read", "templates", "suppressions", "webhooks", "domains", "statistics", "team"}),
+    ),
     "owner": ("token", frozenset()),
     "reader": ("token", frozenset()),
 }
@@ -58,8 +64,9 @@ async def authorization(ctx: context.Context, account_id: str, kind: str) -> dic
     if kind == "basic":
         credential, password = await credentials.create(ctx, account_id, "x")
         return {"Authorization": f"Basic {base64.b64encode(f'{credential.username}:{password}'.encode()).decode()}"}
-    if kind in ("send key", "read key"):
-        scopes = frozenset({SEND} if kind == "send key" else {SEND, READ})
+    if kind.endswith(" key"):
+        words: dict[str, set[str]] = {"full key": {"*"}, "read key": {SEND, READ}}
+        scopes = frozenset(words.get(kind, {kind.removesuffix(" key")}))
         _, secret = await api_keys.create(ctx, account_id, credential_id=None, name="x", scopes=scopes)
         return {"Authorization": f"Bearer {secret}"}
     role = caller.Role.OWNER if kind == "owner" else caller.Role.READ_ONLY
@@ -112,5 +119,31 @@ def test_the_endpoints_of_the_interface_declare_what_it_says() -> None:
     assert paths["/emails/{id}"]["get"]["security"] == [{"basic": []}, {"api_key": ["read"]}, {"token": []}]
     of_webhooks = [operation for path, item in paths.items() if "webhook" in path for operation in item.values()]
     assert len(of_webhooks) == 9
-    assert all(operation["security"] == [{"token": []}] for operation in of_webhooks)
-    assert paths["/v1/test-email"]["post"]["security"] == [{"token": []}]
+    assert all(operation["security"] == [{"api_key": ["webhooks"]}, {"token": []}] for operation in of_webhooks)
+    assert paths["/v1/test-email"]["post"]["security"] == [{"api_key": ["send"]}, {"token": []}]
+
+
+def test_every_route_of_the_management_belongs_to_a_scope() -> None:
+    """An API key manages what its scopes name; only a user's own login has none."""
+    found: dict[str, set[str]] = {}
+    for route in listeners.ROUTES:
+        if route.path.startswith("/v1/") and route.permission is not None:
+            resource = route.path.split("/")[2]
+            found.setdefault(resource, set()).add(str(route.key_scope))
+    assert found == {
+        "account": {"statistics"},
+        "api-keys": {"team"},
+        "audit-log": {"team"},
+        "auth": {"None"},
+        "credentials": {"team"},
+        "domains": {"domains"},
+        "messages": {"read", "send"},
+        "statistics": {"statistics"},
+        "suppressions": {"suppressions"},
+        "team": {"team"},
+        "templates": {"templates"},
+        "test-email": {"send"},
+        "webhook": {"webhooks"},
+    }
+    (retry,) = (route for route in listeners.ROUTES if route.path.startswith("/v1/messages") and route.method != "GET")
+    assert (retry.path, retry.key_scope) == ("/v1/messages/{id}/retry", "send")

@@ -75,6 +75,21 @@ async def test_parallel_requests_do_not_pass_a_quota_together(
     assert len(refused) == 4
 
 
+async def test_a_quota_binds_api_keys_too(ctx: context.Context, account: stored_accounts.Account) -> None:
+    await credentials.create(ctx, account.id, "main")
+    who = caller.Caller(
+        account_id=account.id,
+        credential_id=None,
+        scheme=caller.Scheme.API_KEY,
+        permissions=frozenset(),
+        key=caller.ApiKey("key_1", "deploy", caller.SCOPES),
+    )
+    limited = with_quota(context.acting_as(ctx, who, request_id="", client_address=""), "templates", 1)
+    await CREATE["templates"](limited, account.id, 1)
+    with pytest.raises(errors.Conflict, match=r"^the quota of this account is 1 template;"):
+        await CREATE["templates"](limited, account.id, 2)
+
+
 @pytest.mark.parametrize(
     "kind, sentence",
     [

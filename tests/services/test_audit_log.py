@@ -248,7 +248,7 @@ async def test_an_action_of_a_newer_version_is_still_shown(
         ("suppression.imported", "1200 addresses", "", "imported 1,200 addresses into the suppression list"),
         ("message.retried", "em_0654", "", "retried em_0654"),
         ("user.invited", "a_b@example.net", "as read_only", "invited a_b@example.net (as read-only)"),
-        ("api_key.created", "1234", "send read", "created the API key 1234 (can send and read)"),
+        ("api_key.created", "1234", "send read", "created the API key 1234 (scopes send, read)"),
         ("webhook.saved", "a.example", "email.failed ping", "saved the webhook at a.example (email.failed, ping)"),
     ],
 )

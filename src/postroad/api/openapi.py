@@ -31,7 +31,7 @@ SECURITY_SCHEMES: Final = {
         "type": "http",
         "scheme": "bearer",
         "bearerFormat": "JWT",
-        "description": "A login token of a user. Management endpoints take nothing else.",
+        "description": "A login token of a user.",
     },
 }
 IDEMPOTENCY_KEY: Final = {
@@ -57,11 +57,11 @@ An unknown path is 404 `not_found`; a method that a path does not support is 405
 request that does not arrive in time is 408 `temporary_failure`."""
 TAGS: Final = {
     "Emails": "Send mail and read its status.",
-    "Log-in": "Login tokens and passwords of users. A token gives access to everything under `/v1`.",
+    "Log-in": "Login tokens and passwords of users. A token gives access to all of `/v1` that the role permits.",
     "Account": "Credits and their changes.",
     "Messages": "The message log of the account.",
     "SMTP credentials": "Usernames and passwords, for SMTP and for HTTP Basic authentication.",
-    "API keys": "Keys for programs, each belonging to an SMTP credential.",
+    "API keys": "Keys for programs, with scopes, each belonging to an SMTP credential.",
     "Domains": "Domains that the account can send from.",
     "Templates": "Message templates with placeholders, sent by alias.",
     "Suppressions": "Addresses that receive no mail from the account.",
@@ -166,7 +166,7 @@ def _operation(
         "operationId": f"{route.method.lower()}{route.path}".translate(_IN_AN_ID),
         "tags": [route.tag],
         "summary": route.summary,
-        "security": _security(route.permission),
+        "security": _security(route),
         "parameters": _parameters(route, schemas=schemas, components=components),
         "responses": {
             **{str(status): _success(route, status, schemas=schemas) for status in route.responses},
@@ -182,14 +182,13 @@ def _operation(
     return operation
 
 
-def _security(permission: caller.Permission | None) -> list[Schema]:
+def _security(route: routing.Route[Any]) -> list[Schema]:
     """What a route takes. OpenAPI 3.1 lets a scheme name the scopes that a credential needs."""
-    if permission is None:
+    if route.permission is None:
         return []
-    token: Schema = {"token": []}
-    if permission in caller.PASSWORD_PERMISSIONS:
-        return [{"basic": []}, {"api_key": [permission.value]}, token]
-    return [token]
+    basic: list[Schema] = [{"basic": []}] if route.permission in caller.PASSWORD_PERMISSIONS else []
+    key: list[Schema] = [] if route.key_scope is None else [{"api_key": [route.key_scope.value]}]
+    return [*basic, *key, {"token": []}]
 
 
 def _parameters(

@@ -39,7 +39,7 @@ def audit_log_entry(record: audit_log.Entry) -> View:
         record,
         _ENTRY,
         at=times.to_wire(record.created_at),
-        actor={"kind": record.actor_kind, "id": record.user_id, "name": record.actor},
+        actor={"kind": services_audit_log.kind_of(record), "id": record.user_id, "name": record.actor},
         text=services_audit_log.text(record),
         request_id=record.request_id or None,
         client_address=record.client_address or None,

@@ -1,4 +1,4 @@
-"""Who acts: a signed-in user, an operator at the command line, or the service itself.
+"""Who acts: a signed-in user, an API key, an operator at the command line, or the service itself.
 
 Every context has an actor, so that the audit log of an account can say who did what.
 """
@@ -7,23 +7,27 @@ from dataclasses import dataclass
 from enum import StrEnum
 from typing import Final
 
+from postroad.model import caller
+
 
 class Kind(StrEnum):
     """What kind of actor."""
 
     PERSON = "person"
+    API_KEY = "api_key"
     OPERATOR = "operator"
     SERVICE = "service"
 
 
 @dataclass(frozen=True, slots=True)
 class Actor:
-    """Who acts. A user's request has an id and a client address."""
+    """Who acts. A request of a user or a key has an id and a client address, and its caller."""
 
     kind: Kind
     user_id: str | None = None
     request_id: str = ""
     client_address: str = ""
+    who: caller.Caller | None = None
 
 
 OPERATOR: Final = Actor(Kind.OPERATOR)

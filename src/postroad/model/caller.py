@@ -1,7 +1,8 @@
 """The authenticated caller and its permissions.
 
-The tables below are all permissions: those of each role and of each kind of credential. A credential of the wrong kind
-for a route is `unauthorized`; a user without the permission is `forbidden`.
+The tables below are all permissions: those of each role and of each kind of credential. An API key has scopes: each
+route of the API belongs to one of them (`web/routing.py`). A credential of the wrong kind for a route, or a key without
+its scope, is `unauthorized`; a user without the permission is `forbidden`.
 """
 
 from dataclasses import dataclass
@@ -17,6 +18,19 @@ class Permission(StrEnum):
     VIEW = "view"
     CHANGE = "change"
     MANAGE = "manage"
+
+
+class Scope(StrEnum):
+    """What an API key may be allowed, in the order in which scopes are stored and shown."""
+
+    SEND = "send"
+    READ = "read"
+    TEMPLATES = "templates"
+    SUPPRESSIONS = "suppressions"
+    WEBHOOKS = "webhooks"
+    DOMAINS = "domains"
+    STATISTICS = "statistics"
+    TEAM = "team"
 
 
 class Scheme(StrEnum):
@@ -42,6 +56,24 @@ ROLE_PERMISSIONS: Final = {
     Role.READ_ONLY: frozenset({Permission.READ, Permission.VIEW}),
 }
 PASSWORD_PERMISSIONS: Final = frozenset({Permission.SEND, Permission.READ})
+# Stands for all scopes, those of later versions too.
+EVERY_SCOPE: Final = "*"
+SCOPES: Final = frozenset(Scope)
+
+
+@dataclass(frozen=True, slots=True)
+class ApiKey:
+    """The API key that a caller presented."""
+
+    id: str
+    name: str
+    scopes: frozenset[Scope]
+
+
+def scopes_of(words: str) -> frozenset[Scope]:
+    """The scopes that stored words stand for; others give nothing."""
+    found = words.split()
+    return SCOPES if EVERY_SCOPE in found else frozenset(scope for scope in Scope if scope.value in found)
 
 
 @dataclass(frozen=True, slots=True)
@@ -55,3 +87,4 @@ class Caller:
     user_id: str | None = None
     token_id: str | None = None
     expires_at: int | None = None
+    key: ApiKey | None = None

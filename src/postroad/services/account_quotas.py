@@ -1,8 +1,8 @@
 """Quotas of accounts: how many domains, credentials, keys, templates, users and suppressions each may have.
 
-A quota binds users, not operators and not the service. Services check it in the transaction that creates, under a lock
-that everyone who creates such an object for the account holds, so that parallel requests cannot pass it together. Ten
-revoked credentials or keys count as one: they are kept for reference, but not without limit.
+A quota binds users and API keys, not operators and not the service. Services check it in the transaction that creates,
+under a lock that everyone who creates such an object for the account holds, so that parallel requests cannot pass it
+together. Ten revoked credentials or keys count as one: they are kept for reference, but not without limit.
 """
 
 from collections.abc import Awaitable, Callable, Mapping
@@ -61,4 +61,4 @@ def refuse_beyond(ctx: context.Context, kind: str, count: int) -> None:
 
 
 def _binds(ctx: context.Context) -> bool:
-    return ctx.actor.kind is actors.Kind.PERSON
+    return ctx.actor.kind in {actors.Kind.PERSON, actors.Kind.API_KEY}

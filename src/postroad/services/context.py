@@ -75,6 +75,7 @@ class Context:
 
 
 def acting_as(ctx: Context, who: caller.Caller, *, request_id: str, client_address: str) -> Context:
-    """The same context, acting for a user."""
-    actor = actors.Actor(actors.Kind.PERSON, who.user_id, request_id, client_address)
+    """The same context, acting for a user or an API key."""
+    kind = actors.Kind.PERSON if who.key is None else actors.Kind.API_KEY
+    actor = actors.Actor(kind, who.user_id, request_id, client_address, who)
     return dataclasses.replace(ctx, actor=actor)

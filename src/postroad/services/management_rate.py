@@ -1,6 +1,6 @@
-"""The rate of management requests: one token bucket per account, and one of half its size per user.
+"""The rate of management requests: one token bucket per account, and one of half its size per user or API key.
 
-So one user's program cannot use up what the account's other users need. Sending and reading mail have limits of their
+So one program cannot use up what the account's other users need. Sending and reading mail have limits of their
 own (`acceptance/rate_limit.py`). The buckets are in memory, so each process counts separately: what they protect is the
 processor and the database of a host, and exactness over all processes is not worth a write per request.
 """
@@ -26,12 +26,12 @@ class ManagementRate:
         self._of_account = rate_limit.RateLimiter(policy, refuse=_refusal)
         self._clock = clock
 
-    def require(self, who: caller.Caller, permission: caller.Permission) -> None:
+    def require(self, who: caller.Caller, permission: caller.Permission, *, scope: caller.Scope | None = None) -> None:
         """Refuse a caller without this permission, and one that manages too fast."""
-        authentication.require(who, permission)
+        authentication.require(who, permission, scope=scope)
         if permission not in caller.PASSWORD_PERMISSIONS:
             now = self._clock()
-            self._of_user.take(who.user_id or "", now=now)
+            self._of_user.take(who.user_id or (who.key.id if who.key else ""), now=now)
             self._of_account.take(who.account_id, now=now)
 
 

@@ -26,7 +26,6 @@ Scope = MutableMapping[str, Any]
 Receive = Callable[[], Awaitable[MutableMapping[str, Any]]]
 Send = Callable[[MutableMapping[str, Any]], Awaitable[None]]
 AsgiApp = Callable[[Scope, Receive, Send], Awaitable[None]]
-Require = Callable[[caller.Caller, caller.Permission], None]
 RenderError = Callable[[errors.PostroadError, routing.RefusedRequest], responses.EncodedResponse | None]
 # RFC 9110 section 9.2.1: safe methods change nothing, so they need no actor.
 _SAFE: Final = frozenset({"GET", "HEAD"})
@@ -41,8 +40,14 @@ class Authenticate(Protocol[ContextT_contra]):
     ) -> caller.Caller: ...
 
 
+class Require(Protocol):
+    """Refuses a caller without a permission, or whose API key does not have the scope."""
+
+    def __call__(self, who: caller.Caller, permission: caller.Permission, /, *, scope: caller.Scope | None) -> None: ...
+
+
 class BindActor(Protocol[routing.ContextT]):
-    """Returns the context for changes by a user."""
+    """Returns the context for changes by a user or an API key."""
 
     def __call__(
         self, context: routing.ContextT, who: caller.Caller, /, *, request_id: str, client_address: str
@@ -57,6 +62,7 @@ class _Endpoint(Generic[routing.ContextT]):
     reader: request_reader.Reader
     challenge: tuple[tuple[bytes, bytes], ...]
     label: str
+    scope: caller.Scope | None
 
 
 class _Exchange(Generic[routing.ContextT]):
@@ -96,9 +102,9 @@ class _Exchange(Generic[routing.ContextT]):
 class Application(Generic[routing.ContextT]):
     """Serves a route table. `context` is passed to `authenticate` and to the handlers, and is not used otherwise.
 
-    `bind_actor` returns the context for changes by a user. `render_error` may render an error differently from the
-    error object; None means that it declines. `proxies` determine the client address. `large_body_slots` bounds the
-    memory of large bodies, and `threads` decode those that could block the event loop.
+    `bind_actor` returns the context for changes by a user or a key. `render_error` may render an error differently
+    from the error object; None means that it declines. `proxies` determine the client address. `large_body_slots`
+    bounds the memory of large bodies, and `threads` decode those that could block the event loop.
     """
 
     def __init__(
@@ -134,7 +140,8 @@ class Application(Generic[routing.ContextT]):
         for route in routes:
             responses.check(route)
             challenge = responses.challenges(route.permission)
-            endpoint = _Endpoint(route, request_reader.Reader(route), challenge, f"{route.method} {route.path}")
+            label = f"{route.method} {route.path}"
+            endpoint = _Endpoint(route, request_reader.Reader(route), challenge, label, route.key_scope)
             self._table.add(route.method, route.path, target=endpoint)
 
     def __call__(self, scope: Scope, receive: Receive, send: Send) -> Awaitable[None]:
@@ -211,7 +218,7 @@ class Application(Generic[routing.ContextT]):
         if route.permission is not None:
             authenticated = await self._authenticate(self._context, headers, client_address=client_address)
             exchange.account_id = authenticated.account_id
-            self._require(authenticated, route.permission)
+            self._require(authenticated, route.permission, scope=endpoint.scope)
         query = reader.read_query(scope["query_string"]) if route.query is not None else None
         key, body = "", None
         if route.body is not None:
@@ -249,7 +256,10 @@ class Application(Generic[routing.ContextT]):
 
     def _context_of(self, request: routing.Request, route: routing.Route[routing.ContextT]) -> routing.ContextT:
         who = request.authenticated
-        if self._bind_actor is None or who is None or who.user_id is None or route.method in _SAFE:
+        if self._bind_actor is None or who is None or route.method in _SAFE:
+            return self._context
+        # An SMTP credential only sends, and so does a key on a route with an idempotency key.
+        if who.user_id is None and (who.key is None or route.idempotent):
             return self._context
         return self._bind_actor(self._context, who, request_id=request.id, client_address=request.client_address)
 

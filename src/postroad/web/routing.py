@@ -117,7 +117,7 @@ Refusals = tuple[type[errors.PostroadError], ...]
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Route(Generic[ContextT]):
-    """One method of one path. `permission` None means public.
+    """One method of one path. `permission` None means public. `scope` is what an API key needs, see `key_scope`.
 
     Errors that the framework raises itself (a body too large, a missing credential, …) need not be listed.
     `content_type` is that of a success; if it is not JSON, the type in `responses` is `bytes`. `body_type` is that of
@@ -146,6 +146,14 @@ class Route(Generic[ContextT]):
     path_patterns: Mapping[str, str] = field(default_factory=dict)
     response_headers: Mapping[str, str] = field(default_factory=dict)
     is_probe: bool = False
+    scope: caller.Scope | None = None
+
+    @property
+    def key_scope(self) -> caller.Scope | None:
+        """The scope that an API key needs; None where no key is accepted. Sending and reading are scopes themselves."""
+        if self.scope is None and self.permission in caller.PASSWORD_PERMISSIONS:
+            return caller.Scope(self.permission)
+        return self.scope
 
 
 def parameters(path: str) -> tuple[str, ...]:

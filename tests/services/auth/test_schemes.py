@@ -59,8 +59,14 @@ async def test_an_api_key_sends_with_the_scope_of_its_credential(
     await credentials.create(ctx, account.id, "first")
     credential, _ = await credentials.create(ctx, account.id, "second")
     found = await who_is(ctx, bearer(await new_key(ctx, account.id, credential)))
-    send_only = frozenset({caller.Permission.SEND})
-    assert found == caller.Caller(account.id, credential.id, caller.Scheme.API_KEY, send_only)
+    (key,) = await api_keys.of_account(ctx, account.id)
+    assert found == caller.Caller(
+        account.id,
+        credential.id,
+        caller.Scheme.API_KEY,
+        frozenset({caller.Permission.SEND}),
+        key=caller.ApiKey(key.id, "key", frozenset({caller.Scope.SEND})),
+    )
 
 
 async def test_an_api_key_with_the_scope_reads_too(ctx: context.Context, account: stored_accounts.Account) -> None:
@@ -87,7 +93,10 @@ async def test_a_scope_that_keys_cannot_have_gives_nothing(
     )
     async with ctx.store.transaction() as tx:
         await stored_api_keys.insert(tx, key, key_hash=installation_keys.hash_api_key(secret))
-    assert (await who_is(ctx, bearer(secret))).permissions == {caller.Permission.SEND}
+    found = await who_is(ctx, bearer(secret))
+    assert found.permissions == {caller.Permission.SEND}
+    assert found.key is not None
+    assert found.key.scopes == {caller.Scope.SEND}
 
 
 async def test_a_token_acts_for_its_account_in_the_scope_of_the_first_credential(

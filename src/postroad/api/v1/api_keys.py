@@ -6,7 +6,7 @@ import msgspec
 
 from postroad import errors
 from postroad.api.v1 import resource, schemas
-from postroad.model import caller, cursors, identifiers, labels, times
+from postroad.model import cursors, identifiers, labels, times
 from postroad.services import context
 from postroad.services.auth import api_keys
 from postroad.storage import api_keys as stored
@@ -14,7 +14,7 @@ from postroad.web import routing
 
 RESOURCE: Final = resource.Resource("API keys", {"id": identifiers.pattern(identifiers.API_KEY)})
 
-Scope = Literal["send", "read"]
+Scope = Literal["send", "read", "templates", "suppressions", "webhooks", "domains", "statistics", "team", "*"]
 CredentialId = Annotated[
     str,
     schemas.id_of(
@@ -26,10 +26,10 @@ CredentialId = Annotated[
 Scopes = Annotated[
     list[Scope],
     msgspec.Meta(
-        description="Permissions: `send` (the default), optionally with `read`.",
+        description="What the key may do: `send` by default; `*` is everything. A key cannot give scopes that it does "
+        "not have, and only an owner can give `team` and `*`.",
         min_length=1,
-        max_length=len(api_keys.SCOPES),
-        extra_json_schema={"contains": {"const": "send"}},
+        max_length=len(api_keys.SCOPE_WORDS),
     ),
 ]
 
@@ -76,9 +76,7 @@ class ApiKeysResponse(schemas.Response, frozen=True):
 
 
 def _api_key(row: stored.ApiKey) -> ApiKey:
-    # In the order of the documentation.
-    scopes = ["send", "read"] if caller.Permission.READ in row.scopes.split() else ["send"]
-    return schemas.from_record(ApiKey, row, scopes=scopes)
+    return schemas.from_record(ApiKey, row, scopes=row.scopes.split())
 
 
 async def index(ctx: context.Context, request: routing.Request) -> routing.Response:
@@ -101,7 +99,7 @@ async def create(ctx: context.Context, request: routing.Request) -> routing.Resp
         request.caller.account_id,
         credential_id=body.credential_id,
         name=body.name,
-        scopes=frozenset(caller.Permission(scope) for scope in body.scopes or ("send",)),
+        scopes=frozenset(body.scopes or ("send",)),
     )
     return routing.Response(201, CreatedApiKey(_api_key(made), secret, request_id=request.id))
 
@@ -121,7 +119,7 @@ ROUTES: Final = (
         "POST /v1/api-keys",
         create,
         body=NewApiKey,
-        body_rules={"examples": [{"name": "shop"}, {"name": "reports", "scopes": ["send", "read"]}]},
+        body_rules={"examples": [{"name": "shop"}, {"name": "reports", "scopes": ["read", "statistics"]}]},
         responses={201: CreatedApiKey},
         errors=(errors.NotFound, errors.Conflict),
     ),

@@ -5,7 +5,7 @@ from typing import Annotated, Final, Literal
 import msgspec
 
 from postroad.api.v1 import resource, schemas
-from postroad.model import actors, cursors, identifiers, times
+from postroad.model import cursors, identifiers, times
 from postroad.services import audit_log, context
 from postroad.storage import audit_log as stored
 from postroad.web import routing
@@ -17,11 +17,15 @@ LogPosition = Annotated[
 
 
 class Actor(msgspec.Struct, frozen=True):
-    """Who did it: a user, the operator of the installation, or the service itself."""
+    """Who did it: a user, an API key, the operator of the installation, or the service itself."""
 
-    kind: Literal["person", "operator", "service"]
-    id: Annotated[str | None, msgspec.Meta(description="The id of the user, who may have been removed since.")]
-    name: Annotated[str, msgspec.Meta(description="The user's email at that time, or `operator` or `postroad`.")]
+    kind: Literal["person", "api_key", "operator", "service"]
+    id: Annotated[
+        str | None, msgspec.Meta(description="The id of the user or the key, who may have been removed since.")
+    ]
+    name: Annotated[
+        str, msgspec.Meta(description="The user's email or the key's name at that time, or `operator` or `postroad`.")
+    ]
 
 
 class AuditLogEntry(msgspec.Struct, frozen=True, kw_only=True):
@@ -58,7 +62,7 @@ def _entry(row: stored.Entry) -> AuditLogEntry:
         AuditLogEntry,
         row,
         at=times.to_wire(row.created_at),
-        actor=Actor(actors.Kind(row.actor_kind).value, row.user_id, row.actor),
+        actor=Actor(audit_log.kind_of(row).value, row.user_id, row.actor),
         text=audit_log.text(row),
         request_id=row.request_id or None,
         client_address=row.client_address or None,

@@ -7,7 +7,7 @@ import msgspec
 from postroad import errors
 from postroad.api import email_schemas
 from postroad.api.v1 import resource, schemas
-from postroad.model import cursors, identifiers, labels, limits, mail, receipt, times, wire_fields
+from postroad.model import caller, cursors, identifiers, labels, limits, mail, receipt, times, wire_fields
 from postroad.model.bounces import disposition as bounces_disposition
 from postroad.protocol import address_syntax
 from postroad.services import context
@@ -255,6 +255,7 @@ ROUTES: Final = (
     RESOURCE.route(
         "POST /v1/messages/{id}/retry",
         retry,
+        scope=caller.Scope.SEND,
         body=Retry,
         body_required=False,
         body_rules={"examples": [{}]},

@@ -3,11 +3,31 @@
 import inspect
 from collections.abc import Mapping
 from dataclasses import dataclass, field
-from typing import Any
+from typing import Any, Final
 
 from postroad.model import caller
 from postroad.services import context
 from postroad.web import routing
+
+# The scope that an API key needs for everything below `/v1/<name>`, unless a route says otherwise; None: no key has it.
+SCOPES: Final[Mapping[str, caller.Scope | None]] = {
+    "account": caller.Scope.STATISTICS,
+    "api-keys": caller.Scope.TEAM,
+    "audit-log": caller.Scope.TEAM,
+    "auth": None,
+    "credentials": caller.Scope.TEAM,
+    "domains": caller.Scope.DOMAINS,
+    "event-schemas": caller.Scope.WEBHOOKS,
+    "inbox": caller.Scope.READ,
+    "messages": caller.Scope.READ,
+    "statistics": caller.Scope.STATISTICS,
+    "suppressions": caller.Scope.SUPPRESSIONS,
+    "team": caller.Scope.TEAM,
+    "templates": caller.Scope.TEMPLATES,
+    "test-email": caller.Scope.SEND,
+    "webhook": caller.Scope.WEBHOOKS,
+    "webhooks": caller.Scope.WEBHOOKS,
+}
 
 
 @dataclass(frozen=True, slots=True)
@@ -35,6 +55,7 @@ class Resource:
         method, path = endpoint.split()
         summary, _, description = (inspect.getdoc(handler) or "").partition("\n\n")
         options.setdefault("permission", caller.Permission.VIEW if method == "GET" else caller.Permission.CHANGE)
+        options.setdefault("scope", SCOPES[path.split("/")[2]])
         options.setdefault("description", description.replace("\n", " "))
         return routing.Route(
             method=method,

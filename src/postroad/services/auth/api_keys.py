@@ -1,7 +1,7 @@
 """API keys: created under an SMTP credential, stored hashed, shown once.
 
-A key shares the idempotency keys of its credential and is revoked with it. A key may send; with the
-scope `read` it may also read messages.
+A key shares the idempotency keys of its credential and is revoked with it. What it may do are its scopes: each route of
+the API belongs to one. A key that creates keys gives them no more than it has (`grants.py`).
 """
 
 from typing import Final
@@ -9,11 +9,10 @@ from typing import Final
 from postroad import errors
 from postroad.model import caller, identifiers, labels
 from postroad.services import account_quotas, audit_log, context
-from postroad.services.auth import installation_keys
+from postroad.services.auth import grants, installation_keys
 from postroad.storage import access_version, accounts, api_keys, credentials, store
 
-# In the order in which they are stored and shown.
-SCOPES: Final = (caller.Permission.SEND, caller.Permission.READ)
+SCOPE_WORDS: Final = (*caller.Scope, caller.EVERY_SCOPE)
 HINT_CHARACTERS: Final = 4
 
 
@@ -23,11 +22,12 @@ async def create(
     *,
     credential_id: str | None,
     name: str,
-    scopes: frozenset[caller.Permission],
+    scopes: frozenset[str],
 ) -> tuple[api_keys.ApiKey, str]:
     """Create a key, under the oldest active credential when none is named; returns its secret, which is shown once."""
     labels.check("name", name)
-    _check_scopes(scopes)
+    words = _scope_words(scopes)
+    grants.check_key(ctx.actor, caller.scopes_of(words))
     secret = installation_keys.new_api_key()
     now = ctx.clock()
     async with ctx.store.transaction() as tx:
@@ -36,10 +36,10 @@ async def create(
         key = api_keys.ApiKey(
             id=ctx.new_id(identifiers.API_KEY, now=now),
             account_id=account_id,
-            credential_id=await _credential(tx, account_id, credential_id),
+            credential_id=await _credential(tx, account_id, grants.credential_of_key(ctx.actor, credential_id)),
             name=name,
             hint=secret[: len(installation_keys.API_KEY_PREFIX) + HINT_CHARACTERS] + "…",
-            scopes=" ".join(scope for scope in SCOPES if scope in scopes),
+            scopes=words,
             created_at=now,
             last_used_at=None,
             revoked_at=None,
@@ -71,9 +71,13 @@ async def revoke(ctx: context.Context, account_id: str, key_id: str) -> None:
     ctx.access_cache.invalidate()
 
 
-def _check_scopes(scopes: frozenset[caller.Permission]) -> None:
-    if caller.Permission.SEND not in scopes or not scopes <= set(SCOPES):
-        raise errors.InvalidRequest("scopes: must be 'send', or 'send' and 'read'")
+def _scope_words(scopes: frozenset[str]) -> str:
+    """Scopes as they are stored."""
+    if not scopes or not scopes <= set(SCOPE_WORDS):
+        raise errors.InvalidRequest(f"scopes: must be one or more of {', '.join(SCOPE_WORDS)}")
+    if caller.EVERY_SCOPE in scopes:
+        return caller.EVERY_SCOPE
+    return " ".join(scope for scope in caller.Scope if scope in scopes)
 
 
 async def _credential(tx: store.Transaction, account_id: str, credential_id: str | None) -> str:

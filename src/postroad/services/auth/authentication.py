@@ -123,17 +123,22 @@ def _admit(ctx: context.Context, known: schemes.AuthenticatedCaller) -> caller.C
     return known.caller
 
 
-def require(who: caller.Caller, permission: caller.Permission) -> None:
-    """Refuse a caller without this permission: unauthorized by kind of credential, forbidden by role."""
-    if permission in who.permissions:
+def require(who: caller.Caller, permission: caller.Permission, *, scope: caller.Scope | None = None) -> None:
+    """Refuse a caller without this permission, or a key without this scope: unauthorized; by role: forbidden."""
+    if permission in who.permissions or (who.key is not None and scope in who.key.scopes):
         return
     if who.scheme is caller.Scheme.TOKEN:
         raise errors.Forbidden("your role in this account does not permit this; ask an owner")
-    if permission not in caller.PASSWORD_PERMISSIONS:
+    if permission in caller.PASSWORD_PERMISSIONS:
+        raise errors.Unauthorized(
+            f"Authorization: this API key does not have the scope '{permission}'; use an SMTP username and password, "
+            "a token, or a key that has it"
+        )
+    if who.key is None or scope is None:
         raise _needs_token()
     raise errors.Unauthorized(
-        f"Authorization: this API key does not have the scope '{permission}'; use an SMTP username and password, "
-        "a token, or a key that has it"
+        f"Authorization: this API key does not have the scope '{scope}'; use a key that has it, or a login token from "
+        "/v1/auth/login"
     )
 
 

@@ -9,7 +9,7 @@ from typing import Final
 from postroad import errors
 from postroad.model import identifiers, labels
 from postroad.services import account_quotas, audit_log, context
-from postroad.services.auth import installation_keys
+from postroad.services.auth import grants, installation_keys
 from postroad.storage import access_version, credentials, known_networks
 
 USERNAME_PREFIX: Final = "smtp_"
@@ -20,6 +20,7 @@ USERNAME_CHARACTERS: Final = 16
 async def create(ctx: context.Context, account_id: str, name: str) -> tuple[credentials.Credential, str]:
     """Create a credential; returns its password, which is shown once."""
     labels.check("name", name)
+    grants.check_credential(ctx.actor)
     secret = installation_keys.random_text(installation_keys.SECRET_CHARACTERS)
     password = secret + installation_keys.checksum(secret)
     password_hash = await ctx.passwords.hash(password, party=account_id)

@@ -103,10 +103,14 @@ async def _by_api_key(ctx: context.Context, token: str) -> AuthenticatedCaller:
         key = await api_keys.by_hash(tx, installation_keys.hash_api_key(token))
     if key is None or key.revoked_at is not None:
         raise errors.Unauthorized("Authorization: the API key is unknown or revoked")
-    words = key.scopes.split()
-    # A key never has more permissions than its SMTP credential.
-    permissions = frozenset(permission for permission in caller.PASSWORD_PERMISSIONS if permission.value in words)
-    who = caller.Caller(key.account_id, key.credential_id, caller.Scheme.API_KEY, permissions)
+    scopes = caller.scopes_of(key.scopes)
+    who = caller.Caller(
+        account_id=key.account_id,
+        credential_id=key.credential_id,
+        scheme=caller.Scheme.API_KEY,
+        permissions=frozenset(permission for permission in caller.PASSWORD_PERMISSIONS if permission.value in scopes),
+        key=caller.ApiKey(key.id, key.name, scopes),
+    )
     return AuthenticatedCaller(who, (last_used.API_KEY, key.id))
 
 

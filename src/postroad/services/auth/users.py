@@ -14,7 +14,7 @@ from postroad import errors
 from postroad.model import actors, caller, identifiers
 from postroad.protocol import address
 from postroad.services import account_quotas, audit_log, context
-from postroad.services.auth import installation_keys, password_links, password_rules
+from postroad.services.auth import grants, installation_keys, password_links, password_rules
 from postroad.storage import access_version, accounts, known_networks, store, users
 from postroad.storage import password_links as stored_links
 
@@ -58,6 +58,7 @@ async def create(
 
 async def invite(ctx: context.Context, account_id: str, *, email: str, role: caller.Role) -> NewInvitation:
     """Create a user without a password, and a link for setting one."""
+    grants.check_user(ctx.actor)
     mailbox = _plain_address(email)
     unmatched = ctx.passwords.dummy_hash(installation_keys.random_text(GENERATED_CHARACTERS))
     user = _new(ctx, account_id, mailbox, role=role, password_hash=unmatched)
@@ -109,6 +110,7 @@ async def set_password(ctx: context.Context, account_id: str, user_id: str, *, p
 
 async def create_password_link(ctx: context.Context, account_id: str, user_id: str) -> password_links.NewLink:
     """Create a link for setting a new password; earlier links stop working."""
+    grants.check_user(ctx.actor)
     async with ctx.store.transaction() as tx:
         user = _member(await _lock_members(ctx, tx, account_id), user_id)
         if user.disabled_at is not None:
@@ -145,6 +147,7 @@ async def change(
     enabled: bool | None = None,
 ) -> users.User:
     """Change a user's role, whether they are enabled, or both. Values that are the same already have no effect."""
+    grants.check_user(ctx.actor)
     async with ctx.store.transaction() as tx:
         await access_version.bump(tx)
         members = await _lock_members(ctx, tx, account_id)

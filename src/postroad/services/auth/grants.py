@@ -1,0 +1,62 @@
+"""What an actor may grant to others: never more than it has itself.
+
+A key with the scope `team` may create API keys, SMTP credentials and users. Each of them acts without the key, also
+after it is revoked, so it must not be able to do what the key cannot. A user without the permission to manage users may
+not create a key that manages them. Operators grant everything.
+"""
+
+from typing import Final
+
+from postroad import errors
+from postroad.model import actors, caller
+
+# A username and password send and read.
+CREDENTIAL_SCOPES: Final = frozenset({caller.Scope.SEND, caller.Scope.READ})
+
+
+def check_key(actor: actors.Actor, scopes: frozenset[caller.Scope]) -> None:
+    """Refuse to create a key with more than the actor has, or to change one so that it has more."""
+    key = _key_of(actor)
+    if key is not None:
+        _check_scopes(key, scopes, what="an API key")
+    elif actor.kind is actors.Kind.PERSON and caller.Scope.TEAM in scopes and not _may_manage(actor):
+        raise errors.Forbidden("scopes: only an owner of this account can give a key the scope 'team' or '*'")
+
+
+def credential_of_key(actor: actors.Actor, credential_id: str | None) -> str | None:
+    """The credential of a new key: keys that a key creates belong to its own, so that they are revoked with it."""
+    own = None if _key_of(actor) is None or actor.who is None else actor.who.credential_id
+    if own is not None and credential_id not in {None, own}:
+        raise errors.Forbidden("credential_id: an API key can only create keys of its own SMTP credential")
+    return own or credential_id
+
+
+def check_credential(actor: actors.Actor) -> None:
+    """Refuse to create an SMTP credential with a key that has less."""
+    key = _key_of(actor)
+    if key is not None:
+        _check_scopes(key, CREDENTIAL_SCOPES, what="an SMTP credential")
+
+
+def check_user(actor: actors.Actor) -> None:
+    """Refuse to give rights to a user, who sees everything of the account, with a key that has less than everything."""
+    key = _key_of(actor)
+    if key is not None:
+        _check_scopes(key, caller.SCOPES, what="a user")
+
+
+def _check_scopes(key: caller.ApiKey, scopes: frozenset[caller.Scope], *, what: str) -> None:
+    missing = [scope for scope in caller.Scope if scope in scopes - key.scopes]
+    if missing:
+        raise errors.Forbidden(
+            f"this API key does not have the scope '{missing[0]}', so it cannot give it to {what}; use a key that "
+            "has it, or log in"
+        )
+
+
+def _key_of(actor: actors.Actor) -> caller.ApiKey | None:
+    return None if actor.who is None else actor.who.key
+
+
+def _may_manage(actor: actors.Actor) -> bool:
+    return actor.who is not None and caller.Permission.MANAGE in actor.who.permissions
