@@ -78,6 +78,9 @@ def test_programs_get_the_same_with_the_names_of_the_api(shop: Installation) -> 
     )
     assert (one["provider_queue"], one["last_smtp_code"], one["worker"]) == ("google", 451, None)
     assert one["next_attempt_at"] > one["queued_at"]
+    assert (one["reason"]["code"], one["ahead"]) == ("deferred", None)
+    (traced,) = shop.json("queue", "show", message_id)["recipients"]
+    assert (traced["queue"]["reason"], traced["queue"]["ahead"]) == (one["reason"], 0)
 
 
 def test_a_list_is_chosen_by_account_domain_message_state_and_number(shop: Installation) -> None:
@@ -103,8 +106,8 @@ def test_a_message_is_shown_with_its_recipients_and_every_attempt(shop: Installa
     defer(shop)
     text = shop.text("queue", "show", message_id)
     assert text.startswith(f"Message {message_id} of account acc_")
-    assert "ada@example.net: deferred, reserved\n  2nd attempt at 2" in text
-    assert "; deferred: 451 4.7.1 greylisted\n  1st attempt at 2" in text
+    assert "ada@example.net: deferred, reserved\n  Google is deferring us with 4.7.1; next attempt at 2" in text
+    assert " UTC; last result: 451 4.7.1 greylisted\n  1st attempt at 2" in text
     assert (
         "0.250 s, to mx.example.net [192.0.2.1], provider queue google, TLSv1.3\n    rcpt: 451 4.7.1 greylisted\n"
         in text
@@ -132,7 +135,7 @@ def test_one_recipient_is_shown_alone_and_for_programs(shop: Installation) -> No
 def test_a_recipient_that_is_being_sent_is_shown_with_its_worker(shop: Installation) -> None:
     message_id = send(shop, "ada@example.net")
     claim(shop)
-    assert "being sent by mail-1:42 (lease until 2" in shop.text("queue", "show", message_id)
+    assert "being sent; by mail-1:42, whose lease ends at 2" in shop.text("queue", "show", message_id)
 
 
 def test_an_unknown_id_is_refused_with_a_sentence(shop: Installation) -> None:

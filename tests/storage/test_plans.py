@@ -17,6 +17,7 @@ FILES = (
     "ledger.",
     "messages.",
     "queue.",
+    "queue_views.ahead",
     "queue_views.first",
     "queue_views.make_named_ready",
     "queue_views.still_unleased",

@@ -4,7 +4,7 @@ import asyncio
 
 import pytest
 
-from postroad.storage import messages, queue, queue_views, recipients
+from postroad.storage import accounts, messages, queue, queue_views, recipients
 from postroad.storage.store import Store
 from tests.storage import samples
 from tests.storage.conftest import Reopen
@@ -17,7 +17,8 @@ QUEUE_KEY = queue.queue_key_of("example.org", "acc_1")
 async def add(store: Store, *recipient_ids: str, account_id: str = "acc_1", message_id: str = "em_1") -> None:
     """Queue the recipients of a message."""
     async with store.transaction() as tx:
-        await samples.add_account(tx, account_id)
+        if await accounts.by_id(tx, account_id) is None:
+            await samples.add_account(tx, account_id)
         await messages.insert(tx, [samples.message(message_id, account_id)])
         new = [samples.recipient(message_id, 0, account_id, id=recipient_id) for recipient_id in recipient_ids]
         await recipients.insert(tx, new)
@@ -85,6 +86,21 @@ async def test_only_what_waits_without_a_lease_is_made_ready_and_no_more_than_as
         ("sending", 60),
         ("ready", 0),
     ]
+
+
+async def test_what_precedes_a_message_is_counted_by_scheduled_queue_and_up_to_a_limit(store: Store) -> None:
+    await add(store, "rcp_1", "rcp_2", "rcp_3")
+    await add(store, "rcp_4", "rcp_5", message_id="em_2")
+    await add(store, "rcp_0", account_id="acc_2", message_id="em_3")
+    keys = await claim(store, 1)
+    async with store.transaction() as tx:
+        assert await queue_views.ahead(tx, "acc_1", "em_2", limit=9) == {QUEUE_KEY: 2}
+        assert await queue_views.ahead(tx, "acc_1", "em_2", limit=1) == {QUEUE_KEY: 1}
+        assert await queue_views.ahead(tx, "acc_1", "em_1", limit=9) == {QUEUE_KEY: 0}
+        assert await queue_views.ahead(tx, "acc_2", "em_3", limit=9) == {queue.queue_key_of("example.org", "acc_2"): 0}
+        assert await queue_views.ahead(tx, "acc_2", "em_2", limit=9) == {}
+        await queue.postpone(tx, [(keys[0], NOW + 300)], worker="w")
+        assert await queue_views.ahead(tx, "acc_1", "em_2", limit=9) == {QUEUE_KEY: 2}
 
 
 async def test_named_ones_are_made_ready_as_far_as_they_wait_without_a_lease(store: Store) -> None:

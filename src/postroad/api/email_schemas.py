@@ -3,13 +3,14 @@
 `SEND_RULES` are the rules across several members of `model/send_request.py`.
 """
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import Annotated, Any, Final
 
 import msgspec
 
 from postroad.model import identifiers, mail, times
-from postroad.storage import messages, recipients
+from postroad.services.queue import inspection, wait_reasons
+from postroad.storage import messages, queue_views, recipients
 
 
 def _given(member: str, **rule: object) -> dict[str, Any]:
@@ -58,6 +59,50 @@ SEND_EXAMPLES: Final[tuple[dict[str, Any], ...]] = (
 )
 
 
+QueueState = Annotated[
+    str,
+    msgspec.Meta(
+        description="`waiting` for its next attempt, `ready` for a connection, `sending`, or `held` by the operator.",
+        extra_json_schema={"enum": list(queue_views.STATES)},
+    ),
+]
+
+
+class WaitReason(msgspec.Struct, frozen=True):
+    """Why a recipient is not delivered yet."""
+
+    code: wait_reasons.Code
+    text: Annotated[
+        str,
+        msgspec.Meta(
+            description="The same for people, with the time of the next attempt in UTC and the recipients ahead.",
+            examples=[
+                "Google is deferring us with 4.7.28; next attempt at 2026-01-31 14:05:00 UTC; 312 recipients ahead"
+            ],
+        ),
+    ]
+
+
+class QueueEntry(msgspec.Struct, frozen=True, kw_only=True):
+    """A recipient in the queue: when it is tried next, and why not earlier."""
+
+    state: QueueState
+    next_attempt_at: Annotated[
+        times.WireTime | None,
+        msgspec.Meta(description="Null when it is being sent, is held, or is sent when its turn comes."),
+    ]
+    reason: WaitReason
+    ahead: Annotated[
+        int,
+        msgspec.Meta(
+            description="Recipients of this account at the same domain that are sent before this one. 1001 stands for "
+            "more than 1,000.",
+            ge=0,
+            le=wait_reasons.MAX_AHEAD + 1,
+        ),
+    ]
+
+
 class Recipient(msgspec.Struct, frozen=True):
     """One recipient and its delivery status."""
 
@@ -70,6 +115,9 @@ class Recipient(msgspec.Struct, frozen=True):
     last_smtp_response: str | None
     delivered_at: times.WireTime | None
     bounced_at: times.WireTime | None
+    queue: Annotated[
+        QueueEntry | msgspec.UnsetType | None, msgspec.Meta(description="Null when the recipient is not queued.")
+    ] = msgspec.UNSET
 
 
 class Message(msgspec.Struct, frozen=True, kw_only=True):
@@ -91,8 +139,11 @@ class Message(msgspec.Struct, frozen=True, kw_only=True):
     expires_at: times.WireTime | msgspec.UnsetType = msgspec.UNSET
 
 
-def recipient(row: recipients.Recipient) -> Recipient:
-    """A stored recipient in its public form."""
+QueueEntries = Mapping[str, inspection.QueueEntry]
+
+
+def recipient(row: recipients.Recipient, queue_entries: QueueEntries | None = None) -> Recipient:
+    """A stored recipient in its public form, with its queue entry where they are given."""
     return Recipient(
         id=row.id,
         email=row.email,
@@ -103,10 +154,30 @@ def recipient(row: recipients.Recipient) -> Recipient:
         last_smtp_response=row.last_smtp_response,
         delivered_at=times.optional_to_wire(row.delivered_at),
         bounced_at=times.optional_to_wire(row.bounced_at),
+        queue=msgspec.UNSET if queue_entries is None else _queue_entry(row, queue_entries),
     )
 
 
-def message(row: messages.Message, its_recipients: Sequence[recipients.Recipient], *, request_id: str) -> Message:
+def _queue_entry(row: recipients.Recipient, queue_entries: QueueEntries) -> QueueEntry | None:
+    entry = queue_entries.get(row.id)
+    # The queue is read before the recipients, so that each that is not final has its entry.
+    if entry is None or row.status in mail.FINAL:
+        return None
+    return QueueEntry(
+        state=entry.waiting.state,
+        next_attempt_at=times.optional_to_wire(entry.reason.next_attempt_at),
+        reason=WaitReason(entry.reason.code, entry.reason.sentence),
+        ahead=entry.reason.ahead or 0,
+    )
+
+
+def message(
+    row: messages.Message,
+    its_recipients: Sequence[recipients.Recipient],
+    *,
+    request_id: str,
+    queue_entries: QueueEntries | None = None,
+) -> Message:
     """A stored message in its public form."""
     return Message(
         id=row.id,
@@ -118,7 +189,7 @@ def message(row: messages.Message, its_recipients: Sequence[recipients.Recipient
         recipient_count=row.recipient_count,
         credits_reserved=row.credits_reserved,
         created_at=times.to_wire(row.created_at),
-        recipients=[recipient(one) for one in its_recipients],
+        recipients=[recipient(one, queue_entries) for one in its_recipients],
         request_id=request_id,
         send_at=times.given_to_wire(row.send_at),
         expires_at=times.given_to_wire(row.expires_at),

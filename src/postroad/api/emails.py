@@ -1,11 +1,16 @@
 """`POST /emails` and `GET /emails/{id}`: send a message, and read its status."""
 
+from typing import Annotated, Literal
+
+import msgspec
+
 from postroad import errors
 from postroad.api import email_schemas
 from postroad.model import caller, identifiers, mail, receipt, send_request
 from postroad.services import context
 from postroad.services.acceptance import submit
 from postroad.services.messages import lookup as messages
+from postroad.services.queue import inspection
 from postroad.web import routing
 
 
@@ -30,10 +35,25 @@ async def send(ctx: context.Context, request: routing.Request) -> routing.Respon
     return routing.Response(202, accepted.response, headers=headers, request_id=accepted.request_id)
 
 
+class ShowQuery(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
+    """What to add to the contract's members."""
+
+    include: Annotated[
+        Literal["queue"] | None,
+        msgspec.Meta(
+            description="`queue` adds to each recipient when it is tried next, and why not earlier.", examples=["queue"]
+        ),
+    ] = None
+
+
 async def show(ctx: context.Context, request: routing.Request) -> routing.Response:
     """A message of the caller's account, with the status of each recipient."""
-    message, recipients = await messages.find(ctx, request.caller.account_id, request.path["id"])
-    return routing.Response(200, email_schemas.message(message, recipients, request_id=request.id))
+    query: ShowQuery = request.query
+    account_id, message_id = request.caller.account_id, request.path["id"]
+    queue_entries = await inspection.entries_of_message(ctx, account_id, message_id) if query.include else None
+    message, recipients = await messages.find(ctx, account_id, message_id)
+    shown = email_schemas.message(message, recipients, request_id=request.id, queue_entries=queue_entries)
+    return routing.Response(200, shown)
 
 
 ROUTES: tuple[routing.Route[context.Context], ...] = (
@@ -76,6 +96,8 @@ ROUTES: tuple[routing.Route[context.Context], ...] = (
         description="A message of another account is not found.",
         tag="Emails",
         permission=caller.Permission.READ,
+        query=ShowQuery,
+        ignores_unknown_query=True,
         responses={200: email_schemas.Message},
         errors=(errors.NotFound,),
         path_patterns={"id": identifiers.pattern(identifiers.MESSAGE)},

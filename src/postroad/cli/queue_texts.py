@@ -17,7 +17,7 @@ _MESSAGE: Final = (
 )
 _ENTRY: Final = (
     "id message_id account_id email state attempt_count lost_leases queued_at next_attempt_at worker provider_queue "
-    "last_smtp_code last_smtp_response reason"
+    "last_smtp_code last_smtp_response reason ahead"
 ).split()
 _ATTEMPT: Final = (
     "started_at duration_ms provider_queue host address tls stage verdict fault reason explanation smtp_code "
@@ -132,9 +132,10 @@ def _entry_view(line: inspection.QueueEntry) -> View:
         row,
         _ENTRY,
         id=row.recipient_id,
-        next_attempt_at=times.to_wire(row.due_at) if row.state == queue_views.WAITING else None,
+        next_attempt_at=times.optional_to_wire(line.reason.next_attempt_at),
         provider_queue=line.provider_queue,
-        reason=line.why,
+        reason={"code": line.reason.code, "text": line.why},
+        ahead=line.reason.ahead,
     )
 
 

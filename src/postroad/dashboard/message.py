@@ -8,7 +8,7 @@ from postroad.dashboard import forms, previews, requests, timelines
 from postroad.model import mail
 from postroad.model.bounces import disposition
 from postroad.services.messages import lookup as messages
-from postroad.services.queue import inspection
+from postroad.services.queue import inspection, wait_reasons
 from postroad.services.webhooks import delivery_log
 from postroad.storage import async_bounces as stored_async_bounces
 from postroad.storage import attempts, queue_views, recipients
@@ -90,6 +90,7 @@ async def show(request: requests.PageRequest) -> routing.Response:
         billing_labels=BILLING_LABELS,
         faults=disposition.FAULT_LABELS,
         explain=disposition.explain,
+        ahead_in_words=wait_reasons.ahead_in_words,
     )
 
 

@@ -7,7 +7,7 @@ from typing import Final
 import msgspec
 
 from postroad.dashboard import attention, requests, welcome
-from postroad.model import times
+from postroad.model import providers, times
 from postroad.model.bounces import disposition
 from postroad.services.acceptance import send_test
 from postroad.services.accounts import credits, statistics
@@ -23,13 +23,7 @@ PERIODS: Final = {
 }
 # Enough to include one that was attempted.
 MAX_DELIVERIES: Final = 20
-PROVIDERS: Final = {
-    "google": "Google",
-    "microsoft": "Microsoft",
-    "yahoo": "Yahoo",
-    "apple": "Apple",
-    "others": "Others",
-}
+PROVIDERS: Final = {**providers.NAMES, providers.OTHERS: "Others"}
 # Room above the suspension line, bounded so that an extreme value does not squeeze the lines together.
 METER_HEADROOM: Final = 1.25
 METER_MAX_RATIO: Final = 2

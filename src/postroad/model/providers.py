@@ -9,6 +9,8 @@ from typing import Final
 
 OTHERS: Final = "others"
 PROVIDERS: Final = ("google", "microsoft", "yahoo", "apple", OTHERS)
+# The same for people. Hosts of `others` have names of their own.
+NAMES: Final = {"google": "Google", "microsoft": "Microsoft", "yahoo": "Yahoo", "apple": "Apple"}
 # Provider queues of upstreams; no name of a host begins like this.
 UPSTREAM_PREFIX: Final = "upstream:"
 # The label of an outcome without a provider queue: decided without an attempt, or no route was found.

@@ -30,7 +30,7 @@ class Filter(msgspec.Struct, frozen=True, kw_only=True):
 class QueuedRecipient(msgspec.Struct, frozen=True):
     """A recipient in the queue; `attempt_count` is the number of all attempts.
 
-    `provider_queue` is that of its last attempt, and empty when no route was found.
+    The last three are those of its last attempt; `provider_queue` is empty when no route was found.
     """
 
     account_id: str
@@ -47,6 +47,8 @@ class QueuedRecipient(msgspec.Struct, frozen=True):
     last_smtp_code: int | None
     last_smtp_response: str | None
     provider_queue: str | None
+    enhanced_code: str | None
+    attempt_reason: str | None
 
 
 class Count(msgspec.Struct, frozen=True):
@@ -87,6 +89,12 @@ async def first(tx: store.Transaction, account_id: str) -> QueuedRecipient | Non
     """The oldest recipient of an account: one index lookup, however long the queue is."""
     row = await tx.fetch_one("queue_views.first", account_id)
     return QueuedRecipient(*row) if row else None
+
+
+async def ahead(tx: store.Transaction, account_id: str, message_id: str, *, limit: int) -> dict[str, int]:
+    """How many ready recipients precede a message in each of its scheduled queues; counts up to `limit`."""
+    rows = await tx.fetch("queue_views.ahead", account_id, message_id, limit)
+    return {row[0]: row[1] for row in rows}
 
 
 async def counts(tx: store.Transaction, chosen: Filter) -> dict[str, Count]:

@@ -83,6 +83,12 @@ async def test_a_message_is_listed_and_shown_with_everything(
         "last_smtp_response": None,
         "delivered_at": None,
         "bounced_at": None,
+        "queue": {
+            "state": "ready",
+            "next_attempt_at": None,
+            "reason": {"code": "ready", "text": "ready; waiting for a free worker"},
+            "ahead": 0,
+        },
     }
 
 
@@ -96,7 +102,7 @@ async def test_what_was_not_given_is_empty_or_null(ctx: context.Context, mine: A
 async def test_everything_of_the_send_api_is_here_too(ctx: context.Context, mine: AccountClients) -> None:
     await accepted_mail.allow_sending(ctx, mine.account_id)
     message_id = await accepted_mail.accept(ctx, mine.account_id)
-    sent = (await mine.owner.get(f"/emails/{message_id}")).json()
+    sent = (await mine.owner.get(f"/emails/{message_id}?include=queue")).json()
     shown = (await mine.owner.get(f"/v1/messages/{message_id}")).json()
     assert shown.items() >= {**sent, "request_id": shown["request_id"]}.items()
 

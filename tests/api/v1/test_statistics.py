@@ -86,5 +86,13 @@ async def test_what_waits_says_when_it_is_tried_again(ctx: context.Context, mine
         [claimed_mail.outcome(ctx, claimed, disposition.Verdict.RETRY, code=451, response="later")]
     )
     found = (await mine.reader.get("/v1/statistics")).json()["statistics"]["oldest"]
-    assert (found["state"], found["reason"]) == ("waiting", "deferred: 451 later")
+    assert (found["state"], found["reason"]) == (
+        "waiting",
+        "example.net is deferring us with 2.0.0; next attempt at 2027-01-15 08:00:01 UTC",
+    )
+    assert (found["next_attempt_at"], found["last_smtp_code"], found["last_smtp_response"]) == (
+        "2027-01-15T08:00:01.000Z",
+        451,
+        "later",
+    )
     assert found["next_attempt_at"] == "2027-01-15T08:00:01.000Z"

@@ -61,7 +61,9 @@ async def test_people_read_that_mail_is_held_and_since_when(ctx: context.Context
     await queue_steps.defer(ctx, key)
     await holds.hold(ctx)
     found = await inspection.overview(ctx, queue_views.Filter(), state="held", limit=10)
-    assert [line.why for line in found.entries] == ["held since 2027-01-15T08:00:00.000Z: postroad queue hold"]
+    assert [line.why for line in found.entries] == [
+        "held by the operator of this service; since 2027-01-15 08:00:00 UTC: postroad queue hold"
+    ]
     entries = await inspection.entries_of_message(ctx, shop, message_id)
     assert [entry.why for entry in entries.values()] == ["held by the operator of this service"]
     with pytest.raises(errors.Conflict, match=r"^delivery is held by the operator of this service"):

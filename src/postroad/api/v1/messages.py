@@ -163,8 +163,8 @@ def _summary(row: stored_messages.Message) -> MessageSummary:
     return MessageSummary(**wire_fields.of(row, MessageSummary.__struct_fields__, **given))
 
 
-def _details(found: messages.Details, *, request_id: str) -> MessageDetails:
-    seen = email_schemas.message(found.message, found.recipients, request_id=request_id)
+def _details(found: messages.Details, queue_entries: email_schemas.QueueEntries, *, request_id: str) -> MessageDetails:
+    seen = email_schemas.message(found.message, found.recipients, request_id=request_id, queue_entries=queue_entries)
     accepted = found.receipt
     names = ("to", "cc", "bcc", "headers", "tags", "attachments")
     return MessageDetails(
@@ -218,9 +218,14 @@ async def index(ctx: context.Context, request: routing.Request) -> routing.Respo
 
 
 async def show(ctx: context.Context, request: routing.Request) -> routing.Response:
-    """Get a message with its details."""
-    found = await messages.details(ctx, request.caller.account_id, request.path["id"])
-    return routing.Response(200, _details(found, request_id=request.id))
+    """Get a message with its details.
+
+    `queue` of a recipient says when it is tried next, and why not earlier.
+    """
+    account_id, message_id = request.caller.account_id, request.path["id"]
+    queue_entries = await inspection.entries_of_message(ctx, account_id, message_id)
+    found = await messages.details(ctx, account_id, message_id)
+    return routing.Response(200, _details(found, queue_entries, request_id=request.id))
 
 
 async def show_raw(ctx: context.Context, request: routing.Request) -> routing.Response:

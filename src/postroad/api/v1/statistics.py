@@ -5,24 +5,16 @@ from typing import Annotated, Final, Literal
 
 import msgspec
 
+from postroad.api import email_schemas
 from postroad.api.v1 import resource, schemas
 from postroad.model import times
 from postroad.model.bounces import disposition
 from postroad.services import context
 from postroad.services.accounts import statistics
 from postroad.services.queue import inspection
-from postroad.storage import queue_views
 from postroad.web import routing
 
 RESOURCE: Final = resource.Resource("Messages")
-
-QueueState = Annotated[
-    str,
-    msgspec.Meta(
-        description="`waiting` for its next attempt, `ready` for a connection, `sending`, or `held` by the operator.",
-        extra_json_schema={"enum": list(queue_views.STATES)},
-    ),
-]
 
 
 class StatisticsQuery(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
@@ -70,7 +62,7 @@ class OldestRecipient(msgspec.Struct, frozen=True, kw_only=True):
     message_id: str
     recipient_id: str
     email: str
-    state: QueueState
+    state: email_schemas.QueueState
     queued_at: times.WireTime
     attempt_count: int
     next_attempt_at: Annotated[
@@ -78,6 +70,8 @@ class OldestRecipient(msgspec.Struct, frozen=True, kw_only=True):
         msgspec.Meta(description="Time of the next attempt; null when it is not scheduled."),
     ]
     reason: Annotated[str, msgspec.Meta(description="Why it has not been delivered yet.")]
+    last_smtp_code: int | None
+    last_smtp_response: str | None
 
 
 class Failure(msgspec.Struct, frozen=True, kw_only=True):
@@ -149,8 +143,7 @@ def _series(series: statistics.Series) -> list[CountsFrom]:
 
 
 def _oldest(line: inspection.QueueEntry) -> OldestRecipient:
-    is_scheduled = line.waiting.state == queue_views.WAITING
-    next_attempt_at = times.to_wire(line.waiting.due_at) if is_scheduled else None
+    next_attempt_at = times.optional_to_wire(line.reason.next_attempt_at)
     return schemas.from_record(OldestRecipient, line.waiting, next_attempt_at=next_attempt_at, reason=line.why)
 
 

@@ -6,6 +6,7 @@ recipients are left alone: a worker is sending them and records the result. Both
 own transaction, so that mail continues meanwhile.
 """
 
+import dataclasses
 import math
 from collections import Counter
 from collections.abc import Mapping, Sequence
@@ -48,7 +49,12 @@ class QueueEntry:
 
     waiting: queue_views.QueuedRecipient
     provider_queue: str | None
-    why: str
+    reason: wait_reasons.WaitReason
+
+    @property
+    def why(self) -> str:
+        """The reason in one sentence, with the next attempt and the recipients ahead."""
+        return self.reason.sentence
 
 
 @dataclass(frozen=True, slots=True)
@@ -145,9 +151,10 @@ async def trace(ctx: context.Context, text: str) -> MessageTrace:
         tried = await attempts.of_message(tx, account_id, message_id)
         reports = await stored_async_bounces.of_message(tx, account_id, message_id)
         current = await conditions.read(tx, now=now)
+        ahead = await _ahead(tx, account_id, message_id)
     if message is None:  # gone between the two reads
         raise errors.NotFound(f"no such message: {message_id}")
-    lines = {row.recipient_id: line(ctx, row, current, now=now) for row in rows}
+    lines = {row.recipient_id: line(ctx, row, current, now=now, ahead=ahead.get(row.queue_key)) for row in rows}
     courses = []
     for recipient in known:
         if chosen.recipient_id in {None, recipient.id}:
@@ -255,8 +262,16 @@ async def entries_of_message(ctx: context.Context, account_id: str, message_id: 
     now = ctx.clock()
     async with ctx.store.reading() as tx:
         rows = await queue_views.of_message(tx, account_id, message_id)
+        if not rows:
+            return {}
         current = await conditions.read(tx, now=now)
-    return {row.recipient_id: account_entry(ctx, row, current, now=now) for row in rows}
+        ahead = await _ahead(tx, account_id, message_id)
+    return {row.recipient_id: account_entry(ctx, row, current, now=now, ahead=ahead.get(row.queue_key)) for row in rows}
+
+
+async def _ahead(tx: store.Transaction, account_id: str, message_id: str) -> dict[str, int]:
+    """How many ready recipients precede a message in its scheduled queues: one more than is shown means "more"."""
+    return await queue_views.ahead(tx, account_id, message_id, limit=wait_reasons.MAX_AHEAD + 1)
 
 
 async def cancel(ctx: context.Context, choices: Sequence[queue_views.Filter]) -> QueueChange:
@@ -323,22 +338,32 @@ def _outcome(ctx: context.Context, one: queue_views.UnleasedRecipient, *, now: i
 
 
 def line(
-    ctx: context.Context, row: queue_views.QueuedRecipient, current: conditions.Conditions, *, now: int
+    ctx: context.Context,
+    row: queue_views.QueuedRecipient,
+    current: conditions.Conditions,
+    *,
+    now: int,
+    ahead: int | None = None,
 ) -> QueueEntry:
     """A queue row for operators; `current` is what keeps mail back."""
-    provider_queue = _provider_queue(ctx, row)
-    hold = holds.covering(current.holds, row.queue_key)
-    why = wait_reasons.why(row, current.statuses.get(provider_queue or ""), now=now, hold=hold)
-    return QueueEntry(row, provider_queue, why)
+    entry = account_entry(ctx, row, current, now=now, ahead=ahead)
+    status = current.statuses.get(entry.provider_queue or "")
+    detail = wait_reasons.detail(row, status, now=now, hold=holds.covering(current.holds, row.queue_key))
+    return dataclasses.replace(entry, reason=dataclasses.replace(entry.reason, detail=detail))
 
 
 def account_entry(
-    ctx: context.Context, row: queue_views.QueuedRecipient, current: conditions.Conditions, *, now: int
+    ctx: context.Context,
+    row: queue_views.QueuedRecipient,
+    current: conditions.Conditions,
+    *,
+    now: int,
+    ahead: int | None = None,
 ) -> QueueEntry:
     """A queue row for users of the account, without hosts and details of others' mail."""
     provider_queue = _provider_queue(ctx, row)
     status = current.statuses.get(provider_queue or "")
-    return QueueEntry(row, provider_queue, wait_reasons.explain_to_account(row, status, now=now))
+    return QueueEntry(row, provider_queue, wait_reasons.explain(row, status, now=now, ahead=ahead))
 
 
 def _provider_queue(ctx: context.Context, row: queue_views.QueuedRecipient) -> str | None:

@@ -108,7 +108,7 @@ class Outbox:
         return identifiers.make(prefix, now=now, entropy=self.entropy(identifiers.ENTROPY_BYTES))
 
 
-def _subscribed(endpoints: Sequence[webhooks.Webhook], kind: events.EventType) -> list[webhooks.Webhook]:
+def _subscribed(endpoints: Sequence[webhooks.Webhook], kind: events.EventType | None) -> list[webhooks.Webhook]:
     return [endpoint for endpoint in endpoints if kind in endpoint.events.split()]
 
 

@@ -17,15 +17,19 @@
                 AND (holds.domain = '' OR substr(queue.queue_key, 1, length(holds.domain) + 1) = holds.domain || ' ')) THEN 'held'
         WHEN ready = 1 THEN 'ready' ELSE 'waiting' END
 
+-- part: last_attempt
+LEFT JOIN attempts ON attempts.account_id = recipients.account_id AND attempts.message_id = recipients.message_id
+    AND attempts.recipient_id = recipients.id AND attempts.started_at = (
+        SELECT MAX(latest.started_at) FROM attempts AS latest
+        WHERE latest.account_id = recipients.account_id AND latest.message_id = recipients.message_id
+            AND latest.recipient_id = recipients.id)
+
 -- name: page
--- Recipients of one state or of any, oldest first, each with the last reply of the destination and the provider queue
--- of its last attempt.
-SELECT chosen.account_id, chosen.message_id, recipient_id, queue_key, chosen.email, recipients.attempt_count, lost_leases,
+-- Recipients of one state or of any, oldest first, each with the last reply of the destination and the provider queue,
+-- enhanced code and reason of its last attempt.
+SELECT chosen.account_id, chosen.message_id, chosen.recipient_id, queue_key, chosen.email, recipients.attempt_count, lost_leases,
     state, queued_at, due_at, worker, last_smtp_code, last_smtp_response,
-    (SELECT provider_queue FROM attempts
-        WHERE attempts.account_id = chosen.account_id AND attempts.message_id = chosen.message_id
-            AND attempts.recipient_id = chosen.recipient_id
-        ORDER BY started_at DESC LIMIT 1)
+    attempts.provider_queue, attempts.enhanced_code, attempts.reason
 FROM (
     SELECT account_id, message_id, recipient_id, queue_key, email, lost_leases, queued_at, due_at, worker,
         -- include: state
@@ -39,35 +43,44 @@ FROM (
     ORDER BY recipient_id LIMIT $6) AS chosen
 JOIN recipients ON recipients.account_id = chosen.account_id AND recipients.message_id = chosen.message_id
     AND recipients.id = chosen.recipient_id
-ORDER BY recipient_id;
+-- include: last_attempt
+ORDER BY chosen.recipient_id;
 
 -- name: of_message
 -- The recipients of one message of an account, as above, found by their key.
-SELECT queue.account_id, queue.message_id, recipient_id, queue_key, queue.email, recipients.attempt_count, lost_leases,
+SELECT queue.account_id, queue.message_id, queue.recipient_id, queue_key, queue.email, recipients.attempt_count, lost_leases,
     -- include: state
     , queued_at, due_at, worker, last_smtp_code, last_smtp_response,
-    (SELECT provider_queue FROM attempts
-        WHERE attempts.account_id = queue.account_id AND attempts.message_id = queue.message_id
-            AND attempts.recipient_id = queue.recipient_id
-        ORDER BY started_at DESC LIMIT 1)
+    attempts.provider_queue, attempts.enhanced_code, attempts.reason
 FROM queue
 JOIN recipients ON recipients.account_id = queue.account_id AND recipients.message_id = queue.message_id
     AND recipients.id = queue.recipient_id
+-- include: last_attempt
 WHERE queue.account_id = $1 AND queue.message_id = $2
-ORDER BY recipient_id;
+ORDER BY queue.recipient_id;
 
 -- name: first
 -- The oldest recipient of the account $1, with the same columns. It is chosen before the join, which would read all.
-SELECT queue.account_id, queue.message_id, recipient_id, queue_key, queue.email, recipients.attempt_count, lost_leases,
+SELECT queue.account_id, queue.message_id, queue.recipient_id, queue_key, queue.email, recipients.attempt_count, lost_leases,
     -- include: state
     , queued_at, due_at, worker, last_smtp_code, last_smtp_response,
-    (SELECT provider_queue FROM attempts
-        WHERE attempts.account_id = queue.account_id AND attempts.message_id = queue.message_id
-            AND attempts.recipient_id = queue.recipient_id
-        ORDER BY started_at DESC LIMIT 1)
+    attempts.provider_queue, attempts.enhanced_code, attempts.reason
 FROM (SELECT * FROM queue WHERE account_id = $1 ORDER BY message_id, recipient_id LIMIT 1) AS queue
     JOIN recipients ON recipients.account_id = queue.account_id AND recipients.message_id = queue.message_id
-        AND recipients.id = recipient_id;
+        AND recipients.id = queue.recipient_id
+    -- include: last_attempt
+;
+
+-- name: ahead
+-- How many ready rows precede a message in each of its scheduled queues, counted up to a limit: index entries alone are
+-- read, however long the queue is. Recipients of one message are claimed together, so the first one stands for all.
+SELECT own.queue_key, (
+    SELECT COUNT(*) FROM (
+        SELECT 1 FROM queue WHERE ready = 1 AND queue.queue_key = own.queue_key AND queue.recipient_id < own.first_id
+        LIMIT $3) AS counted)
+FROM (
+    SELECT queue_key, MIN(recipient_id) AS first_id FROM queue WHERE account_id = $1 AND message_id = $2
+    GROUP BY queue_key) AS own;
 
 -- name: counts
 -- How many rows are in each state, when the first was queued, and when the first is due.
