@@ -43,6 +43,7 @@ async def test_a_message_shows_what_was_sent(ctx: context.Context, browser: Brow
         bcc=("hidden@example.net",),
         reply_to="help@example.com",
         tags=('black "friday"',),
+        metadata={"order": '10"42', "none": "", "long": "x" * 500},
     )
     text = (await browser.get(f"/messages/{message_id}")).text
     for part in ("Your order", "Shop &lt;shop@example.com&gt;", "Ada &lt;ada@example.net&gt;", "cee@example.net"):
@@ -54,6 +55,10 @@ async def test_a_message_shows_what_was_sent(ctx: context.Context, browser: Brow
     assert "Accepted for 3 recipients (HTTP API)" in text
     assert "/messages?search=tag%3A%22black%20%22%22friday%22%22%22" in text
     assert (await browser.get("/messages", search='tag:"black ""friday"""')).text.count(message_id) == 1
+    assert "/messages?search=metadata.order%3A%2210%22%2242%22" in text
+    assert (await browser.get("/messages", search='metadata.order:"10""42"')).text.count(message_id) == 1
+    assert "none: " in text
+    assert "long: " + "x" * 500 in text
 
 
 async def test_pages_that_one_account_opens_keep_no_other_from_its_own(

@@ -137,7 +137,7 @@ def test_the_address_for_complaints_is_that_of_the_code() -> None:
 def test_retention_is_the_default() -> None:
     kept = SETTINGS.retention
     assert f"is kept for {kept.body_days} days" in PAGE
-    assert f"attempts and tags for {kept.message_days} " in PAGE
+    assert f"attempts, tags and metadata for {kept.message_days} " in PAGE
 
 
 def test_every_event_of_the_log_is_one_that_is_written() -> None:

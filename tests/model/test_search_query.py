@@ -71,6 +71,12 @@ def test_names_and_states_are_known_in_any_case() -> None:
     assert search_query.parse("STATUS:Failed") == search_query.Query(status=mail.MessageStatus.FAILED)
 
 
+def test_metadata_is_named_by_its_key_in_which_case_matters() -> None:
+    assert search_query.parse('Metadata.Order-Id:"10 42:x"') == search_query.Query(metadata="Order-Id:10 42:x")
+    assert search_query.format(search_query.Query(metadata="Order-Id:10 42:x")) == 'metadata.Order-Id:"10 42:x"'
+    assert search_query.parse("to.order:1042").words == ("to.order:1042",)
+
+
 def test_bare_words_mean_what_they_look_like() -> None:
     assert search_query.parse("ada@example.org") == search_query.Query(to="ada@example.org")
     assert search_query.parse(MESSAGE_ID) == search_query.Query(id=MESSAGE_ID)
@@ -127,6 +133,10 @@ def test_a_span_before_the_epoch_begins_at_the_epoch() -> None:
         ("subject:order", "put it in double quotes", "subject:order"),
         ("zzz:", "unknown filter zzz:", "zzz:"),
         ("x tag: y", "tag: needs a value", "tag:"),
+        ("x metadata.order: y", "metadata: needs a value", "metadata.order:"),
+        ("metadata:x", "metadata: give a key and its value, such as metadata.order:1042", "metadata:x"),
+        (f"metadata.{'a' * 41}:x", "metadata: give a key and its value", f"metadata.{'a' * 41}:x"),
+        ("metadata.a:1 metadata.b:2", "metadata: is given twice; remove one", "metadata.b:2"),
         ("status:lost", "status: must be one of queued, delivered, partial, failed", "status:lost"),
         ("source:web", "source: must be one of api, smtp, test", "source:web"),
         ("to:nobody", "to: 'nobody' is not an email address", "to:nobody"),
@@ -166,7 +176,7 @@ def test_every_example_of_the_help_is_a_query_of_its_own_name() -> None:
         assert query.words if name == "words" else text.startswith(name)
         assert search_query.parse(search_query.format(query)) == query
     names = {name.removesuffix(":") for name, _, _ in search_query.HELP}
-    assert names == {"to", "from", "status", "tag", "source", "id", "after", "before", "words"}
+    assert names == {"to", "from", "status", "tag", "metadata.order", "source", "id", "after", "before", "words"}
 
 
 @given(TEXTS)

@@ -32,6 +32,7 @@ ORPHANS = {
     "body": "UPDATE bodies SET message_id = 'em_9'",
     "idempotency key": "UPDATE idempotency_keys SET message_id = 'em_9'",
     "tag": "UPDATE message_tags SET message_id = 'em_9'",
+    "metadata": "UPDATE message_metadata SET message_id = 'em_9'",
     "queued recipient": "UPDATE queue SET account_id = 'acc_9'",
     "attempt": (
         "INSERT INTO attempts VALUES "
@@ -60,7 +61,7 @@ async def _a_message_with_all_that_belongs_to_it(store: Store) -> None:
     async with store.transaction() as tx:
         await samples.add_account(tx, credits=10)
         await credentials.insert(tx, credential("cred_1"))
-        await messages.insert(tx, [samples.message("em_1", recipient_count=2, tags=("tag",))])
+        await messages.insert(tx, [samples.message("em_1", recipient_count=2, tags=("tag",), metadata='{"a":"b"}')])
         both = [samples.recipient("em_1", 0), samples.recipient("em_1", 1)]
         await recipients.insert(tx, both)
         await queue.insert(tx, both, {"em_1": 4}, now=samples.NOW)

@@ -17,6 +17,8 @@ INDEXES = {
     messages.ListIndex.STATUS: "messages_by_status (account_id=? AND status=? AND id>? AND id<?)",
     messages.ListIndex.QUEUE: "queue USING PRIMARY KEY (account_id=? AND message_id>? AND message_id<?)",
     messages.ListIndex.TAG: "message_tags USING PRIMARY KEY (account_id=? AND tag=? AND message_id>? AND message_id<?)",
+    messages.ListIndex.METADATA: "message_metadata USING PRIMARY KEY "
+    "(account_id=? AND entry=? AND message_id>? AND message_id<?)",
     messages.ListIndex.RECIPIENT: "recipients_by_email "
     "(account_id=? AND email_key=? AND message_id>? AND message_id<?)",
 }
@@ -41,6 +43,7 @@ MESSAGES = [
         source=SOURCES[number // 2 % 2],
         subject=SUBJECTS[number // 4 % 3],
         tags=("all", f"tag{number % 4}"),
+        metadata=f'{{"order":"{number % 5}","all":""}}',
         recipient_count=2,
     )
     for number in range(48)
@@ -72,6 +75,7 @@ def passes(message: messages.NewMessage, chosen: messages.Filter) -> bool:
         and chosen.source in (None, message.source)
         and chosen.sender_key in (None, message.sender_key)
         and (chosen.tag is None or chosen.tag in message.tags)
+        and chosen.metadata in (None, f"order:{number_of(message) % 5}")
         and (chosen.recipient_key is None or chosen.recipient_key in people)
         and all(word in message.subject.lower() for word in chosen.words)
     )
@@ -88,7 +92,8 @@ def combinations() -> list[messages.Filter]:
         ((), ("order",), ("order", "50%")),
     )
     names = ("status", "source", "sender_key", "recipient_key", "tag", "words")
-    return [messages.Filter(after="em_003", before="em_045", **dict(zip(names, row, strict=True))) for row in values]  # type: ignore[arg-type]
+    made = [messages.Filter(after="em_003", before="em_045", **dict(zip(names, row, strict=True))) for row in values]  # type: ignore[arg-type]
+    return [*made, *(dataclasses.replace(chosen, metadata="order:1") for chosen in made[::7])]
 
 
 async def test_all_filters_hold_on_whatever_way(full: Store) -> None:
@@ -141,7 +146,14 @@ async def test_a_way_that_leads_to_the_end_has_no_floor(full: Store) -> None:
 
 
 async def test_a_single_filter_that_has_an_index_needs_no_floor(full: Store) -> None:
-    for filters in ({}, {"tag": "all"}, {"status": "queued"}, {"status": "delivered"}, {"sender_key": SENDERS[0]}):
+    for filters in (
+        {},
+        {"tag": "all"},
+        {"metadata": "all:"},
+        {"status": "queued"},
+        {"status": "delivered"},
+        {"sender_key": SENDERS[0]},
+    ):
         assert (await reach_of(full, most=1, **filters))[1] is None
 
 

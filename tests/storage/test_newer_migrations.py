@@ -1,5 +1,7 @@
 """Migrations of newer versions: what a store of the version before has comes through them."""
 
+import dataclasses
+
 import msgspec
 import pytest
 
@@ -251,6 +253,32 @@ async def test_an_account_gets_more_endpoints_and_a_neighbour_of_the_version_bef
             with pytest.raises(ConstraintViolated):
                 async with empty.transaction() as tx:
                     await tx.run_script(f"UPDATE {table} {change}")
+
+
+async def test_mail_from_before_metadata_is_listed_and_new_mail_is_found_by_it(
+    empty: Store, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    known = migrations.known
+    before = [one.name for one in known(empty.dialect)].index("message_metadata")
+    monkeypatch.setattr(migrations, "known", lambda dialect: known(dialect)[:before])
+    await migrations.apply(empty)
+    async with empty.transaction() as tx:
+        await samples.add_account(tx)
+        await messages.insert(tx, [samples.message("em_1")])
+    monkeypatch.setattr(migrations, "known", known)
+
+    assert (await migrations.apply(empty))[0].name == "message_metadata"
+    async with empty.transaction() as tx:
+        await messages.insert(tx, [samples.message("em_2", metadata='{"a":"b:c"}')])
+        every = messages.Filter(after="", before="em_~")
+        found = await messages.page(tx, "acc_1", every, limit=9)
+        assert [(one.id, one.metadata) for one in found] == [("em_2", None), ("em_1", None)]
+        one = await messages.by_id(tx, "acc_1", "em_2")
+        assert one is not None
+        assert one.metadata == '{"a":"b:c"}'
+        chosen = dataclasses.replace(every, metadata="a:b:c")
+        index = messages.ListIndex.METADATA
+        assert [one.id for one in await messages.page(tx, "acc_1", chosen, limit=9, index=index)] == ["em_2"]
 
 
 async def test_certificates_are_added_to_a_store_of_the_version_before(

@@ -46,6 +46,7 @@ SEND_EXAMPLES: Final[tuple[dict[str, Any], ...]] = (
         "text": "Thank you for your order.",
         "html": "<p>Thank you for your <b>order</b>.</p>",
         "tags": ["receipt"],
+        "metadata": {"order": "1042"},
         "attachments": [{"filename": "receipt.txt", "content": "VG90YWw6IDQyLjAwCg=="}],
     },
     {"from": "hello@example.com", "to": "ada@example.net", "template": "welcome", "variables": {"name": "Ada"}},
@@ -137,6 +138,7 @@ class Message(msgspec.Struct, frozen=True, kw_only=True):
     # Where the sender gave them.
     send_at: times.WireTime | msgspec.UnsetType = msgspec.UNSET
     expires_at: times.WireTime | msgspec.UnsetType = msgspec.UNSET
+    metadata: dict[str, str] | msgspec.UnsetType = msgspec.UNSET
 
 
 QueueEntries = Mapping[str, inspection.QueueEntry]
@@ -193,4 +195,5 @@ def message(
         request_id=request_id,
         send_at=times.given_to_wire(row.send_at),
         expires_at=times.given_to_wire(row.expires_at),
+        metadata=msgspec.UNSET if row.metadata is None else msgspec.json.decode(row.metadata, type=dict[str, str]),
     )

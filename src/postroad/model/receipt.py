@@ -41,3 +41,4 @@ class Receipt(msgspec.Struct, frozen=True, kw_only=True):
     # Where the sender gave them.
     send_at: times.WireTime | msgspec.UnsetType = msgspec.UNSET
     expires_at: times.WireTime | msgspec.UnsetType = msgspec.UNSET
+    metadata: dict[str, str] | msgspec.UnsetType = msgspec.UNSET

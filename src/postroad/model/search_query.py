@@ -29,6 +29,7 @@ HELP: Final[tuple[tuple[str, str, str], ...]] = (
     ("from:", "messages from this address", "from:shop@example.com"),
     ("status:", "queued, delivered, partial or failed", "status:failed"),
     ("tag:", "messages with exactly this tag", 'tag:"black friday"'),
+    ("metadata.order:", "messages with exactly this value of the metadata key, here order", "metadata.order:1042"),
     ("source:", "how the message was submitted: api, smtp or test", "source:smtp"),
     ("id:", "the message with this id; the id alone works too", "id:em_0654c3a1f2b4c80123456789abcd"),
     ("after:", "accepted at this time or later: a date, a time or an age", "after:2d"),
@@ -36,7 +37,9 @@ HELP: Final[tuple[tuple[str, str, str], ...]] = (
     ("words", "words in the subject; a phrase in double quotes", 'invoice "second reminder"'),
 )
 
-_NAME: Final = re.compile(r"([A-Za-z_]+):")
+# After `metadata.` comes a key, in which case matters.
+_NAME: Final = re.compile(r"([A-Za-z_]+)(?:(?i:(?<=metadata))\.([A-Za-z0-9_-]+))?:")
+_METADATA: Final = re.compile(rf"{limits.METADATA_KEY_PATTERN}:.+", re.DOTALL)
 _QUOTED: Final = re.compile(r'"((?:[^"]|"")*)"(?!")')
 _BARE: Final = re.compile(r"\S+")
 _BLANKS: Final = re.compile(r"\s*")
@@ -66,6 +69,7 @@ class Query:
     sender: str | None = None
     status: mail.MessageStatus | None = None
     tag: str | None = None
+    metadata: str | None = None
     source: mail.Source | None = None
     id: str | None = None
     after: str | None = None
@@ -120,7 +124,7 @@ def parse(text: str) -> Query:
 def format(query: Query) -> str:  # noqa: A001 - the counterpart of `parse`, and always called by its module's name
     """The text that `parse` turns into the same query."""
     named = [(name, getattr(query, field)) for name, field in _FIELDS.items()]
-    terms = [f"{name}:{_written(value)}" for name, value in named if value is not None]
+    terms = [_written_term(name, value) for name, value in named if value is not None]
     return " ".join([*terms, *map(_written_word, query.words)])
 
 
@@ -132,6 +136,13 @@ def moment(text: str, *, now: int) -> int:
     if _DAY.fullmatch(text):
         return times.parse(f"{text}T00:00:00Z")
     return times.parse(_WITHOUT_SECONDS.sub(r"\1:00\2", text))
+
+
+def metadata_entry(text: str) -> str:
+    """A key of metadata and its value, `order:1042`, or InvalidRequest."""
+    if _METADATA.fullmatch(text) is None or _UNSEEN.search(text):
+        raise errors.InvalidRequest("metadata: give a key and its value, such as metadata.order:1042 in a search")
+    return text
 
 
 def _terms(text: str) -> Iterator[_Term]:
@@ -150,6 +161,8 @@ def _terms(text: str) -> Iterator[_Term]:
             raise QueryError(_empty(name), start, end)
         if is_quoted and _BARE.match(text, end):
             raise QueryError("a space must follow the closing double quote", start, end + 1)
+        if named and named[2]:
+            value = f"{named[2]}:{value}"
         yield _Term(name, value, is_quoted, start, end)
         start = _skip_blanks(text, end)
 
@@ -207,6 +220,8 @@ def _checked(name: str, value: str) -> str:
             return _one_of(mail.Source, value)
         case "tag":
             return labels.check(name, value, limit=limits.TAG_CHARACTERS)
+        case "metadata":
+            return metadata_entry(value)
         case "id":
             return _checked_id(value)
         case _:
@@ -234,6 +249,13 @@ def _checked_moment(value: str) -> str:
             "must be a date like 2026-11-01, a time like 2026-11-01T10:00Z, or an age like 30m, 2h, 3d or 1w"
         ) from None
     return value
+
+
+def _written_term(name: str, value: str) -> str:
+    if name == "metadata":
+        key, _, value = value.partition(":")
+        name = f"metadata.{key}"
+    return f"{name}:{_written(value)}"
 
 
 def _written(value: str) -> str:

@@ -69,6 +69,11 @@ HeaderValue = Annotated[
         }
     ),
 ]
+MetadataKey = Annotated[str, msgspec.Meta(extra_json_schema={"pattern": f"^{limits.METADATA_KEY_PATTERN}$"})]
+MetadataValue = Annotated[
+    str,
+    msgspec.Meta(max_length=limits.METADATA_VALUE_CHARACTERS, extra_json_schema={"pattern": r"^[^\x00]*$"}),
+]
 Body = Annotated[str, msgspec.Meta(extra_json_schema={"pattern": r"^[^\x00]*$"})]
 
 
@@ -189,6 +194,18 @@ class SendRequest(msgspec.Struct, frozen=True, forbid_unknown_fields=True, kw_on
                 description="Seconds from `send_at`, or from acceptance, after which delivery is no longer tried.",
                 ge=limits.MIN_EXPIRES_IN_SECONDS,
                 le=limits.MAX_EXPIRES_IN_SECONDS,
+            ),
+        ]
+        | None
+    ) = None
+    metadata: (
+        Annotated[
+            Mapping[MetadataKey, MetadataValue],
+            msgspec.Meta(
+                description="Data of your own, which is returned and can be searched for, and is never in the message "
+                "itself. Keys have 1 to 40 of the characters `A-Za-z0-9_-`, values up to "
+                f"{limits.METADATA_VALUE_CHARACTERS} characters.",
+                max_length=limits.METADATA_KEYS,
             ),
         ]
         | None

@@ -1,4 +1,4 @@
-"""Messages with their bodies and tags. Ids sort by time, so an id is a cursor and a time is the prefix of an id."""
+"""Messages with their bodies, tags and metadata. Ids sort by time: an id is a cursor, a time the prefix of an id."""
 
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
@@ -8,6 +8,8 @@ import msgspec
 
 from postroad.model import mail, search_query
 from postroad.storage import store
+
+_METADATA = msgspec.json.Decoder(dict[str, str])
 
 
 class NewMessage(msgspec.Struct, frozen=True, array_like=True):
@@ -58,6 +60,8 @@ class Message:
     created_at: int
     send_at: int | None = None
     expires_at: int | None = None
+    # Only where a single message is read.
+    metadata: str | None = None
 
 
 class Outgoing(msgspec.Struct, frozen=True, weakref=True):
@@ -92,6 +96,8 @@ class Filter:
     sender_key: str | None = None
     recipient_key: str | None = None
     tag: str | None = None
+    # A key and its value: `order:1042`.
+    metadata: str | None = None
     words: tuple[str, ...] = ()
 
 
@@ -101,6 +107,7 @@ class ListIndex(StrEnum):
     RECIPIENT = "recipient"
     QUEUE = "queue"
     TAG = "tag"
+    METADATA = "metadata"
     SENDER = "sender"
     STATUS = "status"
     TIME = "time"
@@ -115,11 +122,19 @@ class ScanPlan:
 
 
 async def insert(tx: store.Transaction, messages: Sequence[NewMessage]) -> None:
-    """Store accepted messages, their bodies and their tags."""
+    """Store accepted messages, their bodies, and what they are found by."""
     await tx.execute_many("messages.insert", [_row(message) for message in messages])
     await tx.add_rows("bodies", ("account_id", "message_id", "mime"), [(m.account_id, m.id, m.mime) for m in messages])
     tags = [(m.account_id, tag, m.id) for m in messages for tag in m.tags]
     await tx.execute_many("messages.insert_tags", tags)
+    entries = [
+        (m.account_id, f"{key}:{value}", m.id)
+        for m in messages
+        if m.metadata is not None
+        for key, value in _METADATA.decode(m.metadata).items()
+    ]
+    if entries:
+        await tx.execute_many("messages.insert_metadata", entries)
 
 
 def _row(m: NewMessage) -> store.Row:
@@ -181,6 +196,7 @@ def _usable_indexes(chosen: Filter) -> dict[ListIndex, str]:
         ListIndex.RECIPIENT: chosen.recipient_key,
         ListIndex.QUEUE: chosen.status if is_queued else None,
         ListIndex.TAG: chosen.tag,
+        ListIndex.METADATA: chosen.metadata,
         ListIndex.SENDER: chosen.sender_key,
         ListIndex.STATUS: None if is_queued else chosen.status,
     }
@@ -192,7 +208,15 @@ async def page(
 ) -> list[Message]:
     """An account's messages, newest first: from `after` on, before `before`. The filters must allow the index."""
     words = (*chosen.words, *[""] * (search_query.MAX_WORDS - len(chosen.words)))
-    filters = (chosen.status, chosen.source, chosen.sender_key, chosen.recipient_key, chosen.tag, *words)
+    filters = (
+        chosen.status,
+        chosen.source,
+        chosen.sender_key,
+        chosen.recipient_key,
+        chosen.tag,
+        *words,
+        chosen.metadata,
+    )
     between = (account_id, chosen.after, chosen.before, limit)
     rows = await tx.fetch(f"messages_listed.page_by_{index}", *between, *filters)
     return [Message(*row) for row in rows]

@@ -44,6 +44,7 @@ async def remove_account_messages(tx: store.Transaction, account_id: str) -> int
 async def _remove(tx: store.Transaction, gone: list[tuple[str, str]]) -> int:
     await tx.execute_many("retention.remove_messages", gone)
     await tx.execute_many("retention.remove_tags", gone)
+    await tx.execute_many("retention.remove_metadata", gone)
     # Storing an asynchronous bounce locks the recipients: every one stored before they are deleted is found below.
     await tx.execute_many("retention.remove_recipients", gone)
     await tx.execute_many("retention.remove_attempts", gone)

@@ -107,6 +107,17 @@ async def test_everything_of_the_send_api_is_here_too(ctx: context.Context, mine
     assert shown.items() >= {**sent, "request_id": shown["request_id"]}.items()
 
 
+async def test_metadata_is_returned_where_a_message_has_it(ctx: context.Context, mine: AccountClients) -> None:
+    await accepted_mail.allow_sending(ctx, mine.account_id)
+    plain = await accepted_mail.accept(ctx, mine.account_id)
+    marked = await accepted_mail.accept(ctx, mine.account_id, metadata={"order": "10:42", "empty": ""})
+    for path in ("/emails/", "/v1/messages/"):
+        assert "metadata" not in (await mine.owner.get(path + plain)).json()
+        assert (await mine.owner.get(path + marked)).json()["metadata"] == {"order": "10:42", "empty": ""}
+    assert await ids(mine, metadata="order:10:42") == [marked]
+    assert await ids(mine, metadata="order:10") == await ids(mine, metadata="Order:10:42") == []
+
+
 async def test_large_bytes_come_in_parts_that_hold_a_place(ctx: context.Context, mine: AccountClients) -> None:
     await accepted_mail.allow_sending(ctx, mine.account_id)
     path = f"/v1/messages/{await accepted_mail.accept(ctx, mine.account_id, text='word ' * 100_000)}"
@@ -178,7 +189,9 @@ async def test_the_list_is_read_in_parts_newest_first(
     assert rest["next_cursor"] is None
 
 
-@pytest.mark.parametrize("parameter", ["status", "source", "from", "to", "tag", "after", "before", "cursor", "limit"])
+@pytest.mark.parametrize(
+    "parameter", ["status", "source", "from", "to", "tag", "metadata", "after", "before", "cursor", "limit"]
+)
 async def test_no_filter_is_more_than_refused(mine: AccountClients, parameter: str) -> None:
     hostile = ["", "%00", "a%00b", "%0d%0aX:1", "%ff", "%ed%a0%80", "x" * 5000, "%7f"]
     if parameter != "tag":

@@ -43,6 +43,8 @@ def hashed(**changes: object) -> bytes:
         ({}, {"send_at": None, "expires_in": None}),
         ({"send_at": "2026-01-31T12:00:00Z"}, {"send_at": "2026-01-31t13:00:00.000+01:00"}),
         ({"attachments": [FILE]}, {"attachments": [FILE | {"content": "SGVsbG8s\r\nIHdvcmxk\n"}]}),
+        ({}, {"metadata": {}}),
+        ({"metadata": {"a": "1", "b": "2"}}, {"metadata": {"b": "2", "a": "1"}}),
         ({"attachments": [FILE]}, {"attachments": [FILE | {"content_type": "text/plain", "content_id": None}]}),
     ],
 )
@@ -60,6 +62,9 @@ DIFFERENT: list[dict[str, Any]] = [
     {"to": ["bob@example.org", "ada@example.org"]},
     {"cc": "bob@example.org"},
     {"bcc": "bob@example.org"},
+    {"metadata": {"order": "1"}},
+    {"metadata": {"order": "2"}},
+    {"metadata": {"Order": "1"}},
     {"reply_to": "bob@example.org"},
     {"subject": "Hello!"},
     {"text": "Hi\n"},

@@ -37,6 +37,7 @@ DAMAGE = {
 ORPHANS = {
     "body": "UPDATE bodies SET account_id = 'acc_gone'",
     "tag": "UPDATE message_tags SET account_id = 'acc_gone'",
+    "metadata": "UPDATE message_metadata SET account_id = 'acc_gone'",
     "recipient": "UPDATE recipients SET account_id = 'acc_gone'",
     "queued recipient": "UPDATE queue SET account_id = 'acc_gone'",
     "attempt": "UPDATE attempts SET account_id = 'acc_gone'",
@@ -67,7 +68,8 @@ async def _some_of_everything(ctx: context.Context, account: stored_accounts.Acc
     await api_keys.create(ctx, account.id, credential_id=None, name="Shop", scopes=frozenset({caller.Permission.SEND}))
     await templates.put(ctx, account.id, "welcome", subject="Hello", text="x", html=None)
     for key in ("one", "two"):
-        await accepted_mail.accept(ctx, account.id, to=("a@example.net", "b@example.net"), tags=("orders",), key=key)
+        to = ("a@example.net", "b@example.net")
+        await accepted_mail.accept(ctx, account.id, to=to, tags=("orders",), metadata={"a": "b"}, key=key)
     await damage(ctx, ATTEMPTS)
     reported = webhook_samples.delivery(
         1, "whk_1", account.id, state="succeeded", attempt_count=1, ended_at=ctx.clock()

@@ -20,7 +20,16 @@ from tests.services import claimed_mail
 from tests.storage import samples
 
 DAY_SECONDS = 24 * 3600
-OF_MESSAGES = ("messages", "bodies", "recipients", "attempts", "message_tags", "async_bounces", "queue")
+OF_MESSAGES = (
+    "messages",
+    "bodies",
+    "recipients",
+    "attempts",
+    "message_tags",
+    "message_metadata",
+    "async_bounces",
+    "queue",
+)
 FINAL = [disposition.Verdict.DELIVERED, disposition.Verdict.BOUNCED, disposition.Verdict.FAILED]
 
 
@@ -39,7 +48,9 @@ async def end(
 
 async def sent(ctx: context.Context, account_id: str) -> str:
     """A message that has just been delivered."""
-    message_id, claims = await claimed_mail.another(ctx, account_id, "ada@example.net", tags=("orders", "new"))
+    message_id, claims = await claimed_mail.another(
+        ctx, account_id, "ada@example.net", tags=("orders", "new"), metadata={"order": "1042"}
+    )
     await end(ctx, claims)
     return message_id
 
@@ -62,7 +73,7 @@ async def test_the_body_goes_after_thirty_days_and_the_message_after_ninety(
     assert await swept(ctx) == (0, 0)
     clock.pass_seconds(1)
     assert await swept(ctx) == (1, 0)
-    assert await left(ctx) == [1, 0, 1, 1, 2, 0, 0]
+    assert await left(ctx) == [1, 0, 1, 1, 2, 1, 0, 0]
     found = await messages.details(ctx, account.id, message_id)
     assert (found.message.status, len(found.recipients), len(found.attempts)) == ("delivered", 1, 1)
     with pytest.raises(errors.NotFound, match="its content is no longer retained"):

@@ -7,9 +7,21 @@ import msgspec
 from postroad import errors
 from postroad.api import email_schemas
 from postroad.api.v1 import resource, schemas
-from postroad.model import caller, cursors, identifiers, labels, limits, mail, receipt, times, wire_fields
+from postroad.model import (
+    caller,
+    cursors,
+    identifiers,
+    labels,
+    limits,
+    mail,
+    receipt,
+    search_query,
+    times,
+    wire_fields,
+)
 from postroad.model.bounces import disposition as bounces_disposition
 from postroad.protocol import address_syntax
+from postroad.protocol.mime import header_text
 from postroad.services import context
 from postroad.services.messages import downloads, previews
 from postroad.services.messages import lookup as messages
@@ -47,6 +59,16 @@ Tag = Annotated[
 ]
 
 
+Metadata = Annotated[
+    str,
+    msgspec.Meta(
+        description="Only messages with this value of a metadata key: `order:1042`.",
+        max_length=search_query.MAX_CHARACTERS,
+        extra_json_schema={"pattern": rf"^{limits.METADATA_KEY_PATTERN}:[^{header_text.UNSEEN}]+$"},
+    ),
+]
+
+
 class MessageSummary(msgspec.Struct, frozen=True, kw_only=True):
     """A message in the list."""
 
@@ -77,6 +99,7 @@ class MessagesQuery(msgspec.Struct, frozen=True, forbid_unknown_fields=True, kw_
         Annotated[FilterAddress, msgspec.Meta(description="Only messages to this address, case-insensitive.")] | None
     ) = None
     tag: Tag | None = None
+    metadata: Metadata | None = None
     after: (
         Annotated[
             schemas.Timestamp, msgspec.Meta(description="Only messages accepted at this time or later, RFC 3339.")
@@ -207,6 +230,7 @@ async def index(ctx: context.Context, request: routing.Request) -> routing.Respo
         sender=query.sender,
         recipient=query.to,
         tag=query.tag,
+        metadata=query.metadata,
         after=_timestamp("after", query.after),
         before=_timestamp("before", query.before),
     )

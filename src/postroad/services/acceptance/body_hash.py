@@ -2,8 +2,9 @@
 
 The hash is taken over the validated request in one normal form. A member that is null, empty or absent is the same, and
 so are a lone string and a list of one. Addresses count as parsed, the names of headers in lower case, files by their
-content. Headers and variables are in the order of their names, and `1.0` is `1`; any other order counts.
-Options for sending are part of it only where they are given, so that stored hashes stay as they are.
+content. Headers, variables and metadata are in the order of their names, and `1.0` is `1`; any other order counts.
+
+Options that came later are part of it only where they are given: hashes of other requests stay as they are stored.
 """
 
 import hashlib
@@ -47,7 +48,11 @@ def of(checked: validation.CheckedSend) -> bytes:
 
 def _options(checked: validation.CheckedSend) -> dict[str, object]:
     """The options that are given, by their names."""
-    known = {"send_at": checked.send_at, "expires_in": checked.expires_in}
+    known = {
+        "send_at": checked.send_at,
+        "expires_in": checked.expires_in,
+        "metadata": sorted(checked.metadata.items()) or None,
+    }
     return {name: value for name, value in known.items() if value is not None}
 
 

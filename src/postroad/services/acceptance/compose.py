@@ -72,6 +72,7 @@ def build_submission(
             return_path_domain=identity.return_path_domain,
             send_at=identity.schedule.send_at,
             expires_at=identity.schedule.expires_at,
+            metadata=_encoder.encode(checked.metadata).decode() if checked.metadata else None,
         ),
         recipients=[
             _recipient(mailbox, recipient_id, identity)
@@ -139,6 +140,7 @@ def _receipt(checked: validation.CheckedMessage, identity: MessageIdentity) -> r
         ),
         send_at=times.given_to_wire(identity.schedule.send_at),
         expires_at=times.given_to_wire(identity.schedule.expires_at),
+        metadata=dict(checked.metadata) or msgspec.UNSET,
     )
 
 

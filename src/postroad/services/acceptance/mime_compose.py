@@ -35,6 +35,8 @@ def compose_mime(checked: mime_validation.CheckedMime, identity: compose.Message
 
 def _body(checked: mime_validation.CheckedMime, identity: compose.MessageIdentity) -> bytes:
     message, added, drop = checked.message, [("Received", checked.trace)], DROPPED
+    if checked.metadata:
+        drop |= {name for name in checked.fields if name.startswith(mime_validation.METADATA_PREFIX)}
     if not any(_MESSAGE_ID.fullmatch(field.value) for field in checked.fields.get("message-id", ())):
         added.append(("Message-ID", f"<{identity.message_id}@{checked.sender.domain}>"))
         message = msgspec.structs.replace(message, fields=tuple(map(_renamed, message.fields)))

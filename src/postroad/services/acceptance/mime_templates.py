@@ -43,6 +43,7 @@ def check(raw: mime_validation.CheckedMime, template: mime_validation.Template) 
             variables=template.variables,
             headers=_custom(raw.fields),
             tags=raw.tags,
+            metadata=raw.metadata,
         )
     )
     return msgspec.structs.replace(

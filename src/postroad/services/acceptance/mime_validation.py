@@ -24,6 +24,7 @@ MAX_RECEIVED: Final = 100
 TAG: Final = "x-service-tag"
 TEMPLATE: Final = "x-service-template"
 VARIABLES: Final = "x-service-variables"
+METADATA_PREFIX: Final = "x-service-metadata-"
 # Mail readers that find two of these choose differently (RFC 5322 section 3.6, RFC 2045 section 3).
 ONCE: Final = tuple(
     "to cc reply-to message-id date subject mime-version content-type content-transfer-encoding".split()
@@ -93,6 +94,7 @@ def check(raw: mail.RawMessage) -> CheckedMime:
         reply_to=reply_to[0] if reply_to else None,
         subject=_subject(fields),
         tags=validation.check_tags("X-Service-Tag", tuple(map(text_of, fields.get(TAG, ())))),
+        metadata=_metadata(fields),
         key=_key(fields),
         template=_template(fields),
         is_utf8=raw.is_utf8
@@ -131,11 +133,11 @@ def _refuse_loop(fields: Fields) -> None:
 
 def _refuse_unknown(fields: Fields) -> None:
     for name in fields:
-        if name.startswith(_OURS) and name not in _KNOWN:
+        if name.startswith(_OURS) and name not in _KNOWN and not name.startswith(METADATA_PREFIX):
             written = fields[name][0].name[: header_text.MAX_NAME_CHARACTERS]
             raise errors.InvalidRequest(
                 f"{written}: unknown field; the fields that begin with X-Service- are X-Service-Tag, "
-                "X-Service-Template and X-Service-Variables"
+                "X-Service-Template, X-Service-Variables and X-Service-Metadata-<Key>"
             )
 
 
@@ -242,6 +244,16 @@ def _key(fields: Fields) -> str | None:
         raise errors.InvalidRequest(f"Idempotency-Key: must have 1 to {limits.IDEMPOTENCY_KEY_CHARACTERS} characters")
     validation.check_line("Idempotency-Key", key)
     return key
+
+
+def _metadata(fields: Fields) -> Mapping[str, str]:
+    """The caller's own data, with keys as written. Names that differ only in case are one field, which occurs once."""
+    metadata: dict[str, str] = {}
+    for name, written in fields.items():
+        if name.startswith(METADATA_PREFIX):
+            _refuse_several(written)
+            metadata[written[0].name[len(METADATA_PREFIX) :]] = text_of(written[0])
+    return validation.check_metadata("X-Service-Metadata-", metadata) if metadata else {}
 
 
 def _template(fields: Fields) -> Template | None:

@@ -18,6 +18,9 @@ from postroad.protocol.mime import builder, header_text
 from postroad.services.acceptance import attachment_validation
 
 _ALIAS: Final = re.compile(limits.TEMPLATE_ALIAS_PATTERN)
+_METADATA_KEY: Final = re.compile(limits.METADATA_KEY_PATTERN)
+# No database text can hold these.
+_UNSTORABLE: Final = re.compile(r"[\x00\ud800-\udfff]")
 # RFC 2369 section 3.4 and RFC 8058: links that mail programs offer as a button. Others show nothing or a dead one.
 _UNSUBSCRIBE_LINK: Final = r"[ \t]*<(?:https://|mailto:)[!-;=?-~]+>[ \t]*"
 _UNSUBSCRIBE: Final = re.compile(rf"{_UNSUBSCRIBE_LINK}(?:,{_UNSUBSCRIBE_LINK})*", re.IGNORECASE)
@@ -36,6 +39,7 @@ class CheckedMessage(msgspec.Struct, frozen=True, kw_only=True):
     subject: str | None
     headers: Mapping[str, str] = {}
     tags: tuple[str, ...]
+    metadata: Mapping[str, str] = {}
     attachments: tuple[builder.Attachment, ...] = ()
     # As the sender gave them; `send_at` is compared with the clock later.
     send_at: int | None = None
@@ -75,6 +79,7 @@ def check(request: send_request.SendRequest) -> CheckedSend:
         variables=request.variables or {},
         headers=_headers(request.headers or {}),
         tags=check_tags("tags", _listed(request.tags)),
+        metadata=check_metadata("metadata.", request.metadata) if request.metadata else {},
         attachments=attachment_validation.check(request.attachments or ()),
         send_at=None if request.send_at is None else send_times.parse_send_at(request.send_at),
         expires_in=None if request.expires_in is None else send_times.check_expires_in(request.expires_in),
@@ -111,6 +116,24 @@ def check_tags(field: str, tags: tuple[str, ...]) -> tuple[str, ...]:
         except header_text.HeaderError as problem:
             raise errors.InvalidRequest(f"{field}[{index}]: {problem}") from None
     return tuple(dict.fromkeys(tags))
+
+
+def check_metadata(prefix: str, metadata: Mapping[str, str]) -> Mapping[str, str]:
+    """Validate the caller's own data; `prefix` and a key name the field of the interface."""
+    if len(metadata) > limits.METADATA_KEYS:
+        raise errors.InvalidRequest(f"{prefix[:-1]}: {len(metadata)} keys; at most {limits.METADATA_KEYS} are allowed")
+    for key, value in metadata.items():
+        if _METADATA_KEY.fullmatch(key) is None:
+            raise errors.InvalidRequest(
+                f"{prefix}{key[:80]!r}: a key must have 1 to 40 of the characters A-Z, a-z, 0-9, '_' and '-'"
+            )
+        if len(value) > limits.METADATA_VALUE_CHARACTERS:
+            raise errors.InvalidRequest(
+                f"{prefix}{key}: has {len(value)} characters; at most {limits.METADATA_VALUE_CHARACTERS} are allowed"
+            )
+        if _UNSTORABLE.search(value):
+            raise errors.InvalidRequest(f"{prefix}{key}: U+0000 and lone surrogates are not allowed")
+    return metadata
 
 
 def check_line(field: str, text: str) -> None:

@@ -31,6 +31,7 @@ class Filters:
     sender: str | None = None
     recipient: str | None = None
     tag: str | None = None
+    metadata: str | None = None
     after: int | None = None
     before: int | None = None
     message_id: str | None = None
@@ -138,6 +139,7 @@ def _filters(query: search_query.Query, *, now: int) -> Filters:
         sender=query.sender,
         recipient=query.to,
         tag=query.tag,
+        metadata=query.metadata,
         after=None if query.after is None else search_query.moment(query.after, now=now),
         before=None if query.before is None else search_query.moment(query.before, now=now),
         message_id=query.id,
@@ -166,6 +168,7 @@ def _chosen(filters: Filters, cursor: str | None) -> messages.Filter:
         sender_key=_address_key("from", filters.sender),
         recipient_key=_address_key("to", filters.recipient),
         tag=filters.tag,
+        metadata=None if filters.metadata is None else search_query.metadata_entry(filters.metadata),
         words=filters.words,
     )
 

@@ -85,6 +85,11 @@ SELECT kind, id FROM (
         LEFT JOIN messages ON messages.id = message_tags.message_id AND messages.account_id = message_tags.account_id
         WHERE messages.id IS NULL
     UNION ALL
+    SELECT 'metadata', message_metadata.message_id FROM message_metadata
+        LEFT JOIN messages
+        ON messages.id = message_metadata.message_id AND messages.account_id = message_metadata.account_id
+        WHERE messages.id IS NULL
+    UNION ALL
     SELECT 'queued recipient', queue.recipient_id FROM queue
         LEFT JOIN recipients ON recipients.account_id = queue.account_id
             AND recipients.message_id = queue.message_id AND recipients.id = queue.recipient_id

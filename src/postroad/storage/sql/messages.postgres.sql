@@ -16,6 +16,10 @@ FROM unnest($1::text[], $2::text[], $3::text[], $4::text[], $5::text[], $6::text
 -- Their tags.
 INSERT INTO message_tags (account_id, tag, message_id) SELECT * FROM unnest($1::text[], $2::text[], $3::text[]);
 
+-- name: insert_metadata
+-- Their metadata.
+INSERT INTO message_metadata (account_id, entry, message_id) SELECT * FROM unnest($1::text[], $2::text[], $3::text[]);
+
 -- name: finish
 -- Messages whose recipients are all final.
 UPDATE messages SET status = final.status, billing_status = final.billing_status, ended_at = final.ended_at

@@ -10,10 +10,14 @@ VALUES ($1, $2, $3, $4, $5, $6, $7, 'queued', 'reserved', $8, $9, $10, $11, $12,
 -- Their tags.
 INSERT INTO message_tags (account_id, tag, message_id) VALUES ($1, $2, $3);
 
+-- name: insert_metadata
+-- Their metadata.
+INSERT INTO message_metadata (account_id, entry, message_id) VALUES ($1, $2, $3);
+
 -- name: by_id
 -- One message of an account.
 SELECT id, account_id, source, sender, subject, status, billing_status, recipient_count, credits_reserved, size,
-    request_id, created_at, send_at, expires_at
+    request_id, created_at, send_at, expires_at, metadata
 FROM messages WHERE id = $2 AND account_id = $1;
 
 -- name: response

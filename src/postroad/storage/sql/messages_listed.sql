@@ -1,7 +1,7 @@
 -- Pages of an account's list of messages. Each index that a list can be read by has two queries: `floor` finds the id of
 -- the entry that is $4 behind the newest, and reads the index alone; `page` reads the messages from there on that pass all
 -- filters, newest first. $2 and $3 are the bounds of the ids.
--- In filters, NULL and an empty word let everything pass. Recipients and tags are counted, because PostgreSQL would answer
+-- In filters, NULL and an empty word let everything pass. Recipients, tags and metadata are counted, because PostgreSQL would answer
 -- EXISTS by reading everything that the account ever sent to them. `replace` is how both engines say "contains" without
 -- patterns: a subject that contains the word changes.
 
@@ -25,6 +25,9 @@ SELECT messages.id, messages.account_id, messages.source, messages.sender, messa
     AND ($12 = '' OR replace(lower(messages.subject), $12, '') <> lower(messages.subject))
     AND ($13 = '' OR replace(lower(messages.subject), $13, '') <> lower(messages.subject))
     AND ($14 = '' OR replace(lower(messages.subject), $14, '') <> lower(messages.subject))
+    AND (CAST($15 AS TEXT) IS NULL OR (
+        SELECT count(*) FROM message_metadata AS stored
+        WHERE stored.account_id = $1 AND stored.entry = $15 AND stored.message_id = messages.id) > 0)
 
 -- name: floor_by_time
 -- All messages: how far back the newest entries reach.
@@ -86,13 +89,29 @@ SELECT message_id FROM message_tags WHERE account_id = $1 AND message_id >= $2 A
 ORDER BY message_id DESC LIMIT 1 OFFSET $4;
 
 -- name: page_by_tag
--- Messages with one tag.
+-- Messages with one tag. A cross join, or SQLite reads by time.
 -- include: columns
-FROM message_tags JOIN messages ON messages.account_id = message_tags.account_id AND messages.id = message_tags.message_id
-WHERE message_tags.account_id = $1 AND message_tags.message_id >= $2 AND message_tags.message_id < $3
+FROM message_tags CROSS JOIN messages
+WHERE messages.account_id = message_tags.account_id AND messages.id = message_tags.message_id
+    AND message_tags.account_id = $1 AND message_tags.message_id >= $2 AND message_tags.message_id < $3
     AND message_tags.tag = $9
     -- include: filters
 ORDER BY message_tags.message_id DESC LIMIT $4;
+
+-- name: floor_by_metadata
+-- Messages with one value of a metadata key: how far back the newest entries reach.
+SELECT message_id FROM message_metadata WHERE account_id = $1 AND message_id >= $2 AND message_id < $3 AND entry = $5
+ORDER BY message_id DESC LIMIT 1 OFFSET $4;
+
+-- name: page_by_metadata
+-- Messages with one value of a metadata key. A cross join, or SQLite reads by time.
+-- include: columns
+FROM message_metadata CROSS JOIN messages
+WHERE messages.account_id = message_metadata.account_id AND messages.id = message_metadata.message_id
+    AND message_metadata.account_id = $1 AND message_metadata.message_id >= $2 AND message_metadata.message_id < $3
+    AND message_metadata.entry = $15
+    -- include: filters
+ORDER BY message_metadata.message_id DESC LIMIT $4;
 
 -- name: floor_by_recipient
 -- Messages to one recipient: how far back the newest entries reach.

@@ -30,6 +30,11 @@ WHERE messages.account_id = gone.account_id AND messages.id = gone.id;
 DELETE FROM message_tags USING unnest($1::text[], $2::text[]) AS gone (account_id, message_id)
 WHERE message_tags.account_id = gone.account_id AND message_tags.message_id = gone.message_id;
 
+-- name: remove_metadata
+-- Their metadata.
+DELETE FROM message_metadata USING unnest($1::text[], $2::text[]) AS gone (account_id, message_id)
+WHERE message_metadata.account_id = gone.account_id AND message_metadata.message_id = gone.message_id;
+
 -- name: remove_recipients
 -- Their recipients.
 DELETE FROM recipients USING unnest($1::text[], $2::text[]) AS gone (account_id, message_id)

@@ -24,6 +24,10 @@ DELETE FROM messages WHERE account_id = $1 AND id = $2;
 -- Their tags.
 DELETE FROM message_tags WHERE account_id = $1 AND message_id = $2;
 
+-- name: remove_metadata
+-- Their metadata.
+DELETE FROM message_metadata WHERE account_id = $1 AND message_id = $2;
+
 -- name: remove_recipients
 -- Their recipients.
 DELETE FROM recipients WHERE account_id = $1 AND message_id = $2;
