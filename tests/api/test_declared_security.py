@@ -24,6 +24,7 @@ SEND, READ = caller.Permission.SEND, caller.Permission.READ
 # What a wrong password in a body gives is 401 too, so the bodies of these two have none.
 BODIES: dict[str, Any] = {
     "POST /emails": {"from": "a@b.example", "to": "c@example.net", "subject": "x", "text": "x"},
+    "PATCH /emails/{id}": {"send_at": None},
     "POST /v1/auth/login": {},
     "POST /v1/auth/password": {},
 }

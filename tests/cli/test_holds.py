@@ -27,7 +27,7 @@ def test_mail_is_held_and_released(shop: Installation) -> None:
     assert shop.text("queue", "hold", "--domain", "example.net").startswith("Already held since 2")
     listed = shop.text("queue", "list")
     assert "ada@example.net  held   0         after the hold" in listed
-    assert "2 recipients: 1 ready, 0 waiting, 0 sending, 1 held." in listed
+    assert "2 recipients: 1 ready, 0 waiting, 0 scheduled, 0 sending, 1 held." in listed
     assert listed.splitlines()[-1].startswith("Held: mail to example.net, since 2")
     entries = shop.json("queue", "list", "--state", "held")
     (entry,) = entries["recipients"]
@@ -37,7 +37,7 @@ def test_mail_is_held_and_released(shop: Installation) -> None:
     assert shop.refusal("queue", "release") == "all mail: not held; held: mail to example.net"
     released = "Released: mail to example.net; 1 recipient in the queue.\n"
     assert shop.text("queue", "release", "--domain", "example.net") == released
-    assert shop.json("queue", "list")["counts"] == {"ready": 2, "waiting": 0, "sending": 0, "held": 0}
+    assert shop.json("queue", "list")["counts"] == {"ready": 2, "waiting": 0, "scheduled": 0, "sending": 0, "held": 0}
 
 
 def test_an_account_is_held_by_name(shop: Installation) -> None:

@@ -43,7 +43,7 @@ def test_an_empty_queue_says_so(shop: Installation) -> None:
     assert shop.text("queue", "list") == "The queue is empty.\n"
     assert shop.json("queue", "list") == {
         "recipients": [],
-        "counts": {"ready": 0, "waiting": 0, "sending": 0, "held": 0},
+        "counts": {"ready": 0, "waiting": 0, "scheduled": 0, "sending": 0, "held": 0},
         "oldest_queued_at": None,
         "domains": [],
         "holds": [],
@@ -61,7 +61,7 @@ def test_people_see_what_waits_and_why(shop: Installation) -> None:
     assert "(in 3 min)" in lines[1]
     assert lines[1].endswith("google          451 4.7.1 greylisted")
     assert lines[2].split()[1:6] == ["bob@example.org", "ready", "0", "now", "-"]
-    assert lines[-3] == "3 recipients: 2 ready, 1 waiting, 0 sending, 0 held."
+    assert lines[-3] == "3 recipients: 2 ready, 1 waiting, 0 scheduled, 0 sending, 0 held."
     assert lines[-2].startswith("Oldest: queued at 2")
     assert lines[-1] == "Top domains: example.org 2, example.net 1"
 
@@ -149,7 +149,7 @@ def test_what_waits_is_tried_now_on_request(shop: Installation) -> None:
     message_id = send(shop, "ada@example.net")
     defer(shop)
     assert shop.text("queue", "retry", message_id) == "1 recipient scheduled for an attempt now.\n"
-    assert shop.json("queue", "list")["counts"] == {"ready": 1, "waiting": 0, "sending": 0, "held": 0}
+    assert shop.json("queue", "list")["counts"] == {"ready": 1, "waiting": 0, "scheduled": 0, "sending": 0, "held": 0}
     assert shop.json("queue", "retry", "--all") == {"retried": 0, "being_sent": 0}
 
 

@@ -154,7 +154,9 @@ def filled_in(words: list[str], dev: Running, message_id: str = "") -> list[str]
 def test_there_are_examples_to_try() -> None:
     assert len(examples("send")) == 3
     assert len(examples("message")) == 1
-    assert {name for name, _ in EXAMPLE.findall(API)} == {"send", "message", "webhook", "delivery", "suppression"}
+    assert {name for name, _ in EXAMPLE.findall(API)} == {
+        *("send", "message", "cancellation", "webhook", "delivery", "suppression")
+    }
 
 
 @pytest.mark.parametrize("number", range(len(examples("send"))))
@@ -303,7 +305,10 @@ def test_the_example_of_a_refusal_is_a_real_one(dev: Running, page: str) -> None
     assert f"`{shown['error']}`" in README or "to[3]" not in shown["error"]
 
 
-@pytest.mark.parametrize("method, path", [("post", "/emails"), ("get", "/emails/{id}")])
+@pytest.mark.parametrize(
+    "method, path",
+    [("post", "/emails"), ("get", "/emails/{id}"), ("patch", "/emails/{id}"), ("post", "/emails/{id}/cancel")],
+)
 def test_the_page_of_errors_names_every_status_of_sending_and_reading(method: str, path: str) -> None:
     page = (ROOT / "docs" / "errors.md").read_text()
     row = table(page, "| Endpoint | Statuses |\n|---|---|")[f"{method.upper()} {path}"]

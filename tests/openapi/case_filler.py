@@ -90,6 +90,8 @@ class CaseFiller:
         self._ways: dict[str, Callable[[Case[Any]], None]] = {
             "POST /emails": self._send,
             "GET /emails/{id}": lambda case: self._point(case, "id", self._message),
+            "PATCH /emails/{id}": self._move,
+            "POST /emails/{id}/cancel": lambda case: self._use_disposable(case, self._new_scheduled),
             "GET /v1/messages/{id}": lambda case: self._point(case, "id", self._message),
             "GET /v1/messages/{id}/raw": lambda case: self._point(case, "id", self._message),
             "POST /v1/messages/{id}/retry": self._retry,
@@ -161,9 +163,20 @@ class CaseFiller:
         if _is_alias(case.body.get("template")):
             case.body["template"] = bodies.TEMPLATE
             bodies.give_variables(case.body, PLACEHOLDERS)
+        self._come_soon(case)
         bodies.tell_inline_images_apart(case.body)
         bodies.shorten_headers(case.body)
         bodies.keep_unique_recipients(case.body)
+
+    def _move(self, case: Case[Any]) -> None:
+        self._use_disposable(case, self._new_scheduled)
+        if isinstance(case.body, dict):
+            self._come_soon(case)
+
+    def _come_soon(self, case: Case[Any]) -> None:
+        """A schema knows of times, and not which are near."""
+        if _is_time(case.body.get("send_at")):
+            case.body["send_at"] = _soon()
 
     def _retry(self, case: Case[Any]) -> None:
         """Name a recipient that waits, as long as there are some; who names none has all of them tried."""
@@ -254,6 +267,10 @@ class CaseFiller:
 
     # What a single request may use up.
 
+    def _new_scheduled(self) -> str:
+        message = MESSAGE | {"from": f"shop@{self._given.domain}", "send_at": _soon()}
+        return str(self._made("POST", "/emails", message)["id"])
+
     def _new_credential(self) -> str:
         return str(self._made("POST", "/v1/credentials", {"name": "to be revoked"})["credential"]["id"])
 
@@ -330,6 +347,11 @@ class CaseFiller:
         response = self._client.post("/v1/auth/login", json=body)
         assert response.status_code == 200, response.text
         return f"Bearer {response.json()['token']}"
+
+
+def _soon() -> str:
+    """A time to send at that does not come while tests run."""
+    return times.to_wire((int(time.time()) + 86_400) * times.SECOND)
 
 
 def _is_time(value: object) -> bool:

@@ -8,7 +8,7 @@ from typing import Annotated, Any, Final
 
 import msgspec
 
-from postroad.model import identifiers, mail, times
+from postroad.model import identifiers, limits, mail, times
 from postroad.services.queue import inspection, wait_reasons
 from postroad.storage import messages, queue_views, recipients
 
@@ -60,10 +60,14 @@ SEND_EXAMPLES: Final[tuple[dict[str, Any], ...]] = (
 )
 
 
+RESCHEDULE_EXAMPLES: Final[tuple[dict[str, Any], ...]] = ({"send_at": "2026-01-31T12:00:00Z"}, {"send_at": None})
+
+
 QueueState = Annotated[
     str,
     msgspec.Meta(
-        description="`waiting` for its next attempt, `ready` for a connection, `sending`, or `held` by the operator.",
+        description="`waiting` for its next attempt, `scheduled` by its sender, `ready` for a connection, `sending`, "
+        "or `held` by the operator.",
         extra_json_schema={"enum": list(queue_views.STATES)},
     ),
 ]
@@ -141,6 +145,45 @@ class Message(msgspec.Struct, frozen=True, kw_only=True):
     metadata: dict[str, str] | msgspec.UnsetType = msgspec.UNSET
 
 
+class Reschedule(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
+    """When to send a scheduled message."""
+
+    send_at: Annotated[
+        Annotated[str, msgspec.Meta(examples=["2026-01-31T12:00:00Z"], extra_json_schema={"format": "date-time"})]
+        | None,
+        msgspec.Meta(
+            description=f"RFC 3339 with a time zone, up to {limits.SEND_AT_DAYS} days ahead; `null` sends it now."
+        ),
+    ]
+
+
+class Schedule(msgspec.Struct, frozen=True, kw_only=True):
+    """The new times of a message."""
+
+    id: Annotated[str, msgspec.Meta(extra_json_schema={"pattern": identifiers.pattern(identifiers.MESSAGE)})]
+    status: mail.MessageStatus
+    send_at: times.WireTime | msgspec.UnsetType
+    expires_at: times.WireTime | msgspec.UnsetType = msgspec.UNSET
+    request_id: str
+
+
+class CanceledRecipient(msgspec.Struct, frozen=True):
+    """A recipient after the cancellation."""
+
+    id: str
+    email: str
+    canceled: Annotated[bool, msgspec.Meta(description="Whether it is canceled, by this request or an earlier one.")]
+    status: mail.RecipientStatus
+
+
+class Cancellation(msgspec.Struct, frozen=True, kw_only=True):
+    """What became of each recipient."""
+
+    id: Annotated[str, msgspec.Meta(extra_json_schema={"pattern": identifiers.pattern(identifiers.MESSAGE)})]
+    recipients: list[CanceledRecipient]
+    request_id: str
+
+
 QueueEntries = Mapping[str, inspection.QueueEntry]
 
 
@@ -197,3 +240,28 @@ def message(
         expires_at=times.given_to_wire(row.expires_at),
         metadata=msgspec.UNSET if row.metadata is None else msgspec.json.decode(row.metadata, type=dict[str, str]),
     )
+
+
+def schedule(row: messages.Message, *, request_id: str) -> Schedule:
+    """The times of a message that was moved."""
+    return Schedule(
+        id=row.id,
+        status=mail.MessageStatus(row.status),
+        send_at=times.given_to_wire(row.send_at),
+        expires_at=times.given_to_wire(row.expires_at),
+        request_id=request_id,
+    )
+
+
+def cancellation(message_id: str, after: Sequence[recipients.Recipient], *, request_id: str) -> Cancellation:
+    """The recipients of a message after it was canceled as far as possible."""
+    shown = [
+        CanceledRecipient(
+            id=one.id,
+            email=one.email,
+            canceled=one.status == mail.RecipientStatus.CANCELED,
+            status=mail.RecipientStatus(one.status),
+        )
+        for one in after
+    ]
+    return Cancellation(id=message_id, recipients=shown, request_id=request_id)

@@ -1,4 +1,4 @@
-"""`POST /emails` and `GET /emails/{id}`: send a message, and read its status."""
+"""`/emails`: send a message, read its status, move it to another time, and cancel it."""
 
 from typing import Annotated, Literal
 
@@ -6,11 +6,11 @@ import msgspec
 
 from postroad import errors
 from postroad.api import email_schemas
-from postroad.model import caller, identifiers, mail, receipt, send_request
+from postroad.model import caller, identifiers, mail, receipt, send_request, send_times
 from postroad.services import context
 from postroad.services.acceptance import submit
 from postroad.services.messages import lookup as messages
-from postroad.services.queue import inspection
+from postroad.services.queue import cancellation, inspection, schedule
 from postroad.web import routing
 
 
@@ -54,6 +54,21 @@ async def show(ctx: context.Context, request: routing.Request) -> routing.Respon
     message, recipients = await messages.find(ctx, account_id, message_id)
     shown = email_schemas.message(message, recipients, request_id=request.id, queue_entries=queue_entries)
     return routing.Response(200, shown)
+
+
+async def reschedule(ctx: context.Context, request: routing.Request) -> routing.Response:
+    """Send a scheduled message at another time."""
+    body: email_schemas.Reschedule = request.body
+    send_at = None if body.send_at is None else send_times.parse_send_at(body.send_at)
+    message = await schedule.reschedule(ctx, request.caller.account_id, request.path["id"], send_at)
+    return routing.Response(200, email_schemas.schedule(message, request_id=request.id))
+
+
+async def cancel(ctx: context.Context, request: routing.Request) -> routing.Response:
+    """Cancel the recipients for which no attempt has begun."""
+    message_id = request.path["id"]
+    after = await cancellation.cancel_message(ctx, request.caller.account_id, message_id)
+    return routing.Response(200, email_schemas.cancellation(message_id, after, request_id=request.id))
 
 
 ROUTES: tuple[routing.Route[context.Context], ...] = (
@@ -100,6 +115,34 @@ ROUTES: tuple[routing.Route[context.Context], ...] = (
         ignores_unknown_query=True,
         responses={200: email_schemas.Message},
         errors=(errors.NotFound,),
+        path_patterns={"id": identifiers.pattern(identifiers.MESSAGE)},
+    ),
+    routing.Route(
+        method="PATCH",
+        path="/emails/{id}",
+        handler=reschedule,
+        summary="Send a scheduled message at another time",
+        description="`conflict` unless the message was sent with `send_at` and no attempt has begun. `expires_at` "
+        "moves along.",
+        tag="Emails",
+        permission=caller.Permission.SEND,
+        body=email_schemas.Reschedule,
+        body_rules={"examples": email_schemas.RESCHEDULE_EXAMPLES},
+        responses={200: email_schemas.Schedule},
+        errors=(errors.NotFound, errors.Forbidden, errors.Conflict),
+        path_patterns={"id": identifiers.pattern(identifiers.MESSAGE)},
+    ),
+    routing.Route(
+        method="POST",
+        path="/emails/{id}/cancel",
+        handler=cancel,
+        summary="Cancel a message",
+        description="Cancels the recipients for which no attempt has begun, and returns their credits. The response "
+        "tells for each recipient whether it is canceled; repeating the request changes nothing.",
+        tag="Emails",
+        permission=caller.Permission.SEND,
+        responses={200: email_schemas.Cancellation},
+        errors=(errors.NotFound, errors.Forbidden),
         path_patterns={"id": identifiers.pattern(identifiers.MESSAGE)},
     ),
 )

@@ -23,6 +23,8 @@ _ATTEMPT: Final = (
     "started_at duration_ms provider_queue host address tls stage verdict fault reason explanation smtp_code "
     "enhanced_code response in_doubt"
 ).split()
+# States whose next attempt has a time.
+_LATER: Final = (queue_views.WAITING, queue_views.SCHEDULED)
 _ASYNC_BOUNCE: Final = ("received_at", "action", "status", "fault", "response")
 
 
@@ -121,7 +123,7 @@ def _reason(line: inspection.QueueEntry) -> str:
 def _next_attempt(row: queue_views.QueuedRecipient, *, now: int) -> str:
     if row.state == queue_views.HELD:
         return "after the hold"
-    if row.state != queue_views.WAITING:
+    if row.state not in _LATER:
         return "now"
     return f"{times.to_wire(row.due_at)} ({durations.relative_time(row.due_at, now=now)})"
 

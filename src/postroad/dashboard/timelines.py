@@ -42,6 +42,10 @@ _FINAL_TONES: Final = {
     mail.RecipientStatus.DELIVERED: "good",
     mail.RecipientStatus.CANCELED: "wait",
 }
+_UPCOMING_TITLES: Final = {
+    queue_views.WAITING: "Next attempt: {}",
+    queue_views.SCHEDULED: "Scheduled: {}",
+}
 _ATTEMPT_TONES: Final = {
     disposition.Verdict.DELIVERED: "good",
     disposition.Verdict.RETRY: "wait",
@@ -169,8 +173,8 @@ def _webhook_step(entry: delivery_log.Entry, names: Mapping[str, str]) -> Step:
 
 def _upcoming_steps(waiting: Iterable[queue_views.QueuedRecipient]) -> Iterator[Step]:
     for one in waiting:
-        if one.state == queue_views.WAITING:
-            yield Step(one.due_at, f"Next attempt: {one.email}", "wait", is_upcoming=True)
+        if one.state in _UPCOMING_TITLES:
+            yield Step(one.due_at, _UPCOMING_TITLES[one.state].format(one.email), "wait", is_upcoming=True)
 
 
 def _reply(code: int | None, text: str) -> str:

@@ -1,4 +1,4 @@
-"""When a message is sent, and when delivery of it ends (docs/api.md, "Send later, expire, cancel").
+"""When a message is sent, and when delivery of it ends (docs/api.md, "Send later, or not too late").
 
 A sender may give two options: `send_at`, a time up to 30 days ahead, and `expires_in`, seconds that count from there
 or, without it, from acceptance. Times are microseconds.
@@ -11,7 +11,7 @@ from postroad.model import limits, times
 
 
 class SendTimes(msgspec.Struct, frozen=True):
-    """The resolved times of a message, if any: not before `send_at`, not after `expires_at`."""
+    """The times of a message, None where the sender gave none: not before `send_at`, not after `expires_at`."""
 
     send_at: int | None = None
     expires_at: int | None = None

@@ -43,6 +43,7 @@ ACTIONS: Final[Mapping[str, str]] = {
     "domain.not_warm": "resumed the warm-up of the domain {subject}",
     "installation.key_rotated": "rotated the installation key and re-encrypted {subject} secrets",
     "message.cancelled": "cancelled {subject}",
+    "message.rescheduled": "rescheduled {subject}",
     "message.retried": "retried {subject}",
     "user.created": "created the user {subject}",
     "user.disabled": "disabled the user {subject}",

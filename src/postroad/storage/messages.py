@@ -243,6 +243,13 @@ async def tags(tx: store.Transaction, messages: Iterable[tuple[str, str]]) -> di
     return found
 
 
+async def reschedule(
+    tx: store.Transaction, account_id: str, message_id: str, *, send_at: int, expires_at: int | None
+) -> None:
+    """Store the new times of a message."""
+    await tx.execute("messages.reschedule", account_id, message_id, send_at, expires_at)
+
+
 async def finish(tx: store.Transaction, rows: Sequence[tuple[str, str, str, str, int]]) -> None:
     """Store the end of messages whose recipients are all final: account, id, status, billing, and time."""
     await tx.execute_many("messages.finish", rows)

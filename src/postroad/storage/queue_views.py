@@ -13,9 +13,10 @@ from postroad.storage import queue, store
 
 READY: Final = "ready"
 WAITING: Final = "waiting"
+SCHEDULED: Final = "scheduled"
 SENDING: Final = "sending"
 HELD: Final = "held"
-STATES: Final = (READY, WAITING, SENDING, HELD)
+STATES: Final = (READY, WAITING, SCHEDULED, SENDING, HELD)
 
 
 class Filter(msgspec.Struct, frozen=True, kw_only=True):
@@ -135,6 +136,19 @@ async def unleased(tx: store.Transaction, chosen: Filter, *, limit: int) -> list
 async def still_unleased(tx: store.Transaction, keys: Sequence[queue.Key]) -> list[UnleasedRecipient]:
     """Those without a lease, locked until the transaction ends."""
     return [UnleasedRecipient(*row) for row in await tx.fetch_many("queue_views.still_unleased", keys)]
+
+
+async def unattempted(tx: store.Transaction, account_id: str, message_id: str) -> list[UnleasedRecipient]:
+    """The recipients of a message for which no attempt has begun, locked until the transaction ends."""
+    return [UnleasedRecipient(*row) for row in await tx.fetch("queue_views.unattempted", account_id, message_id)]
+
+
+async def reschedule(
+    tx: store.Transaction, account_id: str, message_id: str, *, send_at: int, expires_at: int | None, now: int
+) -> None:
+    """Move all recipients of a message, which must be locked, to another time."""
+    due_at = max(now, send_at)
+    await tx.execute("queue_views.reschedule", account_id, message_id, due_at, int(due_at == now), expires_at)
 
 
 async def locate(

@@ -10,7 +10,7 @@ from postroad.services import audit_log, context
 from postroad.services.accounts import registry as accounts
 from postroad.services.maintenance import consistency
 from postroad.services.messages import lookup as messages
-from postroad.services.queue import inspection
+from postroad.services.queue import cancellation, inspection
 from postroad.storage import accounts as stored_accounts
 from postroad.storage import provider_queues, queue, queue_views
 from tests import accepted_mail, queue_steps
@@ -234,7 +234,7 @@ async def test_one_that_was_claimed_after_the_look_is_left_to_its_worker(ctx: co
     async with ctx.store.scanning() as tx:
         looked = await queue_views.unleased(tx, ALL, limit=10)
     await queue_steps.claim(ctx, shop)
-    assert await inspection._cancel(ctx, looked) == 0
+    assert await cancellation.cancel_unleased(ctx, looked) == 0
     assert await states(ctx) == ["sending"]
 
 

@@ -56,6 +56,9 @@ class SearchPage(Page):
     first_recipients: dict[str, str]
 
 
+Found = tuple[messages.Message, list[recipients.Recipient]]
+
+
 @dataclass(frozen=True, slots=True)
 class Details:
     """A message with its recipients, receipt, attempts, and reports that arrived later."""
@@ -67,20 +70,25 @@ class Details:
     async_bounces: list[stored_async_bounces.AsyncBounce]
 
 
-async def find(
-    ctx: context.Context, account_id: str, message_id: str
-) -> tuple[messages.Message, list[recipients.Recipient]]:
+async def find(ctx: context.Context, account_id: str, message_id: str) -> Found:
     """One message of an account and its recipients; a message of another account does not exist."""
-    _check_id(message_id)
     async with ctx.store.reading() as tx:
-        return await _find(tx, account_id, message_id)
+        return await find_in(tx, account_id, message_id)
+
+
+async def find_in(tx: store.Transaction, account_id: str, message_id: str) -> Found:
+    """The same within a transaction."""
+    _check_id(message_id)
+    message = await messages.by_id(tx, account_id, message_id)
+    if message is None:
+        raise _not_found()
+    return message, await recipients.of_message(tx, account_id, message_id)
 
 
 async def details(ctx: context.Context, account_id: str, message_id: str) -> Details:
     """One message with everything but its content."""
-    _check_id(message_id)
     async with ctx.store.reading() as tx:
-        message, reached = await _find(tx, account_id, message_id)
+        message, reached = await find_in(tx, account_id, message_id)
         stored = await messages.response(tx, account_id, message_id)
         tried = await attempts.of_message(tx, account_id, message_id)
         reported = await stored_async_bounces.of_message(tx, account_id, message_id)
@@ -180,15 +188,6 @@ def _address_key(field: str, text: str | None) -> str | None:
         return address.parse(text).key
     except address.AddressError as problem:
         raise errors.InvalidRequest(f"{field}: {problem}") from None
-
-
-async def _find(
-    tx: store.Transaction, account_id: str, message_id: str
-) -> tuple[messages.Message, list[recipients.Recipient]]:
-    message = await messages.by_id(tx, account_id, message_id)
-    if message is None:
-        raise _not_found()
-    return message, await recipients.of_message(tx, account_id, message_id)
 
 
 def _check_id(message_id: str) -> None:

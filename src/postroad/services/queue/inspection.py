@@ -17,13 +17,11 @@ import msgspec
 
 from postroad import errors
 from postroad.model import cursors, identifiers, limits, times
-from postroad.model.bounces import disposition
 from postroad.protocol import address
 from postroad.services import audit_log, context
-from postroad.services.queue import conditions, wait_reasons
-from postroad.services.results import outcomes
+from postroad.services.queue import cancellation, conditions, wait_reasons
+from postroad.storage import async_bounces as stored_async_bounces
 from postroad.storage import (
-    accounts,
     attempts,
     holds,
     messages,
@@ -32,13 +30,11 @@ from postroad.storage import (
     recipients,
     store,
 )
-from postroad.storage import async_bounces as stored_async_bounces
 
 TOP_DOMAINS: Final = 10
 BATCH: Final = 500
 # Five million recipients; for more, call again.
 MAX_BATCHES: Final = 10_000
-CANCELLED: Final = "cancelled by the operator"
 # Between an attempt and one that an account requests: a destination that is hammered blames the host and all its users.
 MIN_RETRY_INTERVAL_SECONDS: Final = 30
 
@@ -222,6 +218,8 @@ async def retry_of_account(
         changed = await queue_views.make_named_ready(tx, await _rested(ctx, tx, keys, now=now), now=now)
         if not changed and any(row.state == queue_views.HELD for row in chosen):
             raise errors.Conflict("delivery is held by the operator of this service; it continues after the hold")
+        if not changed and any(row.state == queue_views.SCHEDULED for row in chosen):
+            raise errors.Conflict("the message is scheduled; change its send_at to send it earlier")
         if not changed:
             raise errors.Conflict(
                 "no recipient is waiting: the rest is being sent or about to be; check again in a moment"
@@ -281,7 +279,7 @@ async def cancel(ctx: context.Context, choices: Sequence[queue_views.Filter]) ->
         for _ in range(MAX_BATCHES):
             async with ctx.store.scanning() as tx:
                 some = await queue_views.unleased(tx, chosen, limit=BATCH)
-            cancelled = await _cancel(ctx, some) if some else 0
+            cancelled = await cancellation.cancel_unleased(ctx, some) if some else 0
             changed[account_id] += cancelled
             if not cancelled:
                 break
@@ -310,31 +308,6 @@ async def _write_audit_log(ctx: context.Context, action: str, changed: Mapping[s
         for account_id, number in entries:
             subject = "1 recipient" if number == 1 else f"{number} recipients"
             await audit_log.write(ctx, tx, account_id, action, subject)
-
-
-async def _cancel(ctx: context.Context, some: Sequence[queue_views.UnleasedRecipient]) -> int:
-    now = ctx.clock()
-    async with ctx.store.transaction() as tx:
-        # Locked in the order in which results are recorded: accounts first.
-        await accounts.lock(tx, {one.account_id for one in some})
-        free = await queue_views.still_unleased(tx, [one.key for one in some])
-        if free:
-            await outcomes.record(tx, [[_outcome(ctx, one, now=now) for one in free]], outbox=ctx.outbox)
-    return len(free)
-
-
-def _outcome(ctx: context.Context, one: queue_views.UnleasedRecipient, *, now: int) -> outcomes.Outcome:
-    return outcomes.Outcome(
-        key=one.key,
-        email_key=one.email_key,
-        recipient_count=0,
-        verdict=disposition.Verdict.FAILED,
-        smtp_code=None,
-        response=CANCELLED,
-        at=now,
-        ledger_id=ctx.new_id(identifiers.LEDGER, now=now),
-        worker="",
-    )
 
 
 def line(

@@ -186,7 +186,8 @@ def _next_attempt_at(
 
 
 def _is_due(row: queue_views.QueuedRecipient, *, now: int) -> bool:
-    return row.state == queue_views.READY or (row.state == queue_views.WAITING and row.due_at <= now)
+    is_later = row.state in {queue_views.WAITING, queue_views.SCHEDULED}
+    return row.state == queue_views.READY or (is_later and row.due_at <= now)
 
 
 def _provider(row: queue_views.QueuedRecipient, status: provider_queues.Status | None) -> str:

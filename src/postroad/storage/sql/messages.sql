@@ -32,6 +32,10 @@ SELECT mime FROM bodies WHERE message_id = $2 AND account_id = $1;
 -- Messages whose recipients are all final.
 UPDATE messages SET status = $3, billing_status = $4, ended_at = $5 WHERE account_id = $1 AND id = $2;
 
+-- name: reschedule
+-- The times of a message that is sent later.
+UPDATE messages SET send_at = $3, expires_at = $4 WHERE account_id = $1 AND id = $2;
+
 -- name: outgoing
 -- What is sent of a message, and how many recipients it has. A join would take SQLite twice as long.
 SELECT account_id, id, sender_key, recipient_count,

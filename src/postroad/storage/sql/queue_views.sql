@@ -1,5 +1,5 @@
--- The queue as operators see it and change it. `state` is ready, waiting (for its next attempt), sending (under a
--- lease) or held. $1 to $4 choose rows by account, message, recipient and domain where `chosen` is included; NULL chooses all.
+-- The queue as operators see it and change it. `state` is ready, waiting (for its next attempt), scheduled (its sender's
+-- time has not come: it is due when it was queued for), sending (under a lease) or held. $1 to $4 choose rows by account, message, recipient and domain where `chosen` is included; NULL chooses all.
 -- `recipients.attempt_count` counts attempts; `queue.attempt_count` is the position in the retry schedule, which an attempt
 -- on request does not change.
 
@@ -12,6 +12,7 @@
 
 -- part: state
     CASE WHEN worker IS NOT NULL THEN 'sending'
+        WHEN ready = 0 AND due_at = queued_at THEN 'scheduled'
         WHEN EXISTS (
             SELECT 1 FROM holds WHERE released_at IS NULL AND holds.account_id IN ('', queue.account_id)
                 AND (holds.domain = '' OR substr(queue.queue_key, 1, length(holds.domain) + 1) = holds.domain || ' ')) THEN 'held'
@@ -108,11 +109,11 @@ WHERE
 ORDER BY account_id;
 
 -- name: make_ready
--- Make waiting rows ready, up to a limit, without a step of the retry schedule.
+-- Make waiting rows ready, up to a limit, without a step of the retry schedule; not scheduled ones.
 UPDATE queue SET ready = 1, due_at = $5, attempt_count = MAX(attempt_count - 1, 0)
 WHERE (account_id, message_id, recipient_id) IN (
     SELECT account_id, message_id, recipient_id FROM queue
-    WHERE ready = 0 AND worker IS NULL AND
+    WHERE ready = 0 AND worker IS NULL AND due_at <> queued_at AND
     -- include: chosen
     LIMIT $6);
 
@@ -120,6 +121,7 @@ WHERE (account_id, message_id, recipient_id) IN (
 -- The same for the given rows, as far as they are waiting; found by their key.
 UPDATE queue SET ready = 1, due_at = $4, attempt_count = MAX(attempt_count - 1, 0)
 WHERE account_id = $1 AND message_id = $2 AND recipient_id = $3 AND ready = 0 AND worker IS NULL
+    AND due_at <> queued_at
 RETURNING recipient_id;
 
 -- name: unleased
@@ -133,6 +135,19 @@ LIMIT $5;
 -- Those of the given rows that have no lease, locked until the transaction ends.
 SELECT account_id, message_id, recipient_id, email_key FROM queue
 WHERE account_id = $1 AND message_id = $2 AND recipient_id = $3 AND worker IS NULL;
+
+-- name: unattempted
+-- The recipients of a message for which no attempt has begun, locked until the transaction ends. A lost lease may have
+-- been an attempt.
+SELECT queue.account_id, queue.message_id, recipient_id, queue.email_key FROM queue
+JOIN recipients ON recipients.account_id = queue.account_id AND recipients.message_id = queue.message_id
+    AND recipients.id = recipient_id
+WHERE queue.account_id = $1 AND queue.message_id = $2 AND worker IS NULL AND lost_leases = 0
+    AND recipients.attempt_count = 0;
+
+-- name: reschedule
+-- Move the recipients of a message to another time, ready when it has come; they are locked.
+UPDATE queue SET queued_at = $3, due_at = $3, ready = $4, expires_at = $5 WHERE account_id = $1 AND message_id = $2;
 
 -- name: locate
 -- The account and message of a recipient, whose message was created between two times: one index lookup for each

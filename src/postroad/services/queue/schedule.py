@@ -1,0 +1,43 @@
+"""Moving a scheduled message to another time, as long as no attempt has begun for any of its recipients."""
+
+import dataclasses
+
+from postroad import errors
+from postroad.model import mail, send_times, times
+from postroad.services import audit_log, context
+from postroad.services.messages import lookup
+from postroad.storage import accounts, messages, queue_views
+
+
+async def reschedule(ctx: context.Context, account_id: str, message_id: str, send_at: int | None) -> messages.Message:
+    """Send an account's own message at another time, None for now; returns it as it is then.
+
+    Raises InvalidRequest for a time out of range, and Conflict when it is not scheduled or is being sent.
+    """
+    now = ctx.clock()
+    if send_at is not None:
+        send_times.check_send_at(send_at, now=now)
+    moved_to = max(now, send_at or now)
+    async with ctx.store.transaction() as tx:
+        await accounts.lock(tx, {account_id})
+        message, reached = await lookup.find_in(tx, account_id, message_id)
+        free = await queue_views.unattempted(tx, account_id, message_id)
+        if message.send_at is None or len(free) != len(reached):
+            raise _conflict(message)
+        current = send_times.SendTimes(message.send_at, message.expires_at)
+        moved = send_times.move(current, moved_to, created_at=message.created_at)
+        await messages.reschedule(tx, account_id, message_id, send_at=moved_to, expires_at=moved.expires_at)
+        await queue_views.reschedule(tx, account_id, message_id, send_at=moved_to, expires_at=moved.expires_at, now=now)
+        # Mail is in the message log: only what a user does is in the audit log too.
+        if ctx.actor.user_id is not None:
+            await audit_log.write(ctx, tx, account_id, "message.rescheduled", message_id, times.to_wire(moved_to))
+    ctx.mail_wakeup.set()
+    return dataclasses.replace(message, send_at=moved_to, expires_at=moved.expires_at)
+
+
+def _conflict(message: messages.Message) -> errors.Conflict:
+    if message.status != mail.MessageStatus.QUEUED:
+        return errors.Conflict("the message has a final result; send it again instead")
+    if message.send_at is None:
+        return errors.Conflict("the message was not scheduled; only one that was sent with send_at can be moved")
+    return errors.Conflict("an attempt has begun; the message can no longer be moved")
