@@ -68,3 +68,5 @@ class RawMessage(msgspec.Struct, frozen=True):
     trace: str
     is_utf8: bool = False
     has_only_crlf: bool = False
+    send_at: int | None = None
+    expires_in: int | None = None

@@ -11,7 +11,7 @@ from postroad.network import content_spool, server_tls, smtp_listener, smtp_sess
 from postroad.protocol.smtp import server_events
 from postroad.services import context
 from postroad.services.certificates import listener_certificates
-from postroad.submission import session
+from postroad.submission import mail_options, session
 from postroad.telemetry import logs
 
 # More in one session are guesses.
@@ -67,6 +67,7 @@ def _listener(
             starttls=certificate is not None and not implicit_tls,
             auth=True,
             auth_without_tls=chosen.auth_without_tls,
+            time_keywords=lambda: mail_options.keywords(ctx.clock()),
         ),
         failed=failed,
         limits=smtp_session.ListenerLimits(

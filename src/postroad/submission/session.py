@@ -20,7 +20,7 @@ from postroad.protocol.smtp import server_commands, server_events, values
 from postroad.services import context
 from postroad.services.acceptance import submit_mime
 from postroad.services.auth import authentication
-from postroad.submission import replies
+from postroad.submission import mail_options, replies
 from postroad.telemetry import logs
 
 MICROSECONDS: Final = 1_000_000
@@ -51,6 +51,8 @@ class SubmissionSession(smtp_policy.SessionPolicy):
         self._name = name
         self._log = log
         self._caller: caller.Caller | None = None
+        # Of the transaction; each MAIL replaces them.
+        self._options = mail_options.NONE
         ctx.metrics.submission_sessions.add()
         ctx.metrics.submission_connections.change(1)
 
@@ -74,7 +76,13 @@ class SubmissionSession(smtp_policy.SessionPolicy):
 
     def mail(self, sender: str, parameters: server_commands.Parameters) -> smtp_policy.PolicyDecision:
         """MAIL: any sender after authentication; the sender is checked with the message."""
-        return super().mail(sender, parameters) if self._is_logged_in() else self._require_login()
+        if not self._is_logged_in():
+            return self._require_login()
+        try:
+            self._options = mail_options.parse(parameters, now=self._ctx.clock())
+        except mail_options.BadOption as problem:
+            return self._refuse("MAIL", errors.InvalidRequest(str(problem)), smtp_reply=problem.smtp_reply)
+        return super().mail(sender, parameters)
 
     def recipient(self, text: str, parameters: server_commands.Parameters) -> smtp_policy.PolicyDecision:
         """RCPT: an address that mail can be sent to."""
@@ -128,6 +136,8 @@ class SubmissionSession(smtp_policy.SessionPolicy):
             is_utf8=transaction.needs_smtputf8,
             # The protocol layer normalises or refuses any other content.
             has_only_crlf=True,
+            send_at=self._options.send_at(self._ctx.clock()),
+            expires_in=self._options.expires_in,
         )
         accepted = await submit_mime.submit_mime(self._ctx, who, raw, request_id=request.id)
         request.message_id, request.replayed = accepted.message_id, accepted.replayed

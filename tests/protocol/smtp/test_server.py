@@ -1,5 +1,7 @@
 """The server's side of a session: commands in their order, and what is not."""
 
+import dataclasses
+
 import pytest
 
 from postroad.protocol.smtp import server, server_events, server_replies, values
@@ -246,3 +248,12 @@ def test_an_address_that_is_not_ascii_needs_smtputf8() -> None:
     assert driver.codes("RCPT TO:<jürgen@bücher.example>", "DATA", "x", ".") == ["250 2.1.5", "354", "250 2.0.0"]
     assert driver.messages[0].needs_smtputf8
     assert driver.messages[0].recipients == ("jürgen@bücher.example",)
+
+
+@pytest.mark.parametrize("parameter", ["BY=120;R", "HOLDFOR=60", "HOLDUNTIL=2026-01-31T12:00:00Z"])
+def test_times_are_taken_only_where_they_are_offered(parameter: str) -> None:
+    command = f"MAIL FROM:<a@example.org> {parameter}"
+    assert Driver().codes("EHLO client.test", command) == ["250", "555 5.5.4"]
+    offering = Driver(dataclasses.replace(FEATURES, time_keywords=lambda: ["DELIVERBY 60"]))
+    assert offering.say("EHLO client.test")[-1] == "250 DELIVERBY 60"
+    assert offering.codes(command) == ["250 2.1.0"]

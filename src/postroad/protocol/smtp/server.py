@@ -272,7 +272,7 @@ class Server:
             self._pending = server_events.Authenticate(credentials)
 
     def _mail(self, argument: str) -> None:
-        path = server_commands.sender(argument)
+        path = self._features.sender(argument)
         path.refuse_unoffered(is_extended=self.session.is_extended, is_utf8="SMTPUTF8" in path.parameters)
         if int(path.parameters.get("SIZE", 0)) > self._features.message_octets:
             self._defer_refusal(server_replies.too_large(self._features.message_octets))

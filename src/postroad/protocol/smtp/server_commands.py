@@ -43,7 +43,12 @@ MAIL_PARAMETERS: Final = {
     "RET": re.compile(r"FULL|HDRS", re.IGNORECASE),  # RFC 3461
     "ENVID": re.compile(_XTEXT),  # RFC 3461
     "AUTH": re.compile(rf"<>|{_XTEXT}"),  # RFC 4954 section 5: accepted and ignored
+    "BY": re.compile(r"[+-]?[0-9]{1,9};[NR]T?", re.IGNORECASE),  # RFC 2852
+    "HOLDFOR": re.compile(r"[0-9]{1,9}"),  # RFC 4865
+    "HOLDUNTIL": re.compile(r"[0-9]{4}-[0-9]{2}-[0-9]{2}T[0-9:.]{8,30}(?:Z|[+-][0-9:]{5})", re.IGNORECASE),
 }
+# Of these, those of extensions that only some listeners offer.
+TIME_PARAMETERS: Final = frozenset({"BY", "HOLDFOR", "HOLDUNTIL"})
 RECIPIENT_PARAMETERS: Final = {
     "NOTIFY": re.compile(r"NEVER|(?:SUCCESS|FAILURE|DELAY)(?:,(?:SUCCESS|FAILURE|DELAY)){0,2}", re.IGNORECASE),
     "ORCPT": re.compile(r"[A-Za-z0-9-]+;[^\x00- =\x7f]+"),  # RFC 3461, and RFC 6533 for other scripts

@@ -1,5 +1,6 @@
 """Values of the server side: what it offers (`Features`), what it knows (`Session`), what it asks a policy (events)."""
 
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Final
 
@@ -40,6 +41,15 @@ class Features:
     starttls: bool = False
     auth: bool = False
     auth_without_tls: bool = False
+    # The EHLO keywords of DELIVERBY and FUTURERELEASE, whose limits depend on the time; None where neither is offered.
+    time_keywords: Callable[[], Sequence[str]] | None = None
+
+    def sender(self, argument: str) -> server_commands.Path:
+        """The sender of MAIL, with parameters of what is offered."""
+        path = server_commands.sender(argument)
+        if self.time_keywords is None and (names := path.parameters.keys() & server_commands.TIME_PARAMETERS):
+            raise server_commands.CommandError(555, "5.5.4", f"Parameter not recognized: {min(names)}")
+        return path
 
     def offers_auth(self, session: Session) -> bool:
         """Whether this client may authenticate now."""
@@ -63,6 +73,8 @@ class Features:
             offered.append("STARTTLS")
         if self.offers_auth(session):
             offered.append(f"AUTH {' '.join(authentication.MECHANISMS)}")
+        if self.time_keywords is not None:
+            offered += self.time_keywords()
         return offered
 
 

@@ -97,6 +97,8 @@ def check(raw: mail.RawMessage) -> CheckedMime:
         metadata=_metadata(fields),
         key=_key(fields),
         template=_template(fields),
+        send_at=raw.send_at,
+        expires_in=raw.expires_in,
         is_utf8=raw.is_utf8
         or not all(mailbox.local.isascii() for mailbox in (sender, *recipients, *to, *cc, *reply_to)),
     )
