@@ -262,6 +262,8 @@ class Limits(Section, frozen=True):
     min_content_speed: Annotated[int, msgspec.Meta(ge=0, le=MAX_INTEGER)]
     management_rate: Positive
     management_burst: Positive
+    retry_rate: Positive
+    retry_burst: Positive
 
 
 class Quotas(Section, frozen=True):

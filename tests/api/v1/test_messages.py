@@ -5,6 +5,7 @@ import re
 from typing import Any
 
 import hypothesis
+import msgspec
 import pytest
 from hypothesis import strategies
 
@@ -285,6 +286,28 @@ async def test_a_waiting_message_is_tried_now(
     clock.pass_seconds(31)
     again = await mine.owner.post(path, json={"recipient_id": held[2]})
     assert (again.status_code, again.json()["retried"], again.json()["sending"]) == (200, 1, 0)
+
+
+async def test_retries_have_a_rate_of_their_own(
+    ctx: context.Context, mine: AccountClients, clock: contexts.Clock
+) -> None:
+    limits = msgspec.structs.replace(ctx.settings.limits, retry_rate=1, retry_burst=1)
+    msgspec.structs.force_setattr(ctx.settings, "limits", limits)
+    await accepted_mail.allow_sending(ctx, mine.account_id)
+    paths = []
+    for _ in range(2):
+        paths.append(f"/v1/messages/{await accepted_mail.accept(ctx, mine.account_id)}/retry")
+        assert (await mine.owner.post(paths[-1])).status_code == 409  # nothing waits: does not count
+        (key,) = await queue_steps.claim(ctx, mine.account_id)
+        await queue_steps.defer(ctx, key)
+    clock.pass_seconds(31)
+    assert (await mine.owner.post(paths[0])).status_code == 200
+    refused = await mine.owner.post(paths[1])
+    assert (refused.status_code, refused.json()["code"]) == (429, "rate_limited")
+    assert refused.json()["error"] == "more than 1 retries per second; wait for Retry-After seconds"
+    assert refused.headers["retry-after"] == "1"
+    clock.pass_seconds(1)
+    assert (await mine.owner.post(paths[1])).status_code == 200
 
 
 async def test_a_recipient_of_another_message_or_account_is_like_an_unknown_one(

@@ -5,6 +5,7 @@ import contextlib
 from collections.abc import AsyncIterator, Iterator
 from typing import Any
 
+import msgspec
 import pytest
 import structlog
 import trustme
@@ -223,6 +224,26 @@ async def test_one_delivery_is_shown(ctx: context.Context, mine: AccountClients)
     made = await webhook_rows.put_ended(ctx, mine.account_id)
     shown = check_success(await mine.reader.get(f"{DELIVERIES}/{made.id}"), 200, "delivery")["delivery"]
     assert [shown] == (await mine.reader.get(DELIVERIES)).json()["deliveries"]
+
+
+async def test_replays_of_one_delivery_and_of_a_period_share_a_rate(
+    ctx: context.Context, mine: AccountClients, clock: contexts.Clock
+) -> None:
+    limits = msgspec.structs.replace(ctx.settings.limits, retry_rate=1, retry_burst=2)
+    msgspec.structs.force_setattr(ctx.settings, "limits", limits)
+    period = {"after": "2027-01-15T08:00:00Z", "before": "2027-01-15T09:00:00Z"}
+    check_refusal(await mine.owner.post(f"{DELIVERIES}/replay", json=period), 404, "not_found")  # does not count
+    await mine.owner.put(WEBHOOK, json={"url": URL})
+    old = await webhook_rows.put_ended(ctx, mine.account_id)
+    for path, body in ((replay_of(old.id), None), (f"{DELIVERIES}/replay", period)):
+        assert (await mine.owner.post(path, json=body)).status_code == 202
+    for path, body in ((replay_of(old.id), None), (f"{DELIVERIES}/replay", period)):
+        refused = await mine.owner.post(path, json=body)
+        sentence = check_refusal(refused, 429, "rate_limited")
+        assert sentence == "more than 1 replays per second; wait for Retry-After seconds"
+        assert refused.headers["retry-after"] == "1"
+    clock.pass_seconds(1)
+    assert (await mine.owner.post(replay_of(old.id))).status_code == 202
 
 
 async def test_what_failed_in_a_period_is_replayed(

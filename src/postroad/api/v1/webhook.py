@@ -162,6 +162,6 @@ ROUTES: Final = (
         "POST /v1/webhook/deliveries/{id}/replay",
         replay,
         responses={202: schemas.WebhookDeliveryResponse},
-        errors=(errors.Conflict,),
+        errors=(errors.Conflict, errors.RateLimited),
     ),
 )

@@ -18,7 +18,7 @@ import msgspec
 from postroad import errors
 from postroad.model import cursors, identifiers, limits, times
 from postroad.protocol import address
-from postroad.services import audit_log, context
+from postroad.services import audit_log, context, repeat_rate
 from postroad.services.queue import cancellation, conditions, wait_reasons
 from postroad.storage import async_bounces as stored_async_bounces
 from postroad.storage import (
@@ -199,16 +199,19 @@ async def retry_of_account(
 ) -> QueueChange:
     """Retry an account's own message, or one recipient of it.
 
-    Raises Conflict when nothing of it waits, and RateLimited when everything waiting was attempted a moment ago.
+    Raises Conflict when nothing of it waits, and RateLimited when everything waiting was attempted a moment ago, or
+    when the account retries too fast.
     """
     if not identifiers.is_identifier(message_id, identifiers.MESSAGE):
         raise _unknown_message()
     async with ctx.store.transaction() as tx:
+        await accounts.lock(tx, [account_id])
         known = {recipient.id for recipient in await recipients.of_message(tx, account_id, message_id)}
         if not known:
             raise _unknown_message()
         if recipient_id is not None and recipient_id not in known:
             raise errors.NotFound("recipient_id: no such recipient in this message")
+        await repeat_rate.take(ctx, tx, account_id, repeat_rate.Kind.RETRIES)
         rows = await queue_views.of_message(tx, account_id, message_id)
         chosen = [row for row in rows if recipient_id in {None, row.recipient_id}]
         held = sum(row.state == queue_views.SENDING for row in chosen)

@@ -9,7 +9,7 @@ from typing import Final, Literal
 
 from postroad import errors
 from postroad.model import cursors, identifiers, times
-from postroad.services import audit_log, context
+from postroad.services import audit_log, context, repeat_rate
 from postroad.services.webhooks import endpoints
 from postroad.storage import store, webhook_attempts, webhook_deliveries
 from postroad.storage import webhooks as stored
@@ -135,6 +135,7 @@ async def replay(ctx: context.Context, account_id: str, delivery_id: str) -> Ent
             raise _not_found()
         if not webhook.enabled:
             raise disabled()
+        await repeat_rate.take(ctx, tx, account_id, repeat_rate.Kind.REPLAYS)
         again = new_replay(ctx, old, webhook, now=now)
         await webhook_deliveries.insert(tx, [again])
         await audit_log.write(ctx, tx, account_id, "webhook.replayed", old.id, old.event_type)

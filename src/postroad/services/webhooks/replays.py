@@ -12,7 +12,7 @@ from typing import Final
 
 from postroad import errors
 from postroad.model import cursors, identifiers, times
-from postroad.services import audit_log, context, work_limits
+from postroad.services import audit_log, context, repeat_rate, work_limits
 from postroad.services.maintenance import throttled_batches
 from postroad.services.webhooks import delivery_log, endpoints
 from postroad.storage import store, webhook_deliveries
@@ -55,13 +55,13 @@ async def replay_failed(ctx: context.Context, account_id: str, *, after: int, be
     place, count = cursors.at(identifiers.WEBHOOK_DELIVERY, after), 0
     period = f"from {times.to_wire(_created_at(place))} to {times.to_wire(_created_at(until))}"
     with work_limits.acquire(ctx, REPLAYS, account_id):
-        for _ in range(MAX_BATCHES):
+        for number in range(MAX_BATCHES):
             if count + BATCH > MAX_REPLAYED:
                 break
             work = functools.partial(
                 _batch, ctx, account_id, after=place, before=until, audit_detail="" if count else period
             )
-            step = await throttled_batches.run_batch(ctx, work)
+            step = await throttled_batches.run_batch(ctx, functools.partial(work, is_first=number == 0))
             count += step.count
             if step.count:
                 ctx.webhook_wakeup.set()
@@ -72,11 +72,20 @@ async def replay_failed(ctx: context.Context, account_id: str, *, after: int, be
 
 
 async def _batch(
-    ctx: context.Context, account_id: str, tx: store.Transaction, *, after: str, before: str, audit_detail: str
+    ctx: context.Context,
+    account_id: str,
+    tx: store.Transaction,
+    *,
+    after: str,
+    before: str,
+    audit_detail: str,
+    is_first: bool,
 ) -> _Step:
     webhook = await endpoints.lock(tx, account_id)
     if not webhook.enabled:
         raise delivery_log.disabled()
+    if is_first:  # a call counts as one
+        await repeat_rate.take(ctx, tx, account_id, repeat_rate.Kind.REPLAYS)
     now = ctx.clock()
     found = await webhook_deliveries.failed_between(
         tx, webhook.id, after=after, before=before, ended_after=delivery_log.log_start(now), limit=BATCH
