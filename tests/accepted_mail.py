@@ -9,9 +9,9 @@ from postroad.services.domains import registry as domains
 DOMAIN = "example.com"
 
 
-def caller_of(account_id: str, *, credential_id: str | None = None) -> caller.Caller:
-    """Somebody who may do everything in the account."""
-    return caller.Caller(account_id, credential_id, caller.Scheme.TOKEN, caller.EVERYTHING)
+def caller_of(account_id: str, *, credential_id: str | None = None, is_test: bool = False) -> caller.Caller:
+    """Somebody who may do everything in the account, or the same with a test key."""
+    return caller.Caller(account_id, credential_id, caller.Scheme.TOKEN, caller.EVERYTHING, is_test=is_test)
 
 
 async def allow_sending(ctx: context.Context, account_id: str, *, domain: str = DOMAIN, amount: int = 1000) -> None:
@@ -26,6 +26,7 @@ async def accept(
     *,
     source: mail.Source = mail.Source.API,
     key: str | None = None,
+    is_test: bool = False,
     **fields: object,
 ) -> str:
     """Accept a message and return its id; `fields` replace those of a plain one."""
@@ -38,5 +39,6 @@ async def accept(
     request.update(fields)
     sent = send_request.SendRequest(**request)  # type: ignore[arg-type]
     request_id = "req_" + "0" * 28
-    accepted = await submit.submit(ctx, caller_of(account_id), sent, request_id=request_id, source=source, key=key)
+    who = caller_of(account_id, is_test=is_test)
+    accepted = await submit.submit(ctx, who, sent, request_id=request_id, source=source, key=key)
     return accepted.message_id

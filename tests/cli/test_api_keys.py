@@ -70,3 +70,13 @@ def test_people_see_the_key_on_a_line_of_its_own(installation: Installation) -> 
     lines = installation.text("apikey", "create").splitlines()
     assert authenticated(installation, lines[0]).scheme is caller.Scheme.API_KEY
     assert lines[1].startswith("Shown only once")
+
+
+def test_a_test_key_sends_to_the_simulator(installation: Installation) -> None:
+    key = installation.json("apikey", "create", "--test")["api_key"]
+    assert key["key"].startswith("pr_test_")
+    assert key["mode"] == "test"
+    assert authenticated(installation, key["key"]).is_test
+    live = installation.json("apikey", "create")["api_key"]
+    assert live["mode"] == "live"
+    assert not authenticated(installation, live["key"]).is_test

@@ -61,6 +61,14 @@ async def test_a_new_key_is_shown_once_and_may_send(ctx: context.Context, browse
     assert "second" in again
 
 
+async def test_a_key_may_be_for_test_mode(ctx: context.Context, browser: Browser) -> None:
+    await credentials.create(ctx, browser.account_id, "first")
+    made = await browser.post("/keys", {"name": "CI", "mode": "test"})
+    assert "test: what it sends goes to the simulator" in made.text
+    assert copied(made.text, after="<dt>API key</dt>").startswith("pr_test_")
+    assert "pr_test_" in (await browser.get("/keys")).text
+
+
 async def test_a_key_may_also_read_when_that_is_ticked(ctx: context.Context, browser: Browser) -> None:
     await credentials.create(ctx, browser.account_id, "first")
     made = await browser.post("/keys", {"name": "reports", "may_read": "true"})

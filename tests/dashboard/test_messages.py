@@ -123,7 +123,23 @@ async def test_filters_change_one_term_and_leave_the_others(ctx: context.Context
         "Last 24 hours": "status:failed after:24h invoice",
         "Last 7 days": "status:failed after:7d invoice",
     }
-    assert re.findall(r'aria-current="true">([^<]*)<', text) == ["Failed"]
+    assert re.findall(r'aria-current="true">([^<]*)<', text) == ["Live", "Failed"]
+
+
+async def test_live_and_test_messages_are_behind_a_switch(ctx: context.Context, browser: Browser) -> None:
+    await accepted_mail.allow_sending(ctx, browser.account_id)
+    (live,) = await send(ctx, browser, "Invoice")
+    (test,) = await send(ctx, browser, "Invoice", is_test=True)
+    page = (await browser.get("/messages", search="invoice")).text
+    assert listed(page) == [live]
+    assert links(page, "Mode") == {"Live": "invoice", "Test": "mode:test invoice"}
+    page = (await browser.get("/messages", search="mode:test invoice")).text
+    assert listed(page) == [test]
+    assert "test mode" in page
+    assert re.findall(r'aria-current="true">([^<]*)<', page)[0] == "Test"
+    assert listed((await browser.get("/messages", search=test)).text) == [test]
+    assert "it went to the simulator" in (await browser.get(f"/messages/{test}")).text
+    assert "it went to the simulator" not in (await browser.get(f"/messages/{live}")).text
 
 
 async def test_a_filter_finds_by_state(ctx: context.Context, browser: Browser) -> None:

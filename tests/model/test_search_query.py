@@ -10,7 +10,22 @@ from postroad.model import mail, search_query, times
 MESSAGE_ID = "em_" + "0123456789abcdef" + "0" * 12
 NOW = 1_800_000_000 * times.SECOND
 PIECES = (
-    *("to:", "from:", "status:", "tag:", "source:", "id:", "after:", "before:", "subject:", "TO:", ":", '"', '""'),
+    *(
+        "to:",
+        "from:",
+        "status:",
+        "tag:",
+        "source:",
+        "mode:",
+        "id:",
+        "after:",
+        "before:",
+        "subject:",
+        "TO:",
+        ":",
+        '"',
+        '""',
+    ),
     *(
         " ",
         "\t",
@@ -52,7 +67,7 @@ def test_an_empty_text_looks_for_everything() -> None:
 
 def test_each_name_fills_its_field() -> None:
     text = (
-        f"to:ada@example.org from:Shop@example.com status:failed tag:orders source:smtp id:{MESSAGE_ID} "
+        f"to:ada@example.org from:Shop@example.com status:failed tag:orders source:smtp mode:test id:{MESSAGE_ID} "
         "after:2026-11-01 before:2h"
     )
     assert search_query.parse(text) == search_query.Query(
@@ -61,6 +76,7 @@ def test_each_name_fills_its_field() -> None:
         status=mail.MessageStatus.FAILED,
         tag="orders",
         source=mail.Source.SMTP,
+        mode=mail.Mode.TEST,
         id=MESSAGE_ID,
         after="2026-11-01",
         before="2h",
@@ -139,6 +155,7 @@ def test_a_span_before_the_epoch_begins_at_the_epoch() -> None:
         ("metadata.a:1 metadata.b:2", "metadata: is given twice; remove one", "metadata.b:2"),
         ("status:lost", "status: must be one of queued, delivered, partial, failed", "status:lost"),
         ("source:web", "source: must be one of api, smtp, test", "source:web"),
+        ("mode:both", "mode: must be one of live, test", "mode:both"),
         ("to:nobody", "to: 'nobody' is not an email address", "to:nobody"),
         ("id:em_1", "id: is not a message id", "id:em_1"),
         ("id:acc_" + "0" * 28, "id: is not a message id", "id:acc_" + "0" * 28),
@@ -176,7 +193,19 @@ def test_every_example_of_the_help_is_a_query_of_its_own_name() -> None:
         assert query.words if name == "words" else text.startswith(name)
         assert search_query.parse(search_query.format(query)) == query
     names = {name.removesuffix(":") for name, _, _ in search_query.HELP}
-    assert names == {"to", "from", "status", "tag", "metadata.order", "source", "id", "after", "before", "words"}
+    assert names == {
+        "to",
+        "from",
+        "status",
+        "tag",
+        "metadata.order",
+        "source",
+        "mode",
+        "id",
+        "after",
+        "before",
+        "words",
+    }
 
 
 @given(TEXTS)

@@ -15,6 +15,7 @@ INDEXES = {
     messages.ListIndex.TIME: "sqlite_autoindex_messages_1 (account_id=? AND id>? AND id<?)",
     messages.ListIndex.SENDER: "messages_by_sender (account_id=? AND sender_key=? AND id>? AND id<?)",
     messages.ListIndex.STATUS: "messages_by_status (account_id=? AND status=? AND id>? AND id<?)",
+    messages.ListIndex.TEST: "messages_test (account_id=? AND id>? AND id<?)",
     messages.ListIndex.QUEUE: "queue USING PRIMARY KEY (account_id=? AND message_id>? AND message_id<?)",
     messages.ListIndex.TAG: "message_tags USING PRIMARY KEY (account_id=? AND tag=? AND message_id>? AND message_id<?)",
     messages.ListIndex.METADATA: "message_metadata USING PRIMARY KEY "
@@ -155,6 +156,25 @@ async def test_a_single_filter_that_has_an_index_needs_no_floor(full: Store) -> 
         {"sender_key": SENDERS[0]},
     ):
         assert (await reach_of(full, most=1, **filters))[1] is None
+
+
+async def test_live_and_test_messages_are_listed_apart_and_tests_by_their_own_index(full: Store) -> None:
+    tests = [samples.message(f"em_{number:03}x", is_test=1) for number in (5, 30, 47)]
+    async with full.transaction() as tx:
+        await messages.insert(tx, tests)
+        live = messages.Filter(after="", before="em_~", is_test=0)
+        newest = await messages.page(tx, "acc_1", live, limit=2)
+        test = dataclasses.replace(live, is_test=1)
+        listed = await messages.page(tx, "acc_1", test, limit=9, index=messages.ListIndex.TEST)
+        every = await messages.page(tx, "acc_1", dataclasses.replace(live, is_test=None), limit=99)
+    assert [one.id for one in newest] == ["em_047", "em_046"]
+    assert [(one.id, one.is_test) for one in listed] == [("em_047x", 1), ("em_030x", 1), ("em_005x", 1)]
+    assert len(every) == 51
+    # A bounded number of entries is read, also where tests are many.
+    assert await reach_of(full, most=2, is_test=0) == ("time", "em_047")
+    assert await reach_of(full, most=99, is_test=0) == ("time", None)
+    assert await reach_of(full, most=1, is_test=1) == ("test", None)
+    assert await reach_of(full, most=2, is_test=1, tag="all") == ("test", "em_030x")
 
 
 @pytest.mark.parametrize(

@@ -294,3 +294,22 @@ async def test_certificates_are_added_to_a_store_of_the_version_before(
     async with empty.transaction() as tx:
         claimed = await certificates.claim(tx, certificates.Key("https://ca.example", "a"), due_by=5, now=5, until=9)
     assert claimed == certificates.StoredCertificate("https://ca.example", "a", "", b"", 0, 0, 9, 9, 1, "")
+
+
+async def test_test_messages_are_listed_in_a_store_of_the_version_before(
+    empty: Store, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    known = migrations.known
+    before = [one.name for one in known(empty.dialect)].index("test_messages")
+    monkeypatch.setattr(migrations, "known", lambda dialect: known(dialect)[:before])
+    await migrations.apply(empty)
+    async with empty.transaction() as tx:
+        await samples.add_account(tx)
+        await messages.insert(tx, [samples.message("em_1"), samples.message("em_2", is_test=1)])
+    monkeypatch.setattr(migrations, "known", known)
+
+    assert (await migrations.apply(empty))[0].name == "test_messages"
+    async with empty.transaction() as tx:
+        chosen = messages.Filter(after="", before="em_~", is_test=1)
+        listed = await messages.page(tx, "acc_1", chosen, limit=9, index=messages.ListIndex.TEST)
+    assert [one.id for one in listed] == ["em_2"]

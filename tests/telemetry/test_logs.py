@@ -77,6 +77,7 @@ def test_an_exception_is_one_line_with_its_traceback(stream: io.TextIOWrapper) -
 
 SECRETS = [
     "pr_live_4f7dkqZ0aJx",
+    "pr_test_4f7dkqZ0aJx",
     "whsec_dGVzdA==",
     "Authorization: Basic dXNlcjpwYXNz",
     "Bearer abc.def",

@@ -4,7 +4,7 @@
 """
 
 from collections.abc import Mapping, Sequence
-from typing import Annotated, Any, Final
+from typing import Annotated, Any, Final, Literal
 
 import msgspec
 
@@ -143,6 +143,8 @@ class Message(msgspec.Struct, frozen=True, kw_only=True):
     send_at: times.WireTime | msgspec.UnsetType = msgspec.UNSET
     expires_at: times.WireTime | msgspec.UnsetType = msgspec.UNSET
     metadata: dict[str, str] | msgspec.UnsetType = msgspec.UNSET
+    # Only of a test message.
+    test: Literal[True] | msgspec.UnsetType = msgspec.UNSET
 
 
 class Reschedule(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
@@ -203,6 +205,11 @@ def recipient(row: recipients.Recipient, queue_entries: QueueEntries | None = No
     )
 
 
+def test_mark(row: messages.Message) -> Literal[True] | msgspec.UnsetType:
+    """Only test messages have the member."""
+    return True if row.is_test else msgspec.UNSET
+
+
 def _queue_entry(row: recipients.Recipient, queue_entries: QueueEntries) -> QueueEntry | None:
     entry = queue_entries.get(row.id)
     # The queue is read before the recipients, so that each that is not final has its entry.
@@ -239,6 +246,7 @@ def message(
         send_at=times.given_to_wire(row.send_at),
         expires_at=times.given_to_wire(row.expires_at),
         metadata=msgspec.UNSET if row.metadata is None else msgspec.json.decode(row.metadata, type=dict[str, str]),
+        test=test_mark(row),
     )
 
 

@@ -50,6 +50,7 @@ async def show(ctx: context.Context, request: routing.Request) -> routing.Respon
     """A message of the caller's account, with the status of each recipient."""
     query: ShowQuery = request.query
     account_id, message_id = request.caller.account_id, request.path["id"]
+    await messages.check_mode(ctx, request.caller, message_id)
     queue_entries = await inspection.entries_of_message(ctx, account_id, message_id) if query.include else None
     message, recipients = await messages.find(ctx, account_id, message_id)
     shown = email_schemas.message(message, recipients, request_id=request.id, queue_entries=queue_entries)
@@ -59,6 +60,7 @@ async def show(ctx: context.Context, request: routing.Request) -> routing.Respon
 async def reschedule(ctx: context.Context, request: routing.Request) -> routing.Response:
     """Send a scheduled message at another time."""
     body: email_schemas.Reschedule = request.body
+    await messages.check_mode(ctx, request.caller, request.path["id"])
     send_at = None if body.send_at is None else send_times.parse_send_at(body.send_at)
     message = await schedule.reschedule(ctx, request.caller.account_id, request.path["id"], send_at)
     return routing.Response(200, email_schemas.schedule(message, request_id=request.id))
@@ -67,6 +69,7 @@ async def reschedule(ctx: context.Context, request: routing.Request) -> routing.
 async def cancel(ctx: context.Context, request: routing.Request) -> routing.Response:
     """Cancel the recipients for which no attempt has begun."""
     message_id = request.path["id"]
+    await messages.check_mode(ctx, request.caller, message_id)
     after = await cancellation.cancel_message(ctx, request.caller.account_id, message_id)
     return routing.Response(200, email_schemas.cancellation(message_id, after, request_id=request.id))
 

@@ -25,7 +25,7 @@ SECURITY_SCHEMES: Final = {
     "api_key": {
         "type": "http",
         "scheme": "bearer",
-        "description": "An API key (`pr_live_…`) with the scope that is named.",
+        "description": "An API key (`pr_live_…`, or `pr_test_…` for test mode) with the scope that is named.",
     },
     "token": {
         "type": "http",

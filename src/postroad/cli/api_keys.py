@@ -3,7 +3,7 @@
 import click
 
 from postroad.cli import command, output, views
-from postroad.model import caller, times
+from postroad.model import caller, mail, times
 from postroad.services import context as services_context
 from postroad.services.auth import api_keys, credentials
 from postroad.storage import accounts
@@ -13,14 +13,24 @@ from postroad.storage import accounts
 @click.option("--name", default="default", show_default=True, help="Display name.")
 @click.option("--credential", metavar="ID", help="SMTP credential of the key; default: the oldest of the account.")
 @click.option("--read", is_flag=True, help="Allow it to read messages as well as send.")
+@click.option("--test", is_flag=True, help="Create a test key: what it sends goes to the simulator.")
 async def create(
-    context: services_context.Context, *, account: accounts.Account, name: str, credential: str | None, read: bool
+    context: services_context.Context,
+    *,
+    account: accounts.Account,
+    name: str,
+    credential: str | None,
+    read: bool,
+    test: bool,
 ) -> output.Report:
     """Create an API key and show it once."""
     scopes = frozenset({caller.Permission.SEND} | ({caller.Permission.READ} if read else set()))
     if credential is None:
         await _ensure_credential(context, account.id)
-    key, secret = await api_keys.create(context, account.id, credential_id=credential, name=name, scopes=scopes)
+    mode = mail.Mode.TEST if test else mail.Mode.LIVE
+    key, secret = await api_keys.create(
+        context, account.id, credential_id=credential, name=name, scopes=scopes, mode=mode
+    )
     text = f"{secret}\n{output.SHOWN_ONCE} Key id: {key.id}"
     return output.Report(data={"api_key": {**views.api_key(key), "key": secret}}, text=text)
 

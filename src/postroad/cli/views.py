@@ -5,6 +5,7 @@ from typing import Final
 
 from postroad.model import times, warmup, wire_fields
 from postroad.services import audit_log as services_audit_log
+from postroad.services.auth import api_keys as services_api_keys
 from postroad.services.dkim import domain_keys
 from postroad.services.domains import checks as domain_checks
 from postroad.storage import accounts, api_keys, audit_log, credentials, domains, suppressions, templates, users
@@ -15,7 +16,7 @@ _ACCOUNT: Final = "id name status suspended_reason suspended_by credits created_
 _USER: Final = "id account_id email role disabled_at created_at joined_at last_login_at".split()
 _ENTRY: Final = "id account_id at actor action subject detail text request_id client_address".split()
 _CREDENTIAL: Final = "id account_id name username created_at last_used_at revoked_at".split()
-_API_KEY: Final = "id account_id credential_id name hint scopes created_at last_used_at revoked_at".split()
+_API_KEY: Final = "id account_id credential_id name hint mode scopes created_at last_used_at revoked_at".split()
 _DOMAIN: Final = "id account_id name verified verified_at verified_by failing_since warm created_at dkim".split()
 _RECORD: Final = "purpose name type value required managed state detail checked_at".split()
 _SUPPRESSION: Final = "email account_id source reason smtp_code message_id created_at".split()
@@ -53,7 +54,7 @@ def credential(record: credentials.Credential) -> View:
 
 def api_key(record: api_keys.ApiKey) -> View:
     """An API key, without its secret."""
-    return wire_fields.of(record, _API_KEY, scopes=record.scopes.split())
+    return wire_fields.of(record, _API_KEY, mode=services_api_keys.mode_of(record), scopes=record.scopes.split())
 
 
 def domain(record: domains.Domain, dkim: domain_keys.DkimRecord | None) -> View:

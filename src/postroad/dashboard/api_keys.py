@@ -3,7 +3,7 @@
 from typing import Final
 
 from postroad.dashboard import forms, lists, requests, snippets
-from postroad.model import caller, identifiers
+from postroad.model import caller, identifiers, mail
 from postroad.services.auth import api_keys, credentials
 from postroad.web import routing
 
@@ -14,6 +14,7 @@ class NewKey(forms.Form, frozen=True, kw_only=True):
     name: str
     credential_id: str | None = None
     may_read: bool | None = None
+    mode: mail.Mode | None = None
 
 
 async def show(request: requests.PageRequest) -> routing.Response:
@@ -42,10 +43,19 @@ async def create(request: requests.PageRequest) -> routing.Response:
         credential_id=form.credential_id,
         name=form.name,
         scopes=frozenset({caller.Permission.SEND} | read),
+        mode=form.mode or mail.Mode.LIVE,
     )
     where = await snippets.snippet_context(request)
     shown = snippets.over_http(where, api_key=secret)
-    return request.page("api_keys.html", status=201, made=made, secret=secret, snippet_context=where, snippets=shown)
+    return request.page(
+        "api_keys.html",
+        status=201,
+        made=made,
+        made_mode=api_keys.mode_of(made),
+        secret=secret,
+        snippet_context=where,
+        snippets=shown,
+    )
 
 
 async def revoke(request: requests.PageRequest) -> routing.Response:

@@ -60,7 +60,7 @@ def _page(
         found=found,
         problem=problem.message.removeprefix("search: ") if problem else "",
         parts=(text[: problem.start], text[problem.start : problem.end], text[problem.end :]) if problem else (),
-        choices={"Status": _statuses(query), "Accepted": _periods(query)},
+        choices={"Mode": _modes(query), "Status": _statuses(query), "Accepted": _periods(query)},
         is_first=asked.cursor is None,
         next_url=path_of(text, found.next_cursor) if found and found.next_cursor else "",
         wider=path_of(search_query.format(dataclasses.replace(query, after=None, before=None, status=None))),
@@ -73,6 +73,14 @@ def path_of(text: str, cursor: str | None = None) -> str:
     """The URL of a search."""
     wanted = {name: value for name, value in (("search", text), ("cursor", cursor)) if value}
     return f"{PATH}?{parse.urlencode(wanted)}" if wanted else PATH
+
+
+def _modes(query: search_query.Query) -> list[Choice]:
+    live, test = dataclasses.replace(query, mode=None), dataclasses.replace(query, mode=mail.Mode.TEST)
+    return [
+        Choice("Live", path_of(search_query.format(live)), query.mode is not mail.Mode.TEST),
+        _choice("Test", query, test),
+    ]
 
 
 def _statuses(query: search_query.Query) -> list[Choice]:

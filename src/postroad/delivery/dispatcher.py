@@ -14,7 +14,17 @@ from dataclasses import dataclass, field
 from typing import Final
 
 from postroad.concurrency import lru
-from postroad.delivery import holds, hosts, leases, message_loader, provider_queue, recorder, route_choice, routing
+from postroad.delivery import (
+    holds,
+    hosts,
+    leases,
+    message_loader,
+    provider_queue,
+    recorder,
+    route_choice,
+    routing,
+    simulated_delivery,
+)
 from postroad.model import fair_shares, lease_clock, retry, times
 from postroad.model.bounces import disposition
 from postroad.network import resolver
@@ -82,6 +92,7 @@ class Dispatcher:
         self._held: leases.Leases = services.held
         self._recorder: recorder.Recorder = services.recorder
         self._log: logs.Logger = services.log
+        self._simulated_delivery = simulated_delivery.SimulatedDelivery(ctx, services.recorder, services.log)
         self._lease_clock = lease_clock.LeaseClock(ctx.settings.delivery.lease_seconds * times.SECOND)
         self._lifetime = retry.lifetime(ctx.settings.delivery.retry_seconds)
         self._holds: holds.KnownHolds = services.holds
@@ -123,6 +134,7 @@ class Dispatcher:
             task.cancel()
         if self._preparations:
             await asyncio.wait(self._preparations)
+        await self._simulated_delivery.finish()
         left = [key for one in self.provider_queues.values() for job in one.close() for key in job.keys]
         if left:
             await self._held.release(left)
@@ -138,7 +150,11 @@ class Dispatcher:
         plan = Plan()
         by_provider_queue: dict[provider_queue.ProviderQueue, list[str]] = collections.defaultdict(list)
         ending: list[tuple[str, int]] = []
+        simulated: list[str] = []
         for queue_key in queue_keys:
+            if queue.simulation_of(queue_key) is not None:
+                simulated.append(queue_key)
+                continue
             choice = self._route_chooser.choose(queue_key)
             if choice is None:
                 continue
@@ -157,7 +173,14 @@ class Dispatcher:
         plan.wanted += [queue.ClaimRequest(queue_key, most, queued_before) for queue_key, queued_before in ending]
         for one, together in by_provider_queue.items():
             self._share(plan, together, room=min(one.capacity_left(), most))
+        plan.wanted += self._simulated(simulated)
         return plan
+
+    def _simulated(self, queue_keys: Sequence[str]) -> list[queue.ClaimRequest]:
+        """Test mail, as much as the simulator can take."""
+        room = self._simulated_delivery.capacity_left
+        chosen = queue_keys if len(queue_keys) <= room else random.sample(queue_keys, room)
+        return [queue.ClaimRequest(queue_key, room // len(chosen)) for queue_key in chosen]
 
     def _share(self, plan: Plan, queue_keys: Sequence[str], *, room: int) -> None:
         # With more scheduled queues than capacity, a random choice lets each get its turn.
@@ -263,7 +286,9 @@ class Dispatcher:
             queue_keys[claim.queue_key].append(claim)
         jobs: list[message_loader.Job] = []
         for queue_key, together in queue_keys.items():
-            if queue_key in plan.expired:
+            if queue.simulation_of(queue_key) is not None:
+                self._simulated_delivery.begin(together)
+            elif queue_key in plan.expired:
                 await self._fail_expired(queue_key, together)
             else:
                 jobs += await self._jobs(queue_key, together)

@@ -14,7 +14,7 @@ import msgspec
 
 from postroad import errors
 from postroad.delivery import attempter, leases, message_loader
-from postroad.model import identifiers, providers, retry, times
+from postroad.model import identifiers, providers, retry, simulated_outcomes, times
 from postroad.model.bounces import disposition as bounces_disposition
 from postroad.protocol.smtp import values
 from postroad.services import context
@@ -24,6 +24,9 @@ from postroad.telemetry import limited_warnings, logs
 
 # Deliveries whose record is not durable yet: the most that a crash can leave in doubt.
 MAX_UNRECORDED: Final = 256
+
+
+Simulated = tuple[queue.Claimed, simulated_outcomes.SimulatedAttempt]
 
 
 class AttemptInfo(msgspec.Struct, frozen=True):
@@ -47,6 +50,7 @@ class Recorder:
         self._log = log
         self._warnings = limited_warnings.LimitedWarnings(log, ctx.clock)
         self._schedule = ctx.settings.delivery.retry_seconds
+        self._test_schedule = retry.test_schedule(self._schedule)
         self._room = asyncio.Semaphore(MAX_UNRECORDED)
         self._is_unlimited = False
         self._retrying_commits: retrying_commits.RetryingCommits[Sequence[outcomes.Outcome], outcomes.RecordResult] = (
@@ -72,6 +76,21 @@ class Recorder:
                 for claim, result, disposition in zip(
                     job.claims, job_result.results, job_result.dispositions, strict=True
                 )
+            ]
+        )
+
+    async def record_simulated(self, attempted: Sequence[Simulated], *, started_at: int) -> None:
+        """Record attempts that the simulator has decided."""
+        now = self._ctx.clock()
+        await self.record(
+            [
+                self._outcome(
+                    claim,
+                    attempt.result,
+                    bounces_disposition.classify(attempt.result),
+                    AttemptInfo(providers.SIMULATOR, started_at, now, attempt.host),
+                )
+                for claim, attempt in attempted
             ]
         )
 
@@ -196,11 +215,12 @@ class Recorder:
         if disposition.is_configuration:
             hold = retry.configuration_delay(self._schedule, random_fraction=random_fraction)
             return bounces_disposition.Verdict.RETRY, now + hold
+        is_test = claim.simulation is not None
         wait = retry.delay(
-            self._schedule,
+            self._test_schedule if is_test else self._schedule,
             claim.attempt_count + 1,
             random_fraction=random_fraction,
-            retry_after=disposition.retry_after,
+            retry_after=None if is_test else disposition.retry_after,
         )
         return (
             (bounces_disposition.Verdict.FAILED, None)
@@ -233,6 +253,8 @@ class Recorder:
 
     def _count(self, outcome: outcomes.Outcome) -> None:
         counted, attempt, verdict = self._ctx.metrics, outcome.attempt, outcome.verdict.value
+        if attempt and attempt.provider_queue == providers.SIMULATOR:
+            return
         provider = providers.label_of(attempt.provider_queue if attempt else "")
         if outcome.verdict is not bounces_disposition.Verdict.RETRY:
             counted.recipients.add(provider, verdict)

@@ -88,3 +88,5 @@ class Caller:
     token_id: str | None = None
     expires_at: int | None = None
     key: ApiKey | None = None
+    # What it sends goes to the simulator.
+    is_test: bool = False

@@ -16,6 +16,13 @@ class Source(StrEnum):
     TEST = "test"
 
 
+class Mode(StrEnum):
+    """Whether mail is delivered, or only goes to the simulator."""
+
+    LIVE = "live"
+    TEST = "test"
+
+
 class MessageStatus(StrEnum):
     """`queued` until every recipient is final."""
 

@@ -13,6 +13,8 @@ PROVIDERS: Final = ("google", "microsoft", "yahoo", "apple", OTHERS)
 NAMES: Final = {"google": "Google", "microsoft": "Microsoft", "yahoo": "Yahoo", "apple": "Apple"}
 # Provider queues of upstreams; no name of a host begins like this.
 UPSTREAM_PREFIX: Final = "upstream:"
+# The provider queue of test mail, which is counted nowhere.
+SIMULATOR: Final = "simulator"
 # The label of an outcome without a provider queue: decided without an attempt, or no route was found.
 NO_PROVIDER: Final = "none"
 

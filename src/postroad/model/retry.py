@@ -36,6 +36,11 @@ def delay(schedule: Sequence[int], attempts: int, *, random_fraction: float, ret
     return round(max(scheduled, requested) * times.SECOND)
 
 
+def test_schedule(schedule: Sequence[int]) -> Sequence[int]:
+    """The schedule of test mail: as many attempts, a second apart."""
+    return (1,) * len(schedule)
+
+
 def configuration_delay(schedule: Sequence[int], *, random_fraction: float) -> int:
     """How long to wait when this installation has to be corrected: as long as the schedule allows, within bounds."""
     return round(jittered(min(max(schedule), MAX_CONFIGURATION_SECONDS), random_fraction) * times.SECOND)

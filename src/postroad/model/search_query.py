@@ -31,6 +31,7 @@ HELP: Final[tuple[tuple[str, str, str], ...]] = (
     ("tag:", "messages with exactly this tag", 'tag:"black friday"'),
     ("metadata.order:", "messages with exactly this value of the metadata key, here order", "metadata.order:1042"),
     ("source:", "how the message was submitted: api, smtp or test", "source:smtp"),
+    ("mode:", "test: test messages, which other searches leave out", "mode:test"),
     ("id:", "the message with this id; the id alone works too", "id:em_0654c3a1f2b4c80123456789abcd"),
     ("after:", "accepted at this time or later: a date, a time or an age", "after:2d"),
     ("before:", "accepted before this time", "before:2026-11-02T10:00Z"),
@@ -71,6 +72,7 @@ class Query:
     tag: str | None = None
     metadata: str | None = None
     source: mail.Source | None = None
+    mode: mail.Mode | None = None
     id: str | None = None
     after: str | None = None
     before: str | None = None
@@ -218,6 +220,8 @@ def _checked(name: str, value: str) -> str:
             return _one_of(mail.MessageStatus, value)
         case "source":
             return _one_of(mail.Source, value)
+        case "mode":
+            return _one_of(mail.Mode, value)
         case "tag":
             return labels.check(name, value, limit=limits.TAG_CHARACTERS)
         case "metadata":
@@ -228,7 +232,7 @@ def _checked(name: str, value: str) -> str:
             return _checked_moment(value)
 
 
-def _one_of(kind: type[mail.MessageStatus] | type[mail.Source], value: str) -> str:
+def _one_of(kind: type[mail.MessageStatus | mail.Source | mail.Mode], value: str) -> str:
     try:
         return kind(value.lower())
     except ValueError:

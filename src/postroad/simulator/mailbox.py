@@ -8,16 +8,12 @@ deferred for each message.
 import asyncio
 from typing import Final
 
-import msgspec
-
 from postroad.concurrency import lru
 from postroad.model import simulated_outcomes
 from postroad.network import smtp_policy
 from postroad.protocol.smtp import server_commands, values
 from postroad.services.messages import dev_inbox
 
-# Long enough to notice, shorter than any client timeout.
-SLOW_SECONDS: Final = 3.0
 # Far more than a developer has in progress; evicted entries are deferred again.
 MAX_REMEMBERED: Final = 10_000
 
@@ -64,7 +60,7 @@ class MailboxPolicy(smtp_policy.SessionPolicy):
         if outcome is simulated_outcomes.SimulatedOutcome.DEFER and self._deferrals.should_defer(self._sender, address):
             refusal = simulated_outcomes.GREYLISTED
         if refusal is not None:
-            return msgspec.structs.replace(refusal, text=f"<{address}>: {refusal.text}")
+            return simulated_outcomes.refused(address, refusal)
         self._outcomes.add(outcome)
         return simulated_outcomes.ACCEPTED
 

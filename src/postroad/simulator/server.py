@@ -4,6 +4,7 @@ import contextlib
 from collections.abc import AsyncIterator, Callable
 from typing import Final
 
+from postroad.model import simulated_outcomes
 from postroad.network import smtp_listener, smtp_session
 from postroad.protocol.smtp import server_events
 from postroad.services.messages import dev_inbox
@@ -27,7 +28,7 @@ async def serve(
     host: str,
     port: int,
     failed: Callable[[Exception], None],
-    slow_seconds: float = mailbox.SLOW_SECONDS,
+    slow_seconds: float = simulated_outcomes.SLOW_SECONDS,
 ) -> AsyncIterator[tuple[str, int]]:
     """A listening simulator; yields the bound host and port. Raises OSError."""
     deferrals = mailbox.Deferrals()

@@ -60,6 +60,7 @@ class Message:
     created_at: int
     send_at: int | None = None
     expires_at: int | None = None
+    is_test: int = 0
     # Only where a single message is read.
     metadata: str | None = None
 
@@ -98,6 +99,7 @@ class Filter:
     tag: str | None = None
     # A key and its value: `order:1042`.
     metadata: str | None = None
+    is_test: int | None = None
     words: tuple[str, ...] = ()
 
 
@@ -110,6 +112,7 @@ class ListIndex(StrEnum):
     METADATA = "metadata"
     SENDER = "sender"
     STATUS = "status"
+    TEST = "test"
     TIME = "time"
 
 
@@ -149,9 +152,10 @@ async def by_id(tx: store.Transaction, account_id: str, message_id: str) -> Mess
     return Message(*row) if row else None
 
 
-async def uncharged(tx: store.Transaction, keys: Iterable[tuple[str, str]]) -> set[tuple[str, str]]:
-    """Those of these messages, by account and id, that cost no credits."""
-    return {(row[0], row[1]) for row in await tx.fetch_many("messages.uncharged", sorted(set(keys)))}
+async def uncharged(tx: store.Transaction, keys: Iterable[tuple[str, str]]) -> dict[tuple[str, str], bool]:
+    """Those of these messages, by account and id, that cost no credits; and whether they are test messages."""
+    rows = await tx.fetch_many("messages.uncharged", sorted(set(keys)))
+    return {(account_id, message_id): bool(is_test) for account_id, message_id, is_test in rows}
 
 
 async def account_of(tx: store.Transaction, message_id: str) -> str | None:
@@ -175,12 +179,14 @@ async def body(tx: store.Transaction, account_id: str, message_id: str) -> bytes
 async def plan_scan(tx: store.Transaction, account_id: str, chosen: Filter, *, limit: int) -> ScanPlan:
     """The index in which `limit` entries reach furthest back: the most selective filter."""
     usable = _usable_indexes(chosen)
-    if len(usable) == 1 and chosen.source is None and not chosen.words:
+    # Live and test messages are beside each other in all indexes but that of test messages.
+    is_mixed = chosen.is_test is not None and ListIndex.TEST not in usable
+    if len(usable) == 1 and chosen.source is None and not chosen.words and not is_mixed:
         return ScanPlan(next(iter(usable)), None)  # every entry matches, so none is read in vain
     between = (account_id, chosen.after, chosen.before)
     floors: dict[ListIndex, str] = {}
     for index, key in usable.items():
-        keys = () if index in (ListIndex.QUEUE, ListIndex.TIME) else (key,)
+        keys = () if index in (ListIndex.QUEUE, ListIndex.TEST, ListIndex.TIME) else (key,)
         row = await tx.fetch_one(f"messages_listed.floor_by_{index}", *between, limit - 1, *keys)
         if row is None:
             return ScanPlan(index, None)
@@ -199,6 +205,7 @@ def _usable_indexes(chosen: Filter) -> dict[ListIndex, str]:
         ListIndex.METADATA: chosen.metadata,
         ListIndex.SENDER: chosen.sender_key,
         ListIndex.STATUS: None if is_queued else chosen.status,
+        ListIndex.TEST: "" if chosen.is_test else None,
     }
     return {index: key for index, key in keys.items() if key is not None} or {ListIndex.TIME: ""}
 
@@ -216,6 +223,7 @@ async def page(
         chosen.tag,
         *words,
         chosen.metadata,
+        chosen.is_test,
     )
     between = (account_id, chosen.after, chosen.before, limit)
     rows = await tx.fetch(f"messages_listed.page_by_{index}", *between, *filters)

@@ -5,6 +5,9 @@
 scheduled queue after the other, so that a destination or an account with a hundred thousand waiting recipients does not
 delay the others. A claim lasts until its lease ends, so the claims of a dead worker become available again. No
 transaction is open while mail is sent.
+
+Test mail is in scheduled queues of its own. Their domain and the addresses in them cannot exist (RFC 6761), so a worker
+of an older version, which would send it, has nowhere to send it to.
 """
 
 from collections.abc import Mapping, Sequence
@@ -16,6 +19,11 @@ import msgspec
 from postroad.storage import recipients, store
 
 ANY_TIME: Final = 2**62
+# The domain of the scheduled queues of test mail, the mark in the place of their sender domain, which no domain has,
+# and what is appended to the addresses. RFC 6761 section 6.4: names in `invalid` never exist.
+SIMULATOR_DOMAIN: Final = "simulator.invalid"
+SIMULATOR_MARK: Final = "!"
+UNREACHABLE_SUFFIX: Final = ".invalid"
 Key = tuple[str, str, str]  # account, message, recipient
 
 
@@ -39,6 +47,11 @@ class Claimed(msgspec.Struct, frozen=True):
     def key(self) -> Key:
         """The primary key."""
         return self.account_id, self.message_id, self.recipient_id
+
+    @property
+    def simulation(self) -> str | None:
+        """What the simulator plays: the behaviour of a provider, or "" for that of the address; None for live mail."""
+        return simulation_of(self.queue_key)
 
 
 class ClaimRequest(msgspec.Struct, frozen=True):
@@ -76,6 +89,17 @@ def parts_of(queue_key: str) -> tuple[str, str, str]:
     return domain, account_id, sender_domain
 
 
+def simulated_queue_key(account_id: str, simulation: str) -> str:
+    """The key of a scheduled queue of test mail."""
+    return queue_key_of(SIMULATOR_DOMAIN, account_id, SIMULATOR_MARK + simulation)
+
+
+def simulation_of(queue_key: str) -> str | None:
+    """What the simulator plays for a scheduled queue of test mail; None for live mail."""
+    sender_domain = parts_of(queue_key)[2]
+    return sender_domain.removeprefix(SIMULATOR_MARK) if sender_domain.startswith(SIMULATOR_MARK) else None
+
+
 async def insert(
     tx: store.Transaction,
     new: Sequence[recipients.NewRecipient],
@@ -84,19 +108,19 @@ async def insert(
     now: int,
     sender_domains: Mapping[str, str] = MappingProxyType({}),
     schedules: Mapping[str, Schedule] = MappingProxyType({}),
+    simulations: Mapping[str, str] = MappingProxyType({}),
 ) -> None:
     """Queue the recipients of accepted messages.
 
     `sizes` are those of the messages by id, and so are the sender domains and the schedules, where they make a
-    difference.
+    difference, and the simulations of test messages.
     """
     rows = [
         (
             r.account_id,
             r.message_id,
             r.id,
-            queue_key_of(r.domain, r.account_id, sender_domains.get(r.message_id, "")),
-            r.email,
+            *_place(r, sender_domains.get(r.message_id, ""), simulations.get(r.message_id)),
             r.email_key,
             sizes[r.message_id],
             *_due(schedules.get(r.message_id, UNSCHEDULED), now=now),
@@ -104,6 +128,13 @@ async def insert(
         for r in new
     ]
     await tx.execute_many("queue.insert", rows)
+
+
+def _place(recipient: recipients.NewRecipient, sender_domain: str, simulation: str | None) -> tuple[str, str]:
+    """The scheduled queue and the envelope address of a recipient."""
+    if simulation is not None:
+        return simulated_queue_key(recipient.account_id, simulation), recipient.email + UNREACHABLE_SUFFIX
+    return queue_key_of(recipient.domain, recipient.account_id, sender_domain), recipient.email
 
 
 def _due(schedule: Schedule, *, now: int) -> tuple[int, int, int, int | None]:

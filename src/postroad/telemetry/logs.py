@@ -30,7 +30,7 @@ CANNOT_SERVE: Final = (errors.ServiceUnavailable, errors.TemporaryFailure)
 REDACTED: Final = "[secret]"
 _SECRETS: Final = re.compile(
     r"""
-      pr_live_[0-9A-Za-z_-]+                                   # API keys
+      pr_(?:live|test)_[0-9A-Za-z_-]+                          # API keys
     | whsec_[0-9A-Za-z_+/=-]+                                  # webhook secrets
     | eyJ[0-9A-Za-z_-]+\.[0-9A-Za-z_-]+\.[0-9A-Za-z_-]*        # JSON web tokens
     | (?<=Basic\ )[0-9A-Za-z+/=_-]+ | (?<=Bearer\ )[^\s'"]+    # values of Authorization headers

@@ -26,6 +26,7 @@ async def test_a_new_key_sends_and_its_secret_is_shown_once(ctx: context.Context
         "name": "Shop",
         "credential_id": credential_id,
         "hint": made["api_key"]["hint"],
+        "mode": "live",
         "scopes": ["send"],
         "created_at": "2027-01-15T08:00:00.000Z",
         "last_used_at": None,
@@ -131,3 +132,15 @@ async def test_the_list_is_read_in_parts_oldest_first(mine: AccountClients, cloc
     rest = (await mine.reader.get("/v1/api-keys", params={"cursor": first["next_cursor"]})).json()
     assert [one["name"] for one in first["api_keys"] + rest["api_keys"]] == ["one", "two", "three"]
     assert rest["next_cursor"] is None
+
+
+async def test_a_test_key_has_a_prefix_of_its_own(mine: AccountClients) -> None:
+    await credential(mine)
+    made = (await mine.owner.post("/v1/api-keys", json={"name": "CI", "mode": "test"})).json()
+    assert made["secret"].startswith("pr_test_")
+    assert made["api_key"]["hint"].startswith("pr_test_")
+    assert made["api_key"]["mode"] == "test"
+    (listed,) = (await mine.owner.get("/v1/api-keys")).json()["api_keys"]
+    assert listed["mode"] == "test"
+    refused = await mine.owner.post("/v1/api-keys", json={"name": "CI", "mode": "both"})
+    assert (refused.status_code, refused.json()["code"]) == (400, "invalid_request")

@@ -63,6 +63,7 @@ async def furnish(ctx: context.Context, account_id: str, name: str) -> None:
     await endpoints.save(ctx, account_id, url="https://hooks.example.com/")
     for key in ("one", "two"):
         await accepted_mail.accept(ctx, account_id, sender=f"shop@{name}.example", key=key, tags=("tag",))
+    await accepted_mail.accept(ctx, account_id, sender=f"shop@{name}.example", key="one", is_test=True)
     claims = await claimed_mail.claim_all(ctx, claimed_mail.WORKER)
     await ctx.outcome_commits.submit(
         [claimed_mail.outcome(ctx, claim, disposition.Verdict.DELIVERED) for claim in claims]

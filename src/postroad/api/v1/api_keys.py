@@ -6,7 +6,7 @@ import msgspec
 
 from postroad import errors
 from postroad.api.v1 import resource, schemas
-from postroad.model import cursors, identifiers, labels, times
+from postroad.model import cursors, identifiers, labels, mail, times
 from postroad.services import context
 from postroad.services.auth import api_keys
 from postroad.storage import api_keys as stored
@@ -34,6 +34,12 @@ Scopes = Annotated[
 ]
 
 
+Mode = Annotated[
+    mail.Mode,
+    msgspec.Meta(description="`live` (the default), or `test`: what the key sends goes to the simulator."),
+]
+
+
 class ApiKey(msgspec.Struct, frozen=True):
     """An API key without its secret. `hint` is the beginning of the secret."""
 
@@ -41,6 +47,7 @@ class ApiKey(msgspec.Struct, frozen=True):
     name: str
     credential_id: str
     hint: str
+    mode: mail.Mode
     scopes: list[Scope]
     created_at: times.WireTime
     last_used_at: times.WireTime | None
@@ -53,6 +60,7 @@ class NewApiKey(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     name: Annotated[str, labels.NAME]
     credential_id: CredentialId | None = None
     scopes: Scopes | None = None
+    mode: Mode | None = None
 
 
 class CreatedApiKey(schemas.Response, frozen=True):
@@ -76,7 +84,7 @@ class ApiKeysResponse(schemas.Response, frozen=True):
 
 
 def _api_key(row: stored.ApiKey) -> ApiKey:
-    return schemas.from_record(ApiKey, row, scopes=row.scopes.split())
+    return schemas.from_record(ApiKey, row, scopes=row.scopes.split(), mode=api_keys.mode_of(row))
 
 
 async def index(ctx: context.Context, request: routing.Request) -> routing.Response:
@@ -100,6 +108,7 @@ async def create(ctx: context.Context, request: routing.Request) -> routing.Resp
         credential_id=body.credential_id,
         name=body.name,
         scopes=frozenset(body.scopes or ("send",)),
+        mode=body.mode or mail.Mode.LIVE,
     )
     return routing.Response(201, CreatedApiKey(_api_key(made), secret, request_id=request.id))
 
@@ -119,7 +128,13 @@ ROUTES: Final = (
         "POST /v1/api-keys",
         create,
         body=NewApiKey,
-        body_rules={"examples": [{"name": "shop"}, {"name": "reports", "scopes": ["read", "statistics"]}]},
+        body_rules={
+            "examples": [
+                {"name": "shop"},
+                {"name": "reports", "scopes": ["read", "statistics"]},
+                {"name": "CI", "mode": "test"},
+            ]
+        },
         responses={201: CreatedApiKey},
         errors=(errors.NotFound, errors.Conflict),
     ),

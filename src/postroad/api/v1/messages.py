@@ -1,6 +1,6 @@
 """`/v1/messages`: the message log: search, details, raw content and retry."""
 
-from typing import Annotated, Final
+from typing import Annotated, Final, Literal
 
 import msgspec
 
@@ -85,6 +85,8 @@ class MessageSummary(msgspec.Struct, frozen=True, kw_only=True):
     # Where the sender gave them.
     send_at: times.WireTime | msgspec.UnsetType = msgspec.UNSET
     expires_at: times.WireTime | msgspec.UnsetType = msgspec.UNSET
+    # Only of a test message.
+    test: Literal[True] | msgspec.UnsetType = msgspec.UNSET
 
 
 class MessagesQuery(msgspec.Struct, frozen=True, forbid_unknown_fields=True, kw_only=True):
@@ -108,6 +110,15 @@ class MessagesQuery(msgspec.Struct, frozen=True, forbid_unknown_fields=True, kw_
     ) = None
     before: (
         Annotated[schemas.Timestamp, msgspec.Meta(description="Only messages accepted before this time, RFC 3339.")]
+        | None
+    ) = None
+    mode: (
+        Annotated[
+            mail.Mode,
+            msgspec.Meta(
+                description="`live` messages (the default), or those of `test` keys. A test key gets those only."
+            ),
+        ]
         | None
     ) = None
     limit: schemas.Limit | None = cursors.DEFAULT_LIMIT
@@ -183,7 +194,8 @@ class MessageDetails(email_schemas.Message, frozen=True, kw_only=True):
 
 def _summary(row: stored_messages.Message) -> MessageSummary:
     given = {name: times.given_to_wire(getattr(row, name)) for name in ("send_at", "expires_at")}
-    return MessageSummary(**wire_fields.of(row, MessageSummary.__struct_fields__, **given))
+    fields = MessageSummary.__struct_fields__
+    return MessageSummary(**wire_fields.of(row, fields, **given, test=email_schemas.test_mark(row)))
 
 
 def _details(found: messages.Details, queue_entries: email_schemas.QueueEntries, *, request_id: str) -> MessageDetails:
@@ -233,6 +245,7 @@ async def index(ctx: context.Context, request: routing.Request) -> routing.Respo
         metadata=query.metadata,
         after=_timestamp("after", query.after),
         before=_timestamp("before", query.before),
+        mode=mail.Mode.TEST if request.caller.is_test else query.mode or mail.Mode.LIVE,
     )
     page = await messages.page(
         ctx, request.caller.account_id, filters, limit=query.limit or cursors.DEFAULT_LIMIT, cursor=query.cursor
@@ -247,6 +260,7 @@ async def show(ctx: context.Context, request: routing.Request) -> routing.Respon
     `queue` of a recipient says when it is tried next, and why not earlier.
     """
     account_id, message_id = request.caller.account_id, request.path["id"]
+    await messages.check_mode(ctx, request.caller, message_id)
     queue_entries = await inspection.entries_of_message(ctx, account_id, message_id)
     found = await messages.details(ctx, account_id, message_id)
     return routing.Response(200, _details(found, queue_entries, request_id=request.id))
@@ -258,6 +272,7 @@ async def show_raw(ctx: context.Context, request: routing.Request) -> routing.Re
     Also not found when the content is no longer retained.
     """
     account_id, message_id = request.caller.account_id, request.path["id"]
+    await messages.check_mode(ctx, request.caller, message_id)
 
     async def read() -> previews.Download:
         return previews.Download(f"{message_id}.eml", RAW_TYPE, await messages.raw(ctx, account_id, message_id))
@@ -273,6 +288,7 @@ async def retry(ctx: context.Context, request: routing.Request) -> routing.Respo
     `rate_limited` when there is no other, `conflict` when no recipient is waiting. The body is optional.
     """
     body: Retry = request.body
+    await messages.check_mode(ctx, request.caller, request.path["id"])
     done = await inspection.retry_of_account(ctx, request.caller.account_id, request.path["id"], body.recipient_id)
     return routing.Response(200, RetryResponse(done.changed, done.held, request_id=request.id))
 

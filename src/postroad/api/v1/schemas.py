@@ -49,7 +49,8 @@ class PageQuery(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
 def from_record(kind: type[StructT], record: object, **changed: Any) -> StructT:
     """A schema filled from the fields of a record with the same names; `changed` has the others."""
     values = wire_fields.of(record, kind.__struct_fields__, **changed)
-    return msgspec.convert(dict(zip(kind.__struct_encode_fields__, values.values(), strict=True)), kind)
+    named = zip(kind.__struct_encode_fields__, values.values(), strict=True)
+    return msgspec.convert({name: value for name, value in named if value is not msgspec.UNSET}, kind)
 
 
 def parse_timestamp(field: str, text: str) -> int:

@@ -35,6 +35,7 @@ class MessageIdentity(msgspec.Struct, frozen=True, kw_only=True):
     is_charged: bool = True
     return_path_domain: str = ""
     schedule: send_times.SendTimes = send_times.UNTIMED
+    is_test: bool = False
 
 
 def compose(checked: validation.CheckedSend, identity: MessageIdentity) -> transaction.Submission:
@@ -73,6 +74,7 @@ def build_submission(
             send_at=identity.schedule.send_at,
             expires_at=identity.schedule.expires_at,
             metadata=_encoder.encode(checked.metadata).decode() if checked.metadata else None,
+            is_test=int(identity.is_test),
         ),
         recipients=[
             _recipient(mailbox, recipient_id, identity)
@@ -81,6 +83,7 @@ def build_submission(
         ledger_id=identity.ledger_id,
         key=identity.key,
         warmup_domain=identity.warmup_domain,
+        simulation="" if identity.is_test else None,
     )
 
 
@@ -141,6 +144,7 @@ def _receipt(checked: validation.CheckedMessage, identity: MessageIdentity) -> r
         send_at=times.given_to_wire(identity.schedule.send_at),
         expires_at=times.given_to_wire(identity.schedule.expires_at),
         metadata=dict(checked.metadata) or msgspec.UNSET,
+        test=True if identity.is_test else msgspec.UNSET,
     )
 
 

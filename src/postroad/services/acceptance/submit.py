@@ -25,6 +25,8 @@ T = TypeVar("T")
 Composer = Callable[[compose.MessageIdentity], Awaitable[transaction.Submission]]
 # Decoding and encoding this much takes about a millisecond; more should not delay other requests.
 INLINE_CHARACTERS = 256 * 1024
+# No id of a credential or an account ends like this. storage/sql/account_removal.sql knows it.
+TEST_SUFFIX = "/test"
 
 
 class SubmissionInfo(msgspec.Struct, frozen=True):
@@ -89,7 +91,7 @@ async def submit_checked(
             ctx.rate_limiter.take(sending_identity(who), now=ctx.clock())
             domain = await registry.sending_domain(ctx, who.account_id, checked.sender.domain)
             ctx.queue_limit.check()
-            is_charged = await credits.is_charged(ctx, who.account_id)
+            is_charged = not who.is_test and await credits.is_charged(ctx, who.account_id)
             submission = await composer(_identity(ctx, who, info, checked, domain, is_charged=is_charged))
         except errors.PostroadError as refusal:
             accepted = await _replay_or_refuse(ctx, who, info.key, refusal)
@@ -124,8 +126,12 @@ async def compose_fields(
 
 
 def sending_identity(who: caller.Caller) -> str:
-    """What the caller's idempotency keys and rate belong to: the credential, or the account if it has none."""
-    return who.credential_id or who.account_id
+    """What the caller's idempotency keys and rate belong to: the credential, or the account if it has none.
+
+    Those of test keys are apart: a test neither replays live mail nor slows it down.
+    """
+    identity = who.credential_id or who.account_id
+    return identity + TEST_SUFFIX if who.is_test else identity
 
 
 def _characters(request: send_request.SendRequest) -> int:
@@ -194,10 +200,11 @@ def _identity(
         source=info.source,
         key=info.key,
         now=now,
-        warmup_domain=None if domain.warm else domain.name,
+        warmup_domain=None if domain.warm or who.is_test else domain.name,
         is_charged=is_charged,
         return_path_domain=domain.return_path_domain,
         schedule=send_times.resolve(send_at=checked.send_at, expires_in=checked.expires_in, now=now),
+        is_test=who.is_test,
     )
 
 

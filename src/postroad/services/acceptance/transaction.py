@@ -44,6 +44,8 @@ class Submission(msgspec.Struct, frozen=True, array_like=True):
     key: Key | None
     # The name of the sender domain, if it is in warm-up.
     warmup_domain: str | None = None
+    # What the simulator plays, if it is a test message.
+    simulation: str | None = None
 
     @property
     def credential_id(self) -> str:
@@ -255,12 +257,15 @@ async def _write(tx: store.Transaction, accepted: Sequence[Submission], *, route
         now=max(submission.message.created_at for submission in accepted),
         sender_domains=_sender_domains(accepted, routed_domains) if routed_domains else {},
         schedules=_schedules(accepted),
+        simulations={s.message.id: s.simulation for s in accepted if s.simulation is not None},
     )
     await ledger.record(
         tx, [_reservation(submission) for submission in accepted if submission.message.credits_reserved]
     )
     await idempotency.insert(tx, [_new_key(s.message, s.key) for s in accepted if s.key])
-    await hourly_counts.add(tx, _count_increments([submission.message for submission in accepted]))
+    await hourly_counts.add(
+        tx, _count_increments([submission.message for submission in accepted if not submission.message.is_test])
+    )
 
 
 async def _note_uncharged(

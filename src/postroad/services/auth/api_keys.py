@@ -1,13 +1,14 @@
 """API keys: created under an SMTP credential, stored hashed, shown once.
 
 A key shares the idempotency keys of its credential and is revoked with it. What it may do are its scopes: each route of
-the API belongs to one. A key that creates keys gives them no more than it has (`grants.py`).
+the API belongs to one. A key that creates keys gives them no more than it has (`grants.py`). What a test key sends
+goes to the simulator (docs/testing.md).
 """
 
 from typing import Final
 
 from postroad import errors
-from postroad.model import caller, identifiers, labels
+from postroad.model import caller, identifiers, labels, mail
 from postroad.services import account_quotas, audit_log, context
 from postroad.services.auth import grants, installation_keys
 from postroad.storage import access_version, accounts, api_keys, credentials, store
@@ -23,12 +24,13 @@ async def create(
     credential_id: str | None,
     name: str,
     scopes: frozenset[str],
+    mode: mail.Mode = mail.Mode.LIVE,
 ) -> tuple[api_keys.ApiKey, str]:
     """Create a key, under the oldest active credential when none is named; returns its secret, which is shown once."""
     labels.check("name", name)
     words = _scope_words(scopes)
     grants.check_key(ctx.actor, caller.scopes_of(words))
-    secret = installation_keys.new_api_key()
+    secret = installation_keys.new_api_key(mode)
     now = ctx.clock()
     async with ctx.store.transaction() as tx:
         await accounts.lock(tx, [account_id])
@@ -47,6 +49,11 @@ async def create(
         await api_keys.insert(tx, key, key_hash=installation_keys.hash_api_key(secret))
         await audit_log.write(ctx, tx, account_id, "api_key.created", name, key.scopes)
     return key, secret
+
+
+def mode_of(key: api_keys.ApiKey) -> mail.Mode:
+    """The mode of a key, by its prefix, which is the beginning of its hint."""
+    return mail.Mode.TEST if installation_keys.is_test_key(key.hint) else mail.Mode.LIVE
 
 
 async def of_account(

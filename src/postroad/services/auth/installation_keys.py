@@ -13,8 +13,13 @@ from typing import Final
 from cryptography.hazmat.primitives.hashes import SHA256
 from cryptography.hazmat.primitives.kdf.hkdf import HKDF
 
+from postroad.model import mail
+
 ALPHABET: Final = "0123456789ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz"
+# An API key says for which mode it is; both prefixes have the same length.
 API_KEY_PREFIX: Final = "pr_live_"
+TEST_KEY_PREFIX: Final = "pr_test_"
+API_KEY_PREFIXES: Final = (API_KEY_PREFIX, TEST_KEY_PREFIX)
 # 30 characters of 62 are 178 bits: unguessable, so an API key can be stored as plain SHA-256.
 SECRET_CHARACTERS: Final = 30
 CHECKSUM_CHARACTERS: Final = 6
@@ -55,18 +60,23 @@ def random_text(length: int) -> str:
     return "".join(secrets.choice(ALPHABET) for _ in range(length))
 
 
-def new_api_key() -> str:
+def new_api_key(mode: mail.Mode = mail.Mode.LIVE) -> str:
     """An API key: prefix, secret, checksum."""
-    secret = API_KEY_PREFIX + random_text(SECRET_CHARACTERS)
+    secret = (TEST_KEY_PREFIX if mode is mail.Mode.TEST else API_KEY_PREFIX) + random_text(SECRET_CHARACTERS)
     return secret + checksum(secret)
 
 
 def is_api_key(text: str) -> bool:
     """Whether the text is a well-formed API key."""
     length = len(API_KEY_PREFIX) + SECRET_CHARACTERS + CHECKSUM_CHARACTERS
-    if len(text) != length or not text.isascii() or not text.startswith(API_KEY_PREFIX):
+    if len(text) != length or not text.isascii() or not text.startswith(API_KEY_PREFIXES):
         return False
     return checksum(text[:-CHECKSUM_CHARACTERS]) == text[-CHECKSUM_CHARACTERS:]
+
+
+def is_test_key(text: str) -> bool:
+    """Whether an API key, or the beginning of one, is for test mode."""
+    return text.startswith(TEST_KEY_PREFIX)
 
 
 def hash_api_key(text: str) -> bytes:

@@ -34,7 +34,7 @@ class AuthenticatedCaller:
 def refuse_malformed(presented: authorization.Basic | authorization.Bearer) -> None:
     """Refuse a malformed credential without a query."""
     match presented:
-        case authorization.Bearer(token) if token.startswith(installation_keys.API_KEY_PREFIX):
+        case authorization.Bearer(token) if token.startswith(installation_keys.API_KEY_PREFIXES):
             if not installation_keys.is_api_key(token):
                 raise errors.Unauthorized("Authorization: the API key is mistyped or truncated; its checksum is wrong")
         case authorization.Basic(username) if len(username) > USERNAME_CHARACTERS or not username.isprintable():
@@ -48,7 +48,7 @@ async def authenticate(
     match presented:
         case authorization.Basic():
             return await _of_open_account(ctx, await _by_password(ctx, presented, client_address=client_address))
-        case authorization.Bearer(token) if token.startswith(installation_keys.API_KEY_PREFIX):
+        case authorization.Bearer(token) if token.startswith(installation_keys.API_KEY_PREFIXES):
             return await _of_open_account(ctx, await _by_api_key(ctx, token))
         case authorization.Bearer(token):
             return await _by_token(ctx, token)
@@ -110,6 +110,7 @@ async def _by_api_key(ctx: context.Context, token: str) -> AuthenticatedCaller:
         scheme=caller.Scheme.API_KEY,
         permissions=frozenset(permission for permission in caller.PASSWORD_PERMISSIONS if permission.value in scopes),
         key=caller.ApiKey(key.id, key.name, scopes),
+        is_test=installation_keys.is_test_key(token),
     )
     return AuthenticatedCaller(who, (last_used.API_KEY, key.id))
 

@@ -11,7 +11,7 @@ from typing import Final
 import msgspec
 
 from postroad import errors
-from postroad.model import cursors, identifiers, labels, limits, mail, receipt, search_query
+from postroad.model import caller, cursors, identifiers, labels, limits, mail, receipt, search_query
 from postroad.protocol import address
 from postroad.services import context
 from postroad.storage import async_bounces as stored_async_bounces
@@ -24,7 +24,10 @@ _RECEIPT: Final = msgspec.json.Decoder(receipt.Receipt)
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Filters:
-    """Filters of a list; None does not filter. Times are microseconds: from `after` on, and before `before`."""
+    """Filters of a list; None does not filter. Times are microseconds: from `after` on, and before `before`.
+
+    A list has live or test messages, never both; a message that is named is found in either mode.
+    """
 
     status: mail.MessageStatus | None = None
     source: mail.Source | None = None
@@ -35,6 +38,7 @@ class Filters:
     after: int | None = None
     before: int | None = None
     message_id: str | None = None
+    mode: mail.Mode = mail.Mode.LIVE
     words: tuple[str, ...] = ()
 
 
@@ -83,6 +87,12 @@ async def find_in(tx: store.Transaction, account_id: str, message_id: str) -> Fo
     if message is None:
         raise _not_found()
     return message, await recipients.of_message(tx, account_id, message_id)
+
+
+async def check_mode(ctx: context.Context, who: caller.Caller, message_id: str) -> None:
+    """A test key sees test messages only; to all others, both exist."""
+    if who.is_test and not (await find(ctx, who.account_id, message_id))[0].is_test:
+        raise _not_found()
 
 
 async def details(ctx: context.Context, account_id: str, message_id: str) -> Details:
@@ -151,6 +161,7 @@ def _filters(query: search_query.Query, *, now: int) -> Filters:
         after=None if query.after is None else search_query.moment(query.after, now=now),
         before=None if query.before is None else search_query.moment(query.before, now=now),
         message_id=query.id,
+        mode=query.mode or mail.Mode.LIVE,
         # The longest term is in the fewest subjects, so the others are rarely checked.
         words=tuple(sorted(query.words, key=len, reverse=True)),
     )
@@ -177,6 +188,7 @@ def _chosen(filters: Filters, cursor: str | None) -> messages.Filter:
         recipient_key=_address_key("to", filters.recipient),
         tag=filters.tag,
         metadata=None if filters.metadata is None else search_query.metadata_entry(filters.metadata),
+        is_test=int(filters.mode is mail.Mode.TEST) if filters.message_id is None else None,
         words=filters.words,
     )
 

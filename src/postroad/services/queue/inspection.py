@@ -16,12 +16,12 @@ from typing import Final
 import msgspec
 
 from postroad import errors
-from postroad.model import cursors, identifiers, limits, times
+from postroad.model import cursors, identifiers, limits, providers, times
 from postroad.protocol import address
 from postroad.services import audit_log, context, repeat_rate
 from postroad.services.queue import cancellation, conditions, wait_reasons
-from postroad.storage import async_bounces as stored_async_bounces
 from postroad.storage import (
+    accounts,
     attempts,
     holds,
     messages,
@@ -30,6 +30,7 @@ from postroad.storage import (
     recipients,
     store,
 )
+from postroad.storage import async_bounces as stored_async_bounces
 
 TOP_DOMAINS: Final = 10
 BATCH: Final = 500
@@ -344,6 +345,8 @@ def account_entry(
 
 def _provider_queue(ctx: context.Context, row: queue_views.QueuedRecipient) -> str | None:
     """The provider queue. Before the first attempt it is known only where all mail is routed the same way."""
+    if queue.simulation_of(row.queue_key) is not None:
+        return providers.SIMULATOR
     settings = ctx.settings
     only = settings.upstreams[0].provider_queue if settings.upstreams and not settings.routes else None
     return row.provider_queue or only

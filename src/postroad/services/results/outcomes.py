@@ -6,7 +6,8 @@ every earlier result, so the last recipient of a message finishes it, on one hos
 A final status never changes, and only the holder of the lease can defer. A result after a final one, or a retry from a
 worker that lost its lease, is kept in the attempt log and changes nothing else. So a batch can be recorded twice when
 it is unknown whether the first time succeeded. The bounce guard counts recipients that an attempt made final; a
-decision without an attempt says nothing about the account's list.
+decision without an attempt says nothing about the account's list. Results of test messages count nowhere: they are
+kept with the message, and endpoints in test mode hear of them.
 """
 
 import collections
@@ -99,14 +100,18 @@ async def record(
     await queue.remove(tx, [outcome.key for outcome in final])
     await attempts.insert(tx, [outcome.attempt for outcome in outcomes.values() if outcome.attempt])
     finished = [outcome for outcome in final if outcome.key in changed]
-    await ledger.record(tx, _entries(await _charged(tx, finished, locked)))
+    recorded = [*finished, *(outcome for outcome in deferred if outcome.key in changed)]
+    uncharged = await _uncharged(tx, recorded, locked)
+    await ledger.record(tx, _entries([outcome for outcome in finished if outcome.key[:2] not in uncharged]))
     await _finish_messages(tx, finished)
-    await suppressions.add(tx, [_suppression(outcome) for outcome in finished if outcome.suppress])
-    counted = [_counted(outcome) for outcome in finished if outcome.attempt]
-    now = max((outcome.at for outcome in finished), default=0)
+    # Test messages are never charged.
+    live = [outcome for outcome in finished if not uncharged.get(outcome.key[:2])]
+    await suppressions.add(tx, [_suppression(outcome) for outcome in live if outcome.suppress])
+    counted = [_counted(outcome) for outcome in live if outcome.attempt]
+    now = max((outcome.at for outcome in live), default=0)
     notices = await account_guard.count(tx, guard, counted, locked=locked, now=now)
     await hourly_counts.add(
-        tx, _count_increments([*finished, *(outcome for outcome in deferred if outcome.key in changed)])
+        tx, _count_increments([outcome for outcome in recorded if not uncharged.get(outcome.key[:2])])
     )
     written = await outbox.write(tx, finished)
     return [RecordResult(written, tuple(notices) if place == 0 else ()) for place in range(len(batches))]
@@ -139,15 +144,12 @@ async def _defer(tx: store.Transaction, outcomes: Mapping[queue.Key, Outcome]) -
     return [outcomes[key] for key in deferred]
 
 
-async def _charged(
-    tx: store.Transaction, finished: Sequence[Outcome], locked: Mapping[str, accounts.Account]
-) -> Sequence[Outcome]:
-    """The outcomes of messages that cost credits. Most accounts have no others, and nothing is looked up."""
-    suspects = {key[:2] for key in (outcome.key for outcome in finished) if _has_uncharged(locked.get(key[0]))}
-    if not suspects:
-        return finished
-    free = await messages.uncharged(tx, suspects)
-    return [outcome for outcome in finished if outcome.key[:2] not in free]
+async def _uncharged(
+    tx: store.Transaction, recorded: Sequence[Outcome], locked: Mapping[str, accounts.Account]
+) -> Mapping[tuple[str, str], bool]:
+    """The messages that cost no credits, and whether they are tests. Most accounts have none: nothing is looked up."""
+    suspects = {key[:2] for key in (outcome.key for outcome in recorded) if _has_uncharged(locked.get(key[0]))}
+    return await messages.uncharged(tx, suspects) if suspects else {}
 
 
 def _has_uncharged(account: accounts.Account | None) -> bool:

@@ -31,10 +31,13 @@ SELECT id FROM webhook_endpoints WHERE account_id = $1 AND removed_at IS NOT NUL
 DELETE FROM accounts WHERE id = $1 AND removed_at IS NOT NULL;
 
 -- name: idempotency_keys
--- Delete idempotency keys of its credentials, or of the account itself.
+-- Delete idempotency keys of its credentials, or of the account itself, live and of test mode.
 DELETE FROM idempotency_keys WHERE (credential_id, key) IN (
     SELECT credential_id, key FROM idempotency_keys
-    WHERE credential_id IN (SELECT id FROM credentials WHERE account_id = $1 UNION ALL SELECT CAST($1 AS TEXT)) LIMIT $2);
+    WHERE credential_id IN (
+        SELECT id FROM credentials WHERE account_id = $1
+        UNION ALL SELECT id || '/test' FROM credentials WHERE account_id = $1
+        UNION ALL SELECT CAST($1 AS TEXT) UNION ALL SELECT CAST($1 AS TEXT) || '/test') LIMIT $2);
 
 -- name: known_networks
 -- Delete networks of its users and credentials.

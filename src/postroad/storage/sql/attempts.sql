@@ -11,10 +11,10 @@ SELECT account_id, message_id, recipient_id, started_at, duration, provider_queu
 FROM attempts WHERE account_id = $1 AND message_id = $2 ORDER BY recipient_id, started_at;
 
 -- name: latest_refused
--- The attempts of an account that ended with a final refusal, newest first.
+-- The attempts of an account that ended with a final refusal, newest first, without those of test mail.
 SELECT message_id, recipient_id,
     (SELECT email FROM recipients
         WHERE recipients.account_id = attempts.account_id AND recipients.message_id = attempts.message_id
             AND recipients.id = attempts.recipient_id),
     started_at, verdict, fault, reason, smtp_code, response
-FROM attempts WHERE account_id = $1 AND verdict IN ('bounced', 'failed') ORDER BY started_at DESC LIMIT $2;
+FROM attempts WHERE account_id = $1 AND verdict IN ('bounced', 'failed') AND provider_queue <> 'simulator' ORDER BY started_at DESC LIMIT $2;

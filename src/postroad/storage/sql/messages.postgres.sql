@@ -57,7 +57,7 @@ CROSS JOIN LATERAL (
 LIMIT 1;
 
 -- name: uncharged
--- Those of some messages that cost no credits.
-SELECT messages.account_id, messages.id FROM unnest($1::text[], $2::text[]) AS asked (account_id, id)
+-- Those of some messages that cost no credits, and whether they are test messages, which never do.
+SELECT messages.account_id, messages.id, is_test FROM unnest($1::text[], $2::text[]) AS asked (account_id, id)
 JOIN messages ON messages.account_id = asked.account_id AND messages.id = asked.id
 WHERE messages.credits_reserved = 0;

@@ -17,7 +17,7 @@ INSERT INTO message_metadata (account_id, entry, message_id) VALUES ($1, $2, $3)
 -- name: by_id
 -- One message of an account.
 SELECT id, account_id, source, sender, subject, status, billing_status, recipient_count, credits_reserved, size,
-    request_id, created_at, send_at, expires_at, metadata
+    request_id, created_at, send_at, expires_at, is_test, metadata
 FROM messages WHERE id = $2 AND account_id = $1;
 
 -- name: response
@@ -59,5 +59,5 @@ SELECT accounts.id FROM accounts CROSS JOIN messages
 WHERE messages.account_id = accounts.id AND messages.id = $1 LIMIT 1;
 
 -- name: uncharged
--- Those of some messages that cost no credits.
-SELECT account_id, id FROM messages WHERE account_id = $1 AND id = $2 AND credits_reserved = 0;
+-- Those of some messages that cost no credits, and whether they are test messages, which never do.
+SELECT account_id, id, is_test FROM messages WHERE account_id = $1 AND id = $2 AND credits_reserved = 0;

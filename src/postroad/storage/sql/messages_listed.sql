@@ -8,7 +8,7 @@
 -- part: columns
 SELECT messages.id, messages.account_id, messages.source, messages.sender, messages.subject, messages.status,
     messages.billing_status, messages.recipient_count, messages.credits_reserved, messages.size, messages.request_id,
-    messages.created_at, messages.send_at, messages.expires_at
+    messages.created_at, messages.send_at, messages.expires_at, messages.is_test
 
 -- part: filters
     AND (CAST($5 AS TEXT) IS NULL OR messages.status = $5)
@@ -28,6 +28,7 @@ SELECT messages.id, messages.account_id, messages.source, messages.sender, messa
     AND (CAST($15 AS TEXT) IS NULL OR (
         SELECT count(*) FROM message_metadata AS stored
         WHERE stored.account_id = $1 AND stored.entry = $15 AND stored.message_id = messages.id) > 0)
+    AND (CAST($16 AS BIGINT) IS NULL OR messages.is_test = $16)
 
 -- name: floor_by_time
 -- All messages: how far back the newest entries reach.
@@ -39,6 +40,19 @@ ORDER BY id DESC LIMIT 1 OFFSET $4;
 -- include: columns
 FROM messages
 WHERE messages.account_id = $1 AND id >= $2 AND id < $3
+    -- include: filters
+ORDER BY id DESC LIMIT $4;
+
+-- name: floor_by_test
+-- Test messages: how far back the newest entries reach.
+SELECT id FROM messages WHERE account_id = $1 AND id >= $2 AND id < $3 AND is_test = 1
+ORDER BY id DESC LIMIT 1 OFFSET $4;
+
+-- name: page_by_test
+-- Test messages.
+-- include: columns
+FROM messages
+WHERE messages.account_id = $1 AND id >= $2 AND id < $3 AND is_test = 1
     -- include: filters
 ORDER BY id DESC LIMIT $4;
 

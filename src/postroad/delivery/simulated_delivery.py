@@ -1,0 +1,75 @@
+"""Delivery of test mail: the simulator decides the attempt, and the result is recorded like that of a real one.
+
+A recipient is test mail by its scheduled queue (storage/queue.py), and never becomes a job. Nothing here can look up a
+name, open a connection or read the message, so test mail cannot leave the host, whatever its address and the settings
+are. How often a recipient was deferred is in the queue, so any host can make the next attempt.
+"""
+
+import asyncio
+import itertools
+from collections.abc import Sequence
+from typing import Final
+
+from postroad.delivery import message_loader, recorder
+from postroad.model import simulated_outcomes
+from postroad.services import context
+from postroad.storage import queue
+from postroad.telemetry import logs
+
+# Attempts under way. All but the slow ones are over at once; the rest waits in the database.
+MAX_UNDER_WAY: Final = 500
+
+
+class SimulatedDelivery:
+    """Makes the attempts of test mail."""
+
+    def __init__(self, ctx: context.Context, results: recorder.Recorder, log: logs.Logger) -> None:
+        self._ctx = ctx
+        self._recorder = results
+        self._log = log
+        self._under_way = 0
+        self._tasks: set[asyncio.Task[None]] = set()
+
+    @property
+    def capacity_left(self) -> int:
+        """How many more recipients may be claimed."""
+        return max(0, MAX_UNDER_WAY - self._under_way)
+
+    def begin(self, claims: Sequence[queue.Claimed]) -> None:
+        """Begin the attempts; those that take equally long are recorded together."""
+        attempts = [(claim, _simulate(claim)) for claim in claims]
+        attempts.sort(key=_seconds)
+        for seconds, together in itertools.groupby(attempts, key=_seconds):
+            self._begin(list(together), seconds)
+
+    async def finish(self) -> None:
+        """Wait for the attempts under way, a few seconds at most."""
+        if self._tasks:
+            await asyncio.wait(self._tasks)
+
+    def _begin(self, attempts: Sequence[recorder.Simulated], seconds: float) -> None:
+        self._under_way += len(attempts)
+        task = asyncio.get_running_loop().create_task(self._record(attempts, seconds))
+        self._tasks.add(task)
+        task.add_done_callback(self._tasks.discard)
+
+    async def _record(self, attempts: Sequence[recorder.Simulated], seconds: float) -> None:
+        started_at = self._ctx.clock()
+        try:
+            await asyncio.sleep(seconds)
+            await self._recorder.record_simulated(attempts, started_at=started_at)
+        except Exception:  # noqa: BLE001 - logged; the recipients are deferred
+            self._log.exception("delivery_failed", message_id=attempts[0][0].message_id)
+            await self._recorder.record_unroutable([claim for claim, _ in attempts], message_loader.INTERNAL_ERROR)
+        finally:
+            self._under_way -= len(attempts)
+        self._ctx.mail_wakeup.set()
+
+
+def _simulate(claim: queue.Claimed) -> simulated_outcomes.SimulatedAttempt:
+    address = claim.email.removesuffix(queue.UNREACHABLE_SUFFIX)
+    return simulated_outcomes.attempt(address, attempts=claim.attempt_count)
+
+
+def _seconds(attempt: recorder.Simulated) -> float:
+    return attempt[1].seconds

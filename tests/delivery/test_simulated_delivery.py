@@ -1,0 +1,125 @@
+"""Test mail gets its results from the simulator: without DNS, a connection or a route, and it counts nowhere."""
+
+import re
+
+import pytest
+
+from postroad.model import bounce_guard, simulated_outcomes
+from postroad.services.suppressions import registry as suppressions
+from postroad.storage import hourly_counts
+from postroad.storage import queue as stored_queue
+from postroad.storage import suppressions as stored_suppressions
+from tests import bounce_counts, webhook_endpoints
+from tests.delivery import engine_harness
+
+# Nothing listens there; a connection would be an attempt with another host.
+PORT = 9
+# All mail goes through it, unless it is test mail.
+UPSTREAM = {"name": "relay", "host": "127.0.0.1", "port": PORT, "tls": "off"}
+
+
+async def counts(harness: engine_harness.EngineHarness) -> list[hourly_counts.BucketTotal]:
+    async with harness.ctx.store.reading() as tx:
+        hour = hourly_counts.hour_of(harness.clock.now)
+        return await hourly_counts.sums(tx, harness.account_id, from_hour=hour - 2, until_hour=hour + 2, hours=24)
+
+
+@pytest.mark.parametrize("upstreams", [(), (UPSTREAM,)], ids=["by MX", "through an upstream"])
+async def test_every_address_gets_its_result_and_nothing_leaves_the_host(
+    database_url: str, upstreams: tuple[dict[str, object], ...]
+) -> None:
+    async with engine_harness.running_engine(database_url, port=PORT, upstreams=upstreams) as harness:
+        names = ("ada", "bounce", "blocked", "defer", "fail", "drop")
+        message_id = await harness.send(*(f"{name}@gmail.com" for name in names), is_test=True)
+        for attempts in (1, 2):
+            seen = await harness.settle(message_id, attempts=attempts)
+            harness.pass_seconds(1.2)
+        seen = await harness.settle(message_id, attempts=3)
+
+        results = {one.email.partition("@")[0]: one for one in seen.recipients}
+        assert {name: (one.status, one.attempt_count, one.last_smtp_code) for name, one in results.items()} == {
+            "ada": ("delivered", 1, 250),
+            "bounce": ("bounced", 1, 550),
+            "blocked": ("bounced", 1, 550),
+            "defer": ("delivered", 3, 250),
+            "fail": ("failed", 3, 451),
+            "drop": ("failed", 3, None),
+        }
+        assert results["bounce"].last_smtp_response == (
+            "5.1.1 <bounce@gmail.com>: Recipient address rejected: user unknown in virtual mailbox table"
+        )
+        assert (seen.message.status, seen.message.is_test, seen.message.credits_reserved) == ("partial", 1, 0)
+        assert {(one.provider_queue, one.host, one.address) for one in seen.attempts} == {
+            ("simulator", "simulator.invalid", "")
+        }
+        assert harness.dns.questions == []
+        assert await harness.credits() == (0, 0)
+        assert await harness.suppressed("bounce@gmail.com") == {}
+        assert await bounce_counts.counted(harness.ctx, harness.account_id) == bounce_guard.Counts(0, 0)
+        assert await counts(harness) == []
+        counted = re.findall(rb"(?m)^postroad_(?:attempts|recipients)_total\{.*\} [1-9]", harness.ctx.metrics.render())
+        assert counted == []
+
+
+async def test_live_mail_of_the_same_account_is_still_routed_and_counted(url: str) -> None:
+    async with engine_harness.running_engine(url, port=PORT, zones={}) as harness:
+        test_id = await harness.send("ada@nowhere.example", is_test=True)
+        live_id = await harness.send("ada@nowhere.example")
+        assert (await harness.settle(test_id)).recipient.status == "delivered"
+        live = await harness.settle(live_id)
+        assert live.recipient.status == "bounced"
+        assert live.message.is_test == 0
+        assert harness.dns.count("nowhere.example", "MX") == 1
+        assert [(one.messages, one.recipients, one.bounced) for one in await counts(harness)] == [(1, 1, 1)]
+
+
+async def test_a_slow_address_takes_its_time_and_other_test_mail_does_not_wait(
+    url: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(simulated_outcomes, "SLOW_SECONDS", 0.3)
+    async with engine_harness.running_engine(url, port=PORT) as harness:
+        message_id = await harness.send("slow@gmail.com", "ada@gmail.com", is_test=True)
+        seen = await harness.settle(message_id)
+    assert {one.email: one.status for one in seen.recipients} == {
+        "slow@gmail.com": "delivered",
+        "ada@gmail.com": "delivered",
+    }
+
+
+async def test_the_queue_names_no_address_that_exists(url: str) -> None:
+    # What a worker of an older version would look up, and send to.
+    async with engine_harness.running_engine(url, port=PORT) as harness:
+        message_id = await harness.send("defer@gmail.com", is_test=True)
+        await harness.settle(message_id)
+        async with harness.ctx.store.transaction() as tx:
+            await stored_queue.promote(tx, now=harness.clock.now + 10**7, limit=10)
+            (queue_key,) = await stored_queue.queue_keys(tx, after="", limit=10)
+            wanted = [stored_queue.ClaimRequest(queue_key, 10)]
+            (claim,) = await stored_queue.claim(tx, wanted, lease_until=harness.clock.now, worker="old")
+        assert stored_queue.parts_of(queue_key) == ("simulator.invalid", harness.account_id, "!")
+        assert (claim.email, claim.email_key) == ("defer@gmail.com.invalid", "defer@gmail.com")
+
+
+async def test_a_suppressed_address_bounces_in_test_mode_as_it_would_live(url: str) -> None:
+    async with engine_harness.running_engine(url, port=PORT) as harness:
+        await suppressions.add(
+            harness.ctx,
+            harness.account_id,
+            "ada@gmail.com",
+            reason="unsubscribed",
+            source=stored_suppressions.Source.ACCOUNT,
+        )
+        seen = await harness.settle(await harness.send("ada@gmail.com", is_test=True))
+        assert seen.standing == ("bounced", 0, None)
+        assert await counts(harness) == []
+
+
+async def test_endpoints_in_test_mode_hear_of_test_mail_and_no_others(url: str) -> None:
+    async with engine_harness.running_engine(url, port=PORT) as harness:
+        live = await webhook_endpoints.subscribe_another(harness.ctx, harness.account_id)
+        test = await webhook_endpoints.subscribe_another(harness.ctx, harness.account_id, mode="test")
+        message_id = await harness.send("bounce@gmail.com", is_test=True)
+        await harness.settle(message_id)
+        assert await webhook_endpoints.deliveries_for(harness.ctx, live) == []
+        (delivery,) = await webhook_endpoints.deliveries_for(harness.ctx, test)
+        assert (delivery.event_type, delivery.message_id) == ("email.bounced", message_id)

@@ -1,0 +1,73 @@
+"""What a test key sends is accepted like live mail, and costs and counts nothing."""
+
+import json
+
+import pytest
+
+from postroad import errors
+from postroad.model import mail, send_request
+from postroad.services import context
+from postroad.services.acceptance import submit, transaction
+from postroad.services.accounts import registry as accounts
+from postroad.services.domains import registry as domains
+from postroad.storage import accounts as stored_accounts
+from postroad.storage import hourly_counts, messages, warmups
+from tests import accepted_mail
+
+
+async def send(
+    ctx: context.Context, account_id: str, *, is_test: bool, key: str | None = None, text: str = "x"
+) -> transaction.Accepted:
+    request = send_request.SendRequest(sender="shop@example.com", to="ada@gmail.com", subject="Hi", text=text)
+    who = accepted_mail.caller_of(account_id, is_test=is_test)
+    return await submit.submit(ctx, who, request, request_id="req_1", source=mail.Source.API, key=key)
+
+
+async def test_a_test_message_is_marked_and_free_and_no_warm_up(
+    ctx: context.Context, account: stored_accounts.Account
+) -> None:
+    # Neither credits nor a warm domain.
+    await domains.add(ctx, account.id, "example.com", verified=True)
+    accepted = await send(ctx, account.id, is_test=True)
+    receipt = json.loads(accepted.response)
+    assert (receipt["test"], receipt["credits_reserved"], receipt["status"]) == (True, 0, "queued")
+    found = await accounts.find(ctx, account.id)
+    assert (found.available, found.reserved) == (0, 0)
+    async with ctx.store.reading() as tx:
+        stored = await messages.by_id(tx, account.id, accepted.message_id)
+        assert stored is not None
+        assert stored.is_test == 1
+        assert await warmups.find(tx, {(account.id, "example.com")}) == {}
+        hour = hourly_counts.hour_of(ctx.clock())
+        assert await hourly_counts.sums(tx, account.id, from_hour=hour, until_hour=hour + 1, hours=1) == []
+    with pytest.raises(errors.InsufficientCredits):
+        await send(ctx, account.id, is_test=False)
+
+
+async def test_a_live_message_does_not_mention_test_mode(
+    ctx: context.Context, account: stored_accounts.Account
+) -> None:
+    await accepted_mail.allow_sending(ctx, account.id)
+    assert "test" not in json.loads((await send(ctx, account.id, is_test=False)).response)
+
+
+async def test_live_and_test_mail_may_use_the_same_idempotency_key(
+    ctx: context.Context, account: stored_accounts.Account
+) -> None:
+    await accepted_mail.allow_sending(ctx, account.id)
+    live = await send(ctx, account.id, is_test=False, key="order-1")
+    test = await send(ctx, account.id, is_test=True, key="order-1", text="another body")
+    again = await send(ctx, account.id, is_test=True, key="order-1", text="another body")
+    assert len({live.message_id, test.message_id}) == 2
+    assert (again.message_id, again.response, again.replayed) == (test.message_id, test.response, True)
+    with pytest.raises(errors.IdempotencyConflict):
+        await send(ctx, account.id, is_test=True, key="order-1", text="x")
+
+
+async def test_a_test_key_is_held_to_the_same_rules(ctx: context.Context, account: stored_accounts.Account) -> None:
+    with pytest.raises(errors.Forbidden, match=r"example\.com"):
+        await send(ctx, account.id, is_test=True)
+    await domains.add(ctx, account.id, "example.com", verified=True)
+    await accounts.suspend(ctx, account.id, "abuse")
+    with pytest.raises(errors.AccountSuspended):
+        await send(ctx, account.id, is_test=True)
