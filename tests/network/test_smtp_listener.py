@@ -1,6 +1,7 @@
 """The listener of SMTP binds where it is told, takes so many connections and no more, and stops in order."""
 
 import asyncio
+from typing import Any
 
 import pytest
 
@@ -22,7 +23,7 @@ async def test_the_address_is_known_once_it_is_bound() -> None:
 
 
 @pytest.mark.parametrize("options", [{"starttls": True}, {}])
-def test_tls_without_a_certificate_is_refused(options: dict[str, bool]) -> None:
+def test_tls_without_a_certificate_is_refused(options: dict[str, Any]) -> None:
     features = server_events.Features("mx.example.test", 1000, **options)
     with pytest.raises(ValueError, match="certificate"):
         smtp_listener.SmtpListener(

@@ -163,7 +163,7 @@ class CaseFiller:
         if _is_alias(case.body.get("template")):
             case.body["template"] = bodies.TEMPLATE
             bodies.give_variables(case.body, PLACEHOLDERS)
-        self._come_soon(case)
+        bodies.come_soon(case.body)
         bodies.tell_inline_images_apart(case.body)
         bodies.shorten_headers(case.body)
         bodies.keep_unique_recipients(case.body)
@@ -171,12 +171,7 @@ class CaseFiller:
     def _move(self, case: Case[Any]) -> None:
         self._use_disposable(case, self._new_scheduled)
         if isinstance(case.body, dict):
-            self._come_soon(case)
-
-    def _come_soon(self, case: Case[Any]) -> None:
-        """A schema knows of times, and not which are near."""
-        if _is_time(case.body.get("send_at")):
-            case.body["send_at"] = _soon()
+            bodies.come_soon(case.body)
 
     def _retry(self, case: Case[Any]) -> None:
         """Name a recipient that waits, as long as there are some; who names none has all of them tried."""
@@ -268,7 +263,7 @@ class CaseFiller:
     # What a single request may use up.
 
     def _new_scheduled(self) -> str:
-        message = MESSAGE | {"from": f"shop@{self._given.domain}", "send_at": _soon()}
+        message = MESSAGE | {"from": f"shop@{self._given.domain}", "send_at": bodies.soon()}
         return str(self._made("POST", "/emails", message)["id"])
 
     def _new_credential(self) -> str:
@@ -347,11 +342,6 @@ class CaseFiller:
         response = self._client.post("/v1/auth/login", json=body)
         assert response.status_code == 200, response.text
         return f"Bearer {response.json()['token']}"
-
-
-def _soon() -> str:
-    """A time to send at that does not come while tests run."""
-    return times.to_wire((int(time.time()) + 86_400) * times.SECOND)
 
 
 def _is_time(value: object) -> bool:

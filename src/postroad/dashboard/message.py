@@ -5,10 +5,10 @@ from typing import Final
 
 from postroad import errors
 from postroad.dashboard import forms, previews, requests, timelines
-from postroad.model import mail
+from postroad.model import mail, send_times, times
 from postroad.model.bounces import disposition
 from postroad.services.messages import lookup as messages
-from postroad.services.queue import inspection, wait_reasons
+from postroad.services.queue import cancellation, inspection, schedule, wait_reasons
 from postroad.services.webhooks import delivery_log
 from postroad.storage import async_bounces as stored_async_bounces
 from postroad.storage import attempts, queue_views, recipients
@@ -25,6 +25,8 @@ BILLING_LABELS: Final = {
 }
 
 
+# The length of a time without seconds.
+_TO_MINUTES: Final = 16
 # Shown first.
 FAILURES: Final = {mail.RecipientStatus.BOUNCED, mail.RecipientStatus.FAILED, mail.RecipientStatus.EXPIRED}
 
@@ -33,6 +35,20 @@ class Retry(forms.Form, frozen=True, kw_only=True):
     """Which recipient; without one, all that wait."""
 
     recipient_id: str | None = None
+
+
+class Schedule(forms.Form, frozen=True, kw_only=True):
+    """When to send, in UTC as a date field gives it; empty for now."""
+
+    send_at: str | None = None
+
+    def time(self) -> int | None:
+        """The time in microseconds."""
+        if not self.send_at:
+            return None
+        # Browsers leave out seconds that are zero.
+        seconds = ":00" if len(self.send_at) == _TO_MINUTES else ""
+        return send_times.parse_send_at(f"{self.send_at}{seconds}Z")
 
 
 @dataclass(frozen=True, slots=True)
@@ -48,6 +64,12 @@ class RecipientView:
     def is_waiting(self) -> bool:
         """Whether it can be retried now."""
         return self.queue_entry is not None and self.queue_entry.waiting.state == queue_views.WAITING
+
+    @property
+    def is_untried(self) -> bool:
+        """Whether it can be canceled: no attempt has begun."""
+        waiting = self.queue_entry.waiting if self.queue_entry else None
+        return waiting is not None and waiting.worker is None and not waiting.attempt_count and not waiting.lost_leases
 
     @property
     def rank(self) -> int:
@@ -72,12 +94,17 @@ async def show(request: requests.PageRequest) -> routing.Response:
     recipient_views = [_recipient_view(found, one, queue_entries.get(one.id)) for one in found.recipients]
     recipient_views.sort(key=lambda view: view.rank)
     can_retry = sum(view.is_waiting for view in recipient_views)
+    can_cancel = sum(view.is_untried for view in recipient_views)
     return request.page(
         "message.html",
         found=found,
         message=found.message,
         recipient_views=recipient_views,
         can_retry=can_retry,
+        can_cancel=can_cancel,
+        # As the field of the form takes it.
+        send_at=times.to_wire(found.message.send_at or 0)[:_TO_MINUTES],
+        is_movable=found.message.send_at is not None and can_cancel == len(recipient_views),
         are_expanded=len(recipient_views) <= MAX_EXPANDED_RECIPIENTS,
         are_waiting_expanded=can_retry <= MAX_EXPANDED_RECIPIENTS,
         timeline=timelines.build(found, [entry.waiting for entry in queue_entries.values()], deliveries),
@@ -128,7 +155,28 @@ async def retry(request: requests.PageRequest) -> routing.Response:
     return request.redirect(f"/messages/{message_id}", notice=f"Retrying {counted} now.")
 
 
+async def cancel(request: requests.PageRequest) -> routing.Response:
+    """Cancel what no attempt has begun for."""
+    message_id = request.path["id"]
+    after = await cancellation.cancel_message(request.ctx, request.account_id, message_id)
+    canceled = sum(one.status == mail.RecipientStatus.CANCELED for one in after)
+    notice = "Canceled." if canceled == len(after) else f"Canceled: {canceled} of {len(after)} recipients."
+    return request.redirect(f"/messages/{message_id}", notice=notice, kind="good" if canceled else "bad")
+
+
+async def reschedule(request: requests.PageRequest) -> routing.Response:
+    """Send at another time."""
+    form: Schedule = request.form
+    message_id = request.path["id"]
+    send_at = form.time()
+    await schedule.reschedule(request.ctx, request.account_id, message_id, send_at)
+    notice = "Sending now." if send_at is None else f"Scheduled for {times.to_wire(send_at)}."
+    return request.redirect(f"/messages/{message_id}", notice=notice)
+
+
 ROUTES: Final = (
     requests.get("/messages/{id}", show, query=previews.Query),
     requests.post("/messages/{id}/retry", retry, form=Retry),
+    requests.post("/messages/{id}/cancel", cancel),
+    requests.post("/messages/{id}/schedule", reschedule, form=Schedule),
 )

@@ -2,6 +2,7 @@
 
 import asyncio
 import dataclasses
+from typing import Any
 
 import pytest
 
@@ -30,7 +31,7 @@ async def shop(ctx: context.Context, account: stored_accounts.Account) -> str:
     return account.id
 
 
-async def scheduled(ctx: context.Context, account_id: str, **fields: object) -> str:
+async def scheduled(ctx: context.Context, account_id: str, **fields: Any) -> str:
     """A message that is sent in an hour."""
     return await accepted_mail.accept(ctx, account_id, send_at=times.to_wire(ctx.clock() + HOUR), **fields)
 

@@ -1,0 +1,83 @@
+"""The page of a message that is sent later: what it says, moving it, and canceling it."""
+
+from typing import Any
+
+from postroad.model import times
+from postroad.services import audit_log, context
+from postroad.services.messages import lookup as messages
+from tests import accepted_mail, queue_steps
+from tests.contexts import SECOND, Clock
+from tests.dashboard import browser_client
+from tests.dashboard.browser_client import Browser
+
+HOUR = 3_600 * SECOND
+
+
+async def scheduled(ctx: context.Context, browser: Browser, **fields: Any) -> str:
+    await accepted_mail.allow_sending(ctx, browser.account_id)
+    send_at = times.to_wire(ctx.clock() + HOUR)
+    return await accepted_mail.accept(ctx, browser.account_id, send_at=send_at, **fields)
+
+
+async def test_it_says_when_it_is_sent_and_when_it_expires(ctx: context.Context, browser: Browser) -> None:
+    message_id = await scheduled(ctx, browser, expires_in=90)
+    text = (await browser.get(f"/messages/{message_id}")).text
+    for part in ("Scheduled for ", "Expires ", "in 1 h", "Scheduled: ada@example.net", "<p>Scheduled.</p>"):
+        assert part in text, part
+    assert f'action="/messages/{message_id}/cancel"' in text
+    overview = (await browser.get("/")).text
+    assert "scheduled for" in overview
+
+
+async def test_it_is_moved_and_sent_now(ctx: context.Context, browser: Browser, clock: Clock) -> None:
+    message_id = await scheduled(ctx, browser)
+    path = f"/messages/{message_id}"
+    wanted = times.to_wire(clock.now + 48 * HOUR)[:16]
+    assert f'value="{times.to_wire(clock.now + HOUR)[:16]}"' in (await browser.get(path)).text
+    moved = await browser.post(f"{path}/schedule", {"send_at": wanted})
+    assert browser_client.notice_of(moved) == f"Scheduled for {wanted}:00.000Z."
+    for bad, status in (("2001-01-01T00:00", 400), ("tomorrow", 400)):
+        refused = await browser.post(f"{path}/schedule", {"send_at": bad})
+        assert refused.status_code == status
+        assert "send_at: " in refused.text
+    message, _ = await messages.find(ctx, browser.account_id, message_id)
+    assert message.send_at == times.parse(f"{wanted}:00Z")
+    assert browser_client.notice_of(await browser.post(f"{path}/schedule")) == "Sending now."
+    assert len(await queue_steps.claim(ctx, browser.account_id)) == 1
+    late = await browser.post(f"{path}/schedule")
+    assert late.status_code == 409
+    assert "An attempt has begun" in late.text
+    assert "/schedule" not in (await browser.get(path)).text
+    assert [one.action for one in await audit_log.page(ctx, browser.account_id, before=None, limit=50)].count(
+        "message.rescheduled"
+    ) == 2
+
+
+async def test_it_is_canceled_as_far_as_possible(ctx: context.Context, browser: Browser) -> None:
+    await accepted_mail.allow_sending(ctx, browser.account_id)
+    to = ("ada@example.net", "bob@example.org")
+    message_id = await accepted_mail.accept(ctx, browser.account_id, to=to)
+    await queue_steps.claim(ctx, browser.account_id)
+    path = f"/messages/{message_id}"
+    assert "Cancel 1 of 2" in (await browser.get(path)).text
+    answer = await browser.post(f"{path}/cancel")
+    assert browser_client.notice_of(answer) == "Canceled: 1 of 2 recipients."
+    text = (await browser.get(path)).text
+    assert "Canceled: bob@example.org" in text
+    assert "Not sent: canceled by the sender" in text
+    assert f'action="{path}/cancel"' not in text
+
+
+async def test_who_may_only_read_and_who_is_of_another_account_cannot(
+    ctx: context.Context, browser: Browser, reader: Browser, stranger: Browser
+) -> None:
+    message_id = await scheduled(ctx, browser)
+    path = f"/messages/{message_id}"
+    text = (await reader.get(path)).text
+    assert "Scheduled for " in text
+    for action in ("cancel", "schedule"):
+        assert f"{path}/{action}" not in text
+        assert (await reader.post(f"{path}/{action}")).status_code == 403
+        assert (await stranger.post(f"{path}/{action}")).status_code == 404
+        assert (await browser.client.post(f"{path}/{action}", data={"csrf_token": "x"})).status_code == 403
+    assert [one.status for one in (await messages.find(ctx, browser.account_id, message_id))[1]] == ["queued"]
