@@ -155,7 +155,7 @@ def test_there_are_examples_to_try() -> None:
     assert len(examples("send")) == 3
     assert len(examples("message")) == 1
     assert {name for name, _ in EXAMPLE.findall(API)} == {
-        *("send", "message", "cancellation", "webhook", "delivery", "suppression")
+        *("send", "message", "cancellation", "webhook", "delivery", "endpoint", "suppression")
     }
 
 
@@ -177,7 +177,7 @@ def test_the_example_of_a_message_is_what_a_reader_gets_for_the_example_with_a_t
 
 
 def test_the_examples_of_a_webhook_are_what_a_reader_gets(dev: Running) -> None:
-    (saved,), (pinged,) = examples("webhook"), examples("delivery")
+    (saved,), (pinged,), (created,) = examples("webhook"), examples("delivery"), examples("endpoint")
     with httpx.Client(base_url=dev.dev_info["base_url"]) as client:
         token = client.post("/v1/auth/login", json=dev.dev_info["login"]).json()["token"]
         client.headers["Authorization"] = f"Bearer {token}"
@@ -187,9 +187,12 @@ def test_the_examples_of_a_webhook_are_what_a_reader_gets(dev: Running) -> None:
             client.put("/v1/webhook", json={"url": f"{dev.dev_info['base_url']}/hooks"}),
             client.post("/v1/webhook/ping"),
         ]
+        given = {name: created["webhook"][name] for name in ("events", "tags", "sender_domains", "description")}
+        answers.append(client.post("/v1/webhooks", json={"url": f"{dev.dev_info['base_url']}/more", **given}))
+        client.delete(f"/v1/webhooks/{answers[2].json()['webhook']['id']}")
         client.delete("/v1/webhook")
-    for answer, example in zip(answers, (saved, pinged), strict=True):
-        assert answer.status_code == 200, answer.text
+    for answer, example in zip(answers, (saved, pinged, created), strict=True):
+        assert answer.is_success, answer.text
         assert shape(answer.json()) == shape(example)
         assert list(answer.json()) == list(example)
     assert len(answers[0].json()["secret"]) == len(saved["secret"])

@@ -122,6 +122,16 @@ class CaseFiller:
             "POST /v1/webhook/deliveries/replay": self._replay_failed,
             "GET /v1/webhook/deliveries/{id}": self._replay,
             "POST /v1/webhook/deliveries/{id}/replay": self._replay,
+            "POST /v1/webhooks": self._name_endpoint,
+            "GET /v1/webhooks/{webhook}": self._point_to_webhook,
+            "PATCH /v1/webhooks/{webhook}": self._point_to_webhook,
+            "DELETE /v1/webhooks/{webhook}": self._point_to_webhook,
+            "POST /v1/webhooks/{webhook}/rotate-secret": self._point_to_webhook,
+            "POST /v1/webhooks/{webhook}/ping": self._point_to_webhook,
+            "GET /v1/webhooks/{webhook}/deliveries": self._point_to_webhook,
+            "POST /v1/webhooks/{webhook}/deliveries/replay": self._replay_failed,
+            "GET /v1/webhooks/{webhook}/deliveries/{id}": self._replay,
+            "POST /v1/webhooks/{webhook}/deliveries/{id}/replay": self._replay,
         }
 
     def fill(self, case: Case[Any]) -> None:
@@ -238,6 +248,7 @@ class CaseFiller:
     def _replay_failed(self, case: Case[Any]) -> None:
         """A schema knows of times, and not that one comes before the other."""
         self._save_webhook()
+        self._point_to_webhook(case)
         if isinstance(case.body, dict) and all(_is_time(case.body.get(name)) for name in ("after", "before")):
             case.body |= {"after": "2026-01-01T00:00:00Z", "before": "2026-01-02T00:00:00Z"}
 
@@ -245,6 +256,19 @@ class CaseFiller:
         """Name a delivery that is there: what another request has made may have gone with its webhook."""
         if _is_name(case.path_parameters.get("id"), "id") and next(self._numbers) % 4:
             case.path_parameters["id"] = self._delivery()
+            if "webhook" in case.path_parameters:
+                case.path_parameters["webhook"] = self._first_webhook()
+
+    def _point_to_webhook(self, case: Case[Any]) -> None:
+        """Name the first endpoint, which may have been removed meanwhile; and a URL that is allowed."""
+        self._name_endpoint(case)
+        self._save_webhook()
+        self._point(case, "webhook", self._first_webhook())
+
+    def _first_webhook(self) -> str:
+        headers = {"Authorization": self._given.owner}
+        (first, *_) = self._client.get("/v1/webhooks", headers=headers).json()["webhooks"]
+        return str(first["id"])
 
     def _point(self, case: Case[Any], name: str, existing: str) -> None:
         """Name something that exists; every fourth time, what was generated stays, and is not found."""

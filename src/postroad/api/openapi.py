@@ -65,13 +65,15 @@ TAGS: Final = {
     "Domains": "Domains that the account can send from.",
     "Templates": "Message templates with placeholders, sent by alias.",
     "Suppressions": "Addresses that receive no mail from the account.",
-    "Webhook": "The webhook endpoint of the account, and its delivery log.",
+    "Webhook": "The first webhook endpoint of the account, and its delivery log.",
+    "Webhooks": "All webhook endpoints of the account, each with its events, filters, secret and delivery log.",
     "Team": "The users of the account. Owners invite and remove them.",
     "Audit log": "Who did what in the account.",
     "Health": "For load balancers and supervisors; public.",
 }
 PATH_PARAMETERS: Final = {
     "id": "The id, as an earlier response returned it.",
+    "webhook": "The id of a webhook, as an earlier response returned it.",
     "email": "An email address, percent-encoded and case-insensitive.",
     "alias": "1 to 64 of the characters a-z, 0-9, `_` and `-`.",
 }

@@ -273,6 +273,7 @@ class Quotas(Section, frozen=True):
     credentials: Positive
     api_keys: Positive
     templates: Positive
+    webhooks: Positive
     users: Positive
     suppressions: Positive
 

@@ -25,6 +25,7 @@ from postroad.api.v1 import (
     team,
     templates,
     webhook,
+    webhooks,
 )
 from postroad.dashboard import application as dashboard
 from postroad.dashboard import site as sites
@@ -67,6 +68,7 @@ ROUTES: Final[tuple[routing.Route[services_context.Context], ...]] = (
     *templates.ROUTES,
     *suppressions.ROUTES,
     *webhook.ROUTES,
+    *webhooks.ROUTES,
     *team.ROUTES,
     *audit_log.ROUTES,
 )

@@ -1,4 +1,4 @@
-"""Quotas of accounts: how many domains, credentials, keys, templates, users and suppressions each may have.
+"""Quotas of accounts: how many domains, credentials, keys, templates, webhooks, users and suppressions each may have.
 
 A quota binds users and API keys, not operators and not the service. Services check it in the transaction that creates,
 under a lock that everyone who creates such an object for the account holds, so that parallel requests cannot pass it
@@ -11,7 +11,7 @@ from typing import Final
 from postroad import errors
 from postroad.model import actors
 from postroad.services import context
-from postroad.storage import api_keys, credentials, domains, store, suppressions, templates
+from postroad.storage import api_keys, credentials, domains, store, suppressions, templates, webhooks
 
 # The settings of [quotas], and what they limit: one, and several.
 NAMES: Final[Mapping[str, tuple[str, str]]] = {
@@ -19,6 +19,7 @@ NAMES: Final[Mapping[str, tuple[str, str]]] = {
     "credentials": ("SMTP credential", "SMTP credentials"),
     "api_keys": ("API key", "API keys"),
     "templates": ("template", "templates"),
+    "webhooks": ("webhook", "webhooks"),
     "users": ("user", "users"),
     "suppressions": ("suppressed address", "suppressed addresses"),
 }
@@ -29,6 +30,7 @@ _COUNTS: Final[Mapping[str, Callable[[store.Transaction, str], Awaitable[int]]]]
     "credentials": credentials.count,
     "api_keys": api_keys.count,
     "templates": templates.count,
+    "webhooks": webhooks.count,
 }
 
 

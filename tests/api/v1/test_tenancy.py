@@ -12,7 +12,7 @@ import httpx
 import pytest
 
 from postroad import config
-from postroad.api.v1 import account, audit_log, messages, send_test, statistics, team, webhook
+from postroad.api.v1 import account, audit_log, messages, send_test, statistics, team, webhook, webhooks
 from postroad.api.v1 import api_keys as v1_api_keys
 from postroad.api.v1 import credentials as v1_credentials
 from postroad.api.v1 import domains as v1_domains
@@ -43,6 +43,7 @@ ROUTES = (
     *v1_templates.ROUTES,
     *send_test.ROUTES,
     *webhook.ROUTES,
+    *webhooks.ROUTES,
 )
 Key = tuple[str, str]
 BODIES: Mapping[Key, dict[str, Any]] = {
@@ -59,6 +60,13 @@ BODIES: Mapping[Key, dict[str, Any]] = {
     ("PUT", "/v1/webhook"): {"url": webhook_rows.URL},
     ("POST", "/v1/webhook/rotate-secret"): {},
     ("POST", "/v1/webhook/deliveries/replay"): {"after": "2026-01-01T00:00:00Z", "before": "2030-01-01T00:00:00Z"},
+    ("POST", "/v1/webhooks"): {"url": webhook_rows.URL},
+    ("PATCH", "/v1/webhooks/{webhook}"): {"description": "New"},
+    ("POST", "/v1/webhooks/{webhook}/rotate-secret"): {},
+    ("POST", "/v1/webhooks/{webhook}/deliveries/replay"): {
+        "after": "2026-01-01T00:00:00Z",
+        "before": "2030-01-01T00:00:00Z",
+    },
 }
 # What is not JSON, and its type.
 FILES: Mapping[Key, tuple[bytes, str]] = {
@@ -86,6 +94,15 @@ NAMED: Mapping[Key, str] = {
     ("POST", "/v1/templates/{alias}/preview"): "template",
     ("GET", "/v1/webhook/deliveries/{id}"): "webhook_delivery",
     ("POST", "/v1/webhook/deliveries/{id}/replay"): "webhook_delivery",
+    ("GET", "/v1/webhooks/{webhook}"): "webhook",
+    ("PATCH", "/v1/webhooks/{webhook}"): "webhook",
+    ("DELETE", "/v1/webhooks/{webhook}"): "webhook",
+    ("POST", "/v1/webhooks/{webhook}/rotate-secret"): "webhook",
+    ("POST", "/v1/webhooks/{webhook}/ping"): "webhook",
+    ("GET", "/v1/webhooks/{webhook}/deliveries"): "webhook",
+    ("POST", "/v1/webhooks/{webhook}/deliveries/replay"): "webhook",
+    ("GET", "/v1/webhooks/{webhook}/deliveries/{id}"): "delivery_of_webhook",
+    ("POST", "/v1/webhooks/{webhook}/deliveries/{id}/replay"): "delivery_of_webhook",
 }
 UNKNOWN = {
     "api_key": "key_" + "0" * 28,
@@ -95,7 +112,9 @@ UNKNOWN = {
     "person": "usr_" + "0" * 28,
     "suppression": "nobody@example.net",
     "template": "nothing-here",
+    "webhook": "whk_" + "0" * 28,
     "webhook_delivery": "whd_" + "0" * 28,
+    "delivery_of_webhook": "whk_" + "0" * 28 + "/whd_" + "0" * 28,
 }
 # The members that hold the rows and the place of the next part, and what asks for it.
 LISTS: Mapping[str, tuple[str, str, str]] = {
@@ -127,7 +146,7 @@ async def create_sample_data(ctx: context.Context, account_id: str, *, domain: s
     key, _ = await api_keys.create(ctx, account_id, credential_id=None, name="Furniture", scopes=scopes)
     await templates.put(ctx, account_id, "furniture", subject="Furniture", text="x", html=None)
     (owned,) = await domains.of_account(ctx, account_id)
-    await endpoints.save(ctx, account_id, url=webhook_rows.URL)
+    endpoint = (await endpoints.save(ctx, account_id, url=webhook_rows.URL)).webhook
     message_id = await accepted_mail.accept(ctx, account_id, sender=f"shop@{domain}")
     # So that it waits, and can be tried.
     for claimed in await queue_steps.claim(ctx, account_id):
@@ -140,7 +159,9 @@ async def create_sample_data(ctx: context.Context, account_id: str, *, domain: s
         "person": (await users.invite(ctx, account_id, email=f"jo@{domain}", role=caller.Role.MEMBER)).user.id,
         "suppression": await suppress(ctx, account_id, f"furniture@{domain}"),
         "template": "furniture",
-        "webhook_delivery": (await webhook_rows.put_ended(ctx, account_id)).id,
+        "webhook": endpoint.id,
+        "webhook_delivery": (delivery := await webhook_rows.put_ended(ctx, account_id)).id,
+        "delivery_of_webhook": f"{endpoint.id}/{delivery.id}",
     }
 
 
@@ -157,7 +178,10 @@ async def call(client: httpx.AsyncClient, key: Key, name: str = "x", **more: Any
         content, content_type = FILES[key]
         body = {"content": content}
         more["headers"] = {"Content-Type": content_type, **more.get("headers", {})}
-    url = path.replace("{id}", name).replace("{alias}", name).replace("{email}", name)
+    # What belongs to an endpoint has two names.
+    owner, _, part = name.rpartition("/")
+    url = path.replace("{webhook}", owner or name).replace("{id}", part)
+    url = url.replace("{alias}", name).replace("{email}", name)
     return await client.request(method, url, **{**body, **more})
 
 
@@ -182,8 +206,9 @@ def test_every_route_with_a_name_in_its_path_has_a_case() -> None:
     named = {key_of(route) for route in ROUTES if routing.parameters(route.path)}
     assert named - {("PUT", "/v1/templates/{alias}")} == NAMED.keys()
     assert {key_of(route) for route in ROUTES if route.body} == BODIES.keys() | FILES.keys()
-    # No account's audit log is ever empty: its list is tested with it.
-    assert {route.path for route in ROUTES if route.query} - {"/v1/statistics", "/v1/audit-log"} == LISTS.keys()
+    # No account's audit log is ever empty: its list is tested with it. The log of an endpoint is that of the first.
+    others = {"/v1/statistics", "/v1/audit-log", "/v1/webhooks/{webhook}/deliveries"}
+    assert {route.path for route in ROUTES if route.query} - others == LISTS.keys()
 
 
 @pytest.mark.parametrize("key", NAMED, ids=" ".join)

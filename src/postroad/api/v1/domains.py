@@ -7,7 +7,6 @@ import msgspec
 from postroad import errors
 from postroad.api.v1 import resource, schemas
 from postroad.model import cursors, domain_records, identifiers, times
-from postroad.protocol import address_syntax
 from postroad.services import context
 from postroad.services.dkim import domain_keys, key_rotation
 from postroad.services.domains import checks as domain_checks
@@ -116,16 +115,7 @@ class DomainDetails(Domain, frozen=True):
 class NewDomain(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     """A domain to register."""
 
-    name: Annotated[
-        str,
-        msgspec.Meta(
-            description="A full domain name, such as `example.com`; internationalized names are supported.",
-            extra_json_schema={
-                "pattern": address_syntax.DOMAIN_SCHEMA_PATTERN,
-                "maxLength": address_syntax.MAX_CHARACTERS,
-            },
-        ),
-    ]
+    name: schemas.DomainName
 
 
 class DomainResponse(schemas.Response, frozen=True):

@@ -32,10 +32,14 @@ SCOPES: Final[Mapping[str, caller.Scope | None]] = {
 
 @dataclass(frozen=True, slots=True)
 class Resource:
-    """What the routes of a resource share: the tag, and the patterns of path parameters."""
+    """What the routes of a resource share: the tag, and the patterns of path parameters.
+
+    `summaries` replace those of handlers that it has in common with another resource.
+    """
 
     tag: str
     path_patterns: Mapping[str, str] = field(default_factory=dict)
+    summaries: Mapping[str, str] = field(default_factory=dict)
 
     def download(
         self, endpoint: str, handler: routing.Handler[context.Context], *, content_type: str, **options: Any
@@ -54,6 +58,7 @@ class Resource:
         """
         method, path = endpoint.split()
         summary, _, description = (inspect.getdoc(handler) or "").partition("\n\n")
+        summary = summary.removesuffix(".")
         options.setdefault("permission", caller.Permission.VIEW if method == "GET" else caller.Permission.CHANGE)
         options.setdefault("scope", SCOPES[path.split("/")[2]])
         options.setdefault("description", description.replace("\n", " "))
@@ -61,7 +66,7 @@ class Resource:
             method=method,
             path=path,
             handler=handler,
-            summary=summary.removesuffix("."),
+            summary=self.summaries.get(summary, summary),
             tag=self.tag,
             path_patterns=self.path_patterns,
             **options,

@@ -6,6 +6,7 @@ import msgspec
 
 from postroad import errors
 from postroad.model import cursors, identifiers, times, wire_fields
+from postroad.protocol import address_syntax
 
 StructT = TypeVar("StructT", bound=msgspec.Struct)
 
@@ -23,6 +24,14 @@ NextBefore = Annotated[
 ]
 
 # A timestamp in a request.
+DomainName = Annotated[
+    str,
+    msgspec.Meta(
+        title="DomainName",
+        description="A full domain name, such as `example.com`; internationalized names are supported.",
+        extra_json_schema={"pattern": address_syntax.DOMAIN_SCHEMA_PATTERN, "maxLength": address_syntax.MAX_CHARACTERS},
+    ),
+]
 Timestamp = Annotated[str, msgspec.Meta(max_length=64, extra_json_schema={"format": "date-time"})]
 
 

@@ -1,4 +1,7 @@
-"""`/v1/webhook`: the webhook endpoint of the account, and its delivery log."""
+"""`/v1/webhook`: the first webhook endpoint of the account, and its delivery log.
+
+Handlers without an endpoint's id in the path act on the first one; `webhooks.py` has the same with an id.
+"""
 
 from typing import Final
 
@@ -14,7 +17,14 @@ from postroad.services.webhooks import delivery_log, endpoints, replays
 from postroad.services.webhooks import ping as webhooks_ping
 from postroad.web import routing
 
-RESOURCE: Final = resource.Resource("Webhook", {"id": identifiers.pattern(identifiers.WEBHOOK_DELIVERY)})
+WEBHOOK_ID: Final = "webhook"
+RESOURCE: Final = resource.Resource(
+    "Webhook",
+    {
+        "id": identifiers.pattern(identifiers.WEBHOOK_DELIVERY),
+        WEBHOOK_ID: identifiers.pattern(identifiers.WEBHOOK),
+    },
+)
 
 
 async def show(ctx: context.Context, request: routing.Request) -> routing.Response:
@@ -43,7 +53,7 @@ async def remove(ctx: context.Context, request: routing.Request) -> routing.Resp
 
     Pending deliveries and the delivery log are removed with it.
     """
-    await endpoints.remove(ctx, request.caller.account_id)
+    await endpoints.remove(ctx, request.caller.account_id, request.path.get(WEBHOOK_ID))
     return routing.Response(204)
 
 
@@ -53,13 +63,14 @@ async def rotate(ctx: context.Context, request: routing.Request) -> routing.Resp
     The new secret is returned only in this response. The body is optional.
     """
     body: schemas.SecretRotation = request.body
-    secret = await endpoints.rotate(ctx, request.caller.account_id, overlap_hours=body.overlap_hours)
+    webhook_id = request.path.get(WEBHOOK_ID)
+    secret = await endpoints.rotate(ctx, request.caller.account_id, webhook_id, overlap_hours=body.overlap_hours)
     return routing.Response(200, schemas.RotatedSecret(secret, request_id=request.id))
 
 
 async def ping(ctx: context.Context, request: routing.Request) -> routing.Response:
     """Send a test event to the webhook."""
-    sent = await webhooks_ping.ping(ctx, request.caller.account_id)
+    sent = await webhooks_ping.ping(ctx, request.caller.account_id, request.path.get(WEBHOOK_ID))
     return routing.Response(200, schemas.WebhookDeliveryResponse(schemas.delivery(sent), request_id=request.id))
 
 
@@ -69,6 +80,7 @@ async def index(ctx: context.Context, request: routing.Request) -> routing.Respo
     found = await delivery_log.part(
         ctx,
         request.caller.account_id,
+        request.path.get(WEBHOOK_ID),
         message_id=query.message_id,
         status=query.status,
         before=query.before,
@@ -80,7 +92,8 @@ async def index(ctx: context.Context, request: routing.Request) -> routing.Respo
 
 async def show_delivery(ctx: context.Context, request: routing.Request) -> routing.Response:
     """Get a webhook delivery."""
-    found = await delivery_log.find(ctx, request.caller.account_id, request.path["id"])
+    webhook_id = request.path.get(WEBHOOK_ID)
+    found = await delivery_log.find(ctx, request.caller.account_id, request.path["id"], webhook_id=webhook_id)
     return routing.Response(200, schemas.WebhookDeliveryResponse(schemas.delivery(found), request_id=request.id))
 
 
@@ -89,7 +102,8 @@ async def replay(ctx: context.Context, request: routing.Request) -> routing.Resp
 
     Creates a new delivery of the same event with the same bytes and the full retry schedule.
     """
-    again = await delivery_log.replay(ctx, request.caller.account_id, request.path["id"])
+    webhook_id = request.path.get(WEBHOOK_ID)
+    again = await delivery_log.replay(ctx, request.caller.account_id, request.path["id"], webhook_id=webhook_id)
     return routing.Response(202, schemas.WebhookDeliveryResponse(schemas.delivery(again), request_id=request.id))
 
 
@@ -99,12 +113,61 @@ async def replay_failed(ctx: context.Context, request: routing.Request) -> routi
     done = await replays.replay_failed(
         ctx,
         request.caller.account_id,
+        request.path.get(WEBHOOK_ID),
         after=v1_schemas.parse_timestamp("after", body.after),
         before=v1_schemas.parse_timestamp("before", body.before),
     )
     next_after = times.optional_to_wire(done.next_after)
     return routing.Response(
         202, schemas.FailedReplayResponse(done.count, done.has_more, next_after, request_id=request.id)
+    )
+
+
+def routes_of_endpoint(path: str, of: resource.Resource) -> tuple[routing.Route[context.Context], ...]:
+    """The routes of one endpoint at a path, which has its id unless it is the first."""
+    return (
+        of.route(f"DELETE {path}", remove, responses={204: None}, errors=(errors.NotFound,)),
+        of.route(
+            f"POST {path}/rotate-secret",
+            rotate,
+            body=schemas.SecretRotation,
+            body_required=False,
+            body_rules={"examples": [{"overlap_hours": 24}]},
+            responses={200: schemas.RotatedSecret},
+            errors=(errors.NotFound, errors.Conflict),
+        ),
+        of.route(
+            f"POST {path}/ping",
+            ping,
+            description="One attempt, even when the webhook is disabled; at most one ping in "
+            f"{webhooks_ping.MIN_PING_INTERVAL_SECONDS} seconds.",
+            responses={200: schemas.WebhookDeliveryResponse},
+            errors=(errors.NotFound, errors.RateLimited),
+        ),
+        of.route(
+            f"GET {path}/deliveries",
+            index,
+            query=schemas.WebhookDeliveriesQuery,
+            responses={200: schemas.WebhookDeliveriesResponse},
+        ),
+        of.route(
+            f"POST {path}/deliveries/replay",
+            replay_failed,
+            description="The period selects events by their time. Each event is sent once more as a new delivery, with "
+            "the same bytes and the full retry schedule, unless a later delivery of it succeeded or is pending. Test "
+            f"events are not replayed. At most {replays.MAX_REPLAYED} per call, and one call at a time.",
+            body=schemas.FailedReplay,
+            body_rules={"examples": [{"after": "2026-01-31T12:00:00Z", "before": "2026-01-31T18:00:00Z"}]},
+            responses={202: schemas.FailedReplayResponse},
+            errors=(errors.NotFound, errors.Conflict, errors.RateLimited),
+        ),
+        of.route(f"GET {path}/deliveries/{{id}}", show_delivery, responses={200: schemas.WebhookDeliveryResponse}),
+        of.route(
+            f"POST {path}/deliveries/{{id}}/replay",
+            replay,
+            responses={202: schemas.WebhookDeliveryResponse},
+            errors=(errors.Conflict, errors.RateLimited),
+        ),
     )
 
 
@@ -122,46 +185,5 @@ ROUTES: Final = (
         },
         responses={200: schemas.SavedWebhook},
     ),
-    RESOURCE.route("DELETE /v1/webhook", remove, responses={204: None}, errors=(errors.NotFound,)),
-    RESOURCE.route(
-        "POST /v1/webhook/rotate-secret",
-        rotate,
-        body=schemas.SecretRotation,
-        body_required=False,
-        body_rules={"examples": [{"overlap_hours": 24}]},
-        responses={200: schemas.RotatedSecret},
-        errors=(errors.NotFound, errors.Conflict),
-    ),
-    RESOURCE.route(
-        "POST /v1/webhook/ping",
-        ping,
-        description="One attempt, even when the webhook is disabled; at most one ping in "
-        f"{webhooks_ping.MIN_PING_INTERVAL_SECONDS} seconds.",
-        responses={200: schemas.WebhookDeliveryResponse},
-        errors=(errors.NotFound, errors.RateLimited),
-    ),
-    RESOURCE.route(
-        "GET /v1/webhook/deliveries",
-        index,
-        query=schemas.WebhookDeliveriesQuery,
-        responses={200: schemas.WebhookDeliveriesResponse},
-    ),
-    RESOURCE.route(
-        "POST /v1/webhook/deliveries/replay",
-        replay_failed,
-        description="The period selects events by their time. Each event is sent once more as a new delivery, with the "
-        "same bytes and the full retry schedule, unless a later delivery of it succeeded or is pending. Test events "
-        f"are not replayed. At most {replays.MAX_REPLAYED} per call, and one call at a time.",
-        body=schemas.FailedReplay,
-        body_rules={"examples": [{"after": "2026-01-31T12:00:00Z", "before": "2026-01-31T18:00:00Z"}]},
-        responses={202: schemas.FailedReplayResponse},
-        errors=(errors.NotFound, errors.Conflict, errors.RateLimited),
-    ),
-    RESOURCE.route("GET /v1/webhook/deliveries/{id}", show_delivery, responses={200: schemas.WebhookDeliveryResponse}),
-    RESOURCE.route(
-        "POST /v1/webhook/deliveries/{id}/replay",
-        replay,
-        responses={202: schemas.WebhookDeliveryResponse},
-        errors=(errors.Conflict, errors.RateLimited),
-    ),
+    *routes_of_endpoint("/v1/webhook", RESOURCE),
 )

@@ -1,4 +1,4 @@
-"""Requests and responses of `/v1/webhook`, and their conversion from rows.
+"""Requests and responses of `/v1/webhook` and `/v1/webhooks`, and their conversion from rows.
 
 A secret is returned only by the request that created it.
 """
@@ -8,8 +8,8 @@ from typing import Annotated, Final, Literal
 import msgspec
 
 from postroad.api.v1 import schemas
-from postroad.model import cursors, identifiers, times, webhook_urls
-from postroad.services.webhooks import delivery_log, endpoints
+from postroad.model import cursors, identifiers, send_request, times, webhook_urls
+from postroad.services.webhooks import delivery_log, endpoint_settings, endpoints
 from postroad.storage import webhooks as stored
 
 # How much of a request body the log shows, in bytes.
@@ -30,6 +30,17 @@ LogPosition = Annotated[
         identifiers.WEBHOOK_DELIVERY,
         "`next_before` of the previous page, or the `id` of its last delivery; absent for the first page.",
     ),
+]
+Url = Annotated[
+    str,
+    msgspec.Meta(
+        description="A public `https` URL to which events are posted.",
+        extra_json_schema={"pattern": "^[Hh][Tt][Tt][Pp][Ss]?://", "maxLength": webhook_urls.MAX_CHARACTERS},
+    ),
+]
+Events = Annotated[
+    list[EventName],
+    msgspec.Meta(description="Event types to send; all when empty. Absent: unchanged, at first all."),
 ]
 Enabled = Annotated[
     bool,
@@ -68,20 +79,8 @@ class WebhookResponse(schemas.Response, frozen=True):
 class WebhookRequest(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
     """The webhook's settings."""
 
-    url: Annotated[
-        str,
-        msgspec.Meta(
-            description="A public `https` URL to which events are posted.",
-            extra_json_schema={"pattern": "^[Hh][Tt][Tt][Pp][Ss]?://", "maxLength": webhook_urls.MAX_CHARACTERS},
-        ),
-    ]
-    events: (
-        Annotated[
-            list[EventName],
-            msgspec.Meta(description="Event types to send; all when empty. Absent: unchanged, at first all."),
-        ]
-        | None
-    ) = None
+    url: Url
+    events: Events | None = None
     enabled: Enabled | None = None
 
 
@@ -90,6 +89,118 @@ class SavedWebhook(schemas.Response, frozen=True):
 
     webhook: Webhook
     secret: Secret | msgspec.UnsetType = msgspec.UNSET
+
+
+class WebhookEndpoint(msgspec.Struct, frozen=True, kw_only=True):
+    """A webhook endpoint. `secret_hint` is the end of the secret."""
+
+    id: str
+    is_first: Annotated[bool, msgspec.Meta(description="Whether `/v1/webhook` acts on this one.")]
+    url: str
+    description: str
+    events: list[EventName]
+    version: endpoint_settings.Version
+    tags: list[str]
+    sender_domains: list[str]
+    mode: endpoint_settings.Mode
+    standard_signature: bool
+    enabled: bool
+    failing_since: Annotated[
+        times.WireTime | None,
+        msgspec.Meta(description="Since when every attempt has failed; null after a success, and at first."),
+    ]
+    disabled_reason: Annotated[
+        str | None, msgspec.Meta(description="Why the service disabled the webhook; null otherwise.")
+    ]
+    created_at: times.WireTime
+    updated_at: times.WireTime
+    secret_hint: str
+
+
+class WebhookEndpointResponse(schemas.Response, frozen=True):
+    """One webhook."""
+
+    webhook: WebhookEndpoint
+
+
+class WebhookEndpointsResponse(schemas.Response, frozen=True):
+    """All webhooks of the account, the first one first, then the oldest."""
+
+    webhooks: list[WebhookEndpoint]
+
+
+class CreatedWebhookEndpoint(schemas.Response, frozen=True):
+    """The new webhook and its secret."""
+
+    webhook: WebhookEndpoint
+    secret: Secret
+
+
+class EndpointOptions(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
+    """What can be set of a webhook besides its URL."""
+
+    events: Events | None = None
+    enabled: Enabled | None = None
+    version: (
+        Annotated[
+            endpoint_settings.Version,
+            msgspec.Meta(description="Version of the event data. Absent: unchanged, at first 1."),
+        ]
+        | None
+    ) = None
+    tags: (
+        Annotated[
+            send_request.Tags,
+            msgspec.Meta(description="Only events of messages with one of these tags; of all messages when empty."),
+        ]
+        | None
+    ) = None
+    sender_domains: (
+        Annotated[
+            tuple[schemas.DomainName, ...],
+            msgspec.Meta(
+                max_length=endpoint_settings.MAX_SENDER_DOMAINS,
+                description="Only events of messages from one of these domains; from all when empty.",
+            ),
+        ]
+        | None
+    ) = None
+    mode: (
+        Annotated[
+            endpoint_settings.Mode,
+            msgspec.Meta(description="`test`: only events of test messages. `live`, at first: only of others."),
+        ]
+        | None
+    ) = None
+    standard_signature: (
+        Annotated[
+            bool, msgspec.Meta(description="Whether requests are also signed as Standard Webhooks. At first false.")
+        ]
+        | None
+    ) = None
+    description: (
+        Annotated[
+            str,
+            msgspec.Meta(
+                max_length=endpoint_settings.MAX_DESCRIPTION_CHARACTERS,
+                description="A note for people.",
+                extra_json_schema={"pattern": endpoint_settings.DESCRIPTION_PATTERN},
+            ),
+        ]
+        | None
+    ) = None
+
+
+class WebhookEndpointRequest(EndpointOptions, frozen=True, kw_only=True, forbid_unknown_fields=True):
+    """A webhook to create. Only `url` is required."""
+
+    url: Url
+
+
+class WebhookEndpointUpdate(EndpointOptions, frozen=True, kw_only=True, forbid_unknown_fields=True):
+    """What to change of a webhook; what is absent or null stays as it is."""
+
+    url: Url | None = None
 
 
 class SecretRotation(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
@@ -192,6 +303,22 @@ class FailedReplayResponse(schemas.Response, frozen=True):
 def webhook(row: stored.Webhook) -> Webhook:
     """A stored webhook in its public form."""
     return schemas.from_record(Webhook, row, events=row.events.split(), enabled=bool(row.enabled))
+
+
+def webhook_endpoint(row: stored.Webhook) -> WebhookEndpoint:
+    """A stored webhook in the public form of `/v1/webhooks`."""
+    return schemas.from_record(
+        WebhookEndpoint,
+        row,
+        is_first=bool(row.is_first),
+        events=row.events.split(),
+        tags=endpoint_settings.lines(row.tags),
+        sender_domains=endpoint_settings.lines(row.sender_domains),
+        standard_signature=bool(row.standard_signature),
+        enabled=bool(row.enabled),
+        failing_since=times.optional_to_wire(row.failing_since),
+        disabled_reason=row.disabled_reason or None,
+    )
 
 
 def delivery(entry: delivery_log.Entry) -> WebhookDelivery:

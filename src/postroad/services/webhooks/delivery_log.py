@@ -63,6 +63,7 @@ class _Wanted:
 async def page(
     ctx: context.Context,
     account_id: str,
+    webhook_id: str | None = None,
     *,
     message_id: str | None = None,
     status: Status | None = None,
@@ -70,12 +71,14 @@ async def page(
     limit: int,
 ) -> list[Entry]:
     """The entries of a page; use `part` to continue with the next page."""
-    return (await part(ctx, account_id, message_id=message_id, status=status, before=before, limit=limit)).entries
+    found = await part(ctx, account_id, webhook_id, message_id=message_id, status=status, before=before, limit=limit)
+    return found.entries
 
 
 async def part(
     ctx: context.Context,
     account_id: str,
+    webhook_id: str | None = None,
     *,
     message_id: str | None = None,
     status: Status | None = None,
@@ -94,7 +97,9 @@ async def part(
         return Page([], None)
     now = ctx.clock()
     async with ctx.store.scanning(account_id) as tx:
-        webhook = await stored.first_of(tx, account_id)
+        webhook = await endpoints.find_in(tx, account_id, webhook_id)
+        if webhook is None and webhook_id is not None:
+            raise endpoints.not_found()
         if webhook is None:
             return Page([], None)
         wanted = _Wanted(message_id, status, place, log_start(now), limit)
@@ -103,13 +108,13 @@ async def part(
     return Page(entries, next_before)
 
 
-async def find(ctx: context.Context, account_id: str, delivery_id: str) -> Entry:
+async def find(ctx: context.Context, account_id: str, delivery_id: str, *, webhook_id: str | None = None) -> Entry:
     """One entry of the log."""
     if not identifiers.is_identifier(delivery_id, identifiers.WEBHOOK_DELIVERY):
         raise _not_found()
     now = ctx.clock()
     async with ctx.store.reading() as tx:
-        webhook = await stored.first_of(tx, account_id)
+        webhook = await endpoints.find_in(tx, account_id, webhook_id)
         if webhook is None:
             raise _not_found()
         delivery = await webhook_deliveries.by_id(tx, account_id, webhook.id, delivery_id, ended_after=log_start(now))
@@ -119,13 +124,13 @@ async def find(ctx: context.Context, account_id: str, delivery_id: str) -> Entry
     return entry
 
 
-async def replay(ctx: context.Context, account_id: str, delivery_id: str) -> Entry:
+async def replay(ctx: context.Context, account_id: str, delivery_id: str, *, webhook_id: str | None = None) -> Entry:
     """Send the same event again, with the same bytes and the full schedule, whatever its result was."""
     if not identifiers.is_identifier(delivery_id, identifiers.WEBHOOK_DELIVERY):
         raise _not_found()
     async with ctx.store.transaction() as tx:
         # A locked endpoint is neither removed nor disabled before the new delivery is written.
-        webhook = await endpoints.find_locked(tx, account_id)
+        webhook = await endpoints.find_locked(tx, account_id, webhook_id)
         now = ctx.clock()
         if webhook is None:
             raise _not_found()

@@ -1,8 +1,9 @@
-"""An account's webhook endpoint and its signing secrets.
+"""The webhook endpoints of an account and their signing secrets.
 
-There is one per account. Changes lock the account's row, as recording results does, so an event is written for the
-endpoint as it is at that moment. A secret is shown once, when it is created. The URL is checked before the transaction,
-because that queries DNS.
+One of them is the first: `/v1/webhook` of the contract acts on it, and so do the functions here without a `webhook_id`.
+It is the one that was created while there was no first; no other takes its place when it is removed. Changes lock the
+account's row, as recording results does, so an event is written for an endpoint as it is at that moment. A secret is
+shown once, when it is created. A URL is checked before the transaction, because that queries DNS.
 """
 
 from collections.abc import Sequence
@@ -13,10 +14,10 @@ from urllib import parse
 import msgspec
 
 from postroad import errors
-from postroad.model import events, identifiers, times
-from postroad.services import audit_log, context
+from postroad.model import identifiers, times
+from postroad.services import account_quotas, audit_log, context
 from postroad.services.auth import key_check
-from postroad.services.webhooks import signing_secrets
+from postroad.services.webhooks import endpoint_settings, signing_secrets
 from postroad.storage import accounts, store, webhooks
 
 MAX_OVERLAP_HOURS: Final = 168
@@ -32,10 +33,21 @@ class SavedEndpoint:
     secret: str | None = field(default=None, repr=False)
 
 
-async def find(ctx: context.Context, account_id: str) -> webhooks.Webhook | None:
-    """The account's endpoint."""
+async def of_account(ctx: context.Context, account_id: str) -> list[webhooks.Webhook]:
+    """All endpoints of an account, the first one first."""
     async with ctx.store.reading() as tx:
-        return await webhooks.first_of(tx, account_id)
+        return await webhooks.of_account(tx, account_id)
+
+
+async def find(ctx: context.Context, account_id: str, webhook_id: str | None = None) -> webhooks.Webhook | None:
+    """An endpoint of the account."""
+    async with ctx.store.reading() as tx:
+        return await find_in(tx, account_id, webhook_id)
+
+
+async def get(ctx: context.Context, account_id: str, webhook_id: str) -> webhooks.Webhook:
+    """The same, where it must exist."""
+    return _existing(await find(ctx, account_id, webhook_id), webhook_id)
 
 
 async def save(
@@ -46,49 +58,59 @@ async def save(
     wanted: Sequence[str] | None = None,
     enabled: bool | None = None,
 ) -> SavedEndpoint:
-    """Create or change the account's endpoint. None keeps what it has, or means all events and enabled.
+    """Create or change the account's first endpoint. None keeps what it has, or means all events and enabled.
 
     No events means all of them, too.
     """
-    given: dict[str, object] = {}
-    if wanted is not None:
-        given["events"] = _events(wanted)
-    if enabled is not None:
-        given["enabled"] = int(enabled)
+    changes = endpoint_settings.Changes(url=url, events=wanted, enabled=enabled)
     before = await find(ctx, account_id) if enabled is None else None
-    is_enabled = enabled is not False and (before is None or bool(before.enabled))
-    checked = await ctx.webhook_client.check(url, is_enabled=is_enabled)
+    checked = await _check(ctx, changes, before)
     async with ctx.store.transaction() as tx:
         existing = await find_locked(tx, account_id)
-        now = ctx.clock()
-        webhook = existing or _new(ctx, account_id, now=now)
-        webhook = msgspec.structs.replace(webhook, url=checked, updated_at=now, **given)
         if existing is None:
-            saved = await _create(ctx, tx, webhook)
+            saved = await _create(ctx, tx, account_id, checked)
         else:
-            await webhooks.update(tx, webhook)
-            saved = SavedEndpoint(webhook)
-        detail = webhook.events if webhook.enabled else "disabled"
-        await audit_log.write(ctx, tx, account_id, "webhook.saved", host(checked), detail)
+            saved = SavedEndpoint(await _change(ctx, tx, existing, checked))
     # Deliveries held while it was disabled can be sent now.
     ctx.webhook_wakeup.set()
     return saved
 
 
-async def remove(ctx: context.Context, account_id: str) -> None:
+async def create(ctx: context.Context, account_id: str, changes: endpoint_settings.Changes) -> SavedEndpoint:
+    """Create one more endpoint, with a URL; what is not given has its default."""
+    checked = await _check(ctx, changes, None)
+    async with ctx.store.transaction() as tx:
+        await accounts.lock(tx, [account_id])
+        return await _create(ctx, tx, account_id, checked)
+
+
+async def change(
+    ctx: context.Context, account_id: str, webhook_id: str, changes: endpoint_settings.Changes
+) -> webhooks.Webhook:
+    """Change an endpoint; what is not given stays."""
+    checked = await _check(ctx, changes, await get(ctx, account_id, webhook_id))
+    async with ctx.store.transaction() as tx:
+        webhook = await _change(ctx, tx, await lock(tx, account_id, webhook_id), checked)
+    ctx.webhook_wakeup.set()
+    return webhook
+
+
+async def remove(ctx: context.Context, account_id: str, webhook_id: str | None = None) -> None:
     """Remove the endpoint with its secrets, pending deliveries and log."""
     async with ctx.store.transaction() as tx:
-        existing = await lock(tx, account_id)
+        existing = await lock(tx, account_id, webhook_id)
         await webhooks.remove(tx, existing.id, now=ctx.clock())
         await audit_log.write(ctx, tx, account_id, "webhook.removed", host(existing.url))
 
 
-async def rotate(ctx: context.Context, account_id: str, *, overlap_hours: int | None = None) -> str:
+async def rotate(
+    ctx: context.Context, account_id: str, webhook_id: str | None = None, *, overlap_hours: int | None = None
+) -> str:
     """Create a new secret. The old ones stop at once, or the current one keeps signing for `overlap_hours`."""
     if overlap_hours is not None and not 1 <= overlap_hours <= MAX_OVERLAP_HOURS:
         raise errors.InvalidRequest(f"overlap_hours: must be 1 to {MAX_OVERLAP_HOURS}")
     async with ctx.store.transaction() as tx:
-        existing = await lock(tx, account_id)
+        existing = await lock(tx, account_id, webhook_id)
         now = ctx.clock()
         good = await webhooks.secrets(tx, [existing.id], now=now)
         if overlap_hours is None:
@@ -103,18 +125,29 @@ async def rotate(ctx: context.Context, account_id: str, *, overlap_hours: int | 
         return await _add_secret(ctx, tx, existing, version=version, now=now)
 
 
-async def find_locked(tx: store.Transaction, account_id: str) -> webhooks.Webhook | None:
-    """The account's endpoint, locked until the transaction ends."""
+async def find_in(tx: store.Transaction, account_id: str, webhook_id: str | None) -> webhooks.Webhook | None:
+    """An endpoint of the account, in a transaction."""
+    if webhook_id is None:
+        return await webhooks.first_of(tx, account_id)
+    if not identifiers.is_identifier(webhook_id, identifiers.WEBHOOK):
+        return None
+    return await webhooks.by_id(tx, account_id, webhook_id)
+
+
+async def find_locked(tx: store.Transaction, account_id: str, webhook_id: str | None = None) -> webhooks.Webhook | None:
+    """The same, locked until the transaction ends."""
     await accounts.lock(tx, [account_id])
-    return await webhooks.first_of(tx, account_id)
+    return await find_in(tx, account_id, webhook_id)
 
 
-async def lock(tx: store.Transaction, account_id: str) -> webhooks.Webhook:
+async def lock(tx: store.Transaction, account_id: str, webhook_id: str | None = None) -> webhooks.Webhook:
     """The same, where an endpoint must exist."""
-    webhook = await find_locked(tx, account_id)
-    if webhook is None:
-        raise errors.NotFound("this account has no webhook")
-    return webhook
+    return _existing(await find_locked(tx, account_id, webhook_id), webhook_id)
+
+
+def not_found() -> errors.NotFound:
+    """The error for an id that is not one of the account's endpoints."""
+    return errors.NotFound("no such webhook in this account")
 
 
 def host(url: str) -> str:
@@ -125,32 +158,61 @@ def host(url: str) -> str:
         return ""
 
 
-def _events(wanted: Sequence[str]) -> str:
-    """The event names as stored: each once, in documented order."""
-    for place, name in enumerate(wanted):
-        if name not in events.SUBSCRIBABLE:
-            raise errors.InvalidRequest(f"events[{place}]: must be one of {', '.join(events.SUBSCRIBABLE)}")
-    return " ".join(kind for kind in events.SUBSCRIBABLE if kind in wanted or not wanted)
+def _existing(found: webhooks.Webhook | None, webhook_id: str | None) -> webhooks.Webhook:
+    if found is None:
+        raise errors.NotFound("this account has no webhook") if webhook_id is None else not_found()
+    return found
 
 
-def _new(ctx: context.Context, account_id: str, *, now: int) -> webhooks.Webhook:
-    """An endpoint with its defaults, which has no URL yet."""
-    return webhooks.Webhook(
+async def _check(
+    ctx: context.Context, changes: endpoint_settings.Changes, before: webhooks.Webhook | None
+) -> endpoint_settings.Changes:
+    """The changes in their stored form. The URL is checked when it is given, and when the endpoint is enabled."""
+    checked = endpoint_settings.check(changes)
+    url = changes.url
+    if url is None and changes.enabled and before is not None:
+        url = before.url
+    if url is None:
+        return checked
+    is_enabled = changes.enabled is not False and (changes.enabled is True or before is None or bool(before.enabled))
+    return msgspec.structs.replace(checked, url=await ctx.webhook_client.check(url, is_enabled=is_enabled))
+
+
+async def _create(
+    ctx: context.Context, tx: store.Transaction, account_id: str, changes: endpoint_settings.Changes
+) -> SavedEndpoint:
+    await account_quotas.check(ctx, tx, account_id, "webhooks")
+    now = ctx.clock()
+    webhook = webhooks.Webhook(
         id=ctx.new_id(identifiers.WEBHOOK, now=now),
         account_id=account_id,
         url="",
-        events=_events(()),
+        events=endpoint_settings.ALL_EVENTS,
         enabled=1,
         secret_hint="",
         created_at=now,
         updated_at=now,
+        is_first=int(await webhooks.first_of(tx, account_id) is None),
     )
-
-
-async def _create(ctx: context.Context, tx: store.Transaction, webhook: webhooks.Webhook) -> SavedEndpoint:
+    webhook = endpoint_settings.apply(webhook, changes, now=now)
     await webhooks.insert(tx, webhook)
-    secret = await _add_secret(ctx, tx, webhook, version=1, now=webhook.created_at)
+    secret = await _add_secret(ctx, tx, webhook, version=1, now=now)
+    await _log_saved(ctx, tx, webhook)
     return SavedEndpoint(msgspec.structs.replace(webhook, secret_hint=signing_secrets.hint(secret)), secret)
+
+
+async def _change(
+    ctx: context.Context, tx: store.Transaction, existing: webhooks.Webhook, changes: endpoint_settings.Changes
+) -> webhooks.Webhook:
+    webhook = endpoint_settings.apply(existing, changes, now=ctx.clock())
+    await webhooks.update(tx, webhook)
+    await _log_saved(ctx, tx, webhook)
+    return webhook
+
+
+async def _log_saved(ctx: context.Context, tx: store.Transaction, webhook: webhooks.Webhook) -> None:
+    detail = webhook.events if webhook.enabled else "disabled"
+    await audit_log.write(ctx, tx, webhook.account_id, "webhook.saved", host(webhook.url), detail)
 
 
 async def _add_secret(

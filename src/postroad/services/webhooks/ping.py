@@ -1,4 +1,4 @@
-"""Ping: a test event to the account's endpoint, sent once while the caller waits.
+"""Ping: a test event to an endpoint, sent once while the caller waits.
 
 Every response is a result and goes into the log. No transaction is open during the request. Pings have a minimum
 interval over all hosts, because a caller can trigger requests to other hosts with them.
@@ -18,9 +18,9 @@ from postroad.storage import webhooks as stored
 MIN_PING_INTERVAL_SECONDS: Final = 15
 
 
-async def ping(ctx: context.Context, account_id: str) -> delivery_log.Entry:
+async def ping(ctx: context.Context, account_id: str, webhook_id: str | None = None) -> delivery_log.Entry:
     """Send a test event once, whether the endpoint is enabled or not; the result is logged."""
-    webhook, secrets, now = await _begin(ctx, account_id)
+    webhook, secrets, now = await _begin(ctx, account_id, webhook_id)
     event_id = ctx.new_id(identifiers.EVENT, now=now)
     body = events.ping(event_id, created_at=now)
     attempted = await webhook_attempt.attempt(ctx, url=webhook.url, secrets=secrets, body=body)
@@ -45,10 +45,12 @@ async def ping(ctx: context.Context, account_id: str) -> delivery_log.Entry:
     return delivery_log.Entry(delivery, [attempt], next_attempt_at=None)
 
 
-async def _begin(ctx: context.Context, account_id: str) -> tuple[stored.Webhook, list[str], int]:
+async def _begin(
+    ctx: context.Context, account_id: str, webhook_id: str | None
+) -> tuple[stored.Webhook, list[str], int]:
     """The endpoint, its secrets and the start time; refused when the last ping was a moment ago, on any host."""
     async with ctx.store.transaction() as tx:
-        webhook = await endpoints.lock(tx, account_id)
+        webhook = await endpoints.lock(tx, account_id, webhook_id)
         now = ctx.clock()
         if not await stored.mark_pinged(tx, webhook, now=now, not_since=now - MIN_PING_INTERVAL_SECONDS * times.SECOND):
             left = MIN_PING_INTERVAL_SECONDS + ((await stored.pinged_at(tx, webhook) or now) - now) / times.SECOND
@@ -65,8 +67,7 @@ async def _store(
     ctx: context.Context, delivery: webhook_deliveries.Delivery, attempt: webhook_attempts.Attempt
 ) -> None:
     async with ctx.store.transaction() as tx:
-        webhook = await endpoints.find_locked(tx, delivery.account_id)
         # An endpoint removed during the request has no log any more.
-        if webhook is not None and webhook.id == delivery.webhook_id:
+        if await endpoints.find_locked(tx, delivery.account_id, delivery.webhook_id) is not None:
             await webhook_deliveries.insert(tx, [delivery])
             await webhook_attempts.insert(tx, [attempt])

@@ -46,7 +46,9 @@ class _Step:
     place: str | None
 
 
-async def replay_failed(ctx: context.Context, account_id: str, *, after: int, before: int) -> Replayed:
+async def replay_failed(
+    ctx: context.Context, account_id: str, webhook_id: str | None = None, *, after: int, before: int
+) -> Replayed:
     """Replay failed events created from one time on and before another."""
     if after >= before:
         raise errors.InvalidRequest("before: must be later than after")
@@ -59,7 +61,7 @@ async def replay_failed(ctx: context.Context, account_id: str, *, after: int, be
             if count + BATCH > MAX_REPLAYED:
                 break
             work = functools.partial(
-                _batch, ctx, account_id, after=place, before=until, audit_detail="" if count else period
+                _batch, ctx, account_id, webhook_id, after=place, before=until, audit_detail="" if count else period
             )
             step = await throttled_batches.run_batch(ctx, functools.partial(work, is_first=number == 0))
             count += step.count
@@ -74,6 +76,7 @@ async def replay_failed(ctx: context.Context, account_id: str, *, after: int, be
 async def _batch(
     ctx: context.Context,
     account_id: str,
+    webhook_id: str | None,
     tx: store.Transaction,
     *,
     after: str,
@@ -81,7 +84,7 @@ async def _batch(
     audit_detail: str,
     is_first: bool,
 ) -> _Step:
-    webhook = await endpoints.lock(tx, account_id)
+    webhook = await endpoints.lock(tx, account_id, webhook_id)
     if not webhook.enabled:
         raise delivery_log.disabled()
     if is_first:  # a call counts as one

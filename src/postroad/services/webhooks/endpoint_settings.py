@@ -1,0 +1,97 @@
+"""The settings of a webhook endpoint: their rules, and how they are stored.
+
+A filter lets the events of some messages pass: those with one of its tags, those from one of its sender domains. A list
+that is empty lets all pass.
+"""
+
+from collections.abc import Sequence
+from typing import Final, Literal
+
+import msgspec
+
+from postroad import errors
+from postroad.model import events, labels
+from postroad.protocol import address
+from postroad.protocol.mime import header_text
+from postroad.services.acceptance import validation
+from postroad.storage import webhooks
+
+ALL_EVENTS: Final = " ".join(events.SUBSCRIBABLE)
+MAX_SENDER_DOMAINS: Final = 20
+MAX_DESCRIPTION_CHARACTERS: Final = 200
+DESCRIPTION_PATTERN: Final = f"^[^{header_text.UNSEEN}]*$"
+
+Mode = Literal["live", "test"]
+Version = Literal[1, 2]
+
+
+class Changes(msgspec.Struct, frozen=True, kw_only=True):
+    """What to change of an endpoint; None stays as it is. No events means all of them."""
+
+    url: str | None = None
+    events: Sequence[str] | None = None
+    enabled: bool | None = None
+    version: Version | None = None
+    tags: Sequence[str] | None = None
+    sender_domains: Sequence[str] | None = None
+    mode: Mode | None = None
+    standard_signature: bool | None = None
+    description: str | None = None
+
+
+def check(changes: Changes) -> Changes:
+    """The changes with lists normalized. Raises InvalidRequest. The URL is checked elsewhere."""
+    given: dict[str, object] = {}
+    if changes.events is not None:
+        given["events"] = _events(changes.events)
+    if changes.tags is not None:
+        given["tags"] = validation.check_tags("tags", tuple(changes.tags))
+    if changes.sender_domains is not None:
+        given["sender_domains"] = _sender_domains(changes.sender_domains)
+    if changes.description is not None:
+        labels.check("description", changes.description or "-", limit=MAX_DESCRIPTION_CHARACTERS)
+    return msgspec.structs.replace(changes, **given)
+
+
+def apply(webhook: webhooks.Webhook, changes: Changes, *, now: int) -> webhooks.Webhook:
+    """An endpoint with changes that were checked. Enabling it, and another URL, let it begin anew."""
+    given: dict[str, object] = {
+        name: value
+        for name in ("url", "version", "mode", "description")
+        if (value := getattr(changes, name)) is not None
+    }
+    for name in ("enabled", "standard_signature"):
+        if (flag := getattr(changes, name)) is not None:
+            given[name] = int(flag)
+    for name, separator in (("events", " "), ("tags", "\n"), ("sender_domains", "\n")):
+        if (listed := getattr(changes, name)) is not None:
+            given[name] = separator.join(listed)
+    changed = msgspec.structs.replace(webhook, updated_at=now, **given)
+    if changed.url != webhook.url or changed.enabled > webhook.enabled:
+        changed = msgspec.structs.replace(changed, failing_since=None)
+    return msgspec.structs.replace(changed, disabled_reason="") if changed.enabled else changed
+
+
+def lines(text: str) -> list[str]:
+    """The entries of a stored filter."""
+    return text.split("\n") if text else []
+
+
+def _events(wanted: Sequence[str]) -> list[str]:
+    """The event names as stored: each once, in documented order."""
+    for place, name in enumerate(wanted):
+        if name not in events.SUBSCRIBABLE:
+            raise errors.InvalidRequest(f"events[{place}]: must be one of {', '.join(events.SUBSCRIBABLE)}")
+    return [kind for kind in events.SUBSCRIBABLE if kind in wanted or not wanted]
+
+
+def _sender_domains(given: Sequence[str]) -> list[str]:
+    if len(given) > MAX_SENDER_DOMAINS:
+        raise errors.InvalidRequest(f"sender_domains: {len(given)} domains; at most {MAX_SENDER_DOMAINS} are allowed")
+    found = []
+    for place, name in enumerate(given):
+        try:
+            found.append(address.parse_domain(name))
+        except address.AddressError as problem:
+            raise errors.InvalidRequest(f"sender_domains[{place}]: {problem}") from None
+    return list(dict.fromkeys(found))
