@@ -3,21 +3,24 @@
 import json
 from typing import Any, Final
 
-from postroad.model import events, identifiers
+import jsonschema_rs
+import msgspec
+
+from postroad.model import event_schemas, events, identifiers
 from postroad.services import context
 from postroad.storage import accounts, webhook_deliveries, webhooks
 
 URL: Final = "https://hooks.example.org/told"
-ALL: Final = events.SUBSCRIBABLE
+ALL: Final = events.DEFAULT
 # Above every id.
 _LAST: Final = "whd_g"
 _MAX: Final = 1_000
 
 
 async def subscribe(
-    ctx: context.Context, account_id: str, *kinds: str, enabled: bool = True, url: str = URL
+    ctx: context.Context, account_id: str, *kinds: str, enabled: bool = True, url: str = URL, **changes: Any
 ) -> webhooks.Webhook:
-    """Make or change the account's endpoint, as `PUT /v1/webhook` does; without kinds it gets all."""
+    """Make or change the account's endpoint, as `PUT /v1/webhook` does; without kinds it gets the contract's."""
     now = ctx.clock()
     subscribed = " ".join(kinds or ALL)
     async with ctx.store.transaction() as tx:
@@ -25,6 +28,7 @@ async def subscribe(
         before = await webhooks.first_of(tx, account_id)
         webhook_id = before.id if before else ctx.new_id(identifiers.WEBHOOK, now=now)
         webhook = webhooks.Webhook(webhook_id, account_id, url, subscribed, int(enabled), "whsec_…", now, now)
+        webhook = msgspec.structs.replace(webhook, **changes)
         if before:
             await webhooks.update(tx, webhook)
         else:
@@ -63,5 +67,17 @@ async def deliveries_for(ctx: context.Context, webhook: webhooks.Webhook) -> lis
 
 
 async def written_events(ctx: context.Context, webhook: webhooks.Webhook) -> list[dict[str, Any]]:
-    """The events that were written for an endpoint, as it reads them."""
-    return [json.loads(delivery.body) for delivery in await deliveries_for(ctx, webhook)]
+    """The events that were written for an endpoint, as it reads them. Each is as its schema says."""
+    found = [json.loads(delivery.body) for delivery in await deliveries_for(ctx, webhook)]
+    for event in found:
+        check_schema(event, webhook.version)
+    return found
+
+
+def check_schema(event: dict[str, Any], version: int = events.V1) -> None:
+    """Hold an event to the schema of its type and version, and to its members."""
+    (found,) = [one for one in event_schemas.of_type(events.EventType(event["type"])) if version in one.versions]
+    schema = found.schema | {"additionalProperties": False}
+    data = schema["properties"]["data"] | {"additionalProperties": False}
+    schema["properties"] = schema["properties"] | {"data": data}
+    jsonschema_rs.validator_for(schema, validate_formats=True).validate(event)

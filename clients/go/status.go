@@ -25,4 +25,18 @@ const (
 	EventBounced   = "email.bounced"
 	EventFailed    = "email.failed"
 	EventTest      = "webhook.test"
+
+	// Sent only to endpoints that name them.
+	EventAccepted         = "email.accepted"
+	EventDeferred         = "email.deferred"
+	EventComplained       = "email.complained"
+	EventBouncedLater     = "email.bounced_later"
+	EventSuppressed       = "email.suppressed"
+	EventExpired          = "email.expired"
+	EventCanceled         = "email.canceled"
+	EventDomainVerified   = "domain.verified"
+	EventDomainFailing    = "domain.failing"
+	EventAccountWarned    = "account.warned"
+	EventAccountSuspended = "account.suspended"
+	EventCreditsLow       = "credits.low"
 )

@@ -228,7 +228,24 @@ export class UnexpectedResponseError extends PostroadError {}
 /** A webhook was not signed with the secret, or not just now. */
 export class SignatureVerificationError extends PostroadError {}
 
-export type EventType = Word<"email.delivered" | "email.bounced" | "email.failed" | "webhook.test">;
+export type EventType = Word<
+  | "email.delivered"
+  | "email.bounced"
+  | "email.failed"
+  | "email.accepted"
+  | "email.deferred"
+  | "email.complained"
+  | "email.bounced_later"
+  | "email.suppressed"
+  | "email.expired"
+  | "email.canceled"
+  | "domain.verified"
+  | "domain.failing"
+  | "account.warned"
+  | "account.suspended"
+  | "credits.low"
+  | "webhook.test"
+>;
 
 /** A webhook. It may come twice, with the same `id`. */
 export interface Event {

@@ -76,12 +76,12 @@ def test_every_final_status_has_its_event_and_no_other_has_one() -> None:
         "delivered": "email.delivered",
         "bounced": "email.bounced",
         "failed": "email.failed",
+        "expired": "email.expired",
+        "canceled": "email.canceled",
     }
     assert set(mail.RecipientStatus) - set(events.OF_STATUS) == {
         mail.RecipientStatus.QUEUED,
         mail.RecipientStatus.DEFERRED,
-        mail.RecipientStatus.CANCELED,
-        mail.RecipientStatus.EXPIRED,
     }
 
 

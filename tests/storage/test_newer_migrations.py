@@ -8,6 +8,7 @@ import pytest
 from postroad.model import bounce_guard
 from postroad.protocol.reports import tls_report
 from postroad.storage import (
+    accounts,
     bounce_guard_days,
     certificates,
     consistency,
@@ -279,6 +280,28 @@ async def test_mail_from_before_metadata_is_listed_and_new_mail_is_found_by_it(
         chosen = dataclasses.replace(every, metadata="a:b:c")
         index = messages.ListIndex.METADATA
         assert [one.id for one in await messages.page(tx, "acc_1", chosen, limit=9, index=index)] == ["em_2"]
+
+
+async def test_an_account_from_before_names_no_events_until_an_endpoint_does(
+    empty: Store, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    known = migrations.known
+    before = [one.name for one in known(empty.dialect)].index("named_events")
+    monkeypatch.setattr(migrations, "known", lambda dialect: known(dialect)[:before])
+    await migrations.apply(empty)
+    endpoint = webhooks.Webhook("whk_1", "acc_1", "https://one.example/", "email.failed", 1, "whsec_1", 5, 6)
+    async with empty.transaction() as tx:
+        await accounts.insert(tx, "acc_1", name="Shop", now=1)
+        await tx.run_script("""
+            INSERT INTO webhooks (id, account_id, url, events, enabled, secret_hint, created_at, updated_at)
+            VALUES ('whk_1', 'acc_1', 'https://one.example/', 'email.failed', 1, 'whsec_1', 5, 6)""")
+    monkeypatch.setattr(migrations, "known", known)
+
+    assert (await migrations.apply(empty))[0].name == "named_events"
+    async with empty.transaction() as tx:
+        assert (await accounts.lock(tx, ["acc_1"]))["acc_1"].named_events == ""
+        await webhooks.update(tx, msgspec.structs.replace(endpoint, events="email.failed credits.low"))
+        assert (await accounts.lock(tx, ["acc_1"]))["acc_1"].named_events == "email.failed credits.low"
 
 
 async def test_certificates_are_added_to_a_store_of_the_version_before(

@@ -75,6 +75,7 @@ PATH_PARAMETERS: Final = {
     "id": "The id, as an earlier response returned it.",
     "webhook": "The id of a webhook, as an earlier response returned it.",
     "email": "An email address, percent-encoded and case-insensitive.",
+    "type": "An event type, such as `email.delivered`.",
     "alias": "1 to 64 of the characters a-z, 0-9, `_` and `-`.",
 }
 # Errors that permit a retry say when.

@@ -49,7 +49,7 @@ class DeliveryView:
     """A log entry with its decoded event."""
 
     entry: delivery_log.Entry
-    event: events.Event
+    event: events.Event[events.Data]
 
     @property
     def last(self) -> webhook_attempts.Attempt | None:
@@ -64,7 +64,7 @@ class DeliveryView:
 
 def delivery_view(entry: delivery_log.Entry) -> DeliveryView:
     """A log entry for a page."""
-    return DeliveryView(entry, msgspec.json.decode(entry.delivery.body, type=events.Event))
+    return DeliveryView(entry, msgspec.json.decode(entry.delivery.body, type=events.Event[events.Data]))
 
 
 def explain(attempt: webhook_attempts.Attempt) -> str:

@@ -20,6 +20,18 @@ EVENTS: Final = {
     events.EventType.DELIVERED: "The receiving server accepted the message.",
     events.EventType.BOUNCED: "The receiving server permanently refused it.",
     events.EventType.FAILED: "All attempts failed.",
+    events.EventType.ACCEPTED: "Postroad accepted the message.",
+    events.EventType.DEFERRED: "An attempt failed, and there will be another; at most once an hour.",
+    events.EventType.COMPLAINED: "The recipient marked the message as unwanted.",
+    events.EventType.BOUNCED_LATER: "A bounce was reported after the receiving server had accepted the message.",
+    events.EventType.SUPPRESSED: "The address was put on the suppression list.",
+    events.EventType.EXPIRED: "The time that the sender gave it is over.",
+    events.EventType.CANCELED: "The sender canceled it.",
+    events.EventType.DOMAIN_VERIFIED: "A sender domain was verified.",
+    events.EventType.DOMAIN_FAILING: "The DKIM record of a domain is gone from DNS.",
+    events.EventType.ACCOUNT_WARNED: "The bounce guard warns the account.",
+    events.EventType.ACCOUNT_SUSPENDED: "The account can no longer send.",
+    events.EventType.CREDITS_LOW: "Fewer credits are left than were used in the last three days.",
 }
 PERIODS: Final = {"24h": times.DAY, "7d": delivery_log.LOG_SECONDS * times.SECOND}
 _EXAMPLE: Final = events.body(
@@ -142,7 +154,7 @@ async def _with_secret(
 def _values(request: requests.PageRequest, webhook: stored.Webhook | None) -> dict[str, Any]:
     return {
         "webhook": webhook,
-        "chosen": webhook.events.split() if webhook else list(events.SUBSCRIBABLE),
+        "chosen": webhook.events.split() if webhook else list(events.DEFAULT),
         "kinds": EVENTS,
         "secret": None,
         "secret_title": "",

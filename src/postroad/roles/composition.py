@@ -59,7 +59,7 @@ async def open_context(
             warmup_caps=settings.warmup.recipients_per_day,
             routed_domains=routed_domains,
         )
-        return await transaction.accept(tx, submissions, policies=policies)
+        return await transaction.accept(tx, submissions, policies=policies, outbox=outbox)
 
     async def record_batch(
         tx: store.Transaction, batch: Sequence[Sequence[outcomes.Outcome]]

@@ -17,6 +17,7 @@ from postroad.api.v1 import (
     auth,
     credentials,
     domains,
+    event_schemas,
     inbox,
     messages,
     send_test,
@@ -69,6 +70,7 @@ ROUTES: Final[tuple[routing.Route[services_context.Context], ...]] = (
     *suppressions.ROUTES,
     *webhook.ROUTES,
     *webhooks.ROUTES,
+    *event_schemas.ROUTES,
     *team.ROUTES,
     *audit_log.ROUTES,
 )

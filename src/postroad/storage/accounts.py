@@ -15,6 +15,8 @@ SUSPENDED = "suspended"
 # Who suspended an account.
 OPERATOR = "operator"
 BOUNCE_GUARD = "bounce_guard"
+# Credits are low when there are fewer than were used in this time: mail will soon be refused.
+LOW_CREDIT_HOURS = 72
 
 
 @dataclass(frozen=True, slots=True)
@@ -35,11 +37,17 @@ class Account:
     # Whether it sends without credits, and whether it has mail that was not charged.
     unlimited: int = 0
     has_uncharged: int = 0
+    # The event types that its webhook endpoints name, separated by spaces.
+    named_events: str = ""
 
     @property
     def state(self) -> str:
         """The status for operators: `active`, `suspended` or `closed`."""
         return self.status if self.closed_at is None else "closed"
+
+    def names_event(self, event_type: str) -> bool:
+        """Whether one of its endpoints names an event type, enabled or not."""
+        return event_type in self.named_events.split()
 
 
 def name_key(name: str) -> str:

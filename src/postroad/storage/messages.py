@@ -86,6 +86,14 @@ class EventDetails(msgspec.Struct, frozen=True):
     is_test: int = 0
 
 
+class EventCircumstances(msgspec.Struct, frozen=True):
+    """What an event of version 2 contains besides."""
+
+    attempt_count: int
+    sender: str
+    metadata: str | None
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Filter:
     """The filters of a list; None matches everything."""
@@ -241,6 +249,14 @@ async def event_details(
     """The event details of recipients, given by account, message and id."""
     rows = await tx.fetch_many("messages.event_details", recipients)
     return {(row[0], row[1], row[2]): EventDetails(*row[3:]) for row in rows}
+
+
+async def event_circumstances(
+    tx: store.Transaction, recipients: Sequence[tuple[str, str, str]]
+) -> dict[tuple[str, str, str], EventCircumstances]:
+    """What events of version 2 contain besides, of recipients given by account, message and id."""
+    rows = await tx.fetch_many("messages.event_circumstances", recipients)
+    return {(row[0], row[1], row[2]): EventCircumstances(*row[3:]) for row in rows}
 
 
 async def tags(tx: store.Transaction, messages: Iterable[tuple[str, str]]) -> dict[tuple[str, str], set[str]]:

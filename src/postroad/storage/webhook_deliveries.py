@@ -17,6 +17,7 @@ from postroad.storage import store, webhook_attempts
 SWEEP_ROWS: Final = 500
 
 Key = tuple[str, str, str]  # account, endpoint, delivery
+Heard = tuple[str, str, str, str]  # event type, endpoint, message, recipient
 
 
 class State(StrEnum):
@@ -167,6 +168,12 @@ async def page(
     """Deliveries of an endpoint, newest first."""
     rows = await tx.fetch("webhook_deliveries.page", account_id, webhook_id, before, ended_after, limit)
     return [_delivery(row) for row in rows]
+
+
+async def deferrals_since(tx: store.Transaction, messages: Sequence[tuple[str, str]]) -> set[Heard]:
+    """The deferrals that endpoints were sent of messages, each given with the cursor after which it counts."""
+    rows = await tx.fetch_many("webhook_deliveries.deferrals_since", messages)
+    return {(row[0], row[1], row[2], row[3]) for row in rows}
 
 
 async def newest(tx: store.Transaction, account_id: str, webhook_id: str, *, limit: int) -> list[store.Row]:

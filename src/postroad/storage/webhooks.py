@@ -70,6 +70,7 @@ async def insert(tx: store.Transaction, webhook: Webhook) -> None:
     values = msgspec.structs.asdict(webhook)
     del values["is_first"]
     await tx.execute(f"webhooks.insert_{_table(webhook)}", *values.values())
+    await tx.execute("webhooks.note_events", webhook.id)
 
 
 async def first_of(tx: store.Transaction, account_id: str) -> Webhook | None:
@@ -128,6 +129,7 @@ async def update(tx: store.Transaction, webhook: Webhook) -> None:
         webhook.failing_since,
         webhook.disabled_reason,
     )
+    await tx.execute("webhooks.note_events", webhook.id)
 
 
 async def mark_pinged(tx: store.Transaction, webhook: Webhook, *, now: int, not_since: int) -> bool:
@@ -145,6 +147,7 @@ async def remove(tx: store.Transaction, webhook_id: str, *, now: int) -> None:
     """Remove an endpoint and its secrets; its log is no longer visible and left to the sweep."""
     for table in TABLES:
         await tx.execute(f"webhooks.remove_{table}", webhook_id, now)
+    await tx.execute("webhooks.note_events", webhook_id)
     await remove_secrets(tx, webhook_id)
 
 

@@ -288,7 +288,7 @@ async def accept(
     ctx: context.Context, *submissions: transaction.Submission
 ) -> list[transaction.Accepted | errors.PostroadError]:
     async with ctx.store.transaction() as tx:
-        return list(await transaction.accept(tx, submissions, policies=POLICIES))
+        return list(await transaction.accept(tx, submissions, policies=POLICIES, outbox=ctx.outbox))
 
 
 async def balance(ctx: context.Context, account_id: str) -> tuple[int, int]:

@@ -85,7 +85,7 @@ async def test_saving_again_keeps_the_secret_and_what_is_left_out(
         ((), ALL),
         (("email.failed", "email.delivered", "email.failed"), "email.delivered email.failed"),
         (("email.bounced",), "email.bounced"),
-        (tuple(reversed(events.SUBSCRIBABLE)), ALL),
+        (tuple(reversed(events.DEFAULT)), ALL),
     ],
 )
 async def test_events_are_kept_once_and_in_one_order(

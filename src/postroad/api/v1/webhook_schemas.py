@@ -3,20 +3,20 @@
 A secret is returned only by the request that created it.
 """
 
-from typing import Annotated, Final, Literal
+from typing import Annotated, Final
 
 import msgspec
 
 from postroad.api.v1 import schemas
-from postroad.model import cursors, identifiers, send_request, times, webhook_urls
+from postroad.model import cursors, events, identifiers, send_request, times, webhook_urls
 from postroad.services.webhooks import delivery_log, endpoint_settings, endpoints
 from postroad.storage import webhooks as stored
 
 # How much of a request body the log shows, in bytes.
 SHOWN_BYTES: Final = 2048
 
-EventName = Literal["email.delivered", "email.bounced", "email.failed"]
-DeliveryEventName = Literal["email.delivered", "email.bounced", "email.failed", "webhook.test"]
+EventName = Annotated[str, msgspec.Meta(extra_json_schema={"enum": list(events.SUBSCRIBABLE)})]
+DeliveryEventName = Annotated[str, msgspec.Meta(extra_json_schema={"enum": list(events.EventType)})]
 Secret = Annotated[
     str,
     msgspec.Meta(
@@ -40,7 +40,10 @@ Url = Annotated[
 ]
 Events = Annotated[
     list[EventName],
-    msgspec.Meta(description="Event types to send; all when empty. Absent: unchanged, at first all."),
+    msgspec.Meta(
+        description="Event types to send; when empty, `email.delivered`, `email.bounced` and `email.failed`. "
+        "Absent: unchanged, at first these three."
+    ),
 ]
 Enabled = Annotated[
     bool,

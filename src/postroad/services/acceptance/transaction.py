@@ -15,7 +15,8 @@ import msgspec
 
 from postroad import errors
 from postroad.model import limits, throttle, times, warmup
-from postroad.services.acceptance import rate_limit
+from postroad.services.acceptance import acceptance_events, rate_limit
+from postroad.services.webhooks import outbox as webhook_outbox
 from postroad.storage import accounts, hourly_counts, idempotency, ledger, messages, queue, recipients, store, warmups
 from postroad.storage import rates as stored_rates
 
@@ -99,7 +100,7 @@ Decision = idempotency.StoredKey | errors.PostroadError | None
 
 
 async def accept(
-    tx: store.Transaction, submissions: Sequence[Submission], *, policies: Policies
+    tx: store.Transaction, submissions: Sequence[Submission], *, policies: Policies, outbox: webhook_outbox.Outbox
 ) -> Sequence[Accepted | errors.PostroadError]:
     """Store a batch; each submission gets its response or its error."""
     now = max(submission.message.created_at for submission in submissions)
@@ -114,6 +115,13 @@ async def accept(
     accepted = [s for s, decision in zip(submissions, decisions, strict=True) if decision is None]
     await _write(tx, accepted, routed_domains=policies.routed_domains)
     await _note_uncharged(tx, accepted, locked)
+    await acceptance_events.write(
+        tx,
+        [(s.message, s.recipients) for s in accepted],
+        locked=locked,
+        credits_left=batch.credits_left,
+        events_outbox=outbox,
+    )
     full_at = {scope: throttle.full_at(bucket, now=now) for scope, bucket in batch.buckets.items()}
     return [
         await _replay(tx, s, decision, full_at=full_at.get(s.credential_id, 0))

@@ -10,9 +10,10 @@ import dataclasses
 from typing import Literal
 
 from postroad import errors
-from postroad.model import bounce_guard, identifiers, labels, times
+from postroad.model import bounce_guard, events, identifiers, labels, times
 from postroad.services import audit_log, context
 from postroad.services.results import bounce_guard as account_guard
+from postroad.services.webhooks import outbox
 from postroad.storage import access_version, accounts, bounce_guard_days, store
 
 # A sentence for users; it is part of the error that a sender sees.
@@ -96,6 +97,10 @@ async def suspend(ctx: context.Context, account_id: str, reason: str) -> account
         _refuse_closed(account)
         await accounts.suspend(tx, account_id, reason=reason, by=accounts.OPERATOR, now=now)
         await audit_log.write(ctx, tx, account_id, "account.suspended", account.name, reason)
+        if account.status != accounts.SUSPENDED:
+            data = events.SuspendedAccountData(suspended_by=accounts.OPERATOR, reason=reason)
+            kind = events.EventType.ACCOUNT_SUSPENDED
+            await ctx.outbox.write_account(tx, [outbox.AccountEvent(account_id, kind, now, data)])
     ctx.access_cache.invalidate()
     return dataclasses.replace(
         account,

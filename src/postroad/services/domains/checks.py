@@ -16,11 +16,12 @@ from typing import Final
 import msgspec
 
 from postroad import errors
-from postroad.model import domain_records, domain_verification, times
+from postroad.model import domain_records, domain_verification, events, times
 from postroad.services import context, work_limits
 from postroad.services.dkim import domain_keys, key_rotation
 from postroad.services.domains import registry as services_domains
-from postroad.storage import access_version, domain_checks, domains
+from postroad.services.webhooks import outbox
+from postroad.storage import access_version, accounts, domain_checks, domains, store
 
 MIN_CHECK_INTERVAL_SECONDS: Final = 10
 CHECKS: Final = work_limits.WorkLimit("domain checks", per_account=2, per_process=20, retry_seconds=5)
@@ -157,6 +158,8 @@ async def _conclude(
     async with ctx.store.transaction() as tx:
         if after.return_path_domain != domain.return_path_domain:
             await access_version.bump(tx)  # processes remember the domain
+        if change is domain_verification.Change.FAILING:
+            await _announce_failing(ctx, tx, domain, now)
         if await domains.record_check(
             tx,
             *place,
@@ -169,6 +172,22 @@ async def _conclude(
     if after.return_path_domain != domain.return_path_domain:
         ctx.access_cache.invalidate()
     return CheckResult(after, change)
+
+
+async def _announce_failing(ctx: context.Context, tx: store.Transaction, domain: domains.Domain, now: int) -> None:
+    """Write the event, unless another check has found it failing before."""
+    await accounts.lock(tx, [domain.account_id])
+    before = await domains.by_id(tx, domain.account_id, domain.id)
+    if before is None or before.failing_since is not None:
+        return
+    data = events.FailingDomainData(
+        domain_id=domain.id,
+        domain=domain.name,
+        failing_since=times.to_wire(now),
+        verified_until=times.to_wire(now + domain_verification.GRACE_PERIOD),
+    )
+    kind = events.EventType.DOMAIN_FAILING
+    await ctx.outbox.write_account(tx, [outbox.AccountEvent(domain.account_id, kind, now, data)])
 
 
 async def _apply_change(

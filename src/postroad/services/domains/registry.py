@@ -8,11 +8,12 @@ import dataclasses
 from typing import Final
 
 from postroad import errors
-from postroad.model import identifiers, times
+from postroad.model import events, identifiers, times
 from postroad.protocol import address
 from postroad.services import account_quotas, audit_log, context
 from postroad.services.domains import warmup_status
-from postroad.storage import access_version, dkim_keys, domain_checks, domains, store, warmups
+from postroad.services.webhooks import outbox
+from postroad.storage import access_version, accounts, dkim_keys, domain_checks, domains, store, warmups
 
 # How the audit log describes who verified a domain.
 VERIFIED_BY: Final = {domains.OPERATOR: "by the operator", domains.DNS: "by its DKIM record in DNS"}
@@ -39,6 +40,8 @@ async def add(ctx: context.Context, account_id: str, name: str, *, verified: boo
         await audit_log.write(
             ctx, tx, account_id, "domain.added", normal, "verified by the operator" if verified else ""
         )
+        if verified:
+            await _announce(ctx, tx, domain, by=domains.OPERATOR, now=now)
     ctx.access_cache.invalidate()
     return domain
 
@@ -87,10 +90,20 @@ async def verify(ctx: context.Context, account_id: str, domain_id: str, *, by: s
         if domain.verified_at is not None and by in {domains.DNS, domain.verified_by}:
             return domain
         await _refuse_verified_elsewhere(tx, account_id, domain.name)
+        if domain.verified_at is None:
+            await _announce(ctx, tx, domain, by=by, now=now)
         await domains.verify(tx, account_id, domain_id, by=by, now=now)
         await audit_log.write(ctx, tx, account_id, "domain.verified", domain.name, VERIFIED_BY[by])
     ctx.access_cache.invalidate()
     return dataclasses.replace(domain, verified_at=domain.verified_at or now, verified_by=by, failing_since=None)
+
+
+async def _announce(ctx: context.Context, tx: store.Transaction, domain: domains.Domain, *, by: str, now: int) -> None:
+    """Write the event of a verification."""
+    await accounts.lock(tx, [domain.account_id])
+    data = events.DomainData(domain_id=domain.id, domain=domain.name, verified_by=by)
+    kind = events.EventType.DOMAIN_VERIFIED
+    await ctx.outbox.write_account(tx, [outbox.AccountEvent(domain.account_id, kind, now, data)])
 
 
 async def unverify(ctx: context.Context, account_id: str, domain_id: str, *, failing_before: int) -> bool:

@@ -24,8 +24,6 @@ from postroad.telemetry import metrics
 
 MIN_REFRESH_SECONDS: Final = 10.0
 REST_FACTOR: Final = 20
-# An account that uses in three days what it has left will soon be refused.
-LOW_CREDIT_HOURS: Final = 72
 # Shorter than the ten seconds after which Prometheus times out.
 TIMEOUT_SECONDS: Final = 5.0
 
@@ -75,7 +73,7 @@ async def _refresh(ctx: context.Context) -> None:
         counts = await queue_views.counts(tx, queue_views.Filter())
         statuses = await provider_queues.heard_since(tx, now - conditions.ALIVE_MICROSECONDS)
         events = await webhook_views.counts(tx)
-        low = await accounts.short_of_credits(tx, since_hour=hourly_counts.hour_of(now) - LOW_CREDIT_HOURS)
+        low = await accounts.short_of_credits(tx, since_hour=hourly_counts.hour_of(now) - accounts.LOW_CREDIT_HOURS)
         used = await space.read(tx)
     shown, ready = ctx.metrics, counts.get(queue_views.READY)
     shown.queue.replace({(state,): counts[state].recipients if state in counts else 0 for state in queue_views.STATES})

@@ -14,7 +14,7 @@ from typing import Final
 
 import msgspec
 
-from postroad.model import bounce_guard, mail
+from postroad.model import bounce_guard, events, mail
 from postroad.model.bounces import disposition as bounces_disposition
 from postroad.protocol import address
 from postroad.protocol.reports import dsn
@@ -22,7 +22,8 @@ from postroad.protocol.smtp import values
 from postroad.services import context, return_path
 from postroad.services.results import bounce_guard as account_guard
 from postroad.services.results import report_authentication
-from postroad.storage import accounts, async_bounces, messages, store, suppressions
+from postroad.services.webhooks import outbox
+from postroad.storage import accounts, async_bounces, messages, queue, store, suppressions
 
 # Whoever gets a message knows its token: they must not be able to fill the database with reports about it.
 MAX_PER_RECIPIENT: Final = 10
@@ -114,7 +115,10 @@ async def _record(
                     )
                 )
     await async_bounces.insert(tx, bounces)
-    await suppressions.add(tx, gone)
+    added = await suppressions.add(tx, gone)
+    if recipient is not None:
+        key = (account_id, message_id, recipient.id)
+        await ctx.outbox.write(tx, _events(handled, key, is_suppressed=bool(added), now=now))
     notices: Sequence[account_guard.Notice] = ()
     # A recipient that bounced has counted when it did.
     is_news = recipient is not None and recipient.status != mail.RecipientStatus.BOUNCED
@@ -128,7 +132,32 @@ async def _record(
             locked=locked,
             now=now,
         )
+    await ctx.outbox.write_account(tx, account_guard.events_of(notices, now=now))
     return ProcessedReport(handled, notices)
+
+
+def _events(
+    handled: Sequence[Handled], key: queue.Key, *, is_suppressed: bool, now: int
+) -> list[outbox.RecipientEvent]:
+    """The events of what was recorded of a recipient, and of its address on the suppression list."""
+    happened = [
+        (
+            each.is_gone,
+            outbox.RecipientEvent(
+                key=key,
+                kind=events.EventType.BOUNCED_LATER,
+                at=now,
+                smtp_code=each.outcome.reply.code or None,
+                response=each.outcome.words,
+                enhanced_code=_status(each.outcome),
+                cause=each.disposition.reason,
+            ),
+        )
+        for each in handled
+        if each.disposition
+    ]
+    gone = [outbox.suppressed(event, suppressions.Source.LATE_BOUNCE) for is_gone, event in happened if is_gone]
+    return [*(event for _, event in happened), *(gone[:1] if is_suppressed else ())]
 
 
 def _handle_all(

@@ -14,7 +14,8 @@ from typing import Final
 import msgspec
 
 from postroad.config import sections
-from postroad.model import actors, bounce_guard, identifiers, times
+from postroad.model import actors, bounce_guard, events, identifiers, times
+from postroad.services.webhooks import outbox
 from postroad.storage import accounts, audit_log, bounce_guard_days, store
 from postroad.telemetry import logs, metrics
 
@@ -30,12 +31,13 @@ class AccountCounts(msgspec.Struct, frozen=True):
 
 
 class Notice(msgspec.Struct, frozen=True):
-    """An account that was just warned or suspended, and the counts behind it."""
+    """An account that was just warned or suspended, the counts behind it, and the reason of a suspension."""
 
     account_id: str
     level: bounce_guard.Level
     trigger: bounce_guard.Trigger
     counts: bounce_guard.Counts
+    reason: str = ""
 
 
 def rules_of(settings: sections.BounceGuard) -> bounce_guard.Rules | None:
@@ -88,13 +90,14 @@ async def count(
         assessment = bounce_guard.assess(counts, guard)
         if assessment.trigger is None or (assessment.level is bounce_guard.Level.WARNED and before == assessment):
             continue
+        reason = ""
         if assessment.level is bounce_guard.Level.SUSPENDED:
             reason = bounce_guard.reason(assessment.trigger, counts, until=guard.suspended_until(now))
             await accounts.suspend(tx, account_id, reason=reason, by=accounts.BOUNCE_GUARD, now=now)
             await audit_log.insert(
                 tx, _entry(locked[account_id], reason, now=now, entropy=entropy(identifiers.ENTROPY_BYTES))
             )
-        notices.append(Notice(account_id, assessment.level, assessment.trigger, counts))
+        notices.append(Notice(account_id, assessment.level, assessment.trigger, counts, reason))
     return notices
 
 
@@ -139,6 +142,19 @@ def _entry(account: accounts.Account, reason: str, *, now: int, entropy: bytes) 
         client_address="",
         created_at=now,
     )
+
+
+def events_of(notices: Sequence[Notice], *, now: int) -> list[outbox.AccountEvent]:
+    """The webhook events of notices, to be written in their transaction."""
+    return [_event(notice, now) for notice in notices]
+
+
+def _event(notice: Notice, now: int) -> outbox.AccountEvent:
+    if notice.level is bounce_guard.Level.SUSPENDED:
+        suspended = events.SuspendedAccountData(suspended_by=accounts.BOUNCE_GUARD, reason=notice.reason)
+        return outbox.AccountEvent(notice.account_id, events.EventType.ACCOUNT_SUSPENDED, now, suspended)
+    warned = events.WarnedAccountData(cause=notice.trigger, **msgspec.structs.asdict(notice.counts))
+    return outbox.AccountEvent(notice.account_id, events.EventType.ACCOUNT_WARNED, now, warned)
 
 
 def report_notices(notices: Sequence[Notice], *, log: logs.Logger, counted: metrics.Metrics) -> None:

@@ -15,11 +15,12 @@ from typing import Final
 
 import msgspec
 
-from postroad.model import bounce_guard, mail
+from postroad.model import bounce_guard, events, mail
 from postroad.protocol.reports import arf
 from postroad.services import context, return_path
 from postroad.services.results import bounce_guard as account_guard
 from postroad.services.results import report_authentication
+from postroad.services.webhooks import outbox
 from postroad.storage import accounts, async_bounces, messages, store, suppressions
 
 # The local part of the address for reports, at the domain of return paths.
@@ -111,6 +112,7 @@ async def _record(
             locked=locked,
             now=ctx.clock(),
         )
+    await ctx.outbox.write_account(tx, account_guard.events_of(notices, now=ctx.clock()))
     return ProcessedReport(result, message_id, who.id, proof is not None, notices)
 
 
@@ -138,6 +140,13 @@ async def _keep(
     if found is not None and found.source != suppressions.Source.COMPLAINT:
         await suppressions.remove(tx, *place)
     await suppressions.add(tx, [wanted])
+    happened = outbox.RecipientEvent(
+        key=(account_id, message_id, who.id),
+        kind=events.EventType.COMPLAINED,
+        at=now,
+        feedback_type=report.kind,
+    )
+    await ctx.outbox.write(tx, [happened] if found else [happened, outbox.suppressed(happened, wanted.source)])
 
 
 def _result(who: async_bounces.ReportedRecipient | None, known: Sequence[async_bounces.AsyncBounce]) -> ReportResult:

@@ -19,6 +19,7 @@ import msgspec
 from postroad.model import bounce_guard, mail, providers, status_rules
 from postroad.model.bounces import disposition
 from postroad.services.results import bounce_guard as account_guard
+from postroad.services.results import outcome_events
 from postroad.services.webhooks import outbox as webhook_outbox
 from postroad.storage import accounts, attempts, hourly_counts, ledger, messages, queue, recipients, store, suppressions
 
@@ -106,14 +107,18 @@ async def record(
     await _finish_messages(tx, finished)
     # Test messages are never charged.
     live = [outcome for outcome in finished if not uncharged.get(outcome.key[:2])]
-    await suppressions.add(tx, [_suppression(outcome) for outcome in live if outcome.suppress])
+    suppressed = await suppressions.add(tx, [_suppression(outcome) for outcome in live if outcome.suppress])
     counted = [_counted(outcome) for outcome in live if outcome.attempt]
     now = max((outcome.at for outcome in live), default=0)
     notices = await account_guard.count(tx, guard, counted, locked=locked, now=now)
     await hourly_counts.add(
         tx, _count_increments([outcome for outcome in recorded if not uncharged.get(outcome.key[:2])])
     )
-    written = await outbox.write(tx, finished)
+    written = await outbox.write(
+        tx,
+        outcome_events.of(finished, deferred=recorded[len(finished) :], suppressed=set(suppressed), locked=locked),
+    )
+    written += await outbox.write_account(tx, account_guard.events_of(notices, now=now))
     return [RecordResult(written, tuple(notices) if place == 0 else ()) for place in range(len(batches))]
 
 

@@ -16,7 +16,7 @@ from postroad.protocol.mime import header_text
 from postroad.services.acceptance import validation
 from postroad.storage import webhooks
 
-ALL_EVENTS: Final = " ".join(events.SUBSCRIBABLE)
+DEFAULT_EVENTS: Final = " ".join(events.DEFAULT)
 MAX_SENDER_DOMAINS: Final = 20
 MAX_DESCRIPTION_CHARACTERS: Final = 200
 DESCRIPTION_PATTERN: Final = f"^[^{header_text.UNSEEN}]*$"
@@ -82,7 +82,7 @@ def _events(wanted: Sequence[str]) -> list[str]:
     for place, name in enumerate(wanted):
         if name not in events.SUBSCRIBABLE:
             raise errors.InvalidRequest(f"events[{place}]: must be one of {', '.join(events.SUBSCRIBABLE)}")
-    return [kind for kind in events.SUBSCRIBABLE if kind in wanted or not wanted]
+    return [kind for kind in events.SUBSCRIBABLE if kind in (wanted or events.DEFAULT)]
 
 
 def _sender_domains(given: Sequence[str]) -> list[str]:

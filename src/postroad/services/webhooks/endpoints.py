@@ -187,7 +187,7 @@ async def _create(
         id=ctx.new_id(identifiers.WEBHOOK, now=now),
         account_id=account_id,
         url="",
-        events=endpoint_settings.ALL_EVENTS,
+        events=endpoint_settings.DEFAULT_EVENTS,
         enabled=1,
         secret_hint="",
         created_at=now,

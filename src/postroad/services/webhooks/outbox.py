@@ -1,40 +1,51 @@
-"""The outbox: an event for each final recipient, written in the transaction that makes it final.
+"""The outbox: webhook events, written in the transaction in which the thing happens.
 
-So there is an event exactly when there is a result, whatever crashes in between, and a delivery of it for each endpoint
+So there is an event exactly when it has happened, whatever crashes in between, and a delivery of it for each endpoint
 of the account that is enabled and wants it at that moment. The engine in `webhooks/` delivers it.
 """
 
 from collections.abc import Callable, Collection, Sequence
 from dataclasses import dataclass, field
-from typing import Protocol
+from typing import Any, Final
 
-from postroad.model import events, identifiers, mail
+import msgspec
+
+from postroad.model import cursors, events, identifiers, times
 from postroad.services import return_path
 from postroad.storage import messages, queue, store, webhook_deliveries, webhooks
 
+# How often an endpoint hears that a recipient is deferred.
+DEFERRED_INTERVAL: Final = times.HOUR
 
-class FinalOutcome(Protocol):
-    """What an event contains of an outcome."""
 
-    @property
-    def key(self) -> queue.Key:
-        """Account, message and recipient."""
+class RecipientEvent(msgspec.Struct, frozen=True, kw_only=True):
+    """What happened to a recipient: the event, and what it contains besides what the store has."""
 
-    @property
-    def status(self) -> mail.RecipientStatus:
-        """The final status."""
+    key: queue.Key
+    kind: events.EventType
+    at: int
+    smtp_code: int | None = None
+    response: str = ""
+    enhanced_code: str = ""
+    cause: str = ""
+    mx_host: str = ""
+    next_attempt_at: int | None = None
+    feedback_type: str | None = None
+    source: str | None = None
 
-    @property
-    def smtp_code(self) -> int | None:
-        """The server's SMTP code."""
 
-    @property
-    def response(self) -> str:
-        """The server's reply."""
+class AccountEvent(msgspec.Struct, frozen=True):
+    """What happened to an account or to one of its domains."""
 
-    @property
-    def at(self) -> int:
-        """When it became final."""
+    account_id: str
+    kind: events.EventType
+    at: int
+    data: events.AccountData
+
+
+def suppressed(event: RecipientEvent, source: str) -> RecipientEvent:
+    """The event of an address that was put on the suppression list with another event."""
+    return msgspec.structs.replace(event, kind=events.EventType.SUPPRESSED, source=source)
 
 
 @dataclass(frozen=True, slots=True)
@@ -45,57 +56,107 @@ class Outbox:
     return_path_domain: str
     entropy: Callable[[int], bytes]
 
-    async def write(self, tx: store.Transaction, ended: Sequence[FinalOutcome]) -> int:
-        """Write events and return the number of their deliveries. The accounts must be locked."""
-        endpoints = await webhooks.enabled_of(tx, {outcome.key[0] for outcome in ended}) if ended else {}
-        wanted = [
-            (outcome, subscribed)
-            for outcome in ended
-            if (subscribed := _subscribed(endpoints.get(outcome.key[0], ()), events.OF_STATUS.get(outcome.status)))
-        ]
+    async def write(self, tx: store.Transaction, happened: Sequence[RecipientEvent]) -> int:
+        """Write events about recipients and return the number of their deliveries. The accounts must be locked."""
+        endpoints = await webhooks.enabled_of(tx, {event.key[0] for event in happened}) if happened else {}
+        subscribed = [(event, _subscribed(endpoints.get(event.key[0], ()), event.kind)) for event in happened]
+        wanted = [(event, found) for event, found in subscribed if found]
         if not wanted:
             return 0
-        about = await messages.event_details(tx, [outcome.key for outcome, _ in wanted])
-        filtered = {outcome.key[:2] for outcome, found in wanted if any(endpoint.tags for endpoint in found)}
-        tags = await messages.tags(tx, filtered) if filtered else {}
+        about = await messages.event_details(tx, list(dict.fromkeys(event.key for event, _ in wanted)))
+        detailed = {event.key for event, found in wanted if any(_is_detailed(event.kind, one) for one in found)}
+        more = await messages.event_circumstances(tx, sorted(detailed)) if detailed else {}
+        tagged = {event.key[:2] for event, found in wanted if event.key in more or any(one.tags for one in found)}
+        tags = await messages.tags(tx, tagged) if tagged else {}
+        heard = await _heard(tx, [event for event, _ in wanted if event.kind is events.EventType.DEFERRED])
         deliveries = []
-        for outcome, found in wanted:
-            details, event_id = about[outcome.key], self._new_id(identifiers.EVENT, outcome.at)
+        for event, found in wanted:
+            details, has_tags = about[event.key], tags.get(event.key[:2], ())
+            members = self._members(event, details, more.get(event.key), has_tags)
+            event_id = self._new_id(identifiers.EVENT, event.at)
             deliveries += [
-                self._delivery(outcome, endpoint, details, event_id=event_id)
+                self._delivery(
+                    event.key[0],
+                    event.kind,
+                    event.at,
+                    endpoint,
+                    event_id=event_id,
+                    data=events.recipient(kind=event.kind, version=endpoint.version, **members),
+                    recipient=event.key[1:],
+                )
                 for endpoint in found
-                if is_wanted(endpoint, details, tags.get(outcome.key[:2], ()))
+                if is_wanted(endpoint, details, has_tags) and (event.kind, endpoint.id, *event.key[1:]) not in heard
             ]
         if deliveries:
             await webhook_deliveries.insert(tx, deliveries)
         return len(deliveries)
 
+    async def write_account(self, tx: store.Transaction, happened: Sequence[AccountEvent]) -> int:
+        """The same for events about accounts and domains, which filters by message do not concern."""
+        endpoints = await webhooks.enabled_of(tx, {event.account_id for event in happened}) if happened else {}
+        deliveries = []
+        for event in happened:
+            event_id = self._new_id(identifiers.EVENT, event.at)
+            deliveries += [
+                self._delivery(event.account_id, event.kind, event.at, endpoint, event_id=event_id, data=event.data)
+                for endpoint in _subscribed(endpoints.get(event.account_id, ()), event.kind)
+                if endpoint.mode == webhooks.LIVE
+            ]
+        if deliveries:
+            await webhook_deliveries.insert(tx, deliveries)
+        return len(deliveries)
+
+    def _members(
+        self,
+        event: RecipientEvent,
+        about: messages.EventDetails,
+        more: messages.EventCircumstances | None,
+        tags: Collection[str],
+    ) -> dict[str, Any]:
+        """Everything that is known; each form of an event has some of it."""
+        members = msgspec.structs.asdict(event)
+        members |= {
+            "email_id": event.key[1],
+            "recipient_id": event.key[2],
+            "to": about.email,
+            "sender": self._envelope_sender(event.key, about),
+            "subject": about.subject,
+            "next_attempt_at": times.optional_to_wire(event.next_attempt_at),
+            "test": bool(about.is_test),
+        }
+        if more is not None:
+            members |= {
+                "tags": tuple(sorted(tags)),
+                "metadata": msgspec.json.decode(more.metadata) if more.metadata else {},
+                "header_from": more.sender,
+                "attempt": more.attempt_count,
+            }
+        del members["key"], members["kind"], members["at"]
+        return members
+
     def _delivery(
-        self, outcome: FinalOutcome, endpoint: webhooks.Webhook, about: messages.EventDetails, *, event_id: str
+        self,
+        account_id: str,
+        kind: events.EventType,
+        at: int,
+        endpoint: webhooks.Webhook,
+        *,
+        event_id: str,
+        data: msgspec.Struct,
+        recipient: tuple[str | None, str | None] = (None, None),
     ) -> webhook_deliveries.Delivery:
-        account_id, message_id, recipient_id = outcome.key
-        kind = events.OF_STATUS[outcome.status]
-        data = events.recipient(
-            email_id=message_id,
-            recipient_id=recipient_id,
-            to=about.email,
-            sender=self._envelope_sender(outcome.key, about),
-            subject=about.subject,
-            smtp_code=outcome.smtp_code,
-            response=outcome.response,
-        )
         return webhook_deliveries.Delivery(
             account_id=account_id,
             webhook_id=endpoint.id,
-            id=self._new_id(identifiers.WEBHOOK_DELIVERY, outcome.at),
+            id=self._new_id(identifiers.WEBHOOK_DELIVERY, at),
             event_id=event_id,
             event_type=kind,
-            message_id=message_id,
-            recipient_id=recipient_id,
+            message_id=recipient[0],
+            recipient_id=recipient[1],
             url=endpoint.url,
-            body=events.body(event_id, kind, created_at=outcome.at, data=data),
-            due_at=outcome.at,
-            created_at=outcome.at,
+            body=events.body(event_id, kind, created_at=at, data=data),
+            due_at=at,
+            created_at=at,
         )
 
     def _envelope_sender(self, key: queue.Key, about: messages.EventDetails) -> str:
@@ -108,10 +169,6 @@ class Outbox:
         return identifiers.make(prefix, now=now, entropy=self.entropy(identifiers.ENTROPY_BYTES))
 
 
-def _subscribed(endpoints: Sequence[webhooks.Webhook], kind: events.EventType | None) -> list[webhooks.Webhook]:
-    return [endpoint for endpoint in endpoints if kind in endpoint.events.split()]
-
-
 def is_wanted(endpoint: webhooks.Webhook, about: messages.EventDetails, tags: Collection[str]) -> bool:
     """Whether an endpoint gets events of a message: of its mode, with one of its tags, from one of its domains."""
     return (
@@ -119,3 +176,21 @@ def is_wanted(endpoint: webhooks.Webhook, about: messages.EventDetails, tags: Co
         and (not endpoint.tags or not set(endpoint.tags.split("\n")).isdisjoint(tags))
         and (not endpoint.sender_domains or about.sender_key.rpartition("@")[2] in endpoint.sender_domains.split("\n"))
     )
+
+
+async def _heard(tx: store.Transaction, deferred: Sequence[RecipientEvent]) -> Collection[webhook_deliveries.Heard]:
+    """Which endpoints have been sent which of these deferred recipients within the interval."""
+    if not deferred:
+        return ()
+    since = {
+        event.key[1]: cursors.at(identifiers.WEBHOOK_DELIVERY, event.at - DEFERRED_INTERVAL + 1) for event in deferred
+    }
+    return await webhook_deliveries.deferrals_since(tx, list(since.items()))
+
+
+def _subscribed(endpoints: Sequence[webhooks.Webhook], kind: events.EventType) -> list[webhooks.Webhook]:
+    return [endpoint for endpoint in endpoints if kind in endpoint.events.split()]
+
+
+def _is_detailed(kind: events.EventType, endpoint: webhooks.Webhook) -> bool:
+    return events.data_type(kind, endpoint.version) is not events.Data

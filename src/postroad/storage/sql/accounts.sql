@@ -1,6 +1,6 @@
 -- part: columns
 id, name, status, suspended_reason, available, reserved, created_at, suspended_by, suspended_at,
-    closed_at, removed_at, unlimited, has_uncharged
+    closed_at, removed_at, unlimited, has_uncharged, named_events
 
 -- name: insert
 -- A new account without credits.

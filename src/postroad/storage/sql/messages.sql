@@ -49,6 +49,12 @@ SELECT account_id, id, $3, (SELECT email FROM recipients
     return_path_domain, is_test
 FROM messages WHERE account_id = $1 AND id = $2;
 
+-- name: event_circumstances
+-- What events of version 2 contain besides.
+SELECT account_id, id, $3, (SELECT attempt_count FROM recipients
+    WHERE recipients.account_id = $1 AND recipients.message_id = $2 AND recipients.id = $3), sender, metadata
+FROM messages WHERE account_id = $1 AND id = $2;
+
 -- name: tags
 -- The tags of messages.
 SELECT account_id, message_id, tag FROM message_tags WHERE account_id = $1 AND message_id = $2;

@@ -64,6 +64,13 @@ WHERE webhook_deliveries.account_id = ended.account_id AND webhook_deliveries.we
     AND webhook_deliveries.worker = ended.worker AND webhook_deliveries.attempt_count = ended.attempt_count
 RETURNING webhook_deliveries.account_id, webhook_deliveries.webhook_id, webhook_deliveries.id;
 
+-- name: deferrals_since
+-- The deferrals of messages since a cursor; a replay is none.
+SELECT event_type, webhook_id, message_id, recipient_id
+FROM unnest($1::text[], $2::text[]) AS wanted (message, since)
+JOIN webhook_deliveries ON message_id = wanted.message AND id >= wanted.since
+WHERE event_type = 'email.deferred' AND replay_of IS NULL;
+
 -- name: sweep
 -- Delete deliveries that ended before a time, up to a limit; a sweep never waits.
 DELETE FROM webhook_deliveries WHERE (account_id, webhook_id, id) IN (

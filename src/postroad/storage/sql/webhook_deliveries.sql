@@ -88,16 +88,26 @@ ORDER BY id DESC LIMIT $4;
 
 -- name: failed_between
 -- Failed deliveries of an endpoint between two cursors, oldest first. One needs no replay (1) when it is a ping, when a
--- later delivery of its event succeeded or is pending, or when a later failure lies between the cursors as well.
+-- later delivery of its event succeeded or is pending, or when a later failure lies between the cursors as well. For the
+-- few events without a message, all later deliveries of the endpoint are read.
 SELECT account_id, webhook_id, id, event_id, event_type, message_id, recipient_id, replay_of, url, body, state,
     attempt_count, due_at, worker, created_at, ended_at,
-    CASE WHEN message_id IS NULL OR EXISTS (
+    CASE WHEN event_type = 'webhook.test' OR EXISTS (
         SELECT 1 FROM webhook_deliveries AS later
         WHERE later.message_id = one.message_id AND later.id > one.id AND later.webhook_id = one.webhook_id
-            AND later.event_id = one.event_id AND (later.state <> 'failed' OR later.id < $3)) THEN 1 ELSE 0 END
+            AND later.event_id = one.event_id AND (later.state <> 'failed' OR later.id < $3)) OR EXISTS (
+        SELECT 1 FROM webhook_deliveries AS later
+        WHERE one.message_id IS NULL AND later.account_id = one.account_id AND later.webhook_id = one.webhook_id
+            AND later.id > one.id AND later.event_id = one.event_id
+            AND (later.state <> 'failed' OR later.id < $3)) THEN 1 ELSE 0 END
 FROM webhook_deliveries AS one
 WHERE webhook_id = $1 AND state = 'failed' AND id > $2 AND id < $3 AND ended_at > $4
 ORDER BY id LIMIT $5;
+
+-- name: deferrals_since
+-- The deferrals of messages since a cursor; a replay is none.
+SELECT event_type, webhook_id, message_id, recipient_id FROM webhook_deliveries
+WHERE message_id = $1 AND id >= $2 AND event_type = 'email.deferred' AND replay_of IS NULL;
 
 -- name: newest
 -- The states of the newest deliveries of an endpoint.

@@ -24,3 +24,10 @@ JOIN webhook_endpoints ON webhook_endpoints.id = wanted.id
 JOIN webhook_secrets ON webhook_secrets.account_id = webhook_endpoints.account_id
     AND webhook_secrets.webhook_id = webhook_endpoints.id
 WHERE expires_at IS NULL OR expires_at > wanted.now;
+
+-- name: note_events
+-- Note with the account which event types its endpoints name, after one of them has changed.
+UPDATE accounts SET named_events = TRIM(
+    COALESCE((SELECT events FROM webhooks WHERE account_id = accounts.id AND removed_at IS NULL), '') || ' ' || COALESCE((
+        SELECT STRING_AGG(events, ' ') FROM additional_webhooks WHERE account_id = accounts.id AND removed_at IS NULL), ''))
+WHERE id = (SELECT account_id FROM webhook_endpoints WHERE webhook_endpoints.id = $1);

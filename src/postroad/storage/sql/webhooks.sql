@@ -54,6 +54,13 @@ UPDATE additional_webhooks SET url = $2, events = $3, enabled = $4, updated_at =
     sender_domains = $8, mode = $9, standard_signature = $10, description = $11, failing_since = $12, disabled_reason = $13
 WHERE id = $1;
 
+-- name: note_events
+-- Note with the account which event types its endpoints name, after one of them has changed.
+UPDATE accounts SET named_events = TRIM(
+    COALESCE((SELECT events FROM webhooks WHERE account_id = accounts.id AND removed_at IS NULL), '') || ' ' || COALESCE((
+        SELECT GROUP_CONCAT(events, ' ') FROM additional_webhooks WHERE account_id = accounts.id AND removed_at IS NULL), ''))
+WHERE id = (SELECT account_id FROM webhook_endpoints WHERE webhook_endpoints.id = $1);
+
 -- name: mark_pinged_first
 -- Record a ping of an account's first endpoint, unless there was one a moment ago. A time in the future means that the
 -- clock was set back.

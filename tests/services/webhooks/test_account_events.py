@@ -1,0 +1,182 @@
+"""Events about accounts and their domains: written when it happens, once, and only for endpoints that name them."""
+
+from collections.abc import AsyncIterator
+from typing import Any
+
+import pytest
+import pytest_asyncio
+
+from postroad import config
+from postroad.model.bounces import disposition
+from postroad.services import context
+from postroad.services.accounts import credits
+from postroad.services.accounts import registry as accounts_registry
+from postroad.services.domains import checks as domain_checks
+from postroad.services.domains import registry as domains
+from postroad.services.webhooks import replays
+from postroad.storage import accounts, webhook_deliveries, webhooks
+from postroad.storage import domains as stored_domains
+from tests import accepted_mail, contexts, dns_server, webhook_endpoints, webhook_rows
+from tests.services import claimed_mail, domain_zones
+
+# Small enough to be reached with real mail: 2 of 10 warn, 4 of 10 suspend.
+GUARD = {"recipients": 10, "warn_percent": 20.0, "suspend_percent": 40.0, "cooldown_hours": 48}
+
+
+@pytest_asyncio.fixture
+async def server() -> AsyncIterator[dns_server.DnsServer]:
+    async with dns_server.running({}) as running:
+        yield running
+
+
+@pytest.fixture
+def settings(database_url: str, server: dns_server.DnsServer) -> config.Settings:
+    return config.load(
+        environment={},
+        overrides={
+            "database": {"url": database_url},
+            "security": {"secret_key": contexts.SECRET_KEY},
+            "bounce_guard": GUARD,
+            "domains": {"spf": "include:spf.example.net"},
+            "delivery": {"hostname": "mail.example.net", "resolvers": [server.address]},
+        },
+    )
+
+
+async def written(ctx: context.Context, webhook: webhooks.Webhook) -> list[tuple[str, dict[str, Any]]]:
+    return [(event["type"], event["data"]) for event in await webhook_endpoints.written_events(ctx, webhook)]
+
+
+async def send(ctx: context.Context, account_id: str, *, to: int, bounced: int = 0) -> None:
+    """A message to so many, of whom the first do not exist."""
+    _, claimed = await claimed_mail.another(ctx, account_id, *[f"p{number}@example.net" for number in range(to)])
+    fault = disposition.Fault.ADDRESS
+    await ctx.outcome_commits.submit(
+        [
+            claimed_mail.outcome(ctx, one, disposition.Verdict.BOUNCED, recipient_count=0, code=550, fault=fault)
+            if place < bounced
+            else claimed_mail.outcome(ctx, one, disposition.Verdict.DELIVERED, recipient_count=0)
+            for place, one in enumerate(claimed)
+        ]
+    )
+
+
+async def test_the_bounce_guard_s_warning_and_suspension_are_told(
+    ctx: context.Context, account: accounts.Account, clock: contexts.Clock
+) -> None:
+    await accepted_mail.allow_sending(ctx, account.id)
+    webhook = await webhook_endpoints.subscribe(ctx, account.id, "account.warned", "account.suspended")
+    await send(ctx, account.id, to=10, bounced=2)
+    clock.pass_seconds(1)
+    await send(ctx, account.id, to=10, bounced=6)
+    assert await written(ctx, webhook) == [
+        ("account.warned", {"cause": "bounces", "recipients": 10, "bounces": 2, "complaints": 0}),
+        (
+            "account.suspended",
+            {
+                "suspended_by": "bounce_guard",
+                "reason": (await accounts_registry.find(ctx, account.id)).suspended_reason,
+            },
+        ),
+    ]
+
+
+async def test_an_operator_s_suspension_is_told_when_it_begins(ctx: context.Context, account: accounts.Account) -> None:
+    webhook = await webhook_endpoints.subscribe(ctx, account.id, "account.suspended")
+    await accounts_registry.suspend(ctx, account.id, "unpaid since May")
+    await accounts_registry.suspend(ctx, account.id, "unpaid since June")
+    assert await written(ctx, webhook) == [
+        ("account.suspended", {"suspended_by": "operator", "reason": "unpaid since May"})
+    ]
+
+
+async def test_a_domain_is_told_when_dns_verifies_it_and_when_its_record_is_gone(
+    ctx: context.Context, account: accounts.Account, server: dns_server.DnsServer, clock: contexts.Clock
+) -> None:
+    webhook = await webhook_endpoints.subscribe(ctx, account.id, "domain.verified", "domain.failing")
+    domain = await domains.add(ctx, account.id, domain_zones.DOMAIN, verified=False)
+    key = await domain_zones.publish_key(ctx, server, domain)
+    await domain_checks.check(ctx, domain)
+    clock.pass_seconds(1)
+    verified = await domains.find(ctx, account.id, domain.id)
+    del server.zones[key]
+    await domain_checks.check(ctx, verified)
+    clock.pass_seconds(1)
+    await domain_checks.check(ctx, await domains.find(ctx, account.id, domain.id))
+    named = {"domain_id": domain.id, "domain": "example.com"}
+    assert await written(ctx, webhook) == [
+        ("domain.verified", named | {"verified_by": "dns"}),
+        (
+            "domain.failing",
+            named | {"failing_since": "2027-01-15T08:00:01.000Z", "verified_until": "2027-01-18T08:00:01.000Z"},
+        ),
+    ]
+
+
+async def test_a_domain_that_the_operator_verifies_is_told_once(
+    ctx: context.Context, account: accounts.Account, clock: contexts.Clock
+) -> None:
+    webhook = await webhook_endpoints.subscribe(ctx, account.id, "domain.verified")
+    await domains.add(ctx, account.id, "one.example.com", verified=True)
+    clock.pass_seconds(1)
+    second = await domains.add(ctx, account.id, "two.example.com", verified=False)
+    for _ in range(2):
+        await domains.verify(ctx, account.id, second.id, by=stored_domains.OPERATOR)
+    assert [(kind, data["domain"], data["verified_by"]) for kind, data in await written(ctx, webhook)] == [
+        ("domain.verified", "one.example.com", "operator"),
+        ("domain.verified", "two.example.com", "operator"),
+    ]
+
+
+async def test_credits_are_told_to_be_low_once_for_each_crossing(
+    ctx: context.Context, account: accounts.Account, clock: contexts.Clock
+) -> None:
+    webhook = await webhook_endpoints.subscribe(ctx, account.id, "credits.low")
+    await accepted_mail.allow_sending(ctx, account.id, amount=6)
+    for _ in range(5):
+        clock.pass_seconds(1)
+        await accepted_mail.accept(ctx, account.id)
+    # Three left after three; two left after four.
+    assert await written(ctx, webhook) == [("credits.low", {"available": 2, "used": 4})]
+    await credits.add(ctx, account.id, 10, None)
+    clock.pass_seconds(1)
+    await accepted_mail.accept(ctx, account.id, to=tuple(f"p{number}@example.net" for number in range(4)))
+    assert (await written(ctx, webhook))[1:] == [("credits.low", {"available": 7, "used": 9})]
+
+
+async def test_who_needs_no_credits_is_never_short_of_them(ctx: context.Context, account: accounts.Account) -> None:
+    webhook = await webhook_endpoints.subscribe(ctx, account.id, "credits.low")
+    await accepted_mail.allow_sending(ctx, account.id, amount=1)
+    await credits.set_unlimited(ctx, account.id, unlimited=True)
+    await accepted_mail.accept(ctx, account.id, to=("a@example.net", "b@example.net"))
+    assert await written(ctx, webhook) == []
+
+
+async def test_filters_by_message_do_not_concern_them_and_endpoints_of_test_mode_get_none(
+    ctx: context.Context, account: accounts.Account
+) -> None:
+    wanted = {"events": "account.suspended"}
+    filtered = await webhook_endpoints.subscribe_another(
+        ctx, account.id, tags="orders", sender_domains="example.org", version=2, **wanted
+    )
+    test = await webhook_endpoints.subscribe_another(ctx, account.id, mode="test", **wanted)
+    default = await webhook_endpoints.subscribe(ctx, account.id)
+    await accounts_registry.suspend(ctx, account.id, "unpaid")
+    assert [kind for kind, _ in await written(ctx, filtered)] == ["account.suspended"]
+    assert await written(ctx, test) == await written(ctx, default) == []
+
+
+async def test_failed_ones_are_replayed_until_one_succeeds_and_pings_never(
+    ctx: context.Context, account: accounts.Account, clock: contexts.Clock
+) -> None:
+    await webhook_endpoints.subscribe(ctx, account.id, "account.suspended")
+    kinds = {"email.failed": {}, "webhook.test": {"message_id": None}, "account.suspended": {"message_id": None}}
+    for kind, changes in kinds.items():
+        await webhook_rows.put_ended(
+            ctx, account.id, webhook_deliveries.State.FAILED, event_type=kind, recipient_id=None, **changes
+        )
+    clock.pass_seconds(1)
+    for replayed in (2, 0):  # what is pending is not replayed again
+        done = await replays.replay_failed(ctx, account.id, after=0, before=ctx.clock())
+        assert done.count == replayed
+        clock.pass_seconds(60)
