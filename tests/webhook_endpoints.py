@@ -41,7 +41,13 @@ async def subscribe(
 async def subscribe_another(ctx: context.Context, account_id: str, **fields: Any) -> webhooks.Webhook:
     """Make one more endpoint of an account, subscribed to all events unless `fields` say otherwise."""
     now = ctx.clock()
-    values = {"url": URL, "events": " ".join(ALL), "enabled": 1, "secret_hint": "", "is_first": 0} | fields
+    values: dict[str, Any] = {
+        "url": URL,
+        "events": " ".join(ALL),
+        "enabled": 1,
+        "secret_hint": "",
+        "is_first": 0,
+    } | fields
     webhook_id = ctx.new_id(identifiers.WEBHOOK, now=now)
     webhook = webhooks.Webhook(id=webhook_id, account_id=account_id, created_at=now, updated_at=now, **values)
     async with ctx.store.transaction() as tx:

@@ -45,7 +45,7 @@ async def test_what_is_new_is_ready_and_claimed_oldest_first(store: Store) -> No
     claimed = await claim(store, 2)
     assert claimed == [
         webhook_deliveries.Claimed(
-            "acc_1", "whk_1", one.id, "email.delivered", one.message_id, one.body, attempt_count=1
+            "acc_1", "whk_1", one.id, one.event_id, "email.delivered", one.message_id, one.body, attempt_count=1
         )
         for one in (delivery(1), delivery(2))
     ]

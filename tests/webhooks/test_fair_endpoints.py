@@ -112,7 +112,7 @@ async def test_ten_endpoints_of_an_account_share_the_slots_of_one(url: str) -> N
         others = [await webhook_endpoints.subscribe_another(harness.ctx, first.account_id) for _ in range(9)]
         alone = await harness.endpoint(NOWHERE)
         enabled = {one.id: one for one in (first, *others, alone)}
-        parts, served = harness.parts(), set()
+        parts, served = harness.parts(), set[str]()
         for _ in range(5):
             plan = parts.dispatching._plan(enabled)
             assert [len(plan.get(one.id, ())) for one in (first, *others)].count(1) == 2

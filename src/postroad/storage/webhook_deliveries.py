@@ -61,6 +61,7 @@ class Claimed(msgspec.Struct, frozen=True):
     account_id: str
     webhook_id: str
     id: str
+    event_id: str
     event_type: str
     message_id: str | None
     body: bytes

@@ -24,10 +24,10 @@ INTERNAL_ERROR: Final = f"{webhook_client.FailureCode.INTERRUPTED}: internal err
 
 @dataclass(frozen=True, slots=True)
 class Claim:
-    """A delivery that this worker holds, with its URL and secrets."""
+    """A delivery that this worker holds, with its endpoint and secrets."""
 
     claimed: webhook_deliveries.Claimed
-    url: str
+    webhook: webhooks.Webhook
     secrets: Sequence[webhooks.Secret]
 
 
@@ -78,13 +78,15 @@ class Attempter:
         try:
             attempted = await self._send(claim)
         except asyncio.CancelledError:
-            self._recorder.record_attempt(claim.claimed, claim.url, self._interrupted(started_at, STOPPED))
+            self._recorder.record_attempt(claim.claimed, claim.webhook.url, self._interrupted(started_at, STOPPED))
             raise
         except Exception:  # noqa: BLE001 - logged; other attempts go on
             self._log.exception("webhook_attempt_failed", delivery_id=claim.claimed.id)
-            self._recorder.record_attempt(claim.claimed, claim.url, self._interrupted(started_at, INTERNAL_ERROR))
+            self._recorder.record_attempt(
+                claim.claimed, claim.webhook.url, self._interrupted(started_at, INTERNAL_ERROR)
+            )
         else:
-            self._recorder.record_attempt(claim.claimed, claim.url, attempted)
+            self._recorder.record_attempt(claim.claimed, claim.webhook.url, attempted)
         finally:
             self._ctx.metrics.webhook_connections.change(-1)
             self._budget.end(slot, now=self._clock())
@@ -94,7 +96,10 @@ class Attempter:
 
     async def _send(self, claim: Claim) -> webhook_attempt.AttemptResult:
         secrets = [signing_secrets.decrypt(self._ctx, secret) for secret in claim.secrets]
-        return await webhook_attempt.attempt(self._ctx, url=claim.url, secrets=secrets, body=claim.claimed.body)
+        claimed = claim.claimed
+        return await webhook_attempt.attempt(
+            self._ctx, claim.webhook, event_id=claimed.event_id, secrets=secrets, body=claimed.body
+        )
 
     def _interrupted(self, started_at: int, error: str) -> webhook_attempt.AttemptResult:
         return webhook_attempt.AttemptResult(

@@ -175,7 +175,7 @@ class Dispatcher:
     async def _add_secrets(
         self, tx: store.Transaction, claimed: Sequence[webhook_deliveries.Claimed], *, now: int
     ) -> list[attempter.Claim]:
-        """Add URL and secrets to claims. Those without an enabled endpoint are released."""
+        """Add endpoint and secrets to claims. Those without an enabled endpoint are released."""
         enabled = await webhooks.enabled(tx, {row.webhook_id for row in claimed})
         secrets: dict[str, list[webhooks.Secret]] = collections.defaultdict(list)
         for secret in await webhooks.secrets(tx, list(enabled), now=now):
@@ -184,7 +184,7 @@ class Dispatcher:
         if gone:
             await webhook_deliveries.release(tx, gone, worker=self._worker)
         return [
-            attempter.Claim(row, enabled[row.webhook_id].url, secrets[row.webhook_id])
+            attempter.Claim(row, enabled[row.webhook_id], secrets[row.webhook_id])
             for row in claimed
             if row.webhook_id in secrets
         ]

@@ -1,5 +1,6 @@
 """One attempt: what an endpoint gets, that its library trusts it, and what the log keeps of it."""
 
+import time
 from collections.abc import AsyncIterator
 from dataclasses import dataclass
 
@@ -15,6 +16,7 @@ from postroad.services.webhooks import attempt as webhook_attempt
 from postroad.services.webhooks import client as webhook_client
 from postroad.services.webhooks import signing_secrets
 from tests import contexts, webhook_server
+from tests.storage import webhook_samples
 
 BODY = '{"id":"evt_1","data":{"subject":"é☃ \u2028 \\r\\nX-Evil: 1","n":123456789012345678901234567890}}'.encode()
 # The signatures of stopped clocks are years away from the clock of a library.
@@ -28,8 +30,9 @@ class AttemptHarness:
     ctx: context.Context
     endpoint: webhook_server.WebhookServer
 
-    async def attempt(self, *secrets: str, body: bytes = BODY) -> webhook_attempt.AttemptResult:
-        return await webhook_attempt.attempt(self.ctx, url=self.endpoint.literal_url, secrets=secrets, body=body)
+    async def attempt(self, *secrets: str, url: str = "", is_standard: bool = False) -> webhook_attempt.AttemptResult:
+        webhook = webhook_samples.webhook(url=url or self.endpoint.literal_url, standard_signature=int(is_standard))
+        return await webhook_attempt.attempt(self.ctx, webhook, event_id="evt_1", secrets=secrets, body=BODY)
 
     @property
     def header(self) -> str:
@@ -101,6 +104,27 @@ async def test_two_secrets_sign_side_by_side(harness: AttemptHarness) -> None:
     assert verify(BODY, harness.header, old)
 
 
+async def test_an_endpoint_that_wants_it_gets_a_standard_signature_that_a_library_trusts(
+    harness: AttemptHarness, clock: contexts.Clock
+) -> None:
+    standardwebhooks = pytest.importorskip("standardwebhooks", reason="standardwebhooks: make setup")
+    clock.now = time.time_ns() // 1_000  # the library has no other clock
+    new, old = signing_secrets.new(), signing_secrets.new()
+    await harness.attempt(new, old, is_standard=True)
+    [request] = harness.endpoint.requests
+    assert request.headers["webhook-id"] == "evt_1"
+    assert verify(BODY, harness.header, new)
+    for secret in (new, old):
+        assert standardwebhooks.Webhook(secret).verify(BODY, request.headers)["id"] == "evt_1"
+    for body, headers, secret in (
+        (BODY.replace(b"evt_1", b"evt_2"), request.headers, new),
+        (BODY, {**request.headers, "webhook-id": "evt_2"}, new),
+        (BODY, request.headers, signing_secrets.new()),
+    ):
+        with pytest.raises(standardwebhooks.WebhookVerificationError):
+            standardwebhooks.Webhook(secret).verify(body, headers)
+
+
 async def test_every_attempt_is_signed_at_its_own_time(harness: AttemptHarness, clock: contexts.Clock) -> None:
     first = await harness.attempt("whsec_test_secret")
     clock.pass_seconds(300.999)
@@ -124,9 +148,7 @@ async def test_the_log_keeps_what_the_endpoint_said(harness: AttemptHarness) -> 
 
 
 async def test_the_log_keeps_why_there_was_no_answer(harness: AttemptHarness) -> None:
-    attempted = await webhook_attempt.attempt(
-        harness.ctx, url="https://127.0.0.1/", secrets=["whsec_test_secret"], body=BODY
-    )
+    attempted = await harness.attempt("whsec_test_secret", url="https://127.0.0.1/")
     entry = webhook_attempt.attempt_row(("acc_1", "whk_1", "whd_1"), 1, attempted)
     assert (entry.status_code, entry.response_body) == (None, None)
     assert entry.error is not None

@@ -10,10 +10,10 @@ from dataclasses import dataclass
 from typing import Final
 
 from postroad.model import times
-from postroad.protocol import webhook_signature
+from postroad.protocol import standard_webhooks, webhook_signature
 from postroad.services import context
 from postroad.services.webhooks import client as webhook_client
-from postroad.storage import webhook_attempts, webhook_deliveries
+from postroad.storage import webhook_attempts, webhook_deliveries, webhooks
 
 USER_AGENT: Final = "Service-Webhook/1.0"
 
@@ -27,16 +27,20 @@ class AttemptResult:
     response: webhook_client.WebhookResponse
 
 
-async def attempt(ctx: context.Context, *, url: str, secrets: Sequence[str], body: bytes) -> AttemptResult:
-    """Sign with these secrets, newest first, and send."""
+async def attempt(
+    ctx: context.Context, webhook: webhooks.Webhook, *, event_id: str, secrets: Sequence[str], body: bytes
+) -> AttemptResult:
+    """Sign with these secrets, newest first, and send to the URL of an endpoint."""
     started_at, began = ctx.clock(), time.monotonic_ns()
-    signature = webhook_signature.header(secrets, body, timestamp=started_at // times.SECOND)
-    headers = (
+    timestamp = started_at // times.SECOND
+    headers = [
         ("Content-Type", "application/json"),
         ("User-Agent", USER_AGENT),
-        (webhook_signature.HEADER, signature),
-    )
-    response = await ctx.webhook_client.post(url, body, headers)
+        (webhook_signature.HEADER, webhook_signature.header(secrets, body, timestamp=timestamp)),
+    ]
+    if webhook.standard_signature:
+        headers += standard_webhooks.headers(secrets, body, event_id=event_id, timestamp=timestamp)
+    response = await ctx.webhook_client.post(webhook.url, body, headers)
     return AttemptResult(started_at, (time.monotonic_ns() - began) // 1_000, response)
 
 

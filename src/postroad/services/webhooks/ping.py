@@ -23,7 +23,7 @@ async def ping(ctx: context.Context, account_id: str, webhook_id: str | None = N
     webhook, secrets, now = await _begin(ctx, account_id, webhook_id)
     event_id = ctx.new_id(identifiers.EVENT, now=now)
     body = events.ping(event_id, created_at=now)
-    attempted = await webhook_attempt.attempt(ctx, url=webhook.url, secrets=secrets, body=body)
+    attempted = await webhook_attempt.attempt(ctx, webhook, event_id=event_id, secrets=secrets, body=body)
     delivery = webhook_deliveries.Delivery(
         account_id=account_id,
         webhook_id=webhook.id,

@@ -41,8 +41,8 @@ CROSS JOIN LATERAL (
     FOR UPDATE OF one SKIP LOCKED) AS chosen
 WHERE webhook_deliveries.account_id = chosen.account_id AND webhook_deliveries.webhook_id = chosen.webhook_id
     AND webhook_deliveries.id = chosen.id
-RETURNING webhook_deliveries.account_id, webhook_deliveries.webhook_id, webhook_deliveries.id, event_type, message_id, body,
-    attempt_count;
+RETURNING webhook_deliveries.account_id, webhook_deliveries.webhook_id, webhook_deliveries.id, event_id, event_type,
+    message_id, body, attempt_count;
 
 -- name: release
 -- Return claimed rows that were not attempted. "Neither ready nor ended" means waiting, and is written so because a plan

@@ -36,7 +36,7 @@ WHERE (account_id, webhook_id, id) IN (
     WHERE state = 'ready' AND webhook_id = $1
         AND EXISTS (SELECT 1 FROM webhook_endpoints WHERE webhook_endpoints.id = $1 AND enabled = 1 AND removed_at IS NULL)
     ORDER BY id LIMIT $2)
-RETURNING account_id, webhook_id, id, event_type, message_id, body, attempt_count;
+RETURNING account_id, webhook_id, id, event_id, event_type, message_id, body, attempt_count;
 
 -- name: release
 -- Return claimed rows that were not attempted.
