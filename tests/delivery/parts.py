@@ -18,6 +18,7 @@ import structlog
 from postroad import config
 from postroad.delivery import (
     attempter,
+    delivery_services,
     dispatcher,
     holds,
     hosts,
@@ -28,7 +29,7 @@ from postroad.delivery import (
     recorder,
     routing,
 )
-from postroad.model import tls_policy
+from postroad.model import lease_clock, tls_policy
 from postroad.network import smtp_connection
 from postroad.roles import composition
 from postroad.services import context
@@ -101,7 +102,7 @@ class Parts:
     account_id: str
     held: leases.Leases
     hosts: hosts.Hosts
-    services: provider_queue.DeliveryServices
+    services: delivery_services.DeliveryServices
     log: list[Any]
     wakes: list[None] = field(default_factory=list)
     router: Router = field(default_factory=Router)
@@ -196,7 +197,8 @@ async def opened(
         tick = time or asyncio.get_running_loop().time
         held = leases.Leases(ctx.store, worker=WORKER, seconds=60, clock=clock, log=log)
         known, wakes = hosts.Hosts(tick), list[None]()
-        services = provider_queue.DeliveryServices(
+        trusted = lease_clock.LeaseClock(settings.delivery.lease_seconds * contexts.SECOND)
+        services = delivery_services.DeliveryServices(
             ctx=ctx,
             held=held,
             holds=holds.KnownHolds(ctx, tick),
@@ -206,6 +208,7 @@ async def opened(
             permits=permits.Permits(connections),
             log=log,
             clock=tick,
+            trusted_clock=lambda: trusted.expired_before(now=clock(), monotonic=tick()),
             wake=lambda: wakes.append(None),
         )
         try:

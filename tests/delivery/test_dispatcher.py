@@ -7,7 +7,7 @@ from collections.abc import Callable
 import pytest
 
 from postroad import errors
-from postroad.delivery import dispatcher, message_loader, routing
+from postroad.delivery import claim_plan, dispatcher, message_loader, routing
 from postroad.protocol.smtp import values
 from postroad.services.maintenance import consistency
 from postroad.storage import queue, suppressions
@@ -131,8 +131,10 @@ async def test_a_route_that_is_dropped_between_plan_and_claim_costs_nothing(
         await made.accept()
         claim = one._claim
 
-        async def claim_and_drop(plan: dispatcher.Plan, *, now: int, promote: bool) -> dispatcher.Claims:
-            claimed = await claim(plan, now=now, promote=promote)
+        async def claim_and_drop(
+            plan: claim_plan.Plan, work: queue.Work, *, now: int, leases_until: int
+        ) -> claim_plan.Claims:
+            claimed = await claim(plan, work, now=now, leases_until=leases_until)
             made.router.known.clear()
             return claimed
 

@@ -181,7 +181,8 @@ async def test_idle_provider_queues_are_dropped_and_a_plan_with_many_new_ones_is
             made.router.known[f"{number}.example"] = parts.route_to(parts.host_at(25), name=f"provider queue {number}")
         assert len(one._plan(queue_keys).wanted) == 6
         one.provider_queues["provider queue 1"].adaptive_rate.slow_down(time.now)
-        one.provider_queues["provider queue 2"].reserve(1)
+        (job,) = await made.jobs(route=parts.route_to(parts.host_at(25)))
+        one.provider_queues["provider queue 2"].capacity.reserve(job)
         assert len(one._plan(queue_keys[5:]).wanted) == 1
         assert (
             set(one.provider_queues) == set(one.routes) == {"provider queue 1", "provider queue 2", "provider queue 5"}

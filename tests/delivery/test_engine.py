@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 from postroad import config, errors
-from postroad.delivery import dispatcher, engine, routing, status_reporter
+from postroad.delivery import claim_plan, engine, routing, status_reporter
 from postroad.network import smtp_connection
 from postroad.roles import composition
 from postroad.services import context
@@ -87,8 +87,10 @@ async def test_a_stop_lets_the_claim_under_way_end_and_hands_it_back(url: str, m
         await bulk_queue.fill(ctx, account_id, "example.net", count=20)
         stopping, claim = asyncio.Event(), made._dispatcher._claim
 
-        async def claim_and_stop(plan: dispatcher.Plan, *, now: int, promote: bool) -> dispatcher.Claims:
-            claimed = await claim(plan, now=now, promote=promote)
+        async def claim_and_stop(
+            plan: claim_plan.Plan, work: queue.Work, *, now: int, leases_until: int
+        ) -> claim_plan.Claims:
+            claimed = await claim(plan, work, now=now, leases_until=leases_until)
             if claimed.rows:
                 stopping.set()
                 await asyncio.sleep(0.01)

@@ -10,7 +10,7 @@ from typing import Any, NamedTuple
 
 import pytest
 
-from postroad.delivery import dispatcher, provider_queue, recorder
+from postroad.delivery import dispatcher, job_capacity, recorder
 from postroad.model import adaptive_rate, breaker, retry
 from postroad.services.maintenance import consistency
 from tests import contexts, dns_server, smtp_peers
@@ -25,7 +25,7 @@ HEALTHY = 300
 DEAD, SLOW, GOOD = "dead.example", "slow.example", "good.example"
 SCHEDULE = [60, 600]
 # What a destination may hold that has never taken anything: two connections, and the messages that wait for them.
-FIRST_MESSAGES = adaptive_rate.FIRST_CONNECTIONS * provider_queue.JOBS_PER_CONNECTION
+FIRST_MESSAGES = adaptive_rate.FIRST_CONNECTIONS * job_capacity.JOBS_PER_CONNECTION
 # Messages that are tried before a dead host is left alone.
 PROBES = breaker.FAILURES_TO_OPEN + adaptive_rate.FIRST_CONNECTIONS
 EXPECTED = (

@@ -56,7 +56,7 @@ async def test_what_was_claimed_and_not_begun_goes_back_when_it_is_held(url: str
         one = made.new_provider_queue()
         async with made.ctx.store.reading() as tx:
             await made.services.holds.refresh(tx)
-        one.reserve(1)
+        one.capacity.reserve(job)
         one.add(job)
         await parts.until(lambda: len(made.held) == 0)
         one.close()

@@ -8,7 +8,7 @@ from collections.abc import AsyncIterator, Callable, Sequence
 import pytest
 
 from postroad import errors
-from postroad.delivery import attempter, message_loader, permits, provider_queue, routing
+from postroad.delivery import attempter, job_capacity, message_loader, permits, provider_queue, routing
 from postroad.model import adaptive_rate
 from postroad.network import smtp_connection
 from postroad.protocol.smtp import values
@@ -19,7 +19,8 @@ from tests.delivery import parts
 
 def give(one: provider_queue.ProviderQueue, jobs: Sequence[message_loader.Job]) -> None:
     """Jobs as a dispatcher gives them."""
-    one.reserve(len(jobs))
+    for job in jobs:
+        one.capacity.reserve(job)
     for job in jobs:
         one.add(job)
 
@@ -67,16 +68,20 @@ async def test_room_counts_what_waits_and_what_is_expected_and_is_there_when_hal
 ) -> None:
     async with parts.opened(url, time=parts.Time()) as made:
         one = made.new_provider_queue(connections=10)
-        whole = adaptive_rate.FIRST_CONNECTIONS * provider_queue.JOBS_PER_CONNECTION
+        whole = adaptive_rate.FIRST_CONNECTIONS * job_capacity.JOBS_PER_CONNECTION
         assert one.capacity_left() == whole
-        one.reserve(whole // 2)
+        (job,) = await made.jobs(route=parts.route_to(parts.host_at(25)))
+        for _ in range(whole // 2):
+            one.capacity.reserve(job)
         assert one.capacity_left() == whole // 2
         assert not one.is_idle
-        one.reserve(1)
+        one.capacity.reserve(job)
         assert one.capacity_left() == 0
-        one.reserve(whole)
+        for _ in range(whole):
+            one.capacity.reserve(job)
         assert one.capacity_left() == 0
-        one.cancel_reserved(whole + whole // 2 + 1)
+        for _ in range(whole + whole // 2 + 1):
+            one.capacity.cancel_reserved(job)
         assert one.is_idle
 
 
@@ -163,10 +168,12 @@ async def test_a_destination_is_quick_when_it_has_answered_and_not_when_it_is_si
     class Permits(permits.Permits):
         @contextlib.asynccontextmanager
         async def acquire(
-            self, account_id: str, *, is_quick: bool, turned_slow: Callable[[], None]
+            self, account_id: str, *, is_quick: bool, turned_slow: Callable[[], None], is_urgent: bool = False
         ) -> AsyncIterator[permits.Permit]:
             asked.append(is_quick)
-            async with super().acquire(account_id, is_quick=is_quick, turned_slow=turned_slow) as permit:
+            async with super().acquire(
+                account_id, is_quick=is_quick, turned_slow=turned_slow, is_urgent=is_urgent
+            ) as permit:
                 yield permit
 
     async with parts.opened(url) as made, smtp_peers.serving() as peer:
@@ -395,7 +402,7 @@ async def test_while_others_keep_all_places_for_large_messages_small_ones_are_se
     url: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(message_loader, "LARGE_MESSAGE_BYTES", 2_000)
-    monkeypatch.setattr(provider_queue, "LOOKAHEAD_SECONDS", 0.01)
+    monkeypatch.setattr(job_capacity, "LOOKAHEAD_SECONDS", 0.01)
     async with parts.opened(url) as made, smtp_peers.serving() as peer, contextlib.AsyncExitStack() as places:
         for number in range(message_loader.MAX_CONCURRENT_LARGE):
             await places.enter_async_context(made.services.message_loader.large.hold(f"acc_{number}"))

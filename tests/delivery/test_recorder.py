@@ -113,8 +113,8 @@ async def test_a_temporary_refusal_waits_by_the_schedule_and_fails_at_its_end(ur
         assert await made.statuses(job.message[1]) == ["deferred"]
         assert made.events() == ["recipient_deferred"]
         async with made.ctx.store.reading() as tx:
-            assert not await queue.is_due(tx, now=made.clock() + 89 * SECOND)
-            assert await queue.is_due(tx, now=made.clock() + 111 * SECOND)
+            assert not (await queue.find_work(tx, now=made.clock() + 89 * SECOND)).is_due
+            assert (await queue.find_work(tx, now=made.clock() + 111 * SECOND)).is_due
         async with made.ctx.store.transaction() as tx:
             await queue.promote(tx, now=made.clock() + 111 * SECOND, limit=10)
         (again,) = message_loader.jobs_of(await made.claim(), ROUTE)

@@ -125,3 +125,15 @@ def test_who_waits_no_longer_is_forgotten() -> None:
     queue.discard((ALICE,), "b")
     assert not queue.is_waiting((ALICE,))
     assert not queue
+
+
+def test_who_is_first_comes_before_the_others_of_its_party_and_before_no_other_party() -> None:
+    shares = fair_shares.FairShares(3)
+    waiting: fair_shares.FairQueue[str] = fair_shares.FairQueue(shares)
+    waiting.push((BOB,), "bob")
+    waiting.push((ALICE,), "alice")
+    waiting.push((ALICE,), "alice, urgent", is_first=True)
+    order = []
+    while (parties := waiting.first()) is not None:
+        order.append(waiting.pop(parties))
+    assert order == ["bob", "alice, urgent", "alice"]

@@ -74,3 +74,35 @@ def test_a_whole_schedule_never_outlives_the_lifetime(schedule: list[int], chanc
         total += delay
     # Each delay is rounded to a microsecond on its own.
     assert total <= retry.lifetime(schedule) + len(schedule)
+
+
+# Urgent recipients, and those that expire.
+
+
+def test_urgent_recipients_are_retried_soon_and_then_every_minute() -> None:
+    waits = [retry.urgent_delay(attempts, random_fraction=0, retry_after=None) for attempts in range(1, 9)]
+    assert waits == [seconds * SECOND for seconds in (5, 10, 20, 30, 60, 60, 60, 60)]
+    assert retry.urgent_delay(1, random_fraction=1, retry_after=None) == 5_500_000
+    assert retry.urgent_delay(1, random_fraction=0, retry_after=300) == 300 * SECOND
+
+
+@pytest.mark.parametrize(
+    "wait, left, retry_after, expected",
+    [
+        (60, 120, None, 60),  # in time
+        (300, 600, None, 300),
+        (900, 600, None, 540),  # a minute before the end
+        (60, 40, None, 30),  # a quarter before the end
+        (60, 6, None, 60),  # no time for another one
+        (4, 5, None, 5),
+        (300, 200, 300, 300),  # the server named a time after the end
+        (300, 310, 300, 300),  # a time just before the end
+        (60, 0, None, 60),
+        (60, -5, None, 60),  # the attempt lasted beyond the end
+    ],
+)
+def test_an_attempt_after_the_end_is_made_before_it(
+    wait: int, left: int, retry_after: int | None, expected: int
+) -> None:
+    moved = retry.before_expiry(wait * SECOND, left=left * SECOND, retry_after=retry_after)
+    assert moved == expected * SECOND

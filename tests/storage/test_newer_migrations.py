@@ -304,6 +304,29 @@ async def test_an_account_from_before_names_no_events_until_an_endpoint_does(
         assert (await accounts.lock(tx, ["acc_1"]))["acc_1"].named_events == "email.failed credits.low"
 
 
+async def test_mail_from_before_urgency_is_not_urgent_and_new_mail_may_be(
+    empty: Store, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    known = migrations.known
+    before = [one.name for one in known(empty.dialect)].index("urgent_mail")
+    monkeypatch.setattr(migrations, "known", lambda dialect: known(dialect)[:before])
+    await migrations.apply(empty)
+    async with empty.transaction() as tx:
+        await tx.run_script(samples.OLD_QUEUE)
+    monkeypatch.setattr(migrations, "known", known)
+
+    assert (await migrations.apply(empty))[0].name == "urgent_mail"
+    async with empty.transaction() as tx:
+        # A neighbour of the version before still writes.
+        await tx.run_script(samples.OLD_QUEUE.replace("em_1", "em_2"))
+        assert await queue.urgent_keys(tx, limit=9) == []
+        schedules = {"em_3": queue.Schedule(expires_at=7)}
+        await queue.insert(tx, [samples.recipient("em_3")], {"em_3": 4}, now=2, schedules=schedules)
+        assert await queue.urgent_keys(tx, limit=9) == ["example.org acc_1"]
+        expired = await queue.claim_expired(tx, now=7, limit=9, lease_until=99, worker="w")
+        assert [one.claim.message_id for one in expired] == ["em_3"]
+
+
 async def test_certificates_are_added_to_a_store_of_the_version_before(
     empty: Store, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -392,7 +392,7 @@ async def turn_over(store: Store, times: int) -> None:
         async with store.transaction() as tx:
             rows = [samples.recipient("em_1", number) for number in range(3)]
             await queue.insert(tx, rows, {"em_1": 1}, now=1)
-            await queue.is_due(tx, now=5)
+            await queue.find_work(tx, now=5)
             await queue.promote(tx, now=5, limit=5)
             queue_keys = await queue.queue_keys(tx, after="", limit=5)
             claimed = await queue.claim(

@@ -112,8 +112,8 @@ async def test_a_claim_comes_back_when_its_lease_ends_and_that_is_counted(store:
     await claim(store, queue.ClaimRequest(queue_key, 1))
     assert await promote(store, LEASE - 1) == 0
     async with store.reading() as tx:
-        assert not await queue.is_due(tx, now=LEASE - 1)
-        assert await queue.is_due(tx, now=LEASE)
+        assert not (await queue.find_work(tx, now=LEASE - 1)).is_due
+        assert (await queue.find_work(tx, now=LEASE)).is_due
     assert await promote(store, LEASE) == 1
     (again,) = await claim(store, queue.ClaimRequest(queue_key, 1), worker="w2")
     assert again.lost_leases == 1

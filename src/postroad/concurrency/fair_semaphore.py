@@ -41,10 +41,10 @@ class FairSemaphore:
         """Take a unit if the parties may have it now."""
         return not self._waiting.is_waiting(parties) and self._shares.take(parties)
 
-    async def wait(self, parties: Parties) -> None:
-        """Wait for a unit and take it."""
+    async def wait(self, parties: Parties, *, is_first: bool = False) -> None:
+        """Wait for a unit and take it; whoever is first comes before all that wait for the same parties."""
         turn: asyncio.Future[None] = asyncio.get_running_loop().create_future()
-        self._waiting.push(parties, turn)
+        self._waiting.push(parties, turn, is_first=is_first)
         try:
             await turn
         except asyncio.CancelledError:

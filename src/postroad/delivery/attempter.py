@@ -2,15 +2,16 @@
 
 An open connection to a host of the route is used first. If the server closed it while it was idle, that says nothing
 about the message: a new one is opened. When a host refuses before RCPT, the next host is tried; the refusal is final
-only when all hosts refuse permanently.
+only when all hosts refuse permanently. An urgent message is tried with the next host after any temporary refusal.
 
 A message whose sender waives TLS policies of destinations goes to the same hosts with the TLS of the setting, and does
 not count as a result of the policy: a report of failing TLS arrives (RFC 8460 section 3), and is not reported itself.
 """
 
 import asyncio
+import contextlib
 import dataclasses
-from collections.abc import Callable, Coroutine, Sequence
+from collections.abc import Callable, Coroutine, Iterator, Sequence
 from dataclasses import dataclass
 from typing import Any, Final
 
@@ -42,6 +43,12 @@ class ConnectionSlot:
     connection: smtp_connection.SmtpConnection | None = None
     opening: asyncio.Task[smtp_connection.SmtpConnection] | None = None
     is_aborted: bool = False
+    is_over: bool = False  # the time of the job is
+
+    @property
+    def is_ended(self) -> bool:
+        """Whether nothing more may be opened for the job."""
+        return self.is_aborted or self.is_over
 
     def fits(self, route: routing.Route, *, max_deliveries: int) -> bool:
         """Whether another message can use the connection: to a host of this route, with the same TLS policy."""
@@ -60,6 +67,24 @@ class ConnectionSlot:
     def abort(self) -> None:
         """Close at once and open nothing more; a delivery under way gets a result that says so."""
         self.is_aborted = True
+        self._end()
+
+    @contextlib.contextmanager
+    def ending_in(self, seconds: float) -> Iterator[None]:
+        """End the attempt after this time, unless the server may have the message: then its reply counts."""
+        alarm = asyncio.get_running_loop().call_later(seconds, self._end_attempt)
+        try:
+            yield
+        finally:
+            alarm.cancel()
+            self.is_over = False
+
+    def _end_attempt(self) -> None:
+        if self.connection is None or not self.connection.is_in_doubt:
+            self.is_over = True
+            self._end()
+
+    def _end(self) -> None:
         if self.opening is not None:
             self.opening.cancel()
         if self.connection is not None:
@@ -85,6 +110,16 @@ class JobResult(msgspec.Struct, frozen=True):
     def wants_next_host(self) -> bool:
         """Whether another host should be tried first."""
         return all(disposition.next_host for disposition in self.dispositions)
+
+    @property
+    def is_momentary(self) -> bool:
+        """Whether it is a temporary failure without a request for less, or for time, and nothing was sent."""
+        return all(
+            disposition.verdict is bounces_disposition.Verdict.RETRY
+            and not disposition.slow_down
+            and disposition.retry_after is None
+            for disposition in self.dispositions
+        ) and not any(result.in_doubt for result in self.results)
 
     @property
     def had_no_effect(self) -> bool:
@@ -123,21 +158,21 @@ class Attempter:
         if slot.fits(job.route, max_deliveries=max_deliveries):
             job_result = await self._deliver(job, slot)
             if not _is_connection_failure(job_result):
-                if not job_result.wants_next_host:
+                if not _wants_next_host(job, job_result):
                     return job_result
                 refusals.append(job_result)
         # The host of the connection that was already open has answered.
         refused_by = (refusals[0].host, refusals[0].address) if refusals else None
         asked = 0
         for host in self._hosts.usable(job.route):
-            if slot.is_aborted:
+            if slot.is_ended:
                 break
             if (host.name, host.address) == refused_by:
                 asked += 1
                 continue
             await slot.close()
             job_result = await self._try_host(job, slot, host)
-            if not job_result.wants_next_host:
+            if not _wants_next_host(job, job_result):
                 return job_result
             refusals.append(job_result)
             asked += 1
@@ -150,7 +185,7 @@ class Attempter:
         try:
             slot.connection = await slot.opening
         except asyncio.CancelledError:
-            if not slot.is_aborted:
+            if not slot.is_ended:
                 raise
             return _job_result(job, (ABORTED,) * len(job.claims), host.name, host.address)
         except smtp_connection.ConnectFailed as failure:
@@ -192,6 +227,11 @@ def _job_result(
     is_upstream = job.route.is_upstream
     dispositions = tuple([bounces_disposition.classify(result, is_upstream=is_upstream) for result in results])
     return JobResult(results, dispositions, host, address, tls)
+
+
+def _wants_next_host(job: message_loader.Job, job_result: JobResult) -> bool:
+    """Whether another host should be tried first: for an urgent job also when this one fails for the moment."""
+    return job_result.wants_next_host or (job.is_urgent and job_result.is_momentary)
 
 
 def _is_connection_failure(job_result: JobResult) -> bool:

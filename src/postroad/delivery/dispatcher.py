@@ -3,18 +3,22 @@
 A scheduled queue is a domain and an account (see storage/queue.py), and `route_choice` finds its route. The walk
 continues where it stopped, and scheduled queues of one provider queue share its capacity, so that each gets its turn.
 What a provider queue has no capacity for stays in the database. What the operator holds is skipped. A destination whose
-hosts are all down is skipped, too; only its expired recipients are claimed, and fail.
+hosts are all down is skipped, too; only recipients at the end of their retry schedule are claimed, and fail.
+
+Urgent recipients are claimed first in every step, wherever the walk is. Recipients whose own time is over are claimed,
+and expire, wherever they are.
 """
 
 import asyncio
 import collections
 import random
-from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from collections.abc import Sequence
 from typing import Final
 
 from postroad.concurrency import lru
 from postroad.delivery import (
+    claim_plan,
+    delivery_services,
     holds,
     hosts,
     leases,
@@ -25,7 +29,7 @@ from postroad.delivery import (
     routing,
     simulated_delivery,
 )
-from postroad.model import fair_shares, lease_clock, retry, times
+from postroad.model import fair_shares, retry
 from postroad.model.bounces import disposition
 from postroad.network import resolver
 from postroad.protocol.smtp import values
@@ -54,22 +58,6 @@ MAX_LOST_LEASES: Final = 10
 ERROR_BACKOFF_SECONDS: Final = 1.0
 
 
-@dataclass(slots=True)
-class Plan:
-    """What to claim in one step; `expired` are scheduled queues of which only expired recipients are claimed."""
-
-    wanted: list[queue.ClaimRequest] = field(default_factory=list)
-    expired: set[str] = field(default_factory=set)
-
-
-@dataclass(frozen=True, slots=True)
-class Claims:
-    """What was claimed in one step, and which of the addresses are suppressed."""
-
-    rows: Sequence[queue.Claimed] = ()
-    suppressed: Mapping[suppressions.SuppressionKey, suppressions.Suppression] = field(default_factory=dict)
-
-
 class Dispatcher:
     """Claims due recipients and assigns them to provider queues."""
 
@@ -78,7 +66,7 @@ class Dispatcher:
         ctx: context.Context,
         router: routing.Router,
         known: hosts.Hosts,
-        services: provider_queue.DeliveryServices,
+        services: delivery_services.DeliveryServices,
     ) -> None:
         self._ctx = ctx
         self._router = router
@@ -93,7 +81,6 @@ class Dispatcher:
         self._recorder: recorder.Recorder = services.recorder
         self._log: logs.Logger = services.log
         self._simulated_delivery = simulated_delivery.SimulatedDelivery(ctx, services.recorder, services.log)
-        self._lease_clock = lease_clock.LeaseClock(ctx.settings.delivery.lease_seconds * times.SECOND)
         self._lifetime = retry.lifetime(ctx.settings.delivery.retry_seconds)
         self._holds: holds.KnownHolds = services.holds
         self._cursor = ""
@@ -101,6 +88,8 @@ class Dispatcher:
         self._resolving: dict[str, asyncio.Task[None]] = {}
         self._lookups = fair_shares.FairShares(MAX_CONCURRENT_LOOKUPS)
         self._preparations: set[asyncio.Task[None]] = set()
+        # Provider queues that have had urgent jobs since they were last searched for expired ones.
+        self._urgent: set[provider_queue.ProviderQueue] = set()
         self._next_expiry_search: lru.LruCache[str, float] = lru.LruCache(MAX_SEARCHED_QUEUES)
         self.provider_queues: dict[str, provider_queue.ProviderQueue] = {}
         # The latest route of each provider queue.
@@ -113,16 +102,24 @@ class Dispatcher:
 
     async def step(self) -> bool:
         """Claim what can be sent; False at the end of a round through all scheduled queues that found nothing."""
-        now = self._ctx.clock()
+        now, leases_until = self._ctx.clock(), self._services.trusted_clock()
         async with self._ctx.store.reading() as tx:
             await self._holds.refresh(tx)
-            is_due = await queue.is_due(tx, now=now, leases_until=self._leases_until(now))
+            work = await queue.find_work(tx, now=now, leases_until=leases_until)
+            urgent_keys = await queue.urgent_keys(tx, limit=MAX_QUEUES_PER_STEP) if work.is_urgent else []
             queue_keys = await queue.queue_keys(tx, after=self._cursor, limit=MAX_QUEUES_PER_STEP)
+        if self._urgent:
+            await self._release_expired(leases_until)
         plan = self._plan([queue_key for queue_key in queue_keys if not self._holds.covers(queue_key)])
-        claimed = await self._claim(plan, now=now, promote=is_due) if plan.wanted or is_due else Claims()
+        self._plan_urgent(plan, [queue_key for queue_key in urgent_keys if not self._holds.covers(queue_key)])
+        claimed = claim_plan.Claims()
+        if plan.wanted or work.is_due or work.is_expired:
+            claimed = await self._claim(plan, work, now=now, leases_until=leases_until)
         self._cursor = "" if len(queue_keys) < MAX_QUEUES_PER_STEP else queue_keys[-1]
         await self._assign(claimed, plan)
-        self._has_found_work = self._has_found_work or is_due or bool(claimed.rows)
+        if claimed.expired:
+            await self._recorder.record_expired(claimed.expired)
+        self._has_found_work = self._has_found_work or work.is_due or bool(claimed.rows or claimed.expired)
         if not self.is_round_over:
             return True
         has_found_work, self._has_found_work = self._has_found_work, False
@@ -140,14 +137,11 @@ class Dispatcher:
             await self._held.release(left)
         await asyncio.gather(*(one.finish() for one in self.provider_queues.values()))
 
-    def _leases_until(self, now: int) -> int:
-        return self._lease_clock.expired_before(now=now, monotonic=self._services.clock())
-
-    def _plan(self, queue_keys: Sequence[str]) -> Plan:
+    def _plan(self, queue_keys: Sequence[str]) -> claim_plan.Plan:
         """How many of each scheduled queue; those of one provider queue share its capacity."""
         if len(self.provider_queues) > MAX_IDLE_PROVIDER_QUEUES:
             self._drop_idle_provider_queues()
-        plan = Plan()
+        plan = claim_plan.Plan()
         by_provider_queue: dict[provider_queue.ProviderQueue, list[str]] = collections.defaultdict(list)
         ending: list[tuple[str, int]] = []
         simulated: list[str] = []
@@ -173,16 +167,20 @@ class Dispatcher:
         plan.wanted += [queue.ClaimRequest(queue_key, most, queued_before) for queue_key, queued_before in ending]
         for one, together in by_provider_queue.items():
             self._share(plan, together, room=min(one.capacity_left(), most))
-        plan.wanted += self._simulated(simulated)
+        plan.wanted += self._simulated_delivery.claim_requests(simulated)
         return plan
 
-    def _simulated(self, queue_keys: Sequence[str]) -> list[queue.ClaimRequest]:
-        """Test mail, as much as the simulator can take."""
-        room = self._simulated_delivery.capacity_left
-        chosen = queue_keys if len(queue_keys) <= room else random.sample(queue_keys, room)
-        return [queue.ClaimRequest(queue_key, room // len(chosen)) for queue_key in chosen]
+    def _plan_urgent(self, plan: claim_plan.Plan, queue_keys: Sequence[str]) -> None:
+        """How many urgent ones of each scheduled queue, beside what its provider queue has of others."""
+        for queue_key in queue_keys:
+            choice = self._route_chooser.choose(queue_key)
+            if choice is None or not isinstance(choice.route, routing.Route) or choice.is_blocked:
+                continue  # the walk comes to it
+            _, account_id, _ = queue.parts_of(queue_key)
+            if room := self._provider_queue(choice.route).capacity.urgent_left(account_id):
+                plan.wanted.append(queue.ClaimRequest(queue_key, room, is_urgent=True))
 
-    def _share(self, plan: Plan, queue_keys: Sequence[str], *, room: int) -> None:
+    def _share(self, plan: claim_plan.Plan, queue_keys: Sequence[str], *, room: int) -> None:
         # With more scheduled queues than capacity, a random choice lets each get its turn.
         chosen = queue_keys if len(queue_keys) <= room else random.sample(queue_keys, room)
         share = room // len(chosen)
@@ -205,6 +203,15 @@ class Dispatcher:
             return False
         self._next_expiry_search.put(queue_key, now + EXPIRY_SEARCH_SECONDS)
         return True
+
+    async def _release_expired(self, now: int) -> None:
+        """Release urgent jobs that wait in memory beyond their time, such as for a connection."""
+        expired = [job for one in self._urgent for job in one.remove_expired(now)]
+        self._urgent = {one for one in self._urgent if one.capacity.has_urgent}
+        for job in expired:
+            self._services.message_loader.release(job)
+        if expired:
+            await self._held.release([key for job in expired for key in job.keys])
 
     def _provider_queue(self, route: routing.Route) -> provider_queue.ProviderQueue:
         one = self.provider_queues.get(route.provider_queue)
@@ -238,8 +245,9 @@ class Dispatcher:
                     fallback=route.provider_queue,
                     error=error,
                 )
-                one.reserve(1)
-                one.add(message_loader.Job(job.claims, route, fallbacks=job.fallbacks[place + 1 :]))
+                next_job = message_loader.Job(job.claims, route, fallbacks=job.fallbacks[place + 1 :])
+                one.capacity.reserve(next_job)
+                one.add(next_job)
                 return True
         return False
 
@@ -264,17 +272,24 @@ class Dispatcher:
             del self._resolving[domain]
             self._services.wake()
 
-    async def _claim(self, plan: Plan, *, now: int, promote: bool) -> Claims:
+    async def _claim(
+        self, plan: claim_plan.Plan, work: queue.Work, *, now: int, leases_until: int
+    ) -> claim_plan.Claims:
+        worker, rows, expired = self._held.worker, list[queue.Claimed](), list[queue.Expired]()
         async with self._ctx.store.transaction() as tx:
-            if promote:
-                await queue.promote(tx, now=now, limit=MAX_PROMOTIONS_PER_STEP, leases_until=self._leases_until(now))
-            if not plan.wanted:
-                return Claims()
-            rows = await queue.claim(tx, plan.wanted, lease_until=self._held.until(), worker=self._held.worker)
+            if work.is_due:
+                await queue.promote(tx, now=now, limit=MAX_PROMOTIONS_PER_STEP, leases_until=leases_until)
+            if work.is_expired:
+                expired = await queue.claim_expired(
+                    tx, now=leases_until, limit=MAX_CLAIMS_PER_STEP, lease_until=self._held.until(), worker=worker
+                )
+            if plan.wanted:
+                rows = await queue.claim(tx, plan.wanted, lease_until=self._held.until(), worker=worker)
             suppressed = await suppressions.find(tx, [(row.account_id, row.email_key) for row in rows])
-        return Claims(self._held.take(rows), suppressed)
+        self._held.take(one.claim for one in expired)
+        return claim_plan.Claims(self._held.take(rows), suppressed, expired)
 
-    async def _assign(self, claimed: Claims, plan: Plan) -> None:
+    async def _assign(self, claimed: claim_plan.Claims, plan: claim_plan.Plan) -> None:
         for claim in claimed.rows:
             if claim.lost_leases:
                 self._ctx.metrics.lost_leases.add()
@@ -285,21 +300,29 @@ class Dispatcher:
         for claim in await self._defer_crashing(await self._bounce_suppressed(claimed)):
             queue_keys[claim.queue_key].append(claim)
         jobs: list[message_loader.Job] = []
-        for queue_key, together in queue_keys.items():
+        for queue_key, claims in queue_keys.items():
             if queue.simulation_of(queue_key) is not None:
-                self._simulated_delivery.begin(together)
+                self._simulated_delivery.begin(claims)
             elif queue_key in plan.expired:
-                await self._fail_expired(queue_key, together)
+                await self._fail_expired(queue_key, claims)
             else:
-                jobs += await self._jobs(queue_key, together)
-        if jobs:
-            for job in jobs:
-                self._provider_queue(job.route).reserve(1)
-            task = asyncio.get_running_loop().create_task(self._prepare(jobs))
-            self._preparations.add(task)
-            task.add_done_callback(self._preparations.discard)
+                jobs += await self._jobs(queue_key, claims)
+        self._start(jobs)
 
-    async def _bounce_suppressed(self, claimed: Claims) -> Sequence[queue.Claimed]:
+    def _start(self, jobs: Sequence[message_loader.Job]) -> None:
+        """Reserve capacity for jobs, and prepare them."""
+        for job in jobs:
+            self._provider_queue(job.route).capacity.reserve(job)
+            if job.is_urgent:
+                self._urgent.add(self._provider_queue(job.route))
+        # Urgent ones do not wait until all others are signed.
+        for together in ([job for job in jobs if job.is_urgent], [job for job in jobs if not job.is_urgent]):
+            if together:
+                task = asyncio.get_running_loop().create_task(self._prepare(together))
+                self._preparations.add(task)
+                task.add_done_callback(self._preparations.discard)
+
+    async def _bounce_suppressed(self, claimed: claim_plan.Claims) -> Sequence[queue.Claimed]:
         """Bounce suppressed recipients without an attempt; returns the others."""
         listed = claimed.suppressed
         to_bounce = [claim for claim in claimed.rows if (claim.account_id, claim.email_key) in listed]
@@ -367,6 +390,6 @@ class Dispatcher:
     async def _release_later(self, jobs: Sequence[message_loader.Job]) -> None:
         await asyncio.sleep(ERROR_BACKOFF_SECONDS)
         for job in jobs:
-            self._provider_queue(job.route).cancel_reserved(1)
+            self._provider_queue(job.route).capacity.cancel_reserved(job)
             self._services.message_loader.release(job)
         await self._held.release([key for job in jobs for key in job.keys])

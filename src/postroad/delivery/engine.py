@@ -14,6 +14,7 @@ from postroad.concurrency import poll_loop
 from postroad.delivery import (
     attempter,
     connector,
+    delivery_services,
     dispatcher,
     holds,
     hosts,
@@ -21,13 +22,13 @@ from postroad.delivery import (
     message_loader,
     mta_sts_policies,
     permits,
-    provider_queue,
     recorder,
     routing,
     status_reporter,
     tls_choice,
     tls_results,
 )
+from postroad.model import lease_clock, times
 from postroad.network import hostname, resolver, smtp_connection
 from postroad.services import context
 from postroad.services.dkim import signing
@@ -66,7 +67,8 @@ class Engine:
         worker = f"{hostname.process_name()}:{secrets.token_hex(4)}"
         self._held = leases.Leases(ctx.store, worker=worker, seconds=settings.lease_seconds, clock=ctx.clock, log=log)
         self._recorder = recorder.Recorder(ctx, self._held, log)
-        services = provider_queue.DeliveryServices(
+        trusted = lease_clock.LeaseClock(settings.lease_seconds * times.SECOND)
+        services = delivery_services.DeliveryServices(
             ctx=ctx,
             held=self._held,
             holds=holds.KnownHolds(ctx, loop.time),
@@ -76,6 +78,7 @@ class Engine:
             permits=permits.Permits(settings.connections),
             log=log,
             clock=loop.time,
+            trusted_clock=lambda: trusted.expired_before(now=ctx.clock(), monotonic=loop.time()),
             wake=ctx.mail_wakeup.set,
         )
         self._dispatcher = dispatcher.Dispatcher(ctx, self._router, self._hosts, services)

@@ -87,6 +87,20 @@ class Job:
         return self.claims[0].size > LARGE_MESSAGE_BYTES
 
     @property
+    def is_urgent(self) -> bool:
+        """Whether it goes before others."""
+        return self.claims[0].is_urgent
+
+    @property
+    def expires_at(self) -> int | None:
+        """When its time is over."""
+        return self.claims[0].expires_at
+
+    def has_expired(self, now: int) -> bool:
+        """Whether its time is over."""
+        return self.expires_at is not None and self.expires_at <= now
+
+    @property
     def account_id(self) -> str:
         """The account that sends."""
         return self.claims[0].account_id

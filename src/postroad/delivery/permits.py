@@ -48,13 +48,16 @@ class Permits:
 
     @contextlib.asynccontextmanager
     async def acquire(
-        self, account_id: str, *, is_quick: bool, turned_slow: Callable[[], None]
+        self, account_id: str, *, is_quick: bool, turned_slow: Callable[[], None], is_urgent: bool = False
     ) -> AsyncIterator["Permit"]:
-        """Wait for a permit and hold it; `turned_slow` is called when one of its jobs has lasted for `SLOW_SECONDS`."""
+        """Wait for a permit and hold it; `turned_slow` is called when one of its jobs has lasted for `SLOW_SECONDS`.
+
+        One for an urgent job comes before the others of its account, not before those of other accounts.
+        """
         wanted = parties(account_id, is_quick=is_quick)
         if not self.semaphore.try_acquire(wanted):
             self._reclaim(wanted)
-            await self.semaphore.wait(wanted)
+            await self.semaphore.wait(wanted, is_first=is_urgent)
         permit = Permit(self, account_id, is_quick=is_quick, turned_slow=turned_slow)
         try:
             yield permit

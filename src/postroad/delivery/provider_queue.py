@@ -2,8 +2,8 @@
 
 Each connection has a worker. It takes job after job, waits a little for the next one, and closes; it also closes when
 its connection has reached its message limit, the connection limit has shrunk, or no account with a job has a share of
-the connections left. Accounts take turns. A provider queue takes only as many jobs as it can soon send; the rest waits
-in the database.
+the connections left. Accounts take turns, and urgent jobs go first (`model/turns.py`). A provider queue takes only as
+many jobs as it can soon send; the rest waits in the database.
 """
 
 import asyncio
@@ -16,39 +16,16 @@ from typing import Final
 
 from postroad.concurrency import fair_semaphore
 from postroad.delivery import attempter as delivery_attempter
-from postroad.delivery import holds, leases, message_loader, permits, recorder
-from postroad.model import adaptive_rate, fair_shares, providers
+from postroad.delivery import delivery_services, job_capacity, message_loader, permits
+from postroad.model import adaptive_rate, fair_shares, providers, times, turns
 from postroad.model.bounces import disposition as bounces_disposition
-from postroad.services import context
 from postroad.storage import store
-from postroad.telemetry import logs
 
-# Jobs in memory for each connection: enough to keep it busy while the next claim is on its way to disk.
-JOBS_PER_CONNECTION: Final = 16
-# A slow provider queue holds only what it can send in this time, so that new mail is not far behind.
-LOOKAHEAD_SECONDS: Final = 2
 # A provider queue that may have no more than this many connections keeps none of them for the next account: the first
 # transaction with a new host would hold up all mail of its account to that host.
 MAX_UNSHARED_CONNECTIONS: Final = 2
 # After a bug or a database outage, repeating at once would not help.
 ERROR_BACKOFF_SECONDS: Final = 1.0
-
-
-@dataclass(frozen=True, slots=True)
-class DeliveryServices:
-    """What all provider queues share."""
-
-    ctx: context.Context
-    held: leases.Leases
-    holds: holds.KnownHolds
-    message_loader: message_loader.MessageLoader
-    attempter: delivery_attempter.Attempter
-    recorder: recorder.Recorder
-    permits: permits.Permits
-    log: logs.Logger
-    clock: Callable[[], float]
-    # Called when a provider queue has free capacity.
-    wake: Callable[[], None]
 
 
 @dataclass(frozen=True, slots=True)
@@ -66,7 +43,7 @@ class ProviderQueue:
         self,
         name: str,
         limits: adaptive_rate.Limits,
-        services: DeliveryServices,
+        services: delivery_services.DeliveryServices,
         *,
         fall_back: Callable[[message_loader.Job, str], bool] = lambda _job, _error: False,
     ) -> None:
@@ -74,10 +51,8 @@ class ProviderQueue:
         self.adaptive_rate = adaptive_rate.AdaptiveRate(limits)
         self.last_error = ""
         self._services = services
-        # By account; the account that comes first had its last turn longest ago.
-        self._jobs: dict[str, collections.deque[message_loader.Job]] = {}
-        self._job_count = 0
-        self._reserved = 0
+        self._jobs: turns.Turns[str, message_loader.Job] = turns.Turns()
+        self.capacity = job_capacity.JobCapacity(self.adaptive_rate, services.clock)
         self._idle: dict[asyncio.Future[message_loader.Job | None], _Worker] = {}
         # Only workers that take jobs have a slot here; those that wait for a permit, by account, have none yet, and
         # those that are closing have none any more. All of them are in `_workers`.
@@ -102,35 +77,15 @@ class ProviderQueue:
     @property
     def is_idle(self) -> bool:
         """Whether there are no workers and no jobs."""
-        return not (self._workers or self._jobs or self._large_tasks or self._reserved)
+        return not (self._workers or self._jobs or self._large_tasks or self.capacity.reserved)
 
     def capacity_left(self) -> int:
-        """How many more jobs fit now; 0 until half is free, because small claims cost as much as large ones."""
-        now = self._services.clock()
-        if self.adaptive_rate.paused_until(now) is not None or self.adaptive_rate.wait(now) > LOOKAHEAD_SECONDS:
-            return 0
-        capacity = self._capacity()
-        free = capacity - self._job_count - self._reserved
-        return free if free * 2 >= capacity else 0
-
-    def _capacity(self) -> int:
-        connections = self.adaptive_rate.allowed_connections()
-        return min(
-            connections * JOBS_PER_CONNECTION, max(connections, int(self.adaptive_rate.rate() * LOOKAHEAD_SECONDS))
-        )
-
-    def reserve(self, jobs: int) -> None:
-        """Reserve capacity for jobs that are being prepared; `add` or `cancel_reserved` follows for each."""
-        self._reserved += jobs
-
-    def cancel_reserved(self, jobs: int) -> None:
-        """Release reserved capacity."""
-        self._reserved -= jobs
+        """How many more jobs fit now."""
+        return self.capacity.left(len(self._jobs) + len(self._placeless))
 
     def add(self, job: message_loader.Job) -> None:
         """Queue a job for which capacity was reserved."""
-        self._reserved -= 1
-        self._job_count += 1
+        self.capacity.reserved -= 1
         if not job.is_large:
             self._enqueue(job)
             return
@@ -143,12 +98,12 @@ class ProviderQueue:
         """Queue a large job once its account has a share of the places, and hold the place until the job has ended."""
         async with contextlib.AsyncExitStack() as places:
             try:
-                async with asyncio.timeout(LOOKAHEAD_SECONDS):
+                async with asyncio.timeout(job_capacity.LOOKAHEAD_SECONDS):
                     await places.enter_async_context(self._large.hold(job.account_id))
                     await places.enter_async_context(self._services.message_loader.large.hold(job.account_id))
             except TimeoutError:
                 if self._placeless.pop(job, None) is not None:
-                    self._job_count -= 1
+                    self.capacity.end(job)
                     await self._services.held.release(job.keys)
                     self._wake()
                 return
@@ -164,10 +119,9 @@ class ProviderQueue:
                 job.route, max_deliveries=self.adaptive_rate.limits.messages_per_connection
             ) and self._begin(account_id, worker.permit):
                 del self._idle[waiting]
-                self._job_count -= 1
                 waiting.set_result(job)
                 return
-        self._jobs.setdefault(account_id, collections.deque()).append(job)
+        self._jobs.add(account_id, job, is_urgent=job.is_urgent)
         if not self._spawn_worker() and self._idle and self._has_share(account_id):
             # The connection limit is reached, and an idle connection goes to another host: its worker takes the job. Or
             # the account has no share of the connections now: the worker ends, and another one waits for a share.
@@ -177,14 +131,9 @@ class ProviderQueue:
 
     def _take_job(self, permit: permits.Permit) -> message_loader.Job | None:
         """The next job whose account may use the permit."""
-        for account_id, jobs in self._jobs.items():
+        for account_id in self._jobs.parties():
             if self._begin(account_id, permit):
-                job = jobs.popleft()
-                self._job_count -= 1
-                del self._jobs[account_id]
-                if jobs:
-                    self._jobs[account_id] = jobs  # now the last
-                return job
+                return self._jobs.take(account_id)
         return None
 
     def _has_share(self, account_id: str) -> bool:
@@ -211,9 +160,10 @@ class ProviderQueue:
         if not self._jobs or self._is_stopping or len(self._workers) - asking >= allowed:
             return False
         # Workers that wait for the share of one account must not keep another account from asking.
-        account_id = next((one for one in self._jobs if one not in self._asking and self._has_share(one)), None)
-        if account_id is None and len(self._workers) < allowed:
-            account_id = next(filter(self._has_share, self._jobs), None)
+        entitled = [one for one in self._jobs.parties() if self._has_share(one)]
+        account_id = next((one for one in entitled if one not in self._asking), None)
+        if account_id is None and entitled and len(self._workers) < allowed:
+            account_id = entitled[0]
         if account_id is None:
             return False
         self._asking[account_id] += 1
@@ -233,18 +183,24 @@ class ProviderQueue:
         else:
             self._spawn_worker()
 
+    def remove_expired(self, now: int) -> list[message_loader.Job]:
+        """Urgent jobs that were not begun in their time."""
+        expired = self._jobs.remove_urgent(lambda job: job.has_expired(now))
+        for job in expired:
+            self.capacity.end(job)
+            self._free_place(job)
+        return expired
+
     def close(self) -> list[message_loader.Job]:
         """Begin nothing more; returns the jobs that were not begun."""
         self._is_stopping = True
-        queued = [job for jobs in self._jobs.values() for job in jobs]
+        queued = self._jobs.clear()
         for job in queued:
             self._free_place(job)
         left = [*queued, *self._placeless]
         for task in self._placeless.values():
             task.cancel()
         self._placeless.clear()
-        self._jobs.clear()
-        self._job_count = 0
         for waiting in self._idle:
             waiting.set_result(None)
         self._idle.clear()
@@ -265,7 +221,12 @@ class ProviderQueue:
         async with contextlib.AsyncExitStack() as held:
             try:
                 permit = await held.enter_async_context(
-                    self._services.permits.acquire(account_id, is_quick=self._is_quick, turned_slow=self._turned_slow)
+                    self._services.permits.acquire(
+                        account_id,
+                        is_quick=self._is_quick,
+                        is_urgent=self._jobs.has_urgent(account_id),
+                        turned_slow=self._turned_slow,
+                    )
                 )
             finally:
                 self._asking -= collections.Counter([account_id])
@@ -323,6 +284,7 @@ class ProviderQueue:
             await self._services.recorder.record_unroutable(job.claims, message_loader.INTERNAL_ERROR)
         finally:
             self._services.message_loader.release(job)
+            self.capacity.end(job)
             self._free_place(job)
             self._shares.give_back((fair_shares.Party(job.account_id),))
         self._wake()
@@ -342,11 +304,15 @@ class ProviderQueue:
             await self._services.recorder.record_unroutable(job.claims, job.failure)
             return
         may_begin = await self._wait_for_rate() and self._services.held.are_safe(job.keys)
-        if not may_begin or self._services.holds.covers(job.claims[0].queue_key):
+        now = self._services.trusted_clock()
+        if not may_begin or job.has_expired(now) or self._services.holds.covers(job.claims[0].queue_key):
             await self._services.held.release(job.keys)
             return
         started_at = self._services.ctx.clock()
-        with worker.permit.watched():
+        with contextlib.ExitStack() as limits:
+            if job.expires_at is not None:
+                limits.enter_context(worker.slot.ending_in((job.expires_at - now) / times.SECOND))
+            limits.enter_context(worker.permit.watched())
             job_result = await self._services.attempter.attempt(
                 job, worker.slot, max_deliveries=self.adaptive_rate.limits.messages_per_connection
             )
@@ -374,7 +340,7 @@ class ProviderQueue:
     async def _wait_for_rate(self) -> bool:
         """Wait for the rate; False when that takes so long that the job is better released."""
         while (wait := self.adaptive_rate.take(self._services.clock())) > 0:
-            if wait > LOOKAHEAD_SECONDS or self._is_stopping:
+            if wait > job_capacity.LOOKAHEAD_SECONDS or self._is_stopping:
                 return False
             await asyncio.sleep(wait)
         return True

@@ -14,7 +14,7 @@ import msgspec
 
 from postroad import errors
 from postroad.delivery import attempter, leases, message_loader
-from postroad.model import identifiers, providers, retry, simulated_outcomes, times
+from postroad.model import identifiers, mail, providers, retry, simulated_outcomes, times
 from postroad.model.bounces import disposition as bounces_disposition
 from postroad.protocol.smtp import values
 from postroad.services import context
@@ -24,6 +24,8 @@ from postroad.telemetry import limited_warnings, logs
 
 # Deliveries whose record is not durable yet: the most that a crash can leave in doubt.
 MAX_UNRECORDED: Final = 256
+# What a recipient shows that expired before a destination has said anything.
+EXPIRED: Final = "not attempted before it expired"
 
 
 Simulated = tuple[queue.Claimed, simulated_outcomes.SimulatedAttempt]
@@ -123,6 +125,27 @@ class Recorder:
             ]
         )
 
+    async def record_expired(self, expired: Sequence[queue.Expired]) -> None:
+        """Record recipients whose time is over; the destination's last reply stays."""
+        now = self._ctx.clock()
+        await self.record(
+            [
+                outcomes.Outcome(
+                    key=one.claim.key,
+                    email_key=one.claim.email_key,
+                    recipient_count=0,
+                    verdict=bounces_disposition.Verdict.FAILED,
+                    smtp_code=one.smtp_code,
+                    response=one.response or EXPIRED,
+                    at=now,
+                    ledger_id=self._ctx.new_id(identifiers.LEDGER, now=now),
+                    worker=self._held.worker,
+                    ended_as=mail.RecipientStatus.EXPIRED,
+                )
+                for one in expired
+            ]
+        )
+
     async def record(self, ended: Sequence[outcomes.Outcome]) -> None:
         """Record outcomes; waits while too many others are unrecorded."""
         await self._room.acquire()
@@ -211,22 +234,23 @@ class Recorder:
     ) -> tuple[bounces_disposition.Verdict, int | None]:
         if disposition.verdict is not bounces_disposition.Verdict.RETRY:
             return disposition.verdict, None
+        wait = self._delay(claim, disposition)
+        if wait is None:
+            return bounces_disposition.Verdict.FAILED, None
+        if claim.expires_at is not None:
+            wait = retry.before_expiry(wait, left=claim.expires_at - now, retry_after=disposition.retry_after)
+        return bounces_disposition.Verdict.RETRY, now + wait
+
+    def _delay(self, claim: queue.Claimed, disposition: bounces_disposition.Disposition) -> int | None:
         random_fraction = random.random()  # noqa: S311 - jitter
         if disposition.is_configuration:
-            hold = retry.configuration_delay(self._schedule, random_fraction=random_fraction)
-            return bounces_disposition.Verdict.RETRY, now + hold
-        is_test = claim.simulation is not None
-        wait = retry.delay(
-            self._test_schedule if is_test else self._schedule,
-            claim.attempt_count + 1,
-            random_fraction=random_fraction,
-            retry_after=None if is_test else disposition.retry_after,
-        )
-        return (
-            (bounces_disposition.Verdict.FAILED, None)
-            if wait is None
-            else (bounces_disposition.Verdict.RETRY, now + wait)
-        )
+            return retry.configuration_delay(self._schedule, random_fraction=random_fraction)
+        attempts, retry_after = claim.attempt_count + 1, disposition.retry_after
+        if claim.simulation is not None:
+            return retry.delay(self._test_schedule, attempts, random_fraction=random_fraction, retry_after=None)
+        if claim.is_urgent:
+            return retry.urgent_delay(attempts, random_fraction=random_fraction, retry_after=retry_after)
+        return retry.delay(self._schedule, attempts, random_fraction=random_fraction, retry_after=retry_after)
 
     def _suppresses(self, verdict: bounces_disposition.Verdict, disposition: bounces_disposition.Disposition) -> bool:
         """Only the receiving server's reply counts: a domain that is missing in DNS today may be back tomorrow."""
@@ -240,9 +264,7 @@ class Recorder:
             attempt = outcome.attempt
             self._count(outcome)
             self._log.info(
-                "recipient_deferred"
-                if outcome.verdict is bounces_disposition.Verdict.RETRY
-                else f"recipient_{outcome.verdict.value}",
+                f"recipient_{outcome.status.value}",
                 message_id=outcome.key[1],
                 recipient_id=outcome.key[2],
                 host=attempt.host if attempt else "",
@@ -252,14 +274,14 @@ class Recorder:
             )
 
     def _count(self, outcome: outcomes.Outcome) -> None:
-        counted, attempt, verdict = self._ctx.metrics, outcome.attempt, outcome.verdict.value
+        counted, attempt = self._ctx.metrics, outcome.attempt
         if attempt and attempt.provider_queue == providers.SIMULATOR:
             return
         provider = providers.label_of(attempt.provider_queue if attempt else "")
         if outcome.verdict is not bounces_disposition.Verdict.RETRY:
-            counted.recipients.add(provider, verdict)
+            counted.recipients.add(provider, outcome.status.value)
         if attempt:
-            counted.attempts.add(verdict, attempt.fault or "", attempt.reason)
+            counted.attempts.add(outcome.verdict.value, attempt.fault or "", attempt.reason)
             counted.attempt_seconds.observe(attempt.duration / times.SECOND, provider)
 
 

@@ -7,6 +7,7 @@ are. How often a recipient was deferred is in the queue, so any host can make th
 
 import asyncio
 import itertools
+import random
 from collections.abc import Sequence
 from typing import Final
 
@@ -30,10 +31,11 @@ class SimulatedDelivery:
         self._under_way = 0
         self._tasks: set[asyncio.Task[None]] = set()
 
-    @property
-    def capacity_left(self) -> int:
-        """How many more recipients may be claimed."""
-        return max(0, MAX_UNDER_WAY - self._under_way)
+    def claim_requests(self, queue_keys: Sequence[str]) -> list[queue.ClaimRequest]:
+        """What to claim of scheduled queues of test mail: as much as there is room for."""
+        room = max(0, MAX_UNDER_WAY - self._under_way)
+        chosen = queue_keys if len(queue_keys) <= room else random.sample(queue_keys, room)
+        return [queue.ClaimRequest(queue_key, room // len(chosen)) for queue_key in chosen]
 
     def begin(self, claims: Sequence[queue.Claimed]) -> None:
         """Begin the attempts; those that take equally long are recorded together."""

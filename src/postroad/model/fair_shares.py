@@ -94,10 +94,14 @@ class FairQueue(Generic[Waiter]):
         """Whether somebody waits for the same parties."""
         return parties in self._waiting.get(parties[1:][-1:], ())
 
-    def push(self, parties: tuple[Party, ...], waiter: Waiter) -> None:
-        """Wait for a unit that counts for the parties."""
+    def push(self, parties: tuple[Party, ...], waiter: Waiter, *, is_first: bool = False) -> None:
+        """Wait for a unit that counts for the parties, after all others that do, or before them."""
         alike = self._waiting.setdefault(parties[1:][-1:], {})
-        alike.setdefault(parties, collections.deque()).append(waiter)
+        waiters = alike.setdefault(parties, collections.deque())
+        if is_first:
+            waiters.appendleft(waiter)
+        else:
+            waiters.append(waiter)
 
     def first(self) -> tuple[Party, ...] | None:
         """The parties of the next that may have a unit."""

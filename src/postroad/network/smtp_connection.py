@@ -190,6 +190,11 @@ class SmtpConnection(asyncio.Protocol):
         """Whether the next transaction may begin here."""
         return self._client.step is client.IDLE
 
+    @property
+    def is_in_doubt(self) -> bool:
+        """Whether the server may have the message of the transaction, and has not replied to it."""
+        return self._client.is_in_doubt
+
     async def deliver(self, transaction: values.MailTransaction) -> tuple[values.RecipientResult, ...]:
         """One transaction; a result for each recipient, in their order."""
         session = self._client

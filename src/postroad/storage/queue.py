@@ -8,14 +8,18 @@ transaction is open while mail is sent.
 
 Test mail is in scheduled queues of its own. Their domain and the addresses in them cannot exist (RFC 6761), so a worker
 of an older version, which would send it, has nowhere to send it to.
+
+A recipient with little time, such as that of a login code, is urgent: its `urgent_key`, which is the same key, puts it
+into a list of its own, from which it is claimed before the others (docs/decisions/0015-urgent-mail.md).
 """
 
 from collections.abc import Mapping, Sequence
 from types import MappingProxyType
-from typing import Final
+from typing import Any, Final
 
 import msgspec
 
+from postroad.model import times
 from postroad.storage import recipients, store
 
 ANY_TIME: Final = 2**62
@@ -24,6 +28,8 @@ ANY_TIME: Final = 2**62
 SIMULATOR_DOMAIN: Final = "simulator.invalid"
 SIMULATOR_MARK: Final = "!"
 UNREACHABLE_SUFFIX: Final = ".invalid"
+# A recipient with at most this much time, from when it may be sent, is urgent.
+MAX_URGENT: Final = 15 * 60 * times.SECOND
 Key = tuple[str, str, str]  # account, message, recipient
 
 
@@ -53,13 +59,35 @@ class Claimed(msgspec.Struct, frozen=True):
         """What the simulator plays: the behaviour of a provider, or "" for that of the address; None for live mail."""
         return simulation_of(self.queue_key)
 
+    @property
+    def is_urgent(self) -> bool:
+        """Whether it goes before others."""
+        return self.expires_at is not None and self.expires_at - self.queued_at <= MAX_URGENT
+
+
+class Expired(msgspec.Struct, frozen=True):
+    """A recipient whose time is over, under a worker's lease, and its destination's last reply, if there is one."""
+
+    claim: Claimed
+    smtp_code: int | None
+    response: str | None
+
 
 class ClaimRequest(msgspec.Struct, frozen=True):
-    """Up to `limit` recipients of a scheduled queue that were queued before a time."""
+    """Up to `limit` recipients of a scheduled queue that were queued before a time, or up to `limit` urgent ones."""
 
     queue_key: str
     limit: int
     queued_before: int = ANY_TIME
+    is_urgent: bool = False
+
+
+class Work(msgspec.Struct, frozen=True):
+    """Which kinds of work there are: recipients to promote, urgent ones that are ready, expired ones."""
+
+    is_due: bool
+    is_urgent: bool
+    is_expired: bool
 
 
 class Schedule(msgspec.Struct, frozen=True):
@@ -67,6 +95,10 @@ class Schedule(msgspec.Struct, frozen=True):
 
     send_at: int | None = None
     expires_at: int | None = None
+
+    def is_urgent(self, now: int) -> bool:
+        """Whether a message that is accepted now goes before others."""
+        return self.expires_at is not None and self.expires_at - max(now, self.send_at or now) <= MAX_URGENT
 
 
 UNSCHEDULED: Final = Schedule()
@@ -120,10 +152,12 @@ async def insert(
             r.account_id,
             r.message_id,
             r.id,
-            *_place(r, sender_domains.get(r.message_id, ""), simulations.get(r.message_id)),
+            *(place := _place(r, sender_domains.get(r.message_id, ""), simulations.get(r.message_id))),
             r.email_key,
             sizes[r.message_id],
-            *_due(schedules.get(r.message_id, UNSCHEDULED), now=now),
+            *_due(schedule := schedules.get(r.message_id, UNSCHEDULED), now=now),
+            # The simulator needs no connections, so its mail never waits.
+            place[0] if schedule.is_urgent(now) and r.message_id not in simulations else None,
         )
         for r in new
     ]
@@ -146,9 +180,11 @@ def _due(schedule: Schedule, *, now: int) -> tuple[int, int, int, int | None]:
     return due_at, int(due_at == now), due_at, schedule.expires_at
 
 
-async def is_due(tx: store.Transaction, *, now: int, leases_until: int | None = None) -> bool:
-    """Whether there is anything to promote."""
-    return await tx.fetch_one("queue.is_due", now, now if leases_until is None else leases_until) is not None
+async def find_work(tx: store.Transaction, *, now: int, leases_until: int | None = None) -> Work:
+    """What there is to do. What ends by `leases_until` (default: now), a lease or a recipient's time, is over."""
+    row = await tx.fetch_one("queue.find_work", now, now if leases_until is None else leases_until)
+    assert row is not None  # noqa: S101 - it has no condition
+    return Work(*map(bool, row))
 
 
 async def is_longer_than(tx: store.Transaction, limit: int) -> bool:
@@ -166,14 +202,27 @@ async def queue_keys(tx: store.Transaction, *, after: str, limit: int) -> list[s
     return [queue_key for (queue_key,) in await tx.fetch("queue.queue_keys", after, limit)]
 
 
+async def urgent_keys(tx: store.Transaction, *, limit: int) -> list[str]:
+    """The keys with ready rows that are urgent, in order."""
+    return [queue_key for (queue_key,) in await tx.fetch("queue.urgent_keys", limit)]
+
+
 async def claim(
     tx: store.Transaction, wanted: Sequence[ClaimRequest], *, lease_until: int, worker: str
 ) -> list[Claimed]:
     """Lease ready recipients, oldest first. Recipients of one message come together, even beyond the limit."""
-    rows = await tx.fetch_many(
-        "queue.claim", [(w.queue_key, w.limit, lease_until, worker, w.queued_before) for w in wanted]
-    )
+    rows: list[Sequence[Any]] = []
+    if urgent := [(w.queue_key, w.limit, lease_until, worker) for w in wanted if w.is_urgent]:
+        rows += await tx.fetch_many("queue.claim_urgent", urgent)
+    plain = [(w.queue_key, w.limit, lease_until, worker, w.queued_before) for w in wanted if not w.is_urgent]
+    rows += await tx.fetch_many("queue.claim", plain)
     return sorted((Claimed(*row) for row in rows), key=lambda claimed: claimed.recipient_id)
+
+
+async def claim_expired(tx: store.Transaction, *, now: int, limit: int, lease_until: int, worker: str) -> list[Expired]:
+    """Lease recipients whose time is over, as far as nobody else has a lease: an attempt that is under way counts."""
+    rows = await tx.fetch("queue.claim_expired", now, limit, lease_until, worker)
+    return [Expired(Claimed(*row[:-2]), *row[-2:]) for row in rows]
 
 
 async def extend(tx: store.Transaction, keys: Sequence[Key], *, lease_until: int, worker: str) -> list[Key]:

@@ -146,6 +146,11 @@ class Client:
         """Whether a reply is awaited."""
         return self.step < HANDSHAKE
 
+    @property
+    def is_in_doubt(self) -> bool:
+        """Whether the server may have the whole message, and has not replied to it."""
+        return self.step is CONTENT and self._dot_sent
+
     # Called by the driver.
 
     def receive(self, data: bytes) -> None:

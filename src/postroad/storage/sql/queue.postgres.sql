@@ -1,11 +1,13 @@
 -- name: insert
 -- The recipients of accepted messages, ready unless they are due later.
 INSERT INTO queue (account_id, message_id, recipient_id, queue_key, email, email_key, size, attempt_count, lost_leases,
-    queued_at, ready, due_at, expires_at)
-SELECT account_id, message_id, recipient_id, queue_key, email, email_key, size, 0, 0, queued_at, ready, due_at, expires_at
+    queued_at, ready, due_at, expires_at, urgent_key)
+SELECT account_id, message_id, recipient_id, queue_key, email, email_key, size, 0, 0, queued_at, ready, due_at, expires_at,
+    urgent_key
 FROM unnest($1::text[], $2::text[], $3::text[], $4::text[], $5::text[], $6::text[], $7::bigint[], $8::bigint[],
-    $9::bigint[], $10::bigint[], $11::bigint[])
-    AS new (account_id, message_id, recipient_id, queue_key, email, email_key, size, queued_at, ready, due_at, expires_at);
+    $9::bigint[], $10::bigint[], $11::bigint[], $12::text[])
+    AS new (account_id, message_id, recipient_id, queue_key, email, email_key, size, queued_at, ready, due_at, expires_at,
+        urgent_key);
 
 -- name: promote
 -- Make due rows ready, up to a limit. `lost_leases` counts the leases that expired.
@@ -24,6 +26,51 @@ WITH RECURSIVE keys (queue_key) AS (
         SELECT queue.queue_key FROM queue WHERE ready = 1 AND queue.queue_key > keys.queue_key
         ORDER BY queue.queue_key LIMIT 1) AS following)
 SELECT queue_key FROM keys LIMIT $2;
+
+-- name: urgent_keys
+-- The same for urgent rows, from the first key on.
+WITH RECURSIVE keys (queue_key) AS (
+    (SELECT urgent_key FROM queue WHERE ready = 1 AND urgent_key > '' ORDER BY urgent_key LIMIT 1)
+    UNION ALL
+    SELECT following.urgent_key FROM keys CROSS JOIN LATERAL (
+        SELECT queue.urgent_key FROM queue WHERE ready = 1 AND queue.urgent_key > keys.queue_key
+        ORDER BY queue.urgent_key LIMIT 1) AS following)
+SELECT queue_key FROM keys LIMIT $1;
+
+-- name: claim_urgent
+-- Lease the oldest urgent rows of a scheduled queue, as below.
+UPDATE queue SET ready = 0, due_at = chosen.lease_until, worker = chosen.worker
+FROM unnest($1::text[], $2::bigint[], $3::bigint[], $4::text[]) AS wanted (queue_key, most, lease_until, worker)
+CROSS JOIN LATERAL (
+    WITH oldest AS MATERIALIZED (
+        SELECT account_id, message_id FROM queue
+        WHERE ready = 1 AND urgent_key = wanted.queue_key
+        ORDER BY recipient_id LIMIT wanted.most
+        FOR UPDATE SKIP LOCKED)
+    SELECT one.account_id, one.message_id, one.recipient_id, wanted.lease_until, wanted.worker
+    FROM (SELECT DISTINCT account_id, message_id FROM oldest) AS message
+    JOIN queue AS one ON one.account_id = message.account_id AND one.message_id = message.message_id
+    WHERE one.ready + 0 = 1 AND one.queue_key || '' = wanted.queue_key
+    FOR UPDATE OF one SKIP LOCKED) AS chosen
+WHERE queue.account_id = chosen.account_id AND queue.message_id = chosen.message_id
+    AND queue.recipient_id = chosen.recipient_id
+RETURNING queue.account_id, queue.message_id, queue.recipient_id, queue.queue_key, email, email_key, size, attempt_count,
+    lost_leases, queued_at, expires_at;
+
+-- name: claim_expired
+-- Lease rows that have expired and have no lease, with the last reply of the destination. Rows that are being changed
+-- are skipped.
+UPDATE queue SET ready = 0, due_at = $3, worker = $4
+WHERE (account_id, message_id, recipient_id) IN (
+    SELECT account_id, message_id, recipient_id FROM queue
+    WHERE expires_at <= $1 AND worker IS NULL ORDER BY expires_at LIMIT $2
+    FOR UPDATE SKIP LOCKED)
+RETURNING account_id, message_id, recipient_id, queue_key, email, email_key, size, attempt_count, lost_leases, queued_at,
+    expires_at,
+    (SELECT last_smtp_code FROM recipients WHERE recipients.account_id = queue.account_id
+        AND recipients.message_id = queue.message_id AND recipients.id = queue.recipient_id),
+    (SELECT last_smtp_response FROM recipients WHERE recipients.account_id = queue.account_id
+        AND recipients.message_id = queue.message_id AND recipients.id = queue.recipient_id);
 
 -- name: claim
 -- Lease the oldest ready rows of a scheduled queue that were queued before a time, and the other recipients of the same

@@ -1,12 +1,15 @@
 -- name: insert
 -- The recipients of accepted messages, ready unless they are due later.
 INSERT INTO queue (account_id, message_id, recipient_id, queue_key, email, email_key, size, attempt_count, lost_leases,
-    queued_at, ready, due_at, expires_at)
-VALUES ($1, $2, $3, $4, $5, $6, $7, 0, 0, $8, $9, $10, $11);
+    queued_at, ready, due_at, expires_at, urgent_key)
+VALUES ($1, $2, $3, $4, $5, $6, $7, 0, 0, $8, $9, $10, $11, $12);
 
--- name: is_due
--- A row when a waiting row is due, or a lease has expired.
-SELECT 1 FROM queue WHERE ready = 0 AND due_at <= $1 AND (worker IS NULL OR due_at <= $2) LIMIT 1;
+-- name: find_work
+-- Whether a waiting row is due or a lease has expired, whether an urgent row is ready, whether a row has expired: one
+-- index lookup each.
+SELECT EXISTS (SELECT 1 FROM queue WHERE ready = 0 AND due_at <= $1 AND (worker IS NULL OR due_at <= $2)),
+    EXISTS (SELECT 1 FROM queue WHERE ready = 1 AND urgent_key > ''),
+    EXISTS (SELECT 1 FROM queue WHERE expires_at <= $2 AND worker IS NULL);
 
 -- name: is_longer_than
 -- A row when there are more rows than this.
@@ -27,6 +30,37 @@ WITH RECURSIVE keys (queue_key) AS (
     SELECT (SELECT MIN(queue.queue_key) FROM queue WHERE ready = 1 AND queue.queue_key > keys.queue_key)
     FROM keys WHERE keys.queue_key IS NOT NULL LIMIT $2)
 SELECT queue_key FROM keys WHERE queue_key IS NOT NULL;
+
+-- name: urgent_keys
+-- The same for urgent rows, from the first key on.
+WITH RECURSIVE keys (queue_key) AS (
+    SELECT MIN(urgent_key) FROM queue WHERE ready = 1 AND urgent_key > ''
+    UNION ALL
+    SELECT (SELECT MIN(queue.urgent_key) FROM queue WHERE ready = 1 AND queue.urgent_key > keys.queue_key)
+    FROM keys WHERE keys.queue_key IS NOT NULL LIMIT $1)
+SELECT queue_key FROM keys WHERE queue_key IS NOT NULL;
+
+-- name: claim_urgent
+-- Lease the oldest urgent rows of a scheduled queue, as below.
+UPDATE queue SET ready = 0, due_at = $3, worker = $4
+WHERE +ready = 1 AND +queue_key = $1 AND (account_id, message_id) IN (
+    SELECT account_id, message_id FROM queue
+    WHERE ready = 1 AND urgent_key = $1 ORDER BY recipient_id LIMIT $2)
+RETURNING account_id, message_id, recipient_id, queue_key, email, email_key, size, attempt_count, lost_leases, queued_at,
+    expires_at;
+
+-- name: claim_expired
+-- Lease rows that have expired and have no lease, with the last reply of the destination.
+UPDATE queue SET ready = 0, due_at = $3, worker = $4
+WHERE (account_id, message_id, recipient_id) IN (
+    SELECT account_id, message_id, recipient_id FROM queue
+    WHERE expires_at <= $1 AND worker IS NULL ORDER BY expires_at LIMIT $2)
+RETURNING account_id, message_id, recipient_id, queue_key, email, email_key, size, attempt_count, lost_leases, queued_at,
+    expires_at,
+    (SELECT last_smtp_code FROM recipients WHERE recipients.account_id = queue.account_id
+        AND recipients.message_id = queue.message_id AND recipients.id = queue.recipient_id),
+    (SELECT last_smtp_response FROM recipients WHERE recipients.account_id = queue.account_id
+        AND recipients.message_id = queue.message_id AND recipients.id = queue.recipient_id);
 
 -- name: claim
 -- Lease the oldest ready rows of a scheduled queue that were queued before a time, and the other recipients of the same
