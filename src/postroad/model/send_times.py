@@ -16,6 +16,10 @@ class SendTimes(msgspec.Struct, frozen=True):
     send_at: int | None = None
     expires_at: int | None = None
 
+    def begins_at(self, accepted_at: int) -> int:
+        """When delivery begins; the expiry counts from here."""
+        return max(accepted_at, self.send_at or accepted_at)
+
 
 UNTIMED = SendTimes()
 
@@ -42,9 +46,8 @@ def resolve(*, send_at: int | None, expires_in: int | None, now: int) -> SendTim
     """The times of a message that is accepted now. Raises InvalidRequest when `send_at` is out of range."""
     if send_at is not None:
         check_send_at(send_at, now=now)
-    if expires_in is None:
-        return SendTimes(send_at) if send_at is not None else UNTIMED
-    return SendTimes(send_at, max(now, send_at or now) + expires_in * times.SECOND)
+    held = SendTimes(send_at) if send_at is not None else UNTIMED
+    return held if expires_in is None else SendTimes(send_at, held.begins_at(now) + expires_in * times.SECOND)
 
 
 def check_send_at(send_at: int, *, now: int) -> None:
@@ -65,4 +68,4 @@ def move(current: SendTimes, send_at: int, *, created_at: int) -> SendTimes:
     """The times after `send_at` has changed; the expiry keeps its distance from it."""
     if current.expires_at is None:
         return SendTimes(send_at)
-    return SendTimes(send_at, current.expires_at + send_at - max(created_at, current.send_at or created_at))
+    return SendTimes(send_at, current.expires_at + send_at - current.begins_at(created_at))

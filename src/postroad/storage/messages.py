@@ -274,6 +274,11 @@ async def reschedule(
     await tx.execute("messages.reschedule", account_id, message_id, send_at, expires_at)
 
 
+async def replace_body(tx: store.Transaction, account_id: str, message_id: str, mime: bytes) -> None:
+    """Store the MIME of a message again, in the same size."""
+    await tx.execute("messages.replace_body", account_id, message_id, mime)
+
+
 async def finish(tx: store.Transaction, rows: Sequence[tuple[str, str, str, str, int]]) -> None:
     """Store the end of messages whose recipients are all final: account, id, status, billing, and time."""
     await tx.execute_many("messages.finish", rows)

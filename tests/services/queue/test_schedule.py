@@ -2,6 +2,7 @@
 
 import asyncio
 import dataclasses
+import re
 from typing import Any
 
 import pytest
@@ -15,6 +16,7 @@ from postroad.services.maintenance import consistency
 from postroad.services.messages import lookup as messages
 from postroad.services.queue import cancellation, inspection, schedule
 from postroad.storage import accounts as stored_accounts
+from postroad.storage import messages as stored_messages
 from postroad.storage import queue, queue_views
 from tests import accepted_mail, queue_steps
 from tests.contexts import SECOND, Clock
@@ -81,6 +83,30 @@ async def test_it_moves_with_its_expiry(ctx: context.Context, shop: str, clock: 
     clock.pass_seconds(3_600)
     (claim,) = await claims(ctx)
     assert (claim.queued_at, claim.expires_at) == (later, later + 90 * SECOND)
+
+
+async def test_its_date_is_the_time_of_sending(ctx: context.Context, shop: str, clock: Clock) -> None:
+    message_id = await scheduled(ctx, shop, text="\r\nDate: Fri, 15 Jan 2027 09:00:00 +0000\r\n", headers={"X-Z": "1"})
+
+    async def dates() -> list[bytes]:
+        return re.findall(rb"^Date: (.*)\r$", await messages.raw(ctx, shop, message_id), re.MULTILINE)
+
+    quoted = b"Fri, 15 Jan 2027 09:00:00 +0000"  # in the text, the same as the first one
+    assert await dates() == [quoted, quoted]
+    await schedule.reschedule(ctx, shop, message_id, clock.now + 24 * HOUR)
+    assert await dates() == [b"Sat, 16 Jan 2027 08:00:00 +0000", quoted]
+    await schedule.reschedule(ctx, shop, message_id, None)
+    assert await dates() == [b"Fri, 15 Jan 2027 08:00:00 +0000", quoted]
+    assert (await consistency.run(ctx)).findings == []
+
+
+@pytest.mark.parametrize("mime", [b"Date: Mon, 01 Jan 2024 00:00:00 +0000\r\n\r\nHi\n.", b"Subject: x\r\n\r\n", b"x"])
+async def test_a_date_of_the_senders_own_stays(ctx: context.Context, shop: str, mime: bytes) -> None:
+    message_id = await scheduled(ctx, shop)
+    async with ctx.store.transaction() as tx:
+        await stored_messages.replace_body(tx, shop, message_id, mime)
+    await schedule.reschedule(ctx, shop, message_id, None)
+    assert await messages.raw(ctx, shop, message_id) == mime
 
 
 @pytest.mark.parametrize("seconds_ago", [None, 0, 59])

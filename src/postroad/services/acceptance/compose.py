@@ -37,6 +37,11 @@ class MessageIdentity(msgspec.Struct, frozen=True, kw_only=True):
     schedule: send_times.SendTimes = send_times.UNTIMED
     is_test: bool = False
 
+    @property
+    def sent_at(self) -> int:
+        """The date of the message: one from before it was sent looks late to readers, and like spam to filters."""
+        return self.schedule.begins_at(self.now)
+
 
 def compose(checked: validation.CheckedSend, identity: MessageIdentity) -> transaction.Submission:
     """Everything that the accepting transaction stores. Raises PayloadTooLarge or InvalidRequest."""
@@ -101,7 +106,7 @@ def _build(checked: validation.CheckedSend, identity: MessageIdentity) -> bytes:
                 headers=(*checked.headers.items(), *((TAG_HEADER, tag) for tag in checked.tags)),
                 attachments=checked.attachments,
                 message_id=f"{identity.message_id}@{checked.sender.domain}",
-                date=identity.now,
+                date=identity.sent_at,
             )
         )
     except builder.MimeError as problem:

@@ -42,7 +42,7 @@ def _body(checked: mime_validation.CheckedMime, identity: compose.MessageIdentit
         message = msgspec.structs.replace(message, fields=tuple(map(_renamed, message.fields)))
         drop |= {"message-id"}
     if _is_missing(checked, "date"):
-        added.append(("Date", builder.format_date(identity.now // times.SECOND)))
+        added.append(("Date", builder.format_date(identity.sent_at // times.SECOND)))
         drop |= {"date"}
     try:
         body = message_parser.rewrite(message, drop=drop, add=added, allow_utf8=checked.is_utf8)

@@ -4,9 +4,10 @@ import dataclasses
 
 from postroad import errors
 from postroad.model import mail, send_times, times
+from postroad.protocol.mime import builder
 from postroad.services import audit_log, context
 from postroad.services.messages import lookup
-from postroad.storage import accounts, messages, queue_views
+from postroad.storage import accounts, messages, queue_views, store
 
 
 async def reschedule(ctx: context.Context, account_id: str, message_id: str, send_at: int | None) -> messages.Message:
@@ -28,11 +29,22 @@ async def reschedule(ctx: context.Context, account_id: str, message_id: str, sen
         moved = send_times.move(current, moved_to, created_at=message.created_at)
         await messages.reschedule(tx, account_id, message_id, send_at=moved_to, expires_at=moved.expires_at)
         await queue_views.reschedule(tx, account_id, message_id, send_at=moved_to, expires_at=moved.expires_at, now=now)
+        await _redate(tx, message, current.begins_at(message.created_at), moved_to)
         # Mail is in the message log: only what a user does is in the audit log too.
         if ctx.actor.user_id is not None:
             await audit_log.write(ctx, tx, account_id, "message.rescheduled", message_id, times.to_wire(moved_to))
     ctx.mail_wakeup.set()
     return dataclasses.replace(message, send_at=moved_to, expires_at=moved.expires_at)
+
+
+async def _redate(tx: store.Transaction, message: messages.Message, before: int, after: int) -> None:
+    """Change the Date that Postroad has written; one that the sender has written stays."""
+    old, new = (f"Date: {builder.format_date(time // times.SECOND)}\r\n".encode() for time in (before, after))
+    body = await messages.body(tx, message.account_id, message.id) or b""
+    place = body.find(old, 0, body.find(b"\r\n\r\n") + 2)
+    if place == 0 or (place > 0 and body[place - 1 : place] == b"\n"):
+        redated = body[:place] + new + body[place + len(old) :]
+        await messages.replace_body(tx, message.account_id, message.id, redated)
 
 
 def _conflict(message: messages.Message) -> errors.Conflict:

@@ -36,6 +36,10 @@ UPDATE messages SET status = $3, billing_status = $4, ended_at = $5 WHERE accoun
 -- The times of a message that is sent later.
 UPDATE messages SET send_at = $3, expires_at = $4 WHERE account_id = $1 AND id = $2;
 
+-- name: replace_body
+-- The MIME of a message whose date has changed.
+UPDATE bodies SET mime = $3 WHERE account_id = $1 AND message_id = $2;
+
 -- name: outgoing
 -- What is sent of a message, and how many recipients it has. A join would take SQLite twice as long.
 SELECT account_id, id, sender_key, recipient_count,
