@@ -143,7 +143,7 @@ async def _webhook(ctx: context.Context, account_id: str) -> webhooks.Webhook:
         id=ctx.new_id(identifiers.WEBHOOK, now=now),
         account_id=account_id,
         url=URL,
-        events=" ".join(events.SUBSCRIBABLE),
+        events=" ".join(events.DEFAULT),
         enabled=1,
         secret_hint=hint,
         created_at=now,

@@ -147,7 +147,9 @@ class EndpointOptions(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_
     version: (
         Annotated[
             endpoint_settings.Version,
-            msgspec.Meta(description="Version of the event data. Absent: unchanged, at first 1."),
+            msgspec.Meta(
+                description="Version of the event data: see `GET /v1/event-schemas`. Absent: unchanged, at first 1."
+            ),
         ]
         | None
     ) = None

@@ -26,7 +26,7 @@ Version = Literal[1, 2]
 
 
 class Changes(msgspec.Struct, frozen=True, kw_only=True):
-    """What to change of an endpoint; None stays as it is. No events means all of them."""
+    """What to change of an endpoint; None stays as it is. No events means those of `DEFAULT_EVENTS`."""
 
     url: str | None = None
     events: Sequence[str] | None = None

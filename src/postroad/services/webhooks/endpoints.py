@@ -58,9 +58,9 @@ async def save(
     wanted: Sequence[str] | None = None,
     enabled: bool | None = None,
 ) -> SavedEndpoint:
-    """Create or change the account's first endpoint. None keeps what it has, or means all events and enabled.
+    """Create or change the account's first endpoint. None keeps what it has, or means the default.
 
-    No events means all of them, too.
+    No events means the default ones, too.
     """
     changes = endpoint_settings.Changes(url=url, events=wanted, enabled=enabled)
     before = await find(ctx, account_id) if enabled is None else None
