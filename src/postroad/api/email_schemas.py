@@ -164,7 +164,7 @@ class Schedule(msgspec.Struct, frozen=True, kw_only=True):
 
     id: Annotated[str, msgspec.Meta(extra_json_schema={"pattern": identifiers.pattern(identifiers.MESSAGE)})]
     status: mail.MessageStatus
-    send_at: times.WireTime | msgspec.UnsetType
+    send_at: times.WireTime
     expires_at: times.WireTime | msgspec.UnsetType = msgspec.UNSET
     request_id: str
 
@@ -255,7 +255,7 @@ def schedule(row: messages.Message, *, request_id: str) -> Schedule:
     return Schedule(
         id=row.id,
         status=mail.MessageStatus(row.status),
-        send_at=times.given_to_wire(row.send_at),
+        send_at=times.to_wire(row.send_at or row.created_at),
         expires_at=times.given_to_wire(row.expires_at),
         request_id=request_id,
     )

@@ -28,7 +28,7 @@ async def shop(ctx: context.Context, account: accounts.Account) -> str:
 async def test_an_empty_queue_is_shown_as_nothing_that_waits(ctx: context.Context) -> None:
     await gauges.Gauges().refresh(ctx)
     shown = ctx.metrics
-    assert shown.queue.values == {("ready",): 0, ("waiting",): 0, ("sending",): 0, ("held",): 0}
+    assert shown.queue.values == {("ready",): 0, ("waiting",): 0, ("scheduled",): 0, ("sending",): 0, ("held",): 0}
     assert (shown.oldest.values, shown.overdue.values, shown.provider_queues.values) == ({(): 0}, {(): 0}, {})
     assert shown.webhook_backlog.values == {("ready",): 0, ("waiting",): 0, ("held",): 0}
     assert shown.webhook_overdue.values == {(): 0}
@@ -60,7 +60,13 @@ async def test_the_queue_is_counted_by_state_and_by_age(ctx: context.Context, sh
     await accepted_mail.accept(ctx, shop, to=("eve@example.org",))
     clock.pass_seconds(15)
     await gauges.Gauges().refresh(ctx)
-    assert ctx.metrics.queue.values == {("ready",): 2, ("waiting",): 1, ("sending",): 0, ("held",): 0}
+    assert ctx.metrics.queue.values == {
+        ("ready",): 2,
+        ("waiting",): 1,
+        ("scheduled",): 0,
+        ("sending",): 0,
+        ("held",): 0,
+    }
     assert ctx.metrics.oldest.values == {(): 45}
     assert ctx.metrics.overdue.values == {(): 45}
 
