@@ -1,0 +1,40 @@
+"""Mail that is sent later, with a running engine: it goes out at its time, is retried from there, or never goes."""
+
+from postroad.model import times
+from postroad.services.queue import cancellation, schedule
+from tests import smtp_peers
+from tests.contexts import SECOND
+from tests.delivery import engine_harness
+
+HOUR = 3_600
+
+
+async def test_a_message_goes_out_at_its_time_and_not_before(url: str) -> None:
+    async with smtp_peers.serving() as peer, engine_harness.running_engine(url, port=peer.port) as harness:
+        send_at = times.to_wire(harness.clock.now + HOUR * SECOND)
+        later, moved, canceled = [await harness.send(send_at=send_at) for _ in range(3)]
+        await harness.prove()  # what is due is sent meanwhile
+        assert {(await harness.see(one)).standing for one in (later, moved, canceled)} == {("queued", 0, None)}
+        await cancellation.cancel_message(harness.ctx, harness.account_id, canceled)
+        await schedule.reschedule(harness.ctx, harness.account_id, moved, None)
+        assert (await harness.settle(moved)).standing == ("delivered", 1, 250)
+        harness.pass_seconds(HOUR)
+        seen = await harness.settle(later)
+        assert seen.standing == ("delivered", 1, 250)
+        assert seen.attempt.started_at == seen.message.send_at
+        assert (await harness.see(canceled)).standing == ("canceled", 0, None)
+        assert await harness.credits() == (3, 0)
+
+
+async def test_the_retry_period_begins_at_its_time(url: str) -> None:
+    """Longer ahead than the whole retry schedule: it is tried as often as any other."""
+    later = {"RCPT": "451 4.2.0 later"}
+    async with (
+        smtp_peers.serving(later) as peer,
+        engine_harness.running_engine(url, port=peer.port, retry_seconds=[60]) as harness,
+    ):
+        message_id = await harness.send(send_at=times.to_wire(harness.clock.now + 24 * HOUR * SECOND))
+        harness.pass_seconds(24 * HOUR)
+        assert (await harness.settle(message_id)).standing == ("deferred", 1, 451)
+        harness.pass_seconds(70)
+        assert (await harness.settle(message_id, attempts=2)).standing == ("failed", 2, 451)
