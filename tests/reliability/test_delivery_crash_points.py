@@ -7,9 +7,10 @@ and then the recipients are still under the lease of the dead, and are tried aga
 from collections import Counter
 from collections.abc import AsyncIterator, Callable
 
+import msgspec
 import pytest
 
-from postroad.model import identifiers
+from postroad.model import identifiers, mail
 from postroad.model.bounces import disposition
 from postroad.services import context
 from postroad.services.results import outcomes
@@ -22,13 +23,15 @@ from tests.reliability.faults import Moment
 # More statements than the recording transaction has: the last ones come before its commit.
 STATEMENTS = range(12)
 SHARES = profile.shares()
+# The verdicts of recipients; the last one has expired.
 VERDICTS = (
     disposition.Verdict.DELIVERED,
     disposition.Verdict.BOUNCED,
     disposition.Verdict.FAILED,
     disposition.Verdict.RETRY,
+    disposition.Verdict.FAILED,
 )
-STATUSES = {"delivered": 1, "bounced": 1, "failed": 1, "deferred": 1}
+STATUSES = {"delivered": 1, "bounced": 1, "failed": 1, "deferred": 1, "expired": 1}
 DOMAIN = "example.net"
 
 
@@ -50,7 +53,7 @@ class CrashHarness:
         await self.engine.close()
 
     async def sent(self) -> list[outcomes.Outcome]:
-        """A message of a new account was sent to four recipients, with four outcomes."""
+        """A message of a new account was sent to five recipients, with five outcomes."""
         self._number += 1
         ctx = self.process.ctx
         account_id = await bulk_queue.new_account(ctx, f"Shop {self._number}", domain=f"shop{self._number}.example")
@@ -59,7 +62,8 @@ class CrashHarness:
             wanted = [queue.ClaimRequest(queue.queue_key_of(DOMAIN, account_id), 10)]
             until = self.clock.now + 60 * contexts.SECOND
             claims = await queue.claim(tx, wanted, lease_until=until, worker="dead")
-        return [outcome_of(ctx, claim, verdict) for claim, verdict in zip(claims, VERDICTS, strict=True)]
+        ended = [outcome_of(ctx, claim, verdict) for claim, verdict in zip(claims, VERDICTS, strict=True)]
+        return [*ended[:-1], msgspec.structs.replace(ended[-1], ended_as=mail.RecipientStatus.EXPIRED)]
 
     async def record_and_die(self, fault: faults.Fault, ended: list[outcomes.Outcome]) -> bool:
         """Whether the results were recorded by the process that died."""
@@ -86,8 +90,8 @@ class CrashHarness:
             assert len(logged) == len(VERDICTS)
             assert {*(await harness.attempt_counts()).values()} == {1}
         else:
-            assert [(row.state, row.attempt_count, row.worker) for row in rows] == [("sending", 0, "dead")] * 4
-            assert await harness.statuses() == {"queued": 4}
+            assert [(row.state, row.attempt_count, row.worker) for row in rows] == [("sending", 0, "dead")] * 5
+            assert await harness.statuses() == {"queued": 5}
         return bool(logged)
 
     async def take_over(self, ended: list[outcomes.Outcome]) -> None:
