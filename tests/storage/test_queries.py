@@ -2,8 +2,8 @@
 
 import ast
 import contextlib
+import functools
 import re
-from collections.abc import Iterator
 from importlib import resources
 from pathlib import Path
 from typing import Any
@@ -85,13 +85,17 @@ DIALECTS = ("sqlite", "postgres")
 SAMPLES: dict[str, Any] = {"text": "x", "int8": 1, "int4": 1, "bytea": b"x"}
 
 
-def asked() -> Iterator[tuple[str, str]]:
+@functools.cache
+def asked() -> list[tuple[str, str]]:
     """The name of each query that the code asks, and the method that asks it."""
-    for path in set(SOURCE.rglob("*.py")) - ENGINES:
-        for node in ast.walk(ast.parse(path.read_text(encoding="utf-8"))):
-            if isinstance(node, ast.Call) and isinstance(node.func, ast.Attribute) and node.func.attr in ASKING:
-                for name in names_of(node.args[0]) if node.args else ():
-                    yield name, node.func.attr
+    return [
+        (name, node.func.attr)
+        for path in set(SOURCE.rglob("*.py")) - ENGINES
+        if any(f".{method}(" in (text := path.read_text(encoding="utf-8")) for method in ASKING)
+        for node in ast.walk(ast.parse(text))
+        if isinstance(node, ast.Call) and isinstance(node.func, ast.Attribute) and node.func.attr in ASKING
+        for name in (names_of(node.args[0]) if node.args else ())
+    ]
 
 
 def names_of(argument: ast.expr) -> list[str]:
