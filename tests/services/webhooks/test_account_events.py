@@ -144,6 +144,16 @@ async def test_credits_are_told_to_be_low_once_for_each_crossing(
     assert (await written(ctx, webhook))[1:] == [("credits.low", {"available": 7, "used": 9})]
 
 
+async def test_test_messages_use_no_credits(ctx: context.Context, account: accounts.Account) -> None:
+    webhook = await webhook_endpoints.subscribe(ctx, account.id, "credits.low")
+    await accepted_mail.allow_sending(ctx, account.id, amount=4)
+    for is_test in (False, True, True, False):
+        await accepted_mail.accept(ctx, account.id, is_test=is_test)
+    assert await written(ctx, webhook) == []
+    await accepted_mail.accept(ctx, account.id)
+    assert await written(ctx, webhook) == [("credits.low", {"available": 1, "used": 3})]
+
+
 async def test_who_needs_no_credits_is_never_short_of_them(ctx: context.Context, account: accounts.Account) -> None:
     webhook = await webhook_endpoints.subscribe(ctx, account.id, "credits.low")
     await accepted_mail.allow_sending(ctx, account.id, amount=1)

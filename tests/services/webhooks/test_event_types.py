@@ -257,11 +257,13 @@ async def test_version_2_adds_what_version_1_leaves_out(ctx: context.Context, ac
 async def test_events_of_test_messages_say_so_and_go_to_endpoints_of_test_mode(
     ctx: context.Context, account: accounts.Account
 ) -> None:
-    live = await webhook_endpoints.subscribe(ctx, account.id)
-    test = await webhook_endpoints.subscribe_another(ctx, account.id, mode="test")
-    _, (claimed,) = await claimed_mail.accepted(ctx, account.id, "ada@example.net")
-    await set_message(ctx, "is_test = 1")
+    kinds = ("email.accepted", "email.delivered", "email.suppressed")
+    live = await webhook_endpoints.subscribe(ctx, account.id, *kinds)
+    test = await webhook_endpoints.subscribe_another(ctx, account.id, mode="test", events=" ".join(kinds))
+    _, (claimed,) = await claimed_mail.accepted(ctx, account.id, "ada@example.net", is_test=True)
     await ctx.outcome_commits.submit([claimed_mail.outcome(ctx, claimed, DELIVERED)])
     assert await written(ctx, live) == []
-    ((kind, data),) = await written(ctx, test)
-    assert (kind, data["test"]) == ("email.delivered", True)
+    assert [(kind, data["test"]) for kind, data in await written(ctx, test)] == [
+        ("email.accepted", True),
+        ("email.delivered", True),
+    ]

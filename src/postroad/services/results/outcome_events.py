@@ -1,17 +1,15 @@
 """The webhook events of recorded outcomes.
 
-Deferrals and suppressions are looked at only for accounts with an endpoint that names their type: recording mail of
-all others costs nothing more.
+They are made only for accounts with an enabled endpoint, and deferrals are looked at only where one names their type:
+recording mail of all others costs nothing more.
 """
 
-from collections.abc import Collection, Iterable, Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from typing import Final, Protocol
 
-import msgspec
-
 from postroad.model import events, mail
-from postroad.services.webhooks import outbox
-from postroad.storage import accounts, attempts, queue, suppressions
+from postroad.services.webhooks import outbox as webhook_outbox
+from postroad.storage import accounts, attempts, queue, store, suppressions, webhooks
 
 # The cause of a bounce without an attempt; those with one have a reason of `bounces/reasons.py`.
 SUPPRESSED: Final = "suppressed"
@@ -53,46 +51,63 @@ class RecordedOutcome(Protocol):
         """The attempt; None if there was none."""
 
 
-def of(
+async def write(
+    tx: store.Transaction,
     finished: Sequence[RecordedOutcome],
     *,
     deferred: Sequence[RecordedOutcome],
     suppressed: Collection[suppressions.SuppressionKey],
     locked: Mapping[str, accounts.Account],
-) -> list[outbox.RecipientEvent]:
-    """The events of outcomes that are final, of those that are not, and of addresses that are suppressed since."""
-    written = [_event(outcome, events.OF_STATUS[outcome.status]) for outcome in finished]
-    written += [
-        _event(outcome, events.EventType.DEFERRED)
-        for outcome in _subscribed(deferred, events.EventType.DEFERRED, locked)
+    outbox: webhook_outbox.Outbox,
+) -> int:
+    """Write the events of outcomes that are final, of those that are not, and of addresses that are suppressed since.
+
+    Returns the number of their deliveries.
+    """
+    told = _subscribed(deferred, events.EventType.DEFERRED, locked)
+    if not finished and not told:
+        return 0
+    endpoints = await webhooks.enabled_of(tx, {outcome.key[0] for outcome in (*finished, *told)})
+    if not endpoints:
+        return 0
+    ended = [outcome for outcome in finished if outcome.key[0] in endpoints]
+    happened = [_event(outcome, events.OF_STATUS[outcome.status]) for outcome in ended]
+    happened += [_event(outcome, events.EventType.DEFERRED) for outcome in told]
+    happened += [
+        webhook_outbox.suppressed(_event(outcome, events.EventType.SUPPRESSED), suppressions.Source.BOUNCE)
+        for outcome in ended
+        if (outcome.key[0], outcome.email_key) in suppressed
     ]
-    if suppressed:
-        written += [
-            outbox.suppressed(_event(outcome, events.EventType.SUPPRESSED), suppressions.Source.BOUNCE)
-            for outcome in _subscribed(finished, events.EventType.SUPPRESSED, locked)
-            if (outcome.key[0], outcome.email_key) in suppressed
-        ]
-    return written
+    return await outbox.write(tx, happened, endpoints=endpoints)
 
 
 def _subscribed(
     outcomes: Sequence[RecordedOutcome], kind: events.EventType, locked: Mapping[str, accounts.Account]
-) -> Iterable[RecordedOutcome]:
+) -> Sequence[RecordedOutcome]:
     """The outcomes of accounts with an endpoint that names a type."""
-    naming = {account_id for account_id, account in locked.items() if account.names_event(kind)}
+    naming = {account_id for account_id, account in locked.items() if account.names_event(kind)} if outcomes else ()
     return [outcome for outcome in outcomes if outcome.key[0] in naming] if naming else ()
 
 
-def _event(outcome: RecordedOutcome, kind: events.EventType) -> outbox.RecipientEvent:
+def _event(outcome: RecordedOutcome, kind: events.EventType) -> webhook_outbox.RecipientEvent:
     attempt = outcome.attempt
-    event = outbox.RecipientEvent(
-        key=outcome.key, kind=kind, at=outcome.at, smtp_code=outcome.smtp_code, response=outcome.response
-    )
     if attempt is None:
         # Of what is decided without an attempt, only an address on the suppression list bounces.
-        return msgspec.structs.replace(event, cause=SUPPRESSED) if kind is events.EventType.BOUNCED else event
-    return msgspec.structs.replace(
-        event,
+        cause = SUPPRESSED if kind is events.EventType.BOUNCED else ""
+        return webhook_outbox.RecipientEvent(
+            key=outcome.key,
+            kind=kind,
+            at=outcome.at,
+            smtp_code=outcome.smtp_code,
+            response=outcome.response,
+            cause=cause,
+        )
+    return webhook_outbox.RecipientEvent(
+        key=outcome.key,
+        kind=kind,
+        at=outcome.at,
+        smtp_code=outcome.smtp_code,
+        response=outcome.response,
         enhanced_code=attempt.enhanced_code,
         cause="" if kind is events.EventType.DELIVERED else attempt.reason,
         mx_host=attempt.host,

@@ -114,9 +114,13 @@ async def record(
     await hourly_counts.add(
         tx, _count_increments([outcome for outcome in recorded if not uncharged.get(outcome.key[:2])])
     )
-    written = await outbox.write(
+    written = await outcome_events.write(
         tx,
-        outcome_events.of(finished, deferred=recorded[len(finished) :], suppressed=set(suppressed), locked=locked),
+        finished,
+        deferred=recorded[len(finished) :],
+        suppressed=set(suppressed),
+        locked=locked,
+        outbox=outbox,
     )
     written += await outbox.write_account(tx, account_guard.events_of(notices, now=now))
     return [RecordResult(written, tuple(notices) if place == 0 else ()) for place in range(len(batches))]

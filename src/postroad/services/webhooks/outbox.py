@@ -4,7 +4,7 @@ So there is an event exactly when it has happened, whatever crashes in between, 
 of the account that is enabled and wants it at that moment. The engine in `webhooks/` delivers it.
 """
 
-from collections.abc import Callable, Collection, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, Final
 
@@ -16,6 +16,8 @@ from postroad.storage import messages, queue, store, webhook_deliveries, webhook
 
 # How often an endpoint hears that a recipient is deferred.
 DEFERRED_INTERVAL: Final = times.HOUR
+
+Endpoints = Mapping[str, Sequence[webhooks.Webhook]]  # by account
 
 
 class RecipientEvent(msgspec.Struct, frozen=True, kw_only=True):
@@ -56,9 +58,15 @@ class Outbox:
     return_path_domain: str
     entropy: Callable[[int], bytes]
 
-    async def write(self, tx: store.Transaction, happened: Sequence[RecipientEvent]) -> int:
-        """Write events about recipients and return the number of their deliveries. The accounts must be locked."""
-        endpoints = await webhooks.enabled_of(tx, {event.key[0] for event in happened}) if happened else {}
+    async def write(
+        self, tx: store.Transaction, happened: Sequence[RecipientEvent], *, endpoints: Endpoints | None = None
+    ) -> int:
+        """Write events about recipients and return the number of their deliveries. The accounts must be locked.
+
+        `endpoints` are the enabled ones of the accounts, if they have been read before.
+        """
+        if endpoints is None:
+            endpoints = await webhooks.enabled_of(tx, {event.key[0] for event in happened}) if happened else {}
         subscribed = [(event, _subscribed(endpoints.get(event.key[0], ()), event.kind)) for event in happened]
         wanted = [(event, found) for event, found in subscribed if found]
         if not wanted:
