@@ -10,6 +10,7 @@ from postroad.services.accounts import registry as accounts
 from postroad.services.webhooks import delivery_log
 from postroad.storage import accounts as stored_accounts
 from postroad.storage import webhook_attempts, webhook_deliveries
+from tests.storage import webhook_samples
 
 NOW = 1_800_000_000_000_000
 State = webhook_deliveries.State
@@ -95,6 +96,14 @@ def test_a_warned_account_sees_its_rates_and_the_limit() -> None:
 def test_a_suspension_by_the_guard_which_every_page_shows_is_not_shown_twice() -> None:
     stopped = account(suspended_by=stored_accounts.BOUNCE_GUARD, suspended_at=NOW)
     assert titles(account=stopped, guard=guard("suspended")) == []
+
+
+def test_a_webhook_that_the_service_disabled_is_shown_until_it_is_enabled() -> None:
+    stopped = webhook_samples.webhook(enabled=0, disabled_reason="Every attempt has failed for 3 days.")
+    by_a_user = webhook_samples.webhook(enabled=0)
+    (alert,) = attention.alerts(facts(webhooks=[by_a_user, stopped]))
+    assert (alert.kind, alert.title, alert.path) == ("bad", "A webhook was disabled.", "/webhook")
+    assert alert.text.startswith("hooks.example.org: Every attempt has failed for 3 days.")
 
 
 def test_without_a_domain_that_may_send_nothing_can_leave() -> None:

@@ -6,6 +6,7 @@ generated to be wrong. What the tests themselves stand on (their credential, dom
 request to do so is pointed at something made for it.
 """
 
+import collections
 import copy
 import itertools
 import re
@@ -73,6 +74,7 @@ class CaseFiller:
         self._client = httpx.Client(base_url=given.base_url, timeout=TIMEOUT_SECONDS)
         self._run = uuid.uuid4().hex[:8]
         self._numbers = itertools.count()
+        self._replays: collections.Counter[str] = collections.Counter()
         self._schemes = {
             "POST /emails": itertools.cycle([given.basic, given.api_key, given.owner]),
             "GET /emails/{id}": itertools.cycle([given.basic, given.reading_key, given.owner]),
@@ -125,7 +127,7 @@ class CaseFiller:
             "POST /v1/webhooks": self._name_endpoint,
             "GET /v1/webhooks/{webhook}": self._point_to_webhook,
             "PATCH /v1/webhooks/{webhook}": self._point_to_webhook,
-            "DELETE /v1/webhooks/{webhook}": self._point_to_webhook,
+            "DELETE /v1/webhooks/{webhook}": lambda case: self._use_disposable(case, self._new_webhook),
             "POST /v1/webhooks/{webhook}/rotate-secret": self._point_to_webhook,
             "POST /v1/webhooks/{webhook}/ping": self._point_to_webhook,
             "GET /v1/webhooks/{webhook}/deliveries": self._point_to_webhook,
@@ -254,7 +256,8 @@ class CaseFiller:
 
     def _replay(self, case: Case[Any]) -> None:
         """Name a delivery that is there: what another request has made may have gone with its webhook."""
-        if _is_name(case.path_parameters.get("id"), "id") and next(self._numbers) % 4:
+        self._replays[case.operation.label] += 1
+        if _is_name(case.path_parameters.get("id"), "id") and self._replays[case.operation.label] % 4:
             case.path_parameters["id"] = self._delivery()
             if "webhook" in case.path_parameters:
                 case.path_parameters["webhook"] = self._first_webhook()
@@ -266,9 +269,18 @@ class CaseFiller:
         self._point(case, "webhook", self._first_webhook())
 
     def _first_webhook(self) -> str:
-        headers = {"Authorization": self._given.owner}
-        (first, *_) = self._client.get("/v1/webhooks", headers=headers).json()["webhooks"]
-        return str(first["id"])
+        return self._webhooks()[0]
+
+    def _new_webhook(self) -> str:
+        """One to remove. The first stays, with its log, and the others make room when the quota is reached."""
+        self._save_webhook()
+        for other in self._webhooks()[1:]:
+            self._client.delete(f"/v1/webhooks/{other}", headers={"Authorization": self._given.owner})
+        return str(self._made("POST", "/v1/webhooks", {"url": ENDPOINT_URL})["webhook"]["id"])
+
+    def _webhooks(self) -> list[str]:
+        listed = self._client.get("/v1/webhooks", headers={"Authorization": self._given.owner}).json()
+        return [webhook["id"] for webhook in listed["webhooks"]]
 
     def _point(self, case: Case[Any], name: str, existing: str) -> None:
         """Name something that exists; every fourth time, what was generated stays, and is not found."""

@@ -20,6 +20,7 @@ from postroad.webhooks import recorder
 from tests import contexts
 from tests.reliability import crashable_stores, faults, profile, webhook_processes
 from tests.reliability.faults import Moment
+from tests.storage import webhook_samples
 from tests.webhooks import webhook_harness
 
 MakeEngine = Callable[[], crashable_stores.Engine]
@@ -181,7 +182,7 @@ async def record_during_failure(office: CrashHarness, fault: faults.Fault) -> li
     results = harness.parts().recorder
     office.process.store.expect(fault)
     for claimed, answer in zip(claims, ANSWERS, strict=True):
-        results.record_attempt(claimed, BLOCKED_URL, attempted(office.process.ctx, answer))
+        results.record_attempt(claimed, webhook_samples.webhook(url=BLOCKED_URL), attempted(office.process.ctx, answer))
     await webhook_harness.until(lambda: bool(harness.log))
     assert office.process.store.has_struck
     await office.engine.settle()
@@ -219,5 +220,8 @@ def ended_of(
         ended_at=now if answer.succeeded else None,
     )
     return recorder.CompletedAttempt(
-        claimed, result, webhook_attempt.attempt_row(claimed.key, 1, attempted(ctx, answer))
+        claimed,
+        webhook_samples.webhook(url=BLOCKED_URL),
+        result,
+        webhook_attempt.attempt_row(claimed.key, 1, attempted(ctx, answer)),
     )

@@ -10,9 +10,11 @@ from postroad.services.webhooks import client as webhook_client
 from postroad.storage import retrying_commits, webhook_deliveries, webhooks
 from postroad.webhooks import recorder
 from tests.contexts import SECOND
+from tests.storage import webhook_samples
 from tests.webhooks import webhook_harness
 
 URL = "http://127.0.0.1:9/now"
+ENDPOINT = webhook_samples.webhook(url=URL)
 YES = webhook_client.WebhookResponse(status_code=204, body="", error=None)
 NO = webhook_client.WebhookResponse(status_code=500, body="no", error=None)
 SILENT = webhook_client.WebhookResponse(
@@ -45,7 +47,7 @@ async def test_an_answer_is_kept_with_what_follows_from_it(
     async with webhook_harness.opened(database_url) as harness:
         endpoint, (row,) = await claimed(harness)
         parts = harness.parts()
-        parts.recorder.record_attempt(row, URL, attempted(harness, answer))
+        parts.recorder.record_attempt(row, ENDPOINT, attempted(harness, answer))
         await parts.finish()
         seen = await harness.settle(endpoint, row.id)
         assert (seen.standing, seen.delivery.url, seen.delivery.worker) == ((state, 1), URL, None)
@@ -64,7 +66,7 @@ async def test_the_last_attempt_of_the_schedule_is_the_end(url: str) -> None:
     async with webhook_harness.opened(url, retry_seconds=[]) as harness:
         endpoint, (row,) = await claimed(harness)
         parts = harness.parts()
-        parts.recorder.record_attempt(row, URL, attempted(harness, NO))
+        parts.recorder.record_attempt(row, ENDPOINT, attempted(harness, NO))
         await parts.finish()
         assert (await harness.settle(endpoint, row.id)).standing == ("failed", 1)
         (line,) = harness.log
@@ -81,7 +83,7 @@ async def test_a_result_that_comes_after_the_lease_changes_nothing_and_is_logged
             await webhook_deliveries.promote(tx, now=harness.clock.now, attempts=7, limit=10)
         await harness.claim_as(endpoint, "another")
         before = await harness.see(endpoint, row.id)
-        parts.recorder.record_attempt(row, URL, attempted(harness, YES))
+        parts.recorder.record_attempt(row, ENDPOINT, attempted(harness, YES))
         await parts.finish()
         assert await harness.see(endpoint, row.id) == before
         assert harness.events() == ["webhook_result_late"]
@@ -107,7 +109,7 @@ async def test_a_result_is_offered_until_the_store_takes_it(url: str, monkeypatc
             return start(ended)
 
         monkeypatch.setattr(parts.recorder._commits, "start", start_the_third_time)
-        parts.recorder.record_attempt(row, URL, attempted(harness, YES))
+        parts.recorder.record_attempt(row, ENDPOINT, attempted(harness, YES))
         await parts.finish()
         assert (await harness.settle(endpoint, row.id)).standing == ("succeeded", 1)
         assert harness.events() == ["webhook_result_recording_deferred", "webhook_delivered"]
@@ -125,7 +127,7 @@ async def test_while_a_result_waits_that_the_store_has_refused_nothing_is_claime
             raise errors.ServiceUnavailable("away", retry_after=1)
 
         monkeypatch.setattr(parts.recorder._commits, "start", refuse)
-        parts.recorder.record_attempt(row, URL, attempted(harness, YES))
+        parts.recorder.record_attempt(row, ENDPOINT, attempted(harness, YES))
         assert parts.recorder.is_full
         await parts.recorder.close(seconds=0.01)
         assert harness.events() == ["webhook_result_recording_deferred", "webhook_results_abandoned"]
@@ -141,7 +143,7 @@ async def test_when_results_no_longer_wait_the_walk_is_woken(url: str, monkeypat
         parts = harness.parts()
         fullness = []
         for row in rows:
-            parts.recorder.record_attempt(row, URL, attempted(harness, YES))
+            parts.recorder.record_attempt(row, ENDPOINT, attempted(harness, YES))
             fullness.append(parts.recorder.is_full)
         await parts.finish()
         assert fullness == [False, True]
@@ -163,7 +165,7 @@ async def test_results_of_one_moment_are_one_transaction(url: str, monkeypatch: 
         monkeypatch.setattr(webhook_deliveries, "record", record_and_count)
         parts = harness.parts()
         for row in rows:
-            parts.recorder.record_attempt(row, URL, attempted(harness, YES))
+            parts.recorder.record_attempt(row, ENDPOINT, attempted(harness, YES))
         await parts.finish()
         assert batches == [20]
         assert (await harness.settle(endpoint, rows[-1].id)).standing == ("succeeded", 1)
@@ -179,7 +181,7 @@ async def test_a_bug_in_recording_is_loud_and_leaves_the_delivery_to_the_end_of_
     async with webhook_harness.opened(url) as harness:
         endpoint, (row,) = await claimed(harness)
         parts = harness.parts()
-        parts.recorder.record_attempt(row, URL, attempted(harness, YES))
+        parts.recorder.record_attempt(row, ENDPOINT, attempted(harness, YES))
         await parts.finish()
         assert [(line["event"], line["log_level"]) for line in harness.log] == [
             ("webhook_result_recording_failed", "error")

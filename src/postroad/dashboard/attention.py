@@ -8,8 +8,9 @@ from dataclasses import dataclass
 from typing import Final, Literal
 
 from postroad.services.accounts import registry as accounts
-from postroad.services.webhooks import delivery_log
+from postroad.services.webhooks import delivery_log, endpoints
 from postroad.storage import accounts as stored_accounts
+from postroad.storage import webhooks as stored_webhooks
 
 # Adding credits takes people time: warn when fewer days than this are left.
 LOW_CREDIT_DAYS: Final = 3
@@ -25,6 +26,7 @@ class AlertFacts:
     daily_recipients: float
     needs_credits: bool
     deliveries: Sequence[delivery_log.Entry]
+    webhooks: Sequence[stored_webhooks.Webhook] = ()
 
 
 @dataclass(frozen=True, slots=True)
@@ -76,7 +78,11 @@ def _credits(facts: AlertFacts) -> Iterator[Alert]:
 
 
 def _webhook(facts: AlertFacts) -> Iterator[Alert]:
-    """The newest attempted delivery decides: older failures have been resolved since."""
+    """What the service disabled; and of the first one, the newest attempted delivery: older failures are resolved."""
+    for webhook in facts.webhooks:
+        if webhook.disabled_reason and not webhook.enabled:
+            text = f"{endpoints.host(webhook.url)}: {webhook.disabled_reason} Enable it when your endpoint works again."
+            yield Alert("bad", "A webhook was disabled.", text, "/webhook", "See webhooks")
     tried = [entry for entry in facts.deliveries if entry.attempts]
     if not tried or tried[0].status == "succeeded":
         return

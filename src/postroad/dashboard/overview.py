@@ -13,7 +13,7 @@ from postroad.services.acceptance import send_test
 from postroad.services.accounts import credits, statistics
 from postroad.services.accounts import registry as accounts
 from postroad.services.messages import lookup as messages
-from postroad.services.webhooks import delivery_log
+from postroad.services.webhooks import delivery_log, endpoints
 from postroad.web import routing
 
 PERIODS: Final = {
@@ -92,6 +92,7 @@ async def show(request: requests.PageRequest) -> routing.Response:
         daily_recipients=_daily_recipients(found),
         needs_credits=needs_credits,
         deliveries=await delivery_log.page(ctx, account_id, limit=MAX_DELIVERIES),
+        webhooks=await endpoints.of_account(ctx, account_id),
     )
     has_sent = await _has_sent(request, found)
     return request.page(

@@ -62,6 +62,7 @@ ACTIONS: Final[Mapping[str, str]] = {
     "suppression.removed": "removed {subject} from the suppression list",
     "template.removed": "removed the template {subject}",
     "template.saved": "saved the template {subject}",
+    "webhook.disabled": "disabled the webhook at {subject}",
     "webhook.pinged": "sent a test event to the webhook at {subject}",
     "webhook.removed": "removed the webhook at {subject}",
     "webhook.replayed": "replayed {subject} to the webhook",

@@ -163,6 +163,11 @@ async def by_id(
     return _delivery(row) if row else None
 
 
+async def has_succeeded(tx: store.Transaction, account_id: str, webhook_id: str, *, since: int) -> bool:
+    """Whether a delivery to an endpoint has succeeded since then. It may read all of its log."""
+    return await tx.fetch_one("webhook_deliveries.has_succeeded", account_id, webhook_id, since) is not None
+
+
 async def page(
     tx: store.Transaction, account_id: str, webhook_id: str, *, before: str, ended_after: int, limit: int
 ) -> list[Delivery]:

@@ -1,6 +1,7 @@
 """The webhook engine: claim deliveries, sign, send, record.
 
 Read it in this order: `engine` (what runs), `dispatcher` (which deliveries are next), `attempter` (attempts under way),
-`recorder` (the results). The slots of each account are in `model/webhook_concurrency.py`, the retry schedule in
-`model/webhook_schedule.py`, and one attempt in `services/webhooks/attempt.py`.
+`recorder` (the results), `endpoint_health` (what they say about endpoints). The slots of each account are in
+`model/webhook_concurrency.py`, the retry schedule in `model/webhook_schedule.py`, and one attempt in
+`services/webhooks/attempt.py`.
 """

@@ -78,15 +78,13 @@ class Attempter:
         try:
             attempted = await self._send(claim)
         except asyncio.CancelledError:
-            self._recorder.record_attempt(claim.claimed, claim.webhook.url, self._interrupted(started_at, STOPPED))
+            self._recorder.record_attempt(claim.claimed, claim.webhook, self._interrupted(started_at, STOPPED))
             raise
         except Exception:  # noqa: BLE001 - logged; other attempts go on
             self._log.exception("webhook_attempt_failed", delivery_id=claim.claimed.id)
-            self._recorder.record_attempt(
-                claim.claimed, claim.webhook.url, self._interrupted(started_at, INTERNAL_ERROR)
-            )
+            self._recorder.record_attempt(claim.claimed, claim.webhook, self._interrupted(started_at, INTERNAL_ERROR))
         else:
-            self._recorder.record_attempt(claim.claimed, claim.webhook.url, attempted)
+            self._recorder.record_attempt(claim.claimed, claim.webhook, attempted)
         finally:
             self._ctx.metrics.webhook_connections.change(-1)
             self._budget.end(slot, now=self._clock())

@@ -17,8 +17,10 @@ from postroad import errors
 from postroad.model import times, webhook_schedule
 from postroad.services import context
 from postroad.services.webhooks import attempt as webhook_attempt
-from postroad.storage import group_commit, retrying_commits, store, webhook_attempts, webhook_deliveries
+from postroad.services.webhooks import client as webhook_client
+from postroad.storage import group_commit, retrying_commits, store, webhook_attempts, webhook_deliveries, webhooks
 from postroad.telemetry import logs
+from postroad.webhooks import endpoint_health
 
 # Attempts whose record is not durable yet: with those under way, the most that a crash can leave in doubt.
 MAX_UNRECORDED: Final = 500
@@ -37,6 +39,7 @@ class CompletedAttempt(msgspec.Struct, frozen=True):
     """A finished attempt and the new state of its delivery."""
 
     claimed: webhook_deliveries.Claimed
+    webhook: webhooks.Webhook
     result: webhook_deliveries.DeliveryUpdate
     attempt: webhook_attempts.Attempt
 
@@ -56,6 +59,7 @@ class Recorder:
         self._worker = worker
         self._wake = wake
         self._log = log
+        self._health = endpoint_health.EndpointHealth(ctx, log=log)
         self._schedule = ctx.settings.webhooks.retry_seconds
         self._commits: group_commit.GroupCommit[CompletedAttempt, bool] = group_commit.GroupCommit(
             ctx.store,
@@ -74,7 +78,7 @@ class Recorder:
         return self._retrying_commits.waiting >= MAX_UNRECORDED or self._retrying_commits.is_retrying
 
     def record_attempt(
-        self, claimed: webhook_deliveries.Claimed, url: str, attempted: webhook_attempt.AttemptResult
+        self, claimed: webhook_deliveries.Claimed, webhook: webhooks.Webhook, attempted: webhook_attempt.AttemptResult
     ) -> None:
         """Submit the record of an attempt that has just ended."""
         now = self._ctx.clock()
@@ -83,19 +87,20 @@ class Recorder:
             key=claimed.key,
             worker=self._worker,
             attempt_count=claimed.attempt_count,
-            url=url,
+            url=webhook.url,
             state=state,
             due_at=now + wait,
             ended_at=None if state is webhook_deliveries.State.WAITING else now,
         )
         attempt = webhook_attempt.attempt_row(claimed.key, claimed.attempt_count, attempted)
-        self._retrying_commits.submit(CompletedAttempt(claimed, result, attempt))
+        self._retrying_commits.submit(CompletedAttempt(claimed, webhook, result, attempt))
 
     async def close(self, *, seconds: float) -> None:
         """Wait until everything is recorded, at most this long."""
         if left := await self._retrying_commits.close(seconds=seconds):
             self._log.warning("webhook_results_abandoned", results=left)
         await self._commits.close()
+        await self._health.close(seconds=seconds)
 
     def _next_state(
         self, claimed: webhook_deliveries.Claimed, attempted: webhook_attempt.AttemptResult
@@ -121,12 +126,19 @@ class Recorder:
     def _refused(self, waiting: int, error: errors.PostroadError) -> None:
         self._log.warning("webhook_result_recording_deferred", results=waiting, error=error.code)
 
+    def _observe(self, ended: CompletedAttempt) -> None:
+        # What we interrupted says nothing about the endpoint.
+        if not (ended.attempt.error or "").startswith(webhook_client.FailureCode.INTERRUPTED):
+            succeeded = ended.result.state is webhook_deliveries.State.SUCCEEDED
+            self._health.observe(ended.webhook, succeeded=succeeded, at=ended.attempt.started_at)
+
     def _log_result(self, ended: CompletedAttempt, *, is_recorded: bool) -> None:
         claimed, attempt = ended.claimed, ended.attempt
         event, result = RESULT_NAMES[ended.result.state]
         if is_recorded:
             self._ctx.metrics.webhook_attempts.add(result)
             self._ctx.metrics.webhook_seconds.observe(attempt.duration / times.SECOND)
+            self._observe(ended)
         self._log.info(
             event if is_recorded else "webhook_result_late",
             delivery_id=claimed.id,

@@ -56,6 +56,11 @@ SELECT account_id, webhook_id, id, event_id, event_type, message_id, recipient_i
 FROM webhook_deliveries
 WHERE account_id = $1 AND webhook_id = $2 AND id = $3 AND (ended_at IS NULL OR ended_at > $4);
 
+-- name: has_succeeded
+-- A row when a delivery to an endpoint has succeeded since a time.
+SELECT 1 FROM webhook_deliveries
+WHERE account_id = $1 AND webhook_id = $2 AND state = 'succeeded' AND ended_at >= $3 LIMIT 1;
+
 -- name: page
 -- Deliveries of an endpoint, newest first.
 SELECT account_id, webhook_id, id, event_id, event_type, message_id, recipient_id, replay_of, url, body, state,
