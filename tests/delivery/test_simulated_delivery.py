@@ -4,7 +4,8 @@ import re
 
 import pytest
 
-from postroad.model import bounce_guard, simulated_outcomes
+from postroad.model import bounce_guard, send_request, simulated_outcomes
+from postroad.model.simulated_providers import Behaviour, Provider
 from postroad.services.suppressions import registry as suppressions
 from postroad.storage import hourly_counts
 from postroad.storage import queue as stored_queue
@@ -123,3 +124,40 @@ async def test_endpoints_in_test_mode_hear_of_test_mail_and_no_others(url: str) 
         assert await webhook_endpoints.deliveries_for(harness.ctx, live) == []
         (delivery,) = await webhook_endpoints.deliveries_for(harness.ctx, test)
         assert (delivery.event_type, delivery.message_id) == ("email.bounced", message_id)
+
+
+async def test_every_provider_plays_its_day(url: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(simulated_outcomes, "SLOW_SECONDS", 0.01)
+    async with engine_harness.running_engine(url, port=PORT) as harness:
+        sent = {
+            (provider, behaviour): await harness.send(
+                "bounce@gmail.com", is_test=True, simulate=send_request.Simulate(provider, behaviour)
+            )
+            for provider in Provider
+            for behaviour in Behaviour
+        }
+        for attempts in (1, 2):
+            for message_id in sent.values():
+                await harness.settle(message_id, attempts=attempts)
+            harness.pass_seconds(1.2)
+        results = {}
+        for pair, message_id in sent.items():
+            seen = await harness.settle(message_id, attempts=3)
+            results[pair] = (seen.recipient.status, seen.recipient.attempt_count)
+            assert {attempt.host for attempt in seen.attempts} == {f"{pair[0]}.simulator.invalid"}
+        assert harness.dns.questions == []
+        assert await harness.suppressed("bounce@gmail.com") == {}
+    expected = {
+        Behaviour.ACCEPTED: ("delivered", 1),
+        Behaviour.SLOW: ("delivered", 1),
+        Behaviour.RATE_LIMITED: ("delivered", 3),
+        Behaviour.GREYLISTED: ("delivered", 2),
+        Behaviour.UNAVAILABLE: ("failed", 3),
+        Behaviour.MAILBOX_FULL: ("bounced", 1),
+        Behaviour.UNKNOWN_USER: ("bounced", 1),
+        Behaviour.BLOCKED: ("bounced", 1),
+        Behaviour.UNAUTHENTICATED: ("bounced", 1),
+    }
+    # Google gives a full mailbox time.
+    wanted = {(provider, behaviour): result for provider in Provider for behaviour, result in expected.items()}
+    assert results == wanted | {(Provider.GOOGLE, Behaviour.MAILBOX_FULL): ("failed", 3)}

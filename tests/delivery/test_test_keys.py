@@ -8,12 +8,16 @@ import httpx
 from postroad.model import caller, mail
 from postroad.roles import listeners
 from postroad.services.auth import api_keys, credentials
+from tests import dns_server
 from tests.api import management
 from tests.delivery import engine_harness
 
 MESSAGE = {"from": "shop@example.com", "to": ["ada@gmail.com"], "subject": "Hi", "text": "x"}
 READING = frozenset({caller.Permission.SEND, caller.Permission.READ})
-ZONES = {"gmail.com": {"MX": ["5 gmail-smtp-in.l.google.com."]}, "gmail-smtp-in.l.google.com": {"A": ["127.0.0.1"]}}
+ZONES: dns_server.Zones = {
+    "gmail.com": {"MX": ["5 gmail-smtp-in.l.google.com."]},
+    "gmail-smtp-in.l.google.com": {"A": ["127.0.0.1"]},
+}
 
 
 @contextlib.asynccontextmanager

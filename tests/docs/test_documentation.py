@@ -63,11 +63,19 @@ class Running:
         return self.dev_info["smtp"]["username"], self.dev_info["smtp"]["password"]
 
     def send(self, body: dict[str, Any], key: str) -> httpx.Response:
+        secret = self.new_test_key() if "simulate" in body else self.dev_info["api_key"]
         return httpx.post(
             f"{self.dev_info['base_url']}/emails",
             json=body,
-            headers={"Authorization": f"Bearer {self.dev_info['api_key']}", "Idempotency-Key": key},
+            headers={"Authorization": f"Bearer {secret}", "Idempotency-Key": key},
         )
+
+    def new_test_key(self) -> str:
+        url, login = self.dev_info["base_url"], self.dev_info["login"]
+        token = httpx.post(f"{url}/v1/auth/login", json=login).json()["token"]
+        headers = {"Authorization": f"Bearer {token}"}
+        made = httpx.post(f"{url}/v1/api-keys", json={"name": "CI", "mode": "test"}, headers=headers)
+        return str(made.json()["secret"])
 
     def read(self, message_id: str) -> httpx.Response:
         return httpx.get(f"{self.dev_info['base_url']}/emails/{message_id}", auth=self.smtp)
@@ -213,6 +221,15 @@ def test_the_example_of_a_suppression_is_what_a_reader_gets(dev: Running) -> Non
     assert [answer.status_code for answer in answers] == [201, 409]
     assert steady(answers[0].json()) == steady(shown)
     assert list(answers[0].json()["suppression"]) == list(shown["suppression"])
+
+
+def test_the_example_of_a_simulated_provider_is_delivered_after_it_was_deferred(dev: Running) -> None:
+    ((name, text),) = EXAMPLE.findall((ROOT / "docs" / "testing.md").read_text())
+    assert name == "simulate"
+    answer = dev.send(json.loads(text), key="simulated")
+    assert (answer.status_code, answer.json()["test"]) == (202, True)
+    found = dev.read_delivered(answer.json()["id"])
+    assert (found["status"], found["recipients"][0]["attempt_count"]) == ("delivered", 3)
 
 
 def test_the_examples_of_the_openapi_document_are_accepted_too(dev: Running) -> None:

@@ -57,6 +57,13 @@ SEND_EXAMPLES: Final[tuple[dict[str, Any], ...]] = (
         "text": "123456",
         "expires_in": 120,
     },
+    {
+        "from": "hello@example.com",
+        "to": "ada@example.net",
+        "subject": "Your receipt",
+        "text": "Thank you for your order.",
+        "simulate": {"provider": "google", "behaviour": "rate_limited"},
+    },
 )
 
 

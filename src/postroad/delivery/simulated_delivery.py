@@ -12,7 +12,7 @@ from collections.abc import Sequence
 from typing import Final
 
 from postroad.delivery import message_loader, recorder
-from postroad.model import simulated_outcomes
+from postroad.model import simulated_outcomes, simulated_providers
 from postroad.services import context
 from postroad.storage import queue
 from postroad.telemetry import logs
@@ -69,8 +69,10 @@ class SimulatedDelivery:
 
 
 def _simulate(claim: queue.Claimed) -> simulated_outcomes.SimulatedAttempt:
+    """By the behaviour that the sender has asked for, or by the address."""
     address = claim.email.removesuffix(queue.UNREACHABLE_SUFFIX)
-    return simulated_outcomes.attempt(address, attempts=claim.attempt_count)
+    played = simulated_providers.attempt(claim.simulation or "", attempts=claim.attempt_count)
+    return played or simulated_outcomes.attempt(address, attempts=claim.attempt_count)
 
 
 def _seconds(attempt: recorder.Simulated) -> float:

@@ -10,7 +10,7 @@ from typing import Annotated, Final
 
 import msgspec
 
-from postroad.model import labels, limits, mail
+from postroad.model import labels, limits, mail, simulated_providers
 from postroad.protocol import address, file_names
 from postroad.protocol.mime import base64_lines, builder, content_types, header_text
 
@@ -116,6 +116,13 @@ class Attachment(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     ) = None
 
 
+class Simulate(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
+    """Which provider the simulator plays for the message, and what that provider does."""
+
+    provider: simulated_providers.Provider
+    behaviour: simulated_providers.Behaviour
+
+
 class SendRequest(msgspec.Struct, frozen=True, forbid_unknown_fields=True, kw_only=True):
     """A message to send. `null` is the same as leaving a member out."""
 
@@ -214,3 +221,7 @@ class SendRequest(msgspec.Struct, frozen=True, forbid_unknown_fields=True, kw_on
         Annotated[tuple[Attachment, ...], msgspec.Meta(description="Files to attach.", max_length=limits.ATTACHMENTS)]
         | None
     ) = None
+    simulate: Annotated[
+        Simulate | None,
+        msgspec.Meta(description="Only with a test key: the simulator plays a provider for all recipients."),
+    ] = None

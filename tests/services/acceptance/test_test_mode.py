@@ -1,24 +1,27 @@
 """What a test key sends is accepted like live mail, and costs and counts nothing."""
 
 import json
+from typing import Any
 
 import pytest
 
 from postroad import errors
 from postroad.model import mail, send_request
+from postroad.model.simulated_providers import Behaviour, Provider
 from postroad.services import context
 from postroad.services.acceptance import submit, transaction
 from postroad.services.accounts import registry as accounts
 from postroad.services.domains import registry as domains
 from postroad.storage import accounts as stored_accounts
-from postroad.storage import hourly_counts, messages, warmups
+from postroad.storage import hourly_counts, messages, queue, warmups
 from tests import accepted_mail
 
 
 async def send(
-    ctx: context.Context, account_id: str, *, is_test: bool, key: str | None = None, text: str = "x"
+    ctx: context.Context, account_id: str, *, is_test: bool, key: str | None = None, **fields: Any
 ) -> transaction.Accepted:
-    request = send_request.SendRequest(sender="shop@example.com", to="ada@gmail.com", subject="Hi", text=text)
+    given = {"sender": "shop@example.com", "to": "ada@gmail.com", "subject": "Hi", "text": "x", **fields}
+    request = send_request.SendRequest(**given)
     who = accepted_mail.caller_of(account_id, is_test=is_test)
     return await submit.submit(ctx, who, request, request_id="req_1", source=mail.Source.API, key=key)
 
@@ -71,3 +74,22 @@ async def test_a_test_key_is_held_to_the_same_rules(ctx: context.Context, accoun
     await accounts.suspend(ctx, account.id, "abuse")
     with pytest.raises(errors.AccountSuspended):
         await send(ctx, account.id, is_test=True)
+
+
+async def test_only_a_test_key_may_simulate_and_what_it_simulates_is_part_of_the_body(
+    ctx: context.Context, account: stored_accounts.Account
+) -> None:
+    await accepted_mail.allow_sending(ctx, account.id)
+    limited = send_request.Simulate(Provider.GOOGLE, Behaviour.RATE_LIMITED)
+    with pytest.raises(errors.InvalidRequest, match=r"^simulate: only allowed with a test key .* really be sent$"):
+        await send(ctx, account.id, is_test=False, simulate=limited)
+    found = await accounts.find(ctx, account.id)
+    assert (found.available, found.reserved) == (1000, 0)
+    first = await send(ctx, account.id, is_test=True, key="1", simulate=limited)
+    again = await send(ctx, account.id, is_test=True, key="1", simulate=limited)
+    assert (again.message_id, again.replayed) == (first.message_id, True)
+    for other in (None, send_request.Simulate(Provider.YAHOO, Behaviour.RATE_LIMITED)):
+        with pytest.raises(errors.IdempotencyConflict):
+            await send(ctx, account.id, is_test=True, key="1", simulate=other)
+    async with ctx.store.reading() as tx:
+        assert await queue.queue_keys(tx, after="", limit=9) == [f"simulator.invalid {account.id} !google/rate_limited"]

@@ -40,6 +40,7 @@ def of(checked: validation.CheckedSend) -> bytes:
             (file.filename, file.content_type, file.content_id, hashlib.sha256(file.content).digest())
             for file in checked.attachments
         ],
+        # Members that a request without them must not differ by.
     )
     if options := _options(checked):
         normal_form += (options,)
@@ -52,6 +53,7 @@ def _options(checked: validation.CheckedSend) -> dict[str, object]:
         "send_at": checked.send_at,
         "expires_in": checked.expires_in,
         "metadata": sorted(checked.metadata.items()) or None,
+        "simulate": checked.simulation or None,
     }
     return {name: value for name, value in known.items() if value is not None}
 

@@ -88,7 +88,7 @@ def build_submission(
         ledger_id=identity.ledger_id,
         key=identity.key,
         warmup_domain=identity.warmup_domain,
-        simulation="" if identity.is_test else None,
+        simulation=checked.simulation if identity.is_test else None,
     )
 
 

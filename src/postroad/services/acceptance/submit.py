@@ -55,6 +55,7 @@ async def submit(
         checked, hashed = await run(
             ctx, who.account_id, lambda: _check(request, is_keyed=key is not None), threaded=large
         )
+        _check_mode(checked, who)
         used = None if key is None else transaction.Key(sending_identity(who), key, hashed)
         info = SubmissionInfo(request_id=request_id, source=source, key=used)
         return await submit_checked(
@@ -66,6 +67,13 @@ def _check(request: send_request.SendRequest, *, is_keyed: bool) -> tuple[valida
     """The validated request, and its hash if it has a key."""
     checked = validation.check(request)
     return checked, body_hash.of(checked) if is_keyed else b""
+
+
+def _check_mode(checked: validation.CheckedSend, who: caller.Caller) -> None:
+    if checked.simulation and not who.is_test:
+        raise errors.InvalidRequest(
+            "simulate: only allowed with a test key (pr_test_…); with this credential the message would really be sent"
+        )
 
 
 @contextlib.contextmanager

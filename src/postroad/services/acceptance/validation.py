@@ -12,7 +12,7 @@ from typing import Final
 import msgspec
 
 from postroad import errors
-from postroad.model import limits, mail, send_request, send_times
+from postroad.model import limits, mail, send_request, send_times, simulated_providers
 from postroad.protocol import address
 from postroad.protocol.mime import builder, header_text
 from postroad.services.acceptance import attachment_validation
@@ -44,6 +44,8 @@ class CheckedMessage(msgspec.Struct, frozen=True, kw_only=True):
     # As the sender gave them; `send_at` is compared with the clock later.
     send_at: int | None = None
     expires_in: int | None = None
+    # What the simulator plays; "" for what the addresses stand for.
+    simulation: str = ""
 
 
 class CheckedSend(CheckedMessage, frozen=True, kw_only=True):
@@ -83,6 +85,7 @@ def check(request: send_request.SendRequest) -> CheckedSend:
         attachments=attachment_validation.check(request.attachments or ()),
         send_at=None if request.send_at is None else send_times.parse_send_at(request.send_at),
         expires_in=None if request.expires_in is None else send_times.check_expires_in(request.expires_in),
+        simulation=_simulation(request.simulate),
     )
 
 
@@ -222,6 +225,10 @@ def check_header_count(count: int) -> None:
 def is_reserved(name: str) -> bool:
     """Whether a header, which is named in lower case, is not a custom one."""
     return name in send_request.RESERVED_HEADERS or name.startswith(send_request.RESERVED_HEADER_PREFIXES)
+
+
+def _simulation(wanted: send_request.Simulate | None) -> str:
+    return "" if wanted is None else simulated_providers.name_of(wanted.provider, wanted.behaviour)
 
 
 def _headers(headers: Mapping[str, str]) -> Mapping[str, str]:

@@ -1,0 +1,159 @@
+"""How the simulator plays a mailbox provider: its replies, in its own wording, to a message of a test key.
+
+The texts are written after what these providers reply in such a case. The classifier reads them as it reads theirs, so
+a simulated attempt has the cause, the retries and the result of a real one (docs/testing.md, "Providers").
+"""
+
+from enum import StrEnum
+from typing import Final
+
+from postroad.model import simulated_outcomes
+from postroad.protocol.smtp import values
+
+
+class Provider(StrEnum):
+    """A provider that can be played."""
+
+    GOOGLE = "google"
+    MICROSOFT = "microsoft"
+    YAHOO = "yahoo"
+    APPLE = "apple"
+
+
+class Behaviour(StrEnum):
+    """What the provider does."""
+
+    ACCEPTED = "accepted"
+    SLOW = "slow"
+    RATE_LIMITED = "rate_limited"
+    GREYLISTED = "greylisted"
+    UNAVAILABLE = "unavailable"
+    MAILBOX_FULL = "mailbox_full"
+    UNKNOWN_USER = "unknown_user"
+    BLOCKED = "blocked"
+    UNAUTHENTICATED = "unauthenticated"
+
+
+# To how many attempts the provider replies so before it accepts the message; to the others it always does.
+REFUSED_ATTEMPTS: Final = {Behaviour.RATE_LIMITED: 2, Behaviour.GREYLISTED: 1}
+# What the provider decides by the content, which it has then; it decides the others by the recipient.
+_AFTER_CONTENT: Final = frozenset({Behaviour.ACCEPTED, Behaviour.BLOCKED, Behaviour.UNAUTHENTICATED})
+
+# 192.0.2.1 is an address for documentation (RFC 5737), in the place of the sender's.
+REPLIES: Final = {
+    Provider.GOOGLE: {
+        Behaviour.ACCEPTED: values.Reply(250, "OK 1794866401 d9443c01a7336simulated - gsmtp", "2.0.0"),
+        Behaviour.RATE_LIMITED: values.Reply(
+            421,
+            "Gmail has detected an unusual rate of mail originating from your IP address [192.0.2.1]. To protect our "
+            "users, mail sent from it has been temporarily rate limited - gsmtp",
+            "4.7.28",
+        ),
+        Behaviour.GREYLISTED: values.Reply(
+            451, "Mail from a first time sender is greylisted; please try again later - gsmtp", "4.7.0"
+        ),
+        Behaviour.MAILBOX_FULL: values.Reply(
+            452, "The recipient's inbox is out of storage space; please try again later - gsmtp", "4.2.2"
+        ),
+        Behaviour.UNKNOWN_USER: values.Reply(
+            550,
+            "The email account that you tried to reach does not exist. Please check the recipient's address for typos "
+            "or unnecessary spaces - gsmtp",
+            "5.1.1",
+        ),
+        Behaviour.BLOCKED: values.Reply(
+            550,
+            "Gmail has detected that this message is likely unsolicited mail. To reduce the amount of spam sent to "
+            "Gmail, this message has been blocked - gsmtp",
+            "5.7.1",
+        ),
+        Behaviour.UNAUTHENTICATED: values.Reply(
+            550,
+            "Your email has been blocked because the sender is unauthenticated. Gmail requires all senders to "
+            "authenticate with either SPF or DKIM - gsmtp",
+            "5.7.26",
+        ),
+    },
+    Provider.MICROSOFT: {
+        Behaviour.ACCEPTED: values.Reply(250, "<simulated> [InternalId=1] Queued mail for delivery", "2.6.0"),
+        Behaviour.RATE_LIMITED: values.Reply(
+            421,
+            "RP-001 The mail server IP connecting to Outlook.com has exceeded the rate limit allowed on this server",
+        ),
+        Behaviour.GREYLISTED: values.Reply(
+            451, "Temporarily greylisted: [192.0.2.1] is new to this service, please try again later", "4.7.1"
+        ),
+        Behaviour.MAILBOX_FULL: values.Reply(554, "mailbox full; the recipient has exceeded their quota", "5.2.2"),
+        Behaviour.UNKNOWN_USER: values.Reply(
+            550, "Requested action not taken: mailbox unavailable (S2017062302)", "5.5.0"
+        ),
+        Behaviour.BLOCKED: values.Reply(
+            550,
+            "Unfortunately, messages from [192.0.2.1] weren't sent. Part of your network is on our block list (S3150)",
+            "5.7.1",
+        ),
+        Behaviour.UNAUTHENTICATED: values.Reply(
+            550, "Access denied, the sending domain doesn't meet the required authentication level", "5.7.515"
+        ),
+    },
+    Provider.YAHOO: {
+        Behaviour.ACCEPTED: values.Reply(250, "ok dirdel"),
+        Behaviour.RATE_LIMITED: values.Reply(
+            421,
+            "[TSS04] Messages from 192.0.2.1 temporarily deferred due to unexpected volume or user complaints",
+            "4.7.0",
+        ),
+        Behaviour.GREYLISTED: values.Reply(451, "[GL01] Message from (192.0.2.1) temporarily deferred", "4.7.1"),
+        Behaviour.MAILBOX_FULL: values.Reply(
+            552, "Requested mail action aborted: the recipient's mailbox is full", "5.2.2"
+        ),
+        Behaviour.UNKNOWN_USER: values.Reply(554, "delivery error: dd This user doesn't have a yahoo.com account"),
+        Behaviour.BLOCKED: values.Reply(
+            553, "[BL21] Connections will not be accepted from 192.0.2.1, because it is on a block list", "5.7.1"
+        ),
+        Behaviour.UNAUTHENTICATED: values.Reply(
+            554, "Message not accepted for policy reasons: it fails the DMARC policy of its sender", "5.7.9"
+        ),
+    },
+    Provider.APPLE: {
+        Behaviour.ACCEPTED: values.Reply(250, "Ok: queued as 4S1mULaT3D", "2.0.0"),
+        Behaviour.RATE_LIMITED: values.Reply(450, "[TR01] Too many messages from your host; slow down", "4.7.1"),
+        Behaviour.GREYLISTED: values.Reply(450, "Recipient address rejected: greylisted, try again later", "4.2.0"),
+        Behaviour.MAILBOX_FULL: values.Reply(552, "The user's mailbox is over quota", "5.2.2"),
+        Behaviour.UNKNOWN_USER: values.Reply(550, "Recipient address rejected: user does not exist", "5.1.1"),
+        Behaviour.BLOCKED: values.Reply(554, "[HM08] Message rejected due to local policy", "5.7.1"),
+        Behaviour.UNAUTHENTICATED: values.Reply(
+            550, "[CS01] Message rejected due to the DMARC policy of the sender's domain", "5.7.1"
+        ),
+    },
+}
+
+
+def name_of(provider: Provider, behaviour: Behaviour) -> str:
+    """What the queue stores."""
+    return f"{provider}/{behaviour}"
+
+
+_PLAYS: Final = {
+    name_of(provider, behaviour): (provider, behaviour) for provider in Provider for behaviour in Behaviour
+}
+
+
+def attempt(name: str, *, attempts: int) -> simulated_outcomes.SimulatedAttempt | None:
+    """The attempt after this many earlier ones; None for a name that this version does not know."""
+    if name not in _PLAYS:
+        return None
+    provider, behaviour = _PLAYS[name]
+    host = f"{provider}.{simulated_outcomes.HOST}"
+    if behaviour is Behaviour.UNAVAILABLE:
+        timed_out = values.RecipientResult(
+            values.Stage.CONNECT, cause=values.Cause.CONNECTION_TIMED_OUT, detail="the connection attempt timed out"
+        )
+        return simulated_outcomes.SimulatedAttempt(timed_out, host)
+    seconds = simulated_outcomes.SLOW_SECONDS if behaviour is Behaviour.SLOW else 0.0
+    if behaviour is Behaviour.SLOW or attempts >= REFUSED_ATTEMPTS.get(behaviour, attempts + 1):
+        behaviour = Behaviour.ACCEPTED
+    stage = values.Stage.CONTENT if behaviour in _AFTER_CONTENT else values.Stage.RECIPIENT
+    return simulated_outcomes.SimulatedAttempt(
+        values.RecipientResult(stage, REPLIES[provider][behaviour]), host, seconds
+    )
