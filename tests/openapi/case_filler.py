@@ -102,9 +102,10 @@ class CaseFiller:
             LOG_IN: self._open_session,
             "POST /v1/auth/logout": self._close_session,
             "POST /v1/auth/password": self._change_password,
-            "POST /v1/api-keys": self._name_credential,
+            "POST /v1/api-keys": self._limit_key,
             "GET /v1/credentials/{id}": lambda case: self._point(case, "id", self._credential),
             "DELETE /v1/credentials/{id}": lambda case: self._use_disposable(case, self._new_credential),
+            "PATCH /v1/api-keys/{id}": self._change_key,
             "DELETE /v1/api-keys/{id}": lambda case: self._use_disposable(case, self._new_api_key),
             "GET /v1/domains/{id}": lambda case: self._point(case, "id", self._domain),
             "DELETE /v1/domains/{id}": lambda case: self._use_disposable(case, self._new_domain),
@@ -225,9 +226,17 @@ class CaseFiller:
             mixed = "".join(secrets.SystemRandom().sample(string.ascii_letters, len(string.ascii_letters)))
             case.body["new_password"] = (mixed + secrets.token_urlsafe(passwords.MAX_CHARACTERS))[: len(new)]
 
-    def _name_credential(self, case: Case[Any]) -> None:
-        if isinstance(case.body, dict) and _is_identifier(case.body.get("credential_id")):
+    def _limit_key(self, case: Case[Any]) -> None:
+        if not isinstance(case.body, dict):
+            return
+        if _is_identifier(case.body.get("credential_id")):
             case.body["credential_id"] = self._credential
+        if _is_time(case.body.get("expires_at")):
+            case.body["expires_at"] = "2036-12-31T00:00:00Z"
+
+    def _change_key(self, case: Case[Any]) -> None:
+        self._use_disposable(case, self._new_api_key)
+        self._limit_key(case)
 
     def _spare(self, case: Case[Any]) -> None:
         if case.path_parameters.get("alias") == bodies.TEMPLATE:

@@ -5,10 +5,11 @@ import dataclasses
 import msgspec
 import pytest
 
-from postroad.model import bounce_guard
+from postroad.model import bounce_guard, key_limits
 from postroad.protocol.reports import tls_report
 from postroad.storage import (
     accounts,
+    api_keys,
     bounce_guard_days,
     certificates,
     consistency,
@@ -359,3 +360,33 @@ async def test_test_messages_are_listed_in_a_store_of_the_version_before(
         chosen = messages.Filter(after="", before="em_~", is_test=1)
         listed = await messages.page(tx, "acc_1", chosen, limit=9, index=messages.ListIndex.TEST)
     assert [one.id for one in listed] == ["em_2"]
+
+
+async def test_api_keys_from_before_they_had_limits_have_none(empty: Store, monkeypatch: pytest.MonkeyPatch) -> None:
+    known = migrations.known
+    before = [one.name for one in known(empty.dialect)].index("api_key_limits")
+    monkeypatch.setattr(migrations, "known", lambda dialect: known(dialect)[:before])
+    await migrations.apply(empty)
+    octets = {"sqlite": "BLOB", "postgres": "BYTEA"}[empty.dialect]
+
+    def old_key(key_id: str) -> str:
+        """The statement of the version before."""
+        return f"""
+            INSERT INTO api_keys (id, account_id, credential_id, name, key_hash, hint, scopes, created_at)
+            VALUES ('{key_id}', 'acc_1', 'cred_1', 'shop', CAST('{key_id}' AS {octets}), '…', 'send', 1)
+        """  # noqa: S608 - of constants
+
+    async with empty.transaction() as tx:
+        await samples.add_account(tx)
+        await tx.run_script(old_key("key_1"))
+    monkeypatch.setattr(migrations, "known", known)
+
+    assert (await migrations.apply(empty))[0].name == "api_key_limits"
+    async with empty.transaction() as tx:
+        # A neighbour of the version before still writes.
+        await tx.run_script(old_key("key_2"))
+        found = await api_keys.of_account(tx, "acc_1")
+    assert [(one.id, one.limits, one.usage) for one in found] == [
+        ("key_1", key_limits.NO_LIMITS, None),
+        ("key_2", key_limits.NO_LIMITS, None),
+    ]

@@ -136,7 +136,10 @@ def refusals(route: routing.Route[Any]) -> list[type[errors.PostroadError]]:
         found.append(errors.Unauthorized)
         if route.permission not in caller.PASSWORD_PERMISSIONS:
             found.append(errors.RateLimited)
-        if route.permission not in caller.ROLE_PERMISSIONS[caller.Role.READ_ONLY]:
+        # By role, or by the networks of an API key.
+        if route.permission not in caller.ROLE_PERMISSIONS[caller.Role.READ_ONLY] or (
+            route.permission is not caller.Permission.READ and route.key_scope is not None
+        ):
             found.append(errors.Forbidden)
     if routing.parameters(route.path):
         found.append(errors.NotFound)

@@ -9,6 +9,8 @@ from dataclasses import dataclass
 from enum import StrEnum
 from typing import Final
 
+from postroad.model import key_limits
+
 
 class Permission(StrEnum):
     """A permission that a route requires."""
@@ -68,6 +70,7 @@ class ApiKey:
     id: str
     name: str
     scopes: frozenset[Scope]
+    limits: key_limits.Limits = key_limits.NO_LIMITS
 
 
 def scopes_of(words: str) -> frozenset[Scope]:

@@ -26,9 +26,16 @@ class ManagementRate:
         self._of_account = rate_limit.RateLimiter(policy, refuse=_refusal)
         self._clock = clock
 
-    def require(self, who: caller.Caller, permission: caller.Permission, *, scope: caller.Scope | None = None) -> None:
+    def require(
+        self,
+        who: caller.Caller,
+        permission: caller.Permission,
+        *,
+        scope: caller.Scope | None = None,
+        client_address: str = "",
+    ) -> None:
         """Refuse a caller without this permission, and one that manages too fast."""
-        authentication.require(who, permission, scope=scope)
+        authentication.require(who, permission, scope=scope, client_address=client_address)
         if permission not in caller.PASSWORD_PERMISSIONS:
             now = self._clock()
             self._of_user.take(who.user_id or (who.key.id if who.key else ""), now=now)

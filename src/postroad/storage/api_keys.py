@@ -1,8 +1,10 @@
-"""API keys: stored as the SHA-256 of a random secret, issued under an SMTP credential."""
+"""API keys: stored as the SHA-256 of a random secret, issued under an SMTP credential, with limits and their usage."""
 
+from collections.abc import Collection, Mapping
 from dataclasses import dataclass
 from typing import Final
 
+from postroad.model import key_limits
 from postroad.storage import store
 
 # Every list has a limit; callers page through longer ones.
@@ -11,7 +13,7 @@ MAX_ROWS: Final = 10_000
 
 @dataclass(frozen=True, slots=True)
 class ApiKey:
-    """A row of `api_keys` without its hash. `scopes` are words joined by a space."""
+    """A row of `api_keys` without its hash. `scopes` are words joined by a space. `usage` is that of a limited key."""
 
     id: str
     account_id: str
@@ -22,23 +24,50 @@ class ApiKey:
     created_at: int
     last_used_at: int | None
     revoked_at: int | None
+    limits: key_limits.Limits = key_limits.NO_LIMITS
+    usage: key_limits.Usage | None = None
 
 
 async def insert(tx: store.Transaction, key: ApiKey, *, key_hash: bytes) -> None:
     """Store a key."""
     row = (key.id, key.account_id, key.credential_id, key.name, key_hash, key.hint, key.scopes, key.created_at)
-    await tx.execute("api_keys.insert", *row)
+    await tx.execute("api_keys.insert", *row, *_limit_columns(key.limits))
 
 
 async def by_hash(tx: store.Transaction, key_hash: bytes) -> ApiKey | None:
     """The key with this hash; revoked when its credential is."""
     row = await tx.fetch_one("api_keys.by_hash", key_hash)
-    return ApiKey(*row) if row else None
+    return _key(row) if row else None
+
+
+async def by_id(tx: store.Transaction, account_id: str, key_id: str) -> ApiKey | None:
+    """A key of an account; revoked when its credential is."""
+    row = await tx.fetch_one("api_keys.by_id", account_id, key_id)
+    return _key(row) if row else None
 
 
 async def of_account(tx: store.Transaction, account_id: str, *, after: str = "", limit: int = MAX_ROWS) -> list[ApiKey]:
     """An account's keys, oldest first."""
-    return [ApiKey(*row) for row in await tx.fetch("api_keys.of_account", account_id, after, limit)]
+    return [_key(row) for row in await tx.fetch("api_keys.of_account", account_id, after, limit)]
+
+
+async def change(tx: store.Transaction, key: ApiKey) -> None:
+    """Store the name, the scopes and the limits of a key."""
+    row = (key.account_id, key.id, key.name, key.scopes)
+    await tx.execute("api_keys.change", *row, *_limit_columns(key.limits))
+
+
+async def budgets(tx: store.Transaction, key_ids: Collection[str]) -> dict[str, key_limits.Budget]:
+    """What these keys may send and have sent, under the lock of their accounts."""
+    rows = await tx.fetch_many("api_keys.budgets", [(key_id,) for key_id in sorted(key_ids)])
+    return {row[0]: key_limits.Budget(row[1], row[2], _usage(row[3:]) or key_limits.Usage()) for row in rows}
+
+
+async def put_usage(tx: store.Transaction, usage: Mapping[tuple[str, str], key_limits.Usage]) -> None:
+    """Store what keys have sent, by key and account."""
+    rows = [(*owner, used.day, used.recipients, used.credits) for owner, used in sorted(usage.items())]
+    if rows:
+        await tx.execute_many("api_keys.put_usage", rows)
 
 
 async def revoke(tx: store.Transaction, account_id: str, key_id: str, *, now: int) -> str | None:
@@ -56,3 +85,24 @@ async def count(tx: store.Transaction, account_id: str) -> int:
     """How many keys an account has; ten revoked ones count as one."""
     row = await tx.fetch_one("api_keys.count", account_id)
     return int(row[0]) if row else 0
+
+
+def _key(row: store.Row) -> ApiKey:
+    limits = key_limits.Limits(
+        domains=tuple(row[9].split()),
+        networks=tuple(row[10].split()),
+        templates=tuple(row[11].split()),
+        recipients_per_day=row[12],
+        credit_budget=row[13],
+        expires_at=row[14],
+    )
+    return ApiKey(*row[:9], limits, _usage(row[15:]))
+
+
+def _usage(columns: store.Row) -> key_limits.Usage | None:
+    return None if columns[0] is None else key_limits.Usage(*columns)
+
+
+def _limit_columns(limits: key_limits.Limits) -> tuple[str | int | None, ...]:
+    names = (" ".join(words) for words in (limits.domains, limits.networks, limits.templates))
+    return (*names, limits.recipients_per_day, limits.credit_budget, limits.expires_at)

@@ -41,9 +41,17 @@ class Authenticate(Protocol[ContextT_contra]):
 
 
 class Require(Protocol):
-    """Refuses a caller without a permission, or whose API key does not have the scope."""
+    """Refuses a caller without a permission, or whose API key does not have the scope or is used elsewhere."""
 
-    def __call__(self, who: caller.Caller, permission: caller.Permission, /, *, scope: caller.Scope | None) -> None: ...
+    def __call__(
+        self,
+        who: caller.Caller,
+        permission: caller.Permission,
+        /,
+        *,
+        scope: caller.Scope | None,
+        client_address: str,
+    ) -> None: ...
 
 
 class BindActor(Protocol[routing.ContextT]):
@@ -218,7 +226,7 @@ class Application(Generic[routing.ContextT]):
         if route.permission is not None:
             authenticated = await self._authenticate(self._context, headers, client_address=client_address)
             exchange.account_id = authenticated.account_id
-            self._require(authenticated, route.permission, scope=endpoint.scope)
+            self._require(authenticated, route.permission, scope=endpoint.scope, client_address=client_address)
         query = reader.read_query(scope["query_string"]) if route.query is not None else None
         key, body = "", None
         if route.body is not None:

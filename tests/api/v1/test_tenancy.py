@@ -49,6 +49,7 @@ Key = tuple[str, str]
 BODIES: Mapping[Key, dict[str, Any]] = {
     ("POST", "/v1/credentials"): {"name": "New"},
     ("POST", "/v1/api-keys"): {"name": "New"},
+    ("PATCH", "/v1/api-keys/{id}"): {"name": "New"},
     ("POST", "/v1/domains"): {"name": "new.example"},
     ("POST", "/v1/messages/{id}/retry"): {},
     ("POST", "/v1/suppressions"): {"email": "new@example.net"},
@@ -74,6 +75,7 @@ FILES: Mapping[Key, tuple[bytes, str]] = {
 }
 # The kind of thing that stands in the path. A PUT makes what does not exist: it has a test of its own below.
 NAMED: Mapping[Key, str] = {
+    ("PATCH", "/v1/api-keys/{id}"): "api_key",
     ("DELETE", "/v1/api-keys/{id}"): "api_key",
     ("GET", "/v1/credentials/{id}"): "credential",
     ("DELETE", "/v1/credentials/{id}"): "credential",

@@ -1,14 +1,14 @@
 """`/v1/api-keys`: the API keys of the account."""
 
-from typing import Annotated, Final, Literal
+from typing import Annotated, Any, Final, Literal
 
 import msgspec
 
 from postroad import errors
-from postroad.api.v1 import resource, schemas
-from postroad.model import cursors, identifiers, labels, mail, times
+from postroad.api.v1 import resource, schemas, templates
+from postroad.model import cursors, identifiers, key_limits, labels, mail, times
 from postroad.services import context
-from postroad.services.auth import api_keys
+from postroad.services.auth import api_keys, limit_rules
 from postroad.storage import api_keys as stored
 from postroad.web import routing
 
@@ -32,6 +32,55 @@ Scopes = Annotated[
         max_length=len(api_keys.SCOPE_WORDS),
     ),
 ]
+# Names and networks, as patterns that tools can generate from; internationalized names and every form of a network or
+# an address are accepted.
+DOMAIN_PATTERN: Final = r"^(?:[A-Za-z0-9](?:-?[A-Za-z0-9]){0,31}\.){1,3}[A-Za-z](?:-?[A-Za-z0-9]){1,31}$"
+_OCTET: Final = "(?:[1-9]?[0-9]|1[0-9]{2}|2[0-4][0-9]|25[0-5])"
+_GROUP: Final = "[0-9A-Fa-f]{1,4}"
+NETWORK_PATTERN: Final = (
+    rf"^(?:{_OCTET}(?:\.{_OCTET}){{3}}|{_OCTET}(?:\.{_OCTET}){{2}}\.0/24|{_OCTET}\.0\.0\.0/8"
+    rf"|{_GROUP}(?::{_GROUP}){{7}}|{_GROUP}:{_GROUP}::/32)$"
+)
+MAX_CHARACTERS: Final = 255
+DomainName = Annotated[
+    str,
+    msgspec.Meta(max_length=MAX_CHARACTERS, extra_json_schema={"pattern": DOMAIN_PATTERN}),
+]
+Network = Annotated[str, msgspec.Meta(max_length=MAX_CHARACTERS, extra_json_schema={"pattern": NETWORK_PATTERN})]
+Alias = Annotated[str, msgspec.Meta(max_length=MAX_CHARACTERS, extra_json_schema={"pattern": templates.ALIAS_PATTERN})]
+Domains = Annotated[
+    list[DomainName],
+    msgspec.Meta(
+        description="Sender domains that the key may use; empty or null: all.", max_length=limit_rules.MAX_NAMES
+    ),
+]
+Networks = Annotated[
+    list[Network],
+    msgspec.Meta(
+        description="Networks that the key may be used from, such as `192.0.2.0/24`; empty or null: all.",
+        max_length=limit_rules.MAX_NAMES,
+    ),
+]
+Templates = Annotated[
+    list[Alias],
+    msgspec.Meta(
+        description="Aliases of the templates that the key may send, and nothing without one; empty or null: anything.",
+        max_length=limit_rules.MAX_NAMES,
+    ),
+]
+RecipientsPerDay = Annotated[
+    int,
+    msgspec.Meta(
+        description="Recipients that the key may send to on a UTC day; null: no limit.",
+        ge=1,
+        le=limit_rules.MAX_AMOUNT,
+    ),
+]
+CreditBudget = Annotated[
+    int,
+    msgspec.Meta(description="Credits that the key may use in all; null: no limit.", ge=1, le=limit_rules.MAX_AMOUNT),
+]
+ExpiresAt = Annotated[schemas.Timestamp, msgspec.Meta(description="When the key stops working; null: never.")]
 
 
 Mode = Annotated[
@@ -40,8 +89,11 @@ Mode = Annotated[
 ]
 
 
-class ApiKey(msgspec.Struct, frozen=True):
-    """An API key without its secret. `hint` is the beginning of the secret."""
+class ApiKey(msgspec.Struct, frozen=True, kw_only=True):
+    """An API key without its secret. `hint` is the beginning of the secret.
+
+    Usage is null where there is no such limit; a limit that is set later counts from then on.
+    """
 
     id: str
     name: str
@@ -49,6 +101,14 @@ class ApiKey(msgspec.Struct, frozen=True):
     hint: str
     mode: mail.Mode
     scopes: list[Scope]
+    domains: list[str]
+    networks: list[str]
+    templates: list[str]
+    recipients_per_day: int | None
+    recipients_today: Annotated[int | None, msgspec.Meta(description="Recipients on the current UTC day.")]
+    credit_budget: int | None
+    credits_used: Annotated[int | None, msgspec.Meta(description="Credits used of the budget.")]
+    expires_at: times.WireTime | None
     created_at: times.WireTime
     last_used_at: times.WireTime | None
     revoked_at: times.WireTime | None
@@ -61,6 +121,31 @@ class NewApiKey(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     credential_id: CredentialId | None = None
     scopes: Scopes | None = None
     mode: Mode | None = None
+    domains: Domains | None = None
+    networks: Networks | None = None
+    templates: Templates | None = None
+    recipients_per_day: RecipientsPerDay | None = None
+    credit_budget: CreditBudget | None = None
+    expires_at: ExpiresAt | None = None
+
+
+class ApiKeyUpdate(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
+    """The members to change. Null removes a limit, as in a JSON merge patch (RFC 7396)."""
+
+    name: Annotated[str, labels.NAME] | None = None
+    scopes: Scopes | None = None
+    domains: Domains | msgspec.UnsetType | None = msgspec.UNSET
+    networks: Networks | msgspec.UnsetType | None = msgspec.UNSET
+    templates: Templates | msgspec.UnsetType | None = msgspec.UNSET
+    recipients_per_day: RecipientsPerDay | msgspec.UnsetType | None = msgspec.UNSET
+    credit_budget: CreditBudget | msgspec.UnsetType | None = msgspec.UNSET
+    expires_at: ExpiresAt | msgspec.UnsetType | None = msgspec.UNSET
+
+
+class ApiKeyResponse(schemas.Response, frozen=True):
+    """An API key."""
+
+    api_key: ApiKey
 
 
 class CreatedApiKey(schemas.Response, frozen=True):
@@ -77,14 +162,43 @@ class ApiKeysQuery(schemas.PageQuery, frozen=True):
 
 
 class ApiKeysResponse(schemas.Response, frozen=True):
-    """API keys, oldest first, including revoked ones."""
+    """API keys, oldest first, including revoked and expired ones."""
 
     api_keys: list[ApiKey]
     next_cursor: schemas.NextCursor
 
 
-def _api_key(row: stored.ApiKey) -> ApiKey:
-    return schemas.from_record(ApiKey, row, scopes=row.scopes.split(), mode=api_keys.mode_of(row))
+def _api_key(row: stored.ApiKey, *, now: int) -> ApiKey:
+    limits = row.limits
+    usage = key_limits.on_day(row.usage or key_limits.Usage(), now=now)
+    return schemas.from_record(
+        ApiKey,
+        row,
+        scopes=row.scopes.split(),
+        mode=api_keys.mode_of(row),
+        domains=limits.domains,
+        networks=limits.networks,
+        templates=limits.templates,
+        recipients_per_day=limits.recipients_per_day,
+        recipients_today=None if limits.recipients_per_day is None else usage.recipients,
+        credit_budget=limits.credit_budget,
+        credits_used=None if limits.credit_budget is None else usage.credits,
+        expires_at=times.optional_to_wire(limits.expires_at),
+    )
+
+
+def _limits(body: NewApiKey | ApiKeyUpdate) -> dict[str, Any]:
+    """The limits that a body has, as the service takes them; null means none."""
+    given: dict[str, Any] = {}
+    for member in key_limits.Limits.__struct_fields__:
+        value = getattr(body, member)
+        if value is msgspec.UNSET:
+            continue
+        if member == "expires_at":
+            given[member] = None if value is None else schemas.parse_timestamp(member, value)
+        else:
+            given[member] = tuple(value or ()) if member in {"domains", "networks", "templates"} else value
+    return given
 
 
 async def index(ctx: context.Context, request: routing.Request) -> routing.Response:
@@ -93,7 +207,8 @@ async def index(ctx: context.Context, request: routing.Request) -> routing.Respo
     after = cursors.after(query.cursor, identifiers.API_KEY)
     found = await api_keys.of_account(ctx, request.caller.account_id, after=after, limit=query.rows + 1)
     rows, following = cursors.page(found, limit=query.rows)
-    return routing.Response(200, ApiKeysResponse([*map(_api_key, rows)], following, request_id=request.id))
+    listed = [_api_key(row, now=ctx.clock()) for row in rows]
+    return routing.Response(200, ApiKeysResponse(listed, following, request_id=request.id))
 
 
 async def create(ctx: context.Context, request: routing.Request) -> routing.Response:
@@ -109,8 +224,26 @@ async def create(ctx: context.Context, request: routing.Request) -> routing.Resp
         name=body.name,
         scopes=frozenset(body.scopes or ("send",)),
         mode=body.mode or mail.Mode.LIVE,
+        limits=key_limits.Limits(**_limits(body)),
     )
-    return routing.Response(201, CreatedApiKey(_api_key(made), secret, request_id=request.id))
+    return routing.Response(201, CreatedApiKey(_api_key(made, now=ctx.clock()), secret, request_id=request.id))
+
+
+async def change(ctx: context.Context, request: routing.Request) -> routing.Response:
+    """Change the name, the scopes or the limits of an API key.
+
+    Takes effect within a second. A key that changes keys gives none more than it has, itself included.
+    """
+    body: ApiKeyUpdate = request.body
+    changed = await api_keys.change(
+        ctx,
+        request.caller.account_id,
+        request.path["id"],
+        name=body.name,
+        scopes=None if body.scopes is None else frozenset(body.scopes),
+        limits=_limits(body),
+    )
+    return routing.Response(200, ApiKeyResponse(_api_key(changed, now=ctx.clock()), request_id=request.id))
 
 
 async def revoke(ctx: context.Context, request: routing.Request) -> routing.Response:
@@ -122,21 +255,38 @@ async def revoke(ctx: context.Context, request: routing.Request) -> routing.Resp
     return routing.Response(204)
 
 
+EXAMPLES: Final = (
+    {"name": "shop"},
+    {"name": "reports", "scopes": ["read", "statistics"]},
+    {
+        "name": "agency",
+        "scopes": ["send"],
+        "domains": ["news.example.com"],
+        "networks": ["192.0.2.0/24", "2001:db8::/32"],
+        "templates": ["welcome"],
+        "recipients_per_day": 1000,
+        "credit_budget": 20_000,
+        "expires_at": "2036-12-31T00:00:00Z",
+    },
+)
 ROUTES: Final = (
     RESOURCE.route("GET /v1/api-keys", index, query=ApiKeysQuery, responses={200: ApiKeysResponse}),
     RESOURCE.route(
         "POST /v1/api-keys",
         create,
         body=NewApiKey,
-        body_rules={
-            "examples": [
-                {"name": "shop"},
-                {"name": "reports", "scopes": ["read", "statistics"]},
-                {"name": "CI", "mode": "test"},
-            ]
-        },
+        body_rules={"examples": list(EXAMPLES)},
         responses={201: CreatedApiKey},
         errors=(errors.NotFound, errors.Conflict),
+    ),
+    RESOURCE.route(
+        "PATCH /v1/api-keys/{id}",
+        change,
+        body=ApiKeyUpdate,
+        body_rules={
+            "examples": [{"scopes": ["send", "read"]}, {"recipients_per_day": 5000, "expires_at": None}],
+        },
+        responses={200: ApiKeyResponse},
     ),
     RESOURCE.route("DELETE /v1/api-keys/{id}", revoke, responses={204: None}),
 )

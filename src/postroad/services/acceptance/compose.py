@@ -36,6 +36,7 @@ class MessageIdentity(msgspec.Struct, frozen=True, kw_only=True):
     return_path_domain: str = ""
     schedule: send_times.SendTimes = send_times.UNTIMED
     is_test: bool = False
+    api_key_id: str | None = None
 
     @property
     def sent_at(self) -> int:
@@ -89,6 +90,7 @@ def build_submission(
         key=identity.key,
         warmup_domain=identity.warmup_domain,
         simulation=checked.simulation if identity.is_test else None,
+        api_key_id=identity.api_key_id,
     )
 
 

@@ -14,7 +14,7 @@ import msgspec
 from postroad import errors
 from postroad.model import caller, identifiers, mail, send_request, send_times
 from postroad.services import context, templates
-from postroad.services.acceptance import body_hash, compose, rate_limit, transaction, validation
+from postroad.services.acceptance import body_hash, compose, key_limits, rate_limit, transaction, validation
 from postroad.services.accounts import credits
 from postroad.services.domains import registry
 from postroad.storage import accounts, domains, idempotency
@@ -97,6 +97,8 @@ async def submit_checked(
     with _InFlight(ctx.in_flight, info.key):
         try:
             ctx.rate_limiter.take(sending_identity(who), now=ctx.clock())
+            if who.key is not None:
+                key_limits.check_content(who.key.limits, checked)
             domain = await registry.sending_domain(ctx, who.account_id, checked.sender.domain)
             ctx.queue_limit.check()
             is_charged = not who.is_test and await credits.is_charged(ctx, who.account_id)
@@ -213,6 +215,7 @@ def _identity(
         return_path_domain=domain.return_path_domain,
         schedule=send_times.resolve(send_at=checked.send_at, expires_in=checked.expires_in, now=now),
         is_test=who.is_test,
+        api_key_id=who.key.id if who.key is not None and who.key.limits.is_counted else None,
     )
 
 

@@ -2,8 +2,8 @@
 
 It works on a batch (storage/group_commit.py). The accounts are locked first. An idempotency key belongs to a credential
 and so to one account: the holder of the account's lock sees every key used before, and no other host can add one. The
-same lock makes rates and warm-up exact. Each submission is then decided in order, against what the earlier ones of the
-batch left, and everything accepted is written with one statement per table.
+same lock makes rates, warm-up and limits of API keys exact. Each submission is then decided in order, against what the
+earlier ones of the batch left, and everything accepted is written with one statement per table.
 """
 
 import dataclasses
@@ -14,10 +14,22 @@ from dataclasses import dataclass, field
 import msgspec
 
 from postroad import errors
+from postroad.model import key_limits as model_key_limits
 from postroad.model import limits, throttle, times, warmup
-from postroad.services.acceptance import acceptance_events, rate_limit
+from postroad.services.acceptance import acceptance_events, key_limits, rate_limit
 from postroad.services.webhooks import outbox as webhook_outbox
-from postroad.storage import accounts, hourly_counts, idempotency, ledger, messages, queue, recipients, store, warmups
+from postroad.storage import (
+    accounts,
+    api_keys,
+    hourly_counts,
+    idempotency,
+    ledger,
+    messages,
+    queue,
+    recipients,
+    store,
+    warmups,
+)
 from postroad.storage import rates as stored_rates
 
 KEY_MICROSECONDS = limits.IDEMPOTENCY_KEY_SECONDS * 1_000_000
@@ -47,6 +59,8 @@ class Submission(msgspec.Struct, frozen=True, array_like=True):
     warmup_domain: str | None = None
     # What the simulator plays, if it is a test message.
     simulation: str | None = None
+    # The API key, if what it sends is counted.
+    api_key_id: str | None = None
 
     @property
     def credential_id(self) -> str:
@@ -88,6 +102,8 @@ class BatchState:
     keys: Mapping[idempotency.Pair, idempotency.StoredKey]
     buckets: dict[str, throttle.SharedBucket]
     warmups: dict[warmups.Key, warmup.State]
+    # What is left for the API keys whose mail is counted.
+    budgets: dict[str, model_key_limits.Budget] = field(default_factory=dict)
     # Credits left after the batch so far, and the batch's own keys.
     credits_left: dict[str, int] = field(init=False)
     claimed: set[idempotency.Pair] = field(default_factory=set)
@@ -108,10 +124,14 @@ async def accept(
     used = await idempotency.find(tx, [s.key.pair for s in submissions if s.key], now=now)
     buckets = await stored_rates.find(tx, {submission.credential_id for submission in submissions})
     states = await warmups.find(tx, {s.warmup_key for s in submissions if s.warmup_key})
-    batch = BatchState(locked, used, dict(buckets), dict(states))
+    counted = {s.api_key_id: s.message.account_id for s in submissions if s.api_key_id}
+    budgets = await api_keys.budgets(tx, counted) if counted else {}
+    batch = BatchState(locked, used, dict(buckets), dict(states), dict(budgets))
     decisions = decide(submissions, batch, policies=policies)
     await _write_rates(tx, submissions, before=buckets, after=batch.buckets)
     await warmups.put(tx, {key: state for key, state in batch.warmups.items() if state != states.get(key)})
+    changed = {key_id: budget for key_id, budget in batch.budgets.items() if budget != budgets[key_id]}
+    await api_keys.put_usage(tx, {(key_id, counted[key_id]): budget.usage for key_id, budget in changed.items()})
     accepted = [s for s, decision in zip(submissions, decisions, strict=True) if decision is None]
     await _write(tx, accepted, routed_domains=policies.routed_domains)
     await _note_uncharged(tx, accepted, locked)
@@ -140,6 +160,7 @@ def decide(submissions: Sequence[Submission], batch: BatchState, *, policies: Po
             or _check_account(batch.accounts.get(submission.message.account_id))
             or _check_rate(submission, batch, policies.rate)
             or _check_warmup(submission, batch, policies.warmup_caps)
+            or _check_api_key(submission, batch)
             or _check_credits(submission, batch)
         )
         if decision is None:
@@ -186,6 +207,12 @@ def _check_warmup(submission: Submission, batch: BatchState, caps: Sequence[int]
     return _over_cap(key[1], warmup.view(state, caps), message)
 
 
+def _check_api_key(submission: Submission, batch: BatchState) -> Decision:
+    if submission.api_key_id is None:
+        return None
+    return key_limits.refusal(batch.budgets.get(submission.api_key_id), submission.message)
+
+
 def _check_credits(submission: Submission, batch: BatchState) -> Decision:
     needed, left = submission.message.credits_reserved, batch.credits_left[submission.message.account_id]
     if left < needed:
@@ -201,6 +228,8 @@ def _count(submission: Submission, batch: BatchState, caps: Sequence[int]) -> No
     batch.credits_left[message.account_id] -= message.credits_reserved
     if submission.key:
         batch.claimed.add(submission.key.pair)
+    if submission.api_key_id:
+        batch.budgets[submission.api_key_id] = key_limits.count(batch.budgets[submission.api_key_id], message)
     if key:
         state = warmup.at(batch.warmups.get(key), now=message.created_at, caps=caps)
         # A domain past its warm-up stays past it: only its last day with a cap is stored.

@@ -5,12 +5,16 @@ the API belongs to one. A key that creates keys gives them no more than it has (
 goes to the simulator (docs/testing.md).
 """
 
-from typing import Final
+import dataclasses
+from collections.abc import Mapping
+from typing import Any, Final
+
+import msgspec
 
 from postroad import errors
-from postroad.model import caller, identifiers, labels, mail
+from postroad.model import caller, identifiers, key_limits, labels, mail
 from postroad.services import account_quotas, audit_log, context
-from postroad.services.auth import grants, installation_keys
+from postroad.services.auth import grants, installation_keys, limit_rules
 from postroad.storage import access_version, accounts, api_keys, credentials, store
 
 SCOPE_WORDS: Final = (*caller.Scope, caller.EVERY_SCOPE)
@@ -25,13 +29,15 @@ async def create(
     name: str,
     scopes: frozenset[str],
     mode: mail.Mode = mail.Mode.LIVE,
+    limits: key_limits.Limits = key_limits.NO_LIMITS,
 ) -> tuple[api_keys.ApiKey, str]:
     """Create a key, under the oldest active credential when none is named; returns its secret, which is shown once."""
     labels.check("name", name)
     words = _scope_words(scopes)
-    grants.check_key(ctx.actor, caller.scopes_of(words))
-    secret = installation_keys.new_api_key(mode)
     now = ctx.clock()
+    limits = limit_rules.checked(limits, now=now)
+    grants.check_key(ctx.actor, caller.scopes_of(words), limits, mode=mode)
+    secret = installation_keys.new_api_key(mode)
     async with ctx.store.transaction() as tx:
         await accounts.lock(tx, [account_id])
         await account_quotas.check(ctx, tx, account_id, "api_keys")
@@ -45,6 +51,7 @@ async def create(
             created_at=now,
             last_used_at=None,
             revoked_at=None,
+            limits=limits,
         )
         await api_keys.insert(tx, key, key_hash=installation_keys.hash_api_key(secret))
         await audit_log.write(ctx, tx, account_id, "api_key.created", name, key.scopes)
@@ -64,18 +71,72 @@ async def of_account(
         return await api_keys.of_account(tx, account_id, after=after, limit=limit)
 
 
+async def change(
+    ctx: context.Context,
+    account_id: str,
+    key_id: str,
+    *,
+    name: str | None = None,
+    scopes: frozenset[str] | None = None,
+    limits: Mapping[str, Any] | None = None,
+) -> api_keys.ApiKey:
+    """Change what is given of a key, from its next request on; `limits` are the members of `Limits` that change."""
+    if not identifiers.is_identifier(key_id, identifiers.API_KEY):
+        raise _unknown()
+    async with ctx.store.transaction() as tx:
+        await access_version.bump(tx)
+        # Whoever sends with the key holds this lock while its limits are checked.
+        await accounts.lock(tx, [account_id])
+        key = await api_keys.by_id(tx, account_id, key_id)
+        if key is None or key.revoked_at is not None:
+            raise _unknown()
+        changed = dataclasses.replace(
+            key,
+            name=key.name if name is None else labels.check("name", name),
+            scopes=key.scopes if scopes is None else _scope_words(scopes),
+            limits=_changed_limits(key.limits, limits or {}, now=ctx.clock()),
+        )
+        scopes_after = caller.scopes_of(changed.scopes)
+        grants.check_key(ctx.actor, scopes_after, changed.limits, mode=mode_of(key), key_id=key.id)
+        await api_keys.change(tx, changed)
+        if changed != key:
+            await audit_log.write(ctx, tx, account_id, "api_key.changed", changed.name, _differences(key, changed))
+    ctx.access_cache.invalidate()
+    return changed
+
+
 async def revoke(ctx: context.Context, account_id: str, key_id: str) -> None:
     """Revoke a key."""
-    unknown = errors.NotFound("no such active API key in this account")
     if not identifiers.is_identifier(key_id, identifiers.API_KEY):
-        raise unknown
+        raise _unknown()
     async with ctx.store.transaction() as tx:
         await access_version.bump(tx)
         name = await api_keys.revoke(tx, account_id, key_id, now=ctx.clock())
         if name is None:
-            raise unknown
+            raise _unknown()
         await audit_log.write(ctx, tx, account_id, "api_key.revoked", name)
     ctx.access_cache.invalidate()
+
+
+def _unknown() -> errors.NotFound:
+    return errors.NotFound("no such active API key in this account")
+
+
+def _changed_limits(limits: key_limits.Limits, changes: Mapping[str, Any], *, now: int) -> key_limits.Limits:
+    """The limits with changes. Only an end date that is given has to be in the future: the old one may have passed."""
+    checked = limit_rules.checked(key_limits.Limits(**changes), now=now)
+    return msgspec.structs.replace(limits, **{member: getattr(checked, member) for member in changes})
+
+
+def _differences(before: api_keys.ApiKey, after: api_keys.ApiKey) -> str:
+    """The names of the members that differ."""
+    names = [member for member in ("name", "scopes") if getattr(before, member) != getattr(after, member)]
+    names += [
+        member
+        for member in key_limits.Limits.__struct_fields__
+        if getattr(before.limits, member) != getattr(after.limits, member)
+    ]
+    return ", ".join(names)
 
 
 def _scope_words(scopes: frozenset[str]) -> str:

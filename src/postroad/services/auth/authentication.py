@@ -12,7 +12,7 @@ from dataclasses import dataclass, field
 from typing import Final
 
 from postroad import errors
-from postroad.model import actors, caller, identifiers, login_throttle
+from postroad.model import actors, caller, identifiers, key_limits, login_throttle
 from postroad.protocol import authorization
 from postroad.services import audit_log, context
 from postroad.services.auth import last_used, password_checks, password_rules, passwords, schemes, tokens
@@ -117,14 +117,29 @@ async def _look_up(
 def _admit(ctx: context.Context, known: schemes.AuthenticatedCaller) -> caller.Caller:
     now = ctx.clock()
     if known.caller.expires_at is not None and known.caller.expires_at <= now:
+        if known.caller.key is not None:
+            raise errors.Unauthorized("Authorization: the API key has expired; use another one")
         raise tokens.refusal()
     if known.used is not None:
         ctx.access_cache.last_used.note(known.used, now=now)
     return known.caller
 
 
-def require(who: caller.Caller, permission: caller.Permission, *, scope: caller.Scope | None = None) -> None:
-    """Refuse a caller without this permission, or a key without this scope: unauthorized; by role: forbidden."""
+def require(
+    who: caller.Caller,
+    permission: caller.Permission,
+    *,
+    scope: caller.Scope | None = None,
+    client_address: str = "",
+) -> None:
+    """Refuse a caller without this permission, or a key without this scope: unauthorized; by role: forbidden.
+
+    A key with networks is refused elsewhere.
+    """
+    if who.key is not None and not key_limits.permits_address(who.key.limits, client_address):
+        # Reading a message has no other refusal in the contract.
+        refusal = errors.Unauthorized if permission is caller.Permission.READ else errors.Forbidden
+        raise refusal(f"Authorization: this API key may not be used from {client_address or 'an unknown address'}")
     if permission in who.permissions or (who.key is not None and scope in who.key.scopes):
         return
     if who.scheme is caller.Scheme.TOKEN:

@@ -109,7 +109,8 @@ async def _by_api_key(ctx: context.Context, token: str) -> AuthenticatedCaller:
         credential_id=key.credential_id,
         scheme=caller.Scheme.API_KEY,
         permissions=frozenset(permission for permission in caller.PASSWORD_PERMISSIONS if permission.value in scopes),
-        key=caller.ApiKey(key.id, key.name, scopes),
+        expires_at=key.limits.expires_at,
+        key=caller.ApiKey(key.id, key.name, scopes, key.limits),
         is_test=installation_keys.is_test_key(token),
     )
     return AuthenticatedCaller(who, (last_used.API_KEY, key.id))
