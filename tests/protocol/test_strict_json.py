@@ -195,6 +195,9 @@ def test_the_quick_way_for_plain_objects_takes_nothing_that_the_other_way_refuse
     plain = strict_json.read_plain(raw)
     if plain is not None:
         assert strict_json._read_any(raw) == plain
+    nested = strict_json._read_nested(raw)
+    if nested is not None:
+        assert strict_json._read_any(raw) == nested
 
 
 def test_a_plain_object_takes_the_quick_way() -> None:
@@ -214,3 +217,21 @@ def test_the_quick_way_has_no_room_for_more_values_than_are_allowed() -> None:
     (values,) = strict_json._PLAIN.decode(densest).values()
     assert values is not None
     assert len(values) + 1 <= 100_000
+
+
+@pytest.mark.parametrize(
+    "raw, is_quick",
+    [
+        (b'{"emails": [{"to": ["a"], "cc": null}, {"metadata": {"a": "1"}}], "all_or_nothing": true}', True),
+        (b'{"a": {"b": "text with a \\": in it"}}', False),  # perhaps a second member
+        (b'{"a": {"b": "1", "b": "2"}}', False),
+        (b'{"a": {"b": 1}}', False),
+        (b'{"a": [1.5]}', False),
+        (b'{"a": {"b": "\\ud800"}}', False),
+        (b"[" * 64 + b"]" * 64, True),
+        (b"[" * 65 + b"]" * 65, False),
+        (b"[" * 100_000, False),
+    ],
+)
+def test_nested_objects_without_numbers_take_a_quick_way_too(raw: bytes, is_quick: bool) -> None:  # noqa: FBT001
+    assert (strict_json._read_nested(raw) is not None) == is_quick

@@ -1,6 +1,7 @@
 """Strict JSON for untrusted input: two parsers can never understand it differently (RFC 8259, RFC 7493).
 
-The standard library parses whatever is not plain, because only it reports every member of an object, duplicate or not.
+msgspec parses most requests; the standard library parses whatever has numbers or might have duplicate members, because
+only it reports every number and every member as written.
 Refused besides what it refuses: byte order marks, invalid UTF-8, unpaired surrogates, duplicate members, NaN and
 Infinity, integers beyond 64 bits, numbers beyond a double, nesting deeper than 64, and more values than any honest
 request has. No input can exhaust the stack, grow to many times its size in memory, or take longer than its length
@@ -30,6 +31,7 @@ _QUOTE: Final = ord('"')
 # allowed: each of a plain object takes three octets or more.
 _PLAIN_BYTES: Final = 256 * 1024
 _PLAIN: Final = msgspec.json.Decoder(dict[str, str | list[str] | None])
+_NESTED: Final = msgspec.json.Decoder()
 _NAME_END: Final = re.compile(rb'"[ \t\r\n]*:')
 
 
@@ -40,7 +42,12 @@ class JsonError(ValueError):
 def read(raw: bytes) -> object:
     """The value that the bytes describe, or a `JsonError`."""
     plain = read_plain(raw)
-    return _read_any(raw) if plain is None else plain
+    if plain is not None:
+        return plain
+    if len(raw) > MAX_VALUES:  # else there is no room for so many
+        _refuse_many_values(raw)
+    nested = _read_nested(raw)
+    return _read_any(raw) if nested is None else nested
 
 
 def read_plain(raw: bytes) -> dict[str, str | list[str] | None] | None:
@@ -59,9 +66,38 @@ def read_plain(raw: bytes) -> dict[str, str | list[str] | None] | None:
     return value if len(_NAME_END.findall(raw)) == len(value) else None
 
 
+def _read_nested(raw: bytes) -> object | None:
+    """Objects and lists without numbers, as batches are, in a fifth of the time; None for everything else.
+
+    Names are counted as in `read_plain`. Of numbers, msgspec does not tell those that are too large.
+    """
+    try:
+        value: object = _NESTED.decode(raw)
+    except (msgspec.DecodeError, UnicodeDecodeError, RecursionError):
+        return None  # `_read_any` says what is wrong
+    return value if _count_members(value) == len(_NAME_END.findall(raw)) else None
+
+
+def _count_members(value: object) -> int | None:
+    """How many members the objects have; None if there is a number, or if they are nested too deep."""
+    members, level = 0, [value]
+    for _ in range(MAX_DEPTH):
+        below: list[object] = []
+        for one in level:
+            if isinstance(one, dict):
+                members += len(one)
+                below += one.values()
+            elif isinstance(one, list):
+                below += one
+            elif not (isinstance(one, str | bool) or one is None):
+                return None
+        if not below:
+            return members
+        level = below
+    return None
+
+
 def _read_any(raw: bytes) -> object:
-    if len(raw) > MAX_VALUES:  # else there is no room for so many
-        _refuse_many_values(raw)
     try:
         value: object = _DECODER.decode(raw.decode())
     except json.JSONDecodeError as error:
