@@ -53,7 +53,7 @@ endef
 
 .DEFAULT_GOAL := help
 .DELETE_ON_ERROR:
-.PHONY: help run test test-fast test-all coverage test-clients chaos fuzz mutants check format lock bench bench-accept bench-submission bench-deliver bench-backlog bench-destinations bench-webhooks bench-memory bench-read bench-dashboard bench-cli bench-costs screenshots docs clean
+.PHONY: help run test test-fast test-all coverage test-clients chaos fuzz mutants check format lock bench bench-accept bench-batch bench-submission bench-deliver bench-backlog bench-destinations bench-webhooks bench-memory bench-read bench-dashboard bench-cli bench-costs screenshots docs clean
 
 help: ## Print this list
 	@echo "Postroad. Usage: make <target>"
@@ -112,6 +112,9 @@ bench: $(DEVELOPMENT) $(HARAKA) ## Run all benchmarks, an hour, and write benchm
 
 bench-accept: $(DEVELOPMENT) $(HARAKA) ## Measure durable accepts a second over HTTP, beside Postfix and Haraka
 	@$(BIN)/python -m benchmarks.accept $(ARGS)
+
+bench-batch: $(DEVELOPMENT) ## Measure messages a second in batches of 100, compared with single sends
+	@$(BIN)/python -m benchmarks.batch $(ARGS)
 
 bench-submission: $(DEVELOPMENT) $(HARAKA) ## Measure durable accepts a second over SMTP, beside Postfix and Haraka
 	@$(BIN)/python -m benchmarks.submission $(ARGS)

@@ -46,6 +46,15 @@ ALL = (
         goal="at least 4 times Postfix",
     ),
     Chapter(
+        name="batch",
+        target="make bench-batch",
+        about="Messages of 5 KB durably accepted per second over HTTP, as `POST /emails/batch` of 100 messages and as "
+        "single sends.",
+        quick=("--rounds", "1", "--seconds", "2", "--warm-up", "1"),
+        whole=("--rounds", "3", "--seconds", "5", "--warm-up", "2"),
+        goal="at least 3 times single sends",
+    ),
+    Chapter(
         name="deliver",
         target="make bench-deliver",
         about="Messages per second from the send request until the destination has accepted them and the result is "

@@ -62,10 +62,10 @@ class Running:
     def smtp(self) -> tuple[str, str]:
         return self.dev_info["smtp"]["username"], self.dev_info["smtp"]["password"]
 
-    def send(self, body: dict[str, Any], key: str) -> httpx.Response:
+    def send(self, body: dict[str, Any], key: str, *, path: str = "/emails") -> httpx.Response:
         secret = self.new_test_key() if "simulate" in body else self.dev_info["api_key"]
         return httpx.post(
-            f"{self.dev_info['base_url']}/emails",
+            f"{self.dev_info['base_url']}{path}",
             json=body,
             headers={"Authorization": f"Bearer {secret}", "Idempotency-Key": key},
         )
@@ -163,7 +163,7 @@ def test_there_are_examples_to_try() -> None:
     assert len(examples("send")) == 3
     assert len(examples("message")) == 1
     assert {name for name, _ in EXAMPLE.findall(API)} == {
-        *("send", "message", "cancellation", "webhook", "delivery", "endpoint", "suppression")
+        *("send", "batch", "message", "cancellation", "webhook", "delivery", "endpoint", "suppression")
     }
 
 
@@ -173,6 +173,13 @@ def test_an_example_of_a_send_is_accepted(dev: Running, number: int) -> None:
     assert answer.status_code == 202, answer.text
     assert re.fullmatch(r'"credential";r=\d+;t=\d+', answer.headers["RateLimit"])
     assert 'RateLimit: "credential";r=199;t=1' in API
+
+
+@pytest.mark.parametrize("number", range(len(examples("batch"))))
+def test_an_example_of_a_batch_is_accepted(dev: Running, number: int) -> None:
+    answer = dev.send(examples("batch")[number], key=f"batch {number}", path="/emails/batch")
+    assert answer.status_code == 202, answer.text
+    assert [list(result) for result in answer.json()["results"]] == [["id"], ["id"]]
 
 
 def test_the_example_of_a_message_is_what_a_reader_gets_for_the_example_with_a_template(dev: Running) -> None:

@@ -9,7 +9,7 @@ import msgspec
 
 from postroad import config
 from postroad.model import bounce_guard, throttle, times
-from postroad.services.acceptance import rate_limit, transaction
+from postroad.services.acceptance import rate_limit, refusals
 from postroad.services.results import complaints
 from postroad.services.suppressions import suppression_csv
 from postroad.storage import suppressions
@@ -45,7 +45,7 @@ def test_the_thresholds_are_the_defaults() -> None:
 def test_the_refusal_that_is_shown_is_the_one_that_is_given() -> None:
     counts = bounce_guard.Counts(recipients=240, bounces=22)
     until = times.parse("2026-02-01T12:00:00.000Z")
-    refusal = transaction.suspended(bounce_guard.reason(bounce_guard.Trigger.BOUNCES, counts, until=until))
+    refusal = refusals.suspended(bounce_guard.reason(bounce_guard.Trigger.BOUNCES, counts, until=until))
     assert f'{{"error": "{refusal.message}", "code": "{refusal.code}"' in PAGE
 
 

@@ -92,6 +92,7 @@ class CaseFiller:
         self._known = {self._message, *self._kept}
         self._ways: dict[str, Callable[[Case[Any]], None]] = {
             "POST /emails": self._send,
+            "POST /emails/batch": self._send_batch,
             "GET /emails/{id}": lambda case: self._point(case, "id", self._message),
             "PATCH /emails/{id}": self._move,
             "POST /emails/{id}/cancel": lambda case: self._use_disposable(case, self._new_scheduled),
@@ -163,26 +164,44 @@ class CaseFiller:
     # What a single request needs.
 
     def _send(self, case: Case[Any]) -> None:
-        key = case.headers.get("Idempotency-Key")
-        if isinstance(key, str) and 1 <= len(key.strip(" \t")) <= limits.IDEMPOTENCY_KEY_CHARACTERS:
-            fresh = f"{self._run}-{next(self._numbers)}-{key}"
-            case.headers["Idempotency-Key"] = fresh[: limits.IDEMPOTENCY_KEY_CHARACTERS]
+        self._renew_key(case)
         if not isinstance(case.body, dict):
             return
         if self._given.members_alone:
             bodies.complete(case.body)
         if case.body.get("simulate") is not None:
             case.headers["Authorization"] = self._test_key
-        sender = case.body.get("from")
+        self._fill_send(case.body)
+
+    def _send_batch(self, case: Case[Any]) -> None:
+        """Items that cannot be accepted have errors of their own, unless the batch wants all or nothing."""
+        self._renew_key(case)
+        if not isinstance(case.body, dict):
+            return
+        if case.body.get("all_or_nothing") is True:
+            case.body["all_or_nothing"] = False
+        emails = case.body.get("emails")
+        for one in emails if isinstance(emails, list) else ():
+            if isinstance(one, dict):
+                self._fill_send(one)
+
+    def _renew_key(self, case: Case[Any]) -> None:
+        key = case.headers.get("Idempotency-Key")
+        if isinstance(key, str) and 1 <= len(key.strip(" \t")) <= limits.IDEMPOTENCY_KEY_CHARACTERS:
+            fresh = f"{self._run}-{next(self._numbers)}-{key}"
+            case.headers["Idempotency-Key"] = fresh[: limits.IDEMPOTENCY_KEY_CHARACTERS]
+
+    def _fill_send(self, body: dict[str, Any]) -> None:
+        sender = body.get("from")
         if isinstance(sender, str) and bodies.is_address(sender):
-            case.body["from"] = bodies.from_domain(sender, self._given.domain)
-        if _is_alias(case.body.get("template")):
-            case.body["template"] = bodies.TEMPLATE
-            bodies.give_variables(case.body, PLACEHOLDERS)
-        bodies.come_soon(case.body)
-        bodies.tell_inline_images_apart(case.body)
-        bodies.shorten_headers(case.body)
-        bodies.keep_unique_recipients(case.body)
+            body["from"] = bodies.from_domain(sender, self._given.domain)
+        if _is_alias(body.get("template")):
+            body["template"] = bodies.TEMPLATE
+            bodies.give_variables(body, PLACEHOLDERS)
+        bodies.come_soon(body)
+        bodies.tell_inline_images_apart(body)
+        bodies.shorten_headers(body)
+        bodies.keep_unique_recipients(body)
 
     def _move(self, case: Case[Any]) -> None:
         self._use_disposable(case, self._new_scheduled)

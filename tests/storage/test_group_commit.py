@@ -71,6 +71,17 @@ async def test_a_batch_has_so_many_items_at_the_most(gate: Gate, ledger: Ledger)
     assert [len(batch) for batch in ledger.batches] == [1, 4, 4, 2]
 
 
+async def test_a_call_that_is_much_work_counts_as_many_items(gate: Gate, ledger: Ledger) -> None:
+    commit = commit_on(gate, ledger, items=4)
+    first = await hold_first(commit, gate)
+    counts = {1: 1, 2: 2, 3: 9, 4: 4, 5: 1}
+    tasks = [asyncio.create_task(commit.submit(number, count=count)) for number, count in counts.items()]
+    await asyncio.sleep(0)
+    gate.opened.set()
+    assert await results([first, *tasks]) == [number * 10 for number in range(6)]
+    assert ledger.batches == [[0], [1, 2, 3], [4], [5]]
+
+
 async def test_a_batch_has_so_many_bytes_at_the_most_unless_one_item_has_more(gate: Gate, ledger: Ledger) -> None:
     commit = commit_on(gate, ledger, size=100)
     first = await hold_first(commit, gate)

@@ -17,6 +17,7 @@ from postroad.storage import (
     domain_checks,
     domains,
     holds,
+    idempotency,
     known_networks,
     login_failures,
     messages,
@@ -326,6 +327,33 @@ async def test_mail_from_before_urgency_is_not_urgent_and_new_mail_may_be(
         assert await queue.urgent_keys(tx, limit=9) == ["example.org acc_1"]
         expired = await queue.claim_expired(tx, now=7, limit=9, lease_until=99, worker="w")
         assert [one.claim.message_id for one in expired] == ["em_3"]
+
+
+async def test_a_key_from_before_batches_has_no_response_of_its_own_and_a_new_one_may_have(
+    empty: Store, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    known = migrations.known
+    before = [one.name for one in known(empty.dialect)].index("batch_responses")
+    monkeypatch.setattr(migrations, "known", lambda dialect: known(dialect)[:before])
+    await migrations.apply(empty)
+    blob = "x'00'" if empty.dialect == "sqlite" else "'\\x00'"
+    old_key = f"INSERT INTO idempotency_keys VALUES ('cred_1', '{{}}', 'acc_1', {blob}, 'em_1', 99)"  # noqa: S608
+    async with empty.transaction() as tx:
+        await tx.run_script(old_key.format("old"))
+    monkeypatch.setattr(migrations, "known", known)
+
+    assert (await migrations.apply(empty))[0].name == "batch_responses"
+    columns = "(credential_id, key, account_id, body_hash, message_id, expires_at)"
+    async with empty.transaction() as tx:
+        # A neighbour of the version before still writes.
+        await tx.run_script(old_key.format("neighbour").replace("keys VALUES", f"keys {columns} VALUES"))
+        await idempotency.insert(tx, [idempotency.NewKey("cred_1", "new", "acc_1", b"h", "em_2", 99, b"response")])
+        found = await idempotency.find(tx, [("cred_1", key) for key in ("old", "neighbour", "new")], now=1)
+    assert {key: stored.response for (_, key), stored in found.items()} == {
+        "old": None,
+        "neighbour": None,
+        "new": b"response",
+    }
 
 
 async def test_certificates_are_added_to_a_store_of_the_version_before(

@@ -8,7 +8,7 @@ from typing import Annotated, Any, Final, Literal
 
 import msgspec
 
-from postroad.model import identifiers, limits, mail, times
+from postroad.model import batch_request, identifiers, limits, mail, times
 from postroad.services.queue import inspection, wait_reasons
 from postroad.storage import messages, queue_views, recipients
 
@@ -63,6 +63,59 @@ SEND_EXAMPLES: Final[tuple[dict[str, Any], ...]] = (
         "subject": "Your receipt",
         "text": "Thank you for your order.",
         "simulate": {"provider": "google", "behaviour": "rate_limited"},
+    },
+)
+
+
+BATCH_RULES: Final = {
+    "oneOf": [
+        {
+            **_given("emails", type="array"),
+            "properties": {
+                "emails": {"type": "array"},
+                **_not_given("recipients", *batch_request.COMMON.values())["properties"],
+            },
+        },
+        {
+            "required": ["recipients", "template", "from"],
+            "properties": {
+                "recipients": {"type": "array"},
+                "template": {"type": "string"},
+                "from": {"type": "string"},
+                **_not_given("emails")["properties"],
+            },
+        },
+    ]
+}
+
+
+BATCH_EXAMPLES: Final[tuple[dict[str, Any], ...]] = (
+    {
+        "emails": [
+            {
+                "from": "Shop <hello@example.com>",
+                "to": "ada@example.net",
+                "subject": "Your receipt",
+                "text": "Thank you for your order.",
+                "metadata": {"order": "1042"},
+            },
+            {
+                "from": "Shop <hello@example.com>",
+                "to": "grace@example.org",
+                "subject": "Your parcel",
+                "text": "It is on its way.",
+            },
+        ],
+        "all_or_nothing": False,
+    },
+    {
+        "from": "hello@example.com",
+        "template": "welcome",
+        "tags": ["welcome"],
+        "recipients": [
+            {"to": "ada@example.net", "variables": {"name": "Ada"}, "metadata": {"customer": "1"}},
+            {"to": "grace@example.org", "variables": {"name": "Grace"}},
+        ],
     },
 )
 

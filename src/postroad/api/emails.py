@@ -1,14 +1,15 @@
-"""`/emails`: send a message, read its status, move it to another time, and cancel it."""
+"""`/emails`: send one or many messages, read their status, move them to another time, and cancel them."""
 
-from typing import Annotated, Literal
+from collections.abc import Awaitable
+from typing import Annotated, Final, Literal
 
 import msgspec
 
 from postroad import errors
 from postroad.api import email_schemas
-from postroad.model import caller, identifiers, mail, receipt, send_request, send_times
+from postroad.model import batch_request, caller, identifiers, mail, receipt, send_request, send_times
 from postroad.services import context
-from postroad.services.acceptance import submit
+from postroad.services.acceptance import submit, submit_batch, transaction
 from postroad.services.messages import lookup as messages
 from postroad.services.queue import cancellation, inspection, schedule
 from postroad.web import routing
@@ -16,16 +17,27 @@ from postroad.web import routing
 
 async def send(ctx: context.Context, request: routing.Request) -> routing.Response:
     """Accept a message. The response is sent after the message is on disk."""
-    scope = submit.sending_identity(request.caller)
+    accepting = submit.submit(
+        ctx, request.caller, request.body, request_id=request.id, source=mail.Source.API, key=request.idempotency_key
+    )
+    return await _response(ctx, request.caller, accepting)
+
+
+async def send_batch(ctx: context.Context, request: routing.Request) -> routing.Response:
+    """Accept several messages. The response is sent after all that are accepted are on disk."""
+    accepting = submit_batch.submit_batch(
+        ctx, request.caller, request.body, request_id=request.id, key=request.idempotency_key
+    )
+    return await _response(ctx, request.caller, accepting)
+
+
+async def _response(
+    ctx: context.Context, who: caller.Caller, accepting: Awaitable[transaction.Accepted]
+) -> routing.Response:
+    """The stored response, or the error, with what is left of the rate."""
+    scope = submit.sending_identity(who)
     try:
-        accepted = await submit.submit(
-            ctx,
-            request.caller,
-            request.body,
-            request_id=request.id,
-            source=mail.Source.API,
-            key=request.idempotency_key,
-        )
+        accepted = await accepting
     except errors.PostroadError as refusal:
         refusal.headers = ctx.rate_limiter.headers(scope, now=ctx.clock())
         raise
@@ -74,6 +86,22 @@ async def cancel(ctx: context.Context, request: routing.Request) -> routing.Resp
     return routing.Response(200, email_schemas.cancellation(message_id, after, request_id=request.id))
 
 
+SEND_ERRORS: Final = (
+    errors.InsufficientCredits,
+    errors.Forbidden,
+    errors.AccountSuspended,
+    errors.IdempotencyConflict,
+    errors.IdempotencyInProgress,
+    errors.RateLimited,
+    errors.WarmupLimited,
+    errors.ServiceUnavailable,
+    errors.TemporaryFailure,
+)
+SEND_HEADERS: Final = {
+    "RateLimit": "Sends left in the current window.",
+    "RateLimit-Policy": "The credential's rate limit.",
+    "Idempotent-Replayed": "`true` when this is the stored response to an earlier request with this key.",
+}
 ROUTES: tuple[routing.Route[context.Context], ...] = (
     routing.Route(
         method="POST",
@@ -89,22 +117,27 @@ ROUTES: tuple[routing.Route[context.Context], ...] = (
         body_limit=routing.MAX_SEND_BODY_BYTES,
         idempotent=True,
         responses={202: receipt.Receipt},
-        errors=(
-            errors.InsufficientCredits,
-            errors.Forbidden,
-            errors.AccountSuspended,
-            errors.IdempotencyConflict,
-            errors.IdempotencyInProgress,
-            errors.RateLimited,
-            errors.WarmupLimited,
-            errors.ServiceUnavailable,
-            errors.TemporaryFailure,
-        ),
-        response_headers={
-            "RateLimit": "Sends left in the current window.",
-            "RateLimit-Policy": "The credential's rate limit.",
-            "Idempotent-Replayed": "`true` when this is the stored response to an earlier request with this key.",
-        },
+        errors=SEND_ERRORS,
+        response_headers=SEND_HEADERS,
+    ),
+    routing.Route(
+        method="POST",
+        path="/emails/batch",
+        handler=send_batch,
+        summary="Send many emails",
+        description=f"Accepts up to {batch_request.MAX_EMAILS} messages, or one template for up to "
+        f"{batch_request.MAX_RECIPIENTS} recipients, under one `Idempotency-Key` and in one transaction. Each item has "
+        "its result: the `id` of its message, or its `error`. With `all_or_nothing`, the first error refuses the whole "
+        "batch. A batch of which nothing was accepted stores nothing, and its key can be used again.",
+        tag="Emails",
+        permission=caller.Permission.SEND,
+        body=batch_request.BatchRequest,
+        body_rules={**email_schemas.BATCH_RULES, "examples": email_schemas.BATCH_EXAMPLES},
+        body_limit=routing.MAX_SEND_BODY_BYTES,
+        idempotent=True,
+        responses={202: receipt.BatchReceipt},
+        errors=SEND_ERRORS,
+        response_headers=SEND_HEADERS,
     ),
     routing.Route(
         method="GET",

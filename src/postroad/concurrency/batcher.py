@@ -19,10 +19,14 @@ Result = TypeVar("Result")
 
 @dataclass(slots=True)
 class Call(Generic[Item, Result]):
-    """An item whose caller waits for the result; `deadline` is until when, in the time of the event loop."""
+    """An item whose caller waits for the result; `deadline` is until when, in the time of the event loop.
+
+    `count` is how many ordinary items it is as much work as.
+    """
 
     item: Item
     size: int
+    count: int
     deadline: float
     result: asyncio.Future[Result]
 
@@ -41,11 +45,11 @@ class Batcher(abc.ABC, Generic[Item, Result]):
         self._is_failing = False
         self._is_closing = False
 
-    async def submit(self, item: Item, *, size: int = 0) -> Result:
+    async def submit(self, item: Item, *, size: int = 0, count: int = 1) -> Result:
         """Process the item and return its result."""
-        return await self.start(item, size=size)
+        return await self.start(item, size=size, count=count)
 
-    def start(self, item: Item, *, size: int = 0) -> asyncio.Future[Result]:
+    def start(self, item: Item, *, size: int = 0, count: int = 1) -> asyncio.Future[Result]:
         """The same without waiting: the future gets the result."""
         if self._is_closing:
             raise stopping()
@@ -55,7 +59,7 @@ class Batcher(abc.ABC, Generic[Item, Result]):
             msg = "too many requests are waiting for the database; nothing was accepted, try again"
             raise errors.TemporaryFailure(msg, retry_after=1)
         loop = asyncio.get_running_loop()
-        call: Call[Item, Result] = Call(item, size, loop.time() + self._wait_seconds, loop.create_future())
+        call: Call[Item, Result] = Call(item, size, count, loop.time() + self._wait_seconds, loop.create_future())
         self._waiting.append(call)
         self._waiting_bytes += size
         if self._timer is None:

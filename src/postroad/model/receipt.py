@@ -1,4 +1,4 @@
-"""The receipt: the response to an accepted submission (docs/api.md, "Send").
+"""The receipt: the response to an accepted submission or batch (docs/api.md, "Send").
 
 It is encoded once, stored with the message, and sent again byte for byte when its idempotency key is replayed.
 """
@@ -44,3 +44,24 @@ class Receipt(msgspec.Struct, frozen=True, kw_only=True):
     metadata: dict[str, str] | msgspec.UnsetType = msgspec.UNSET
     # Only of a test message.
     test: Literal[True] | msgspec.UnsetType = msgspec.UNSET
+
+
+class ItemError(msgspec.Struct, frozen=True):
+    """Why an item of a batch was refused."""
+
+    code: str
+    message: str
+
+
+class BatchResult(msgspec.Struct, frozen=True):
+    """The result of one item of a batch: the id of its message, or its error."""
+
+    id: str | msgspec.UnsetType = msgspec.UNSET
+    error: ItemError | msgspec.UnsetType = msgspec.UNSET
+
+
+class BatchReceipt(msgspec.Struct, frozen=True):
+    """The results of a batch, in the order of its items."""
+
+    results: tuple[BatchResult, ...]
+    request_id: str

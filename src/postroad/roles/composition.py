@@ -7,8 +7,8 @@ from collections.abc import AsyncIterator, Callable, Sequence
 from postroad import config, errors
 from postroad.model import actors, route_rules, throttle
 from postroad.services import context
+from postroad.services.acceptance import batch, rate_limit, transaction
 from postroad.services.acceptance import queue_limit as acceptance_queue_limit
-from postroad.services.acceptance import rate_limit, transaction
 from postroad.services.auth import access_cache as auth_access_cache
 from postroad.services.auth import installation_keys, key_check, passwords
 from postroad.services.domains import dns as domain_dns
@@ -52,14 +52,14 @@ async def open_context(
 
     # For each batch: settings can be reloaded.
     async def accept_batch(
-        tx: store.Transaction, submissions: Sequence[transaction.Submission]
+        tx: store.Transaction, entries: Sequence[batch.Entry]
     ) -> Sequence[transaction.Accepted | errors.PostroadError]:
         policies = transaction.Policies(
             rate=limiter.policy,
             warmup_caps=settings.warmup.recipients_per_day,
             routed_domains=routed_domains,
         )
-        return await transaction.accept(tx, submissions, policies=policies, outbox=outbox)
+        return await batch.accept(tx, entries, policies=policies, outbox=outbox)
 
     async def record_batch(
         tx: store.Transaction, batch: Sequence[Sequence[outcomes.Outcome]]

@@ -12,7 +12,7 @@ from postroad import errors
 from postroad.network import framing
 from postroad.roles import frontends as roles_frontends
 from postroad.roles import role
-from postroad.services.acceptance import transaction
+from postroad.services.acceptance import batch, transaction
 from postroad.services.writer import protocol
 from postroad.storage import access_version
 
@@ -103,8 +103,8 @@ class FrontendConnection:
     def _on_frame(self, frame: memoryview) -> None:
         for message in protocol.decode_from_frontend(frame):
             match message:
-                case protocol.Submit(number, submission):
-                    self._accept(number, submission)
+                case protocol.Submit(number, entry) | protocol.SubmitBatch(number, entry):
+                    self._accept(number, entry)
                 case protocol.MetricsSnapshot(counts):
                     self._ctx.metrics.others[self.child.name] = counts
                 case protocol.MetricsRequest(number):
@@ -135,9 +135,9 @@ class FrontendConnection:
         self._tasks.add(task)
         task.add_done_callback(self._tasks.discard)
 
-    def _accept(self, number: int, submission: transaction.Submission) -> None:
+    def _accept(self, number: int, entry: batch.Entry) -> None:
         try:
-            answer = self._ctx.accept_commits.start(submission, size=submission.message.size)
+            answer = self._ctx.accept_commits.start(entry, size=batch.size_of(entry), count=batch.count_of(entry))
         except errors.PostroadError as refusal:
             self.send(protocol.rejection_of(number, refusal))
         else:

@@ -14,8 +14,8 @@ from dataclasses import dataclass, field
 from postroad import config
 from postroad.concurrency import fair_semaphore, fair_threads
 from postroad.model import actors, caller, fair_shares, identifiers
+from postroad.services.acceptance import batch, rate_limit, transaction
 from postroad.services.acceptance import queue_limit as acceptance_queue_limit
-from postroad.services.acceptance import rate_limit, transaction
 from postroad.services.auth import access_cache as auth_access_cache
 from postroad.services.auth import installation_keys, passwords
 from postroad.services.domains import dns as domain_dns
@@ -25,7 +25,7 @@ from postroad.services.webhooks import outbox as webhook_outbox
 from postroad.storage import group_commit, store
 from postroad.telemetry import metrics as telemetry
 
-AcceptCommits = group_commit.Commits[transaction.Submission, transaction.Accepted]
+AcceptCommits = group_commit.Commits[batch.Entry, transaction.Accepted]
 
 
 def system_clock() -> int:

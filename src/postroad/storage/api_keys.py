@@ -1,5 +1,6 @@
 """API keys: stored as the SHA-256 of a random secret, issued under an SMTP credential, with limits and their usage."""
 
+import dataclasses
 from collections.abc import Collection, Mapping
 from dataclasses import dataclass
 from typing import Final
@@ -96,7 +97,7 @@ def _key(row: store.Row) -> ApiKey:
         credit_budget=row[13],
         expires_at=row[14],
     )
-    return ApiKey(*row[:9], limits, _usage(row[15:]))
+    return dataclasses.replace(ApiKey(*row[:9]), limits=limits, usage=_usage(row[15:]))
 
 
 def _usage(columns: store.Row) -> key_limits.Usage | None:

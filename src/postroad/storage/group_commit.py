@@ -122,10 +122,12 @@ class GroupCommit(Commits[Item, Result]):
 
     def _next_batch(self) -> list[batcher.Call[Item, Result]]:
         batch: list[batcher.Call[Item, Result]] = []
-        room = self._max_bytes
-        while len(batch) < self._max_items and (call := self._take(max_bytes=room if batch else None)):
+        room, items = self._max_bytes, self._max_items
+        # The last one may be larger than what is left of the items: it would otherwise wait for an idle moment.
+        while items > 0 and (call := self._take(max_bytes=room if batch else None)):
             batch.append(call)
             room -= call.size
+            items -= call.count
         return batch
 
     async def _commit(self, batch: Sequence[batcher.Call[Item, Result]]) -> None:

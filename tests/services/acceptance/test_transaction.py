@@ -8,7 +8,7 @@ import pytest
 from postroad import errors
 from postroad.model import throttle, warmup
 from postroad.services import context
-from postroad.services.acceptance import transaction
+from postroad.services.acceptance import refusals, transaction
 from postroad.services.accounts import credits as service_credits
 from postroad.services.maintenance import consistency
 from postroad.storage import accounts, idempotency, messages, recipients
@@ -224,7 +224,7 @@ def test_a_refusal_for_a_suspension_has_the_reason() -> None:
     (refused,) = decide([submission(1)], SUSPENDED)
     assert isinstance(refused, errors.AccountSuspended)
     assert refused.message == "the account is suspended: too many bounces"
-    assert transaction.suspended(None).message == "the account is suspended: contact the operator"
+    assert refusals.suspended(None).message == "the account is suspended: contact the operator"
 
 
 # Rates and warm-up

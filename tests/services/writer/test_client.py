@@ -11,9 +11,9 @@ import pytest
 import pytest_asyncio
 
 from postroad import errors
-from postroad.model import mail
+from postroad.model import mail, receipt
 from postroad.network import framing
-from postroad.services.acceptance import rate_limit, transaction
+from postroad.services.acceptance import batch, rate_limit, transaction
 from postroad.services.writer import client, protocol
 from postroad.storage import messages, recipients, store
 
@@ -62,6 +62,7 @@ class Talk:
     frontend: client.RemoteCommits
     writer: protocol.Channel
     offered: list[protocol.Submit] = field(default_factory=list)
+    batches: list[protocol.SubmitBatch] = field(default_factory=list)
     probed: list[protocol.Probe] = field(default_factory=list)
     changed: asyncio.Event = field(default_factory=asyncio.Event)
 
@@ -69,6 +70,8 @@ class Talk:
         for said in protocol.decode_from_frontend(frame):
             if isinstance(said, protocol.Submit):
                 self.offered.append(said)
+            if isinstance(said, protocol.SubmitBatch):
+                self.batches.append(said)
             if isinstance(said, protocol.Probe):
                 self.probed.append(said)
         self.changed.set()
@@ -81,6 +84,14 @@ class Talk:
                 await self.changed.wait()
         assert len(self.offered) == count
         return self.offered
+
+    async def is_offered_a_batch(self) -> protocol.SubmitBatch:
+        """The next batch that the writer receives."""
+        async with asyncio.timeout(TIMEOUT_SECONDS):
+            while not self.batches:
+                self.changed.clear()
+                await self.changed.wait()
+        return self.batches.pop()
 
     async def is_probed(self) -> protocol.Probe:
         """The next probe that the writer receives."""
@@ -126,6 +137,19 @@ async def test_a_submission_arrives_as_it_was_and_its_answer_too(talk: Talk) -> 
     talk.writer.send(protocol.SubmitOk(offered.number, accepted()))
     got = await answer
     assert (got, got.full_at) == (accepted(), 7)
+
+
+async def test_a_batch_arrives_as_it_was_and_its_answer_too(talk: Talk) -> None:
+    key = transaction.Key("cred_1", "key", b"\x01" * 32)
+    refused = {1: receipt.ItemError("forbidden", "from: no")}
+    sent = batch.Batch([submission(1), submission(3)], [0, 2], refused, key, "emails", all_or_nothing=False)
+    answer = talk.frontend.start(sent, size=batch.size_of(sent), count=batch.count_of(sent))
+    offered = await talk.is_offered_a_batch()
+    assert offered.batch == sent
+    done = transaction.Accepted("em_1", "req_1", b"{}", replayed=False, full_at=7, refused=("forbidden",))
+    talk.writer.send(protocol.SubmitOk(offered.number, done))
+    got = await answer
+    assert (got, got.refused) == (done, ("forbidden",))
 
 
 async def test_answers_find_their_callers_in_whatever_order_they_come(talk: Talk) -> None:

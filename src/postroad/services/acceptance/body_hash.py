@@ -8,6 +8,7 @@ Options that came later are part of it only where they are given: hashes of othe
 """
 
 import hashlib
+from collections.abc import Callable
 from typing import Final
 
 import msgspec
@@ -21,7 +22,11 @@ _encoder: Final = msgspec.msgpack.Encoder()
 _INTEGERS: Final = range(-(2**63), 2**64)
 
 
-def of(checked: validation.CheckedSend) -> bytes:
+def _sha256(data: bytes) -> bytes:
+    return hashlib.sha256(data).digest()
+
+
+def of(checked: validation.CheckedSend, *, digest: Callable[[bytes], bytes] = _sha256) -> bytes:
     """The hash of a validated request."""
     normal_form: tuple[object, ...] = (
         _address(checked.sender),
@@ -40,11 +45,10 @@ def of(checked: validation.CheckedSend) -> bytes:
             (file.filename, file.content_type, file.content_id, hashlib.sha256(file.content).digest())
             for file in checked.attachments
         ],
-        # Members that a request without them must not differ by.
     )
     if options := _options(checked):
         normal_form += (options,)
-    return hashlib.sha256(_encoder.encode(normal_form)).digest()
+    return digest(_encoder.encode(normal_form))
 
 
 def _options(checked: validation.CheckedSend) -> dict[str, object]:

@@ -14,10 +14,19 @@ import msgspec
 from postroad import errors
 from postroad.model import caller, identifiers, mail, send_request, send_times
 from postroad.services import context, templates
-from postroad.services.acceptance import body_hash, compose, key_limits, rate_limit, transaction, validation
+from postroad.services.acceptance import (
+    batch,
+    body_hash,
+    compose,
+    key_limits,
+    rate_limit,
+    refusals,
+    transaction,
+    validation,
+)
 from postroad.services.accounts import credits
 from postroad.services.domains import registry
-from postroad.storage import accounts, domains, idempotency
+from postroad.storage import accounts, domains, idempotency, store
 from postroad.storage import templates as stored_templates
 
 T = TypeVar("T")
@@ -50,12 +59,11 @@ async def submit(
 
     `key` is the idempotency key, None where the interface has none. Raises a PostroadError if nothing was stored.
     """
-    large = _characters(request) > INLINE_CHARACTERS
+    large = characters(request) > INLINE_CHARACTERS
     with count_refusals(ctx, source):
         checked, hashed = await run(
             ctx, who.account_id, lambda: _check(request, is_keyed=key is not None), threaded=large
         )
-        _check_mode(checked, who)
         used = None if key is None else transaction.Key(sending_identity(who), key, hashed)
         info = SubmissionInfo(request_id=request_id, source=source, key=used)
         return await submit_checked(
@@ -69,7 +77,7 @@ def _check(request: send_request.SendRequest, *, is_keyed: bool) -> tuple[valida
     return checked, body_hash.of(checked) if is_keyed else b""
 
 
-def _check_mode(checked: validation.CheckedSend, who: caller.Caller) -> None:
+def _check_mode(checked: validation.CheckedMessage, who: caller.Caller) -> None:
     if checked.simulation and not who.is_test:
         raise errors.InvalidRequest(
             "simulate: only allowed with a test key (pr_test_…); with this credential the message would really be sent"
@@ -94,34 +102,47 @@ async def submit_checked(
     composer: Composer,
 ) -> transaction.Accepted:
     """Accept a validated message; called within `count_refusals`."""
-    with _InFlight(ctx.in_flight, info.key):
+    with InFlight(ctx.in_flight, info.key):
         try:
             ctx.rate_limiter.take(sending_identity(who), now=ctx.clock())
-            if who.key is not None:
-                key_limits.check_content(who.key.limits, checked)
-            domain = await registry.sending_domain(ctx, who.account_id, checked.sender.domain)
-            ctx.queue_limit.check()
-            is_charged = not who.is_test and await credits.is_charged(ctx, who.account_id)
-            submission = await composer(_identity(ctx, who, info, checked, domain, is_charged=is_charged))
+            submission = await composer(await admit(ctx, who, checked, info))
         except errors.PostroadError as refusal:
             accepted = await _replay_or_refuse(ctx, who, info.key, refusal)
         else:
-            accepted = await _accept(ctx, submission)
-            ctx.mail_wakeup.set()
+            accepted = await accept(ctx, submission, credential_id=submission.credential_id)
     counter = ctx.metrics.replayed if accepted.replayed else ctx.metrics.accepted
     counter.add(info.source.value)
     return accepted
 
 
-async def _accept(ctx: context.Context, submission: transaction.Submission) -> transaction.Accepted:
-    """Run the transaction, and update this process's rate bucket from its result."""
+async def admit(
+    ctx: context.Context,
+    who: caller.Caller,
+    checked: validation.CheckedMessage,
+    info: SubmissionInfo,
+    *,
+    place: int = 0,
+) -> compose.MessageIdentity:
+    """Check what depends on the account, and give the message its ids; `place` is its place in a batch."""
+    _check_mode(checked, who)
+    if who.key is not None:
+        key_limits.check_content(who.key.limits, checked)
+    domain = await registry.sending_domain(ctx, who.account_id, checked.sender.domain)
+    ctx.queue_limit.check()
+    is_charged = not who.is_test and await credits.is_charged(ctx, who.account_id)
+    return _identity(ctx, who, info, checked, domain, is_charged=is_charged, place=place)
+
+
+async def accept(ctx: context.Context, entry: batch.Entry, *, credential_id: str) -> transaction.Accepted:
+    """Run the transaction, update this process's rate bucket from its result, and wake up delivery."""
     try:
-        accepted = await ctx.accept_commits.submit(submission, size=submission.message.size)
+        accepted = await ctx.accept_commits.submit(entry, size=batch.size_of(entry), count=batch.count_of(entry))
     except rate_limit.Exceeded as refusal:
-        ctx.rate_limiter.learn(submission.credential_id, refusal.full_at)
+        ctx.rate_limiter.learn(credential_id, refusal.full_at)
         raise
     if accepted.full_at is not None:
-        ctx.rate_limiter.learn(submission.credential_id, accepted.full_at)
+        ctx.rate_limiter.learn(credential_id, accepted.full_at)
+    ctx.mail_wakeup.set()
     return accepted
 
 
@@ -129,7 +150,8 @@ async def compose_fields(
     ctx: context.Context, checked: validation.CheckedSend, identity: compose.MessageIdentity, *, is_large: bool
 ) -> transaction.Submission:
     """Render the template, if there is one, and compose the message."""
-    rendered = await _rendered(ctx, identity.account_id, checked)
+    template = await find_template(ctx, identity.account_id, checked)
+    rendered = checked if template is None else render(checked, template)
     # A template may repeat a value: a small request can become a large message.
     large = is_large or len(rendered.text or "") + len(rendered.html or "") > INLINE_CHARACTERS
     return await run(ctx, identity.account_id, lambda: compose.compose(rendered, identity), threaded=large)
@@ -144,7 +166,8 @@ def sending_identity(who: caller.Caller) -> str:
     return identity + TEST_SUFFIX if who.is_test else identity
 
 
-def _characters(request: send_request.SendRequest) -> int:
+def characters(request: send_request.SendRequest) -> int:
+    """How much text a request has, that of files in base64."""
     bodies = len(request.text or "") + len(request.html or "")
     return bodies + sum(len(attachment.content) for attachment in request.attachments or ())
 
@@ -154,7 +177,7 @@ async def run(ctx: context.Context, account_id: str, work: Callable[[], T], *, t
     return await ctx.threads.run(account_id, work) if threaded else work()
 
 
-class _InFlight:
+class InFlight:
     """One request per key at a time in this process; account locks separate hosts."""
 
     __slots__ = ("_keys", "_pair")
@@ -166,7 +189,7 @@ class _InFlight:
     def __enter__(self) -> None:
         if self._pair is not None:
             if self._pair in self._keys:
-                raise transaction.in_progress()
+                raise refusals.in_progress()
             self._keys.add(self._pair)
 
     def __exit__(self, *_: object) -> None:
@@ -174,14 +197,21 @@ class _InFlight:
             self._keys.discard(self._pair)
 
 
-async def _rendered(ctx: context.Context, account_id: str, checked: validation.CheckedSend) -> validation.CheckedSend:
-    """The message with subject and bodies from its template, if it has one."""
+async def find_template(
+    ctx: context.Context, account_id: str, checked: validation.CheckedSend
+) -> stored_templates.Template | None:
+    """The template of a message, None if it has none."""
     if checked.template is None:
-        return checked
+        return None
     async with ctx.store.reading() as tx:
         template = await stored_templates.by_alias(tx, account_id, checked.template)
     if template is None:
         raise errors.InvalidRequest(f"template: {checked.template!r} does not exist in this account")
+    return template
+
+
+def render(checked: validation.CheckedSend, template: stored_templates.Template) -> validation.CheckedSend:
+    """The message with subject and bodies from its template."""
     rendered = templates.render(template, checked.variables, subject=checked.subject)
     return msgspec.structs.replace(checked, subject=rendered.subject, text=rendered.text, html=rendered.html)
 
@@ -194,8 +224,10 @@ def _identity(
     domain: domains.Domain,
     *,
     is_charged: bool,
+    place: int,
 ) -> compose.MessageIdentity:
-    now = ctx.clock()
+    # One microsecond apart: the messages of a batch sort in the order of the request.
+    now = ctx.clock() + place
     # One microsecond apart: recipient ids sort in the order of the request.
     recipient_ids = tuple(
         ctx.new_id(identifiers.RECIPIENT, now=now + index) for index in range(len(checked.recipients))
@@ -227,10 +259,15 @@ async def _replay_or_refuse(
         if key is not None:
             used = (await idempotency.find(tx, [key.pair], now=ctx.clock())).get(key.pair)
             if used is not None and used.body_hash != key.body_hash:
-                raise transaction.different_body()
+                raise refusals.different_body()
             if used is not None:
                 return await transaction.replay(tx, who.account_id, used)
-        account = await accounts.by_id(tx, who.account_id)
-    if account is not None and account.status == accounts.SUSPENDED:
-        raise transaction.suspended(account.suspended_reason)
+        await refuse_suspended(tx, who.account_id)
     raise refusal
+
+
+async def refuse_suspended(tx: store.Transaction, account_id: str) -> None:
+    """Raise AccountSuspended if the account is: it comes before the errors of later checks."""
+    account = await accounts.by_id(tx, account_id)
+    if account is not None and account.status == accounts.SUSPENDED:
+        raise refusals.suspended(account.suspended_reason)

@@ -7,7 +7,6 @@ earlier ones of the batch left, and everything accepted is written with one stat
 """
 
 import dataclasses
-import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 
@@ -15,8 +14,8 @@ import msgspec
 
 from postroad import errors
 from postroad.model import key_limits as model_key_limits
-from postroad.model import limits, throttle, times, warmup
-from postroad.services.acceptance import acceptance_events, key_limits, rate_limit
+from postroad.model import limits, throttle, warmup
+from postroad.services.acceptance import acceptance_events, key_limits, rate_limit, refusals
 from postroad.services.webhooks import outbox as webhook_outbox
 from postroad.storage import (
     accounts,
@@ -83,6 +82,8 @@ class Accepted:
     replayed: bool
     # When the credential's bucket is full again, by this host's clock; None if unknown. Not part of the response.
     full_at: int | None = field(default=None, compare=False)
+    # The error codes of items of a batch that were refused, for metrics. Not part of the response.
+    refused: tuple[str, ...] = field(default=(), compare=False)
 
 
 @dataclass(frozen=True, slots=True)
@@ -115,10 +116,27 @@ class BatchState:
 Decision = idempotency.StoredKey | errors.PostroadError | None
 
 
+class ItemRefusedError(Exception):
+    """One of several submissions that are stored together or not at all is refused; nothing was written."""
+
+    def __init__(self, place: int, refusal: errors.PostroadError) -> None:
+        super().__init__(refusal.message)
+        self.place = place
+        self.refusal = refusal
+
+
 async def accept(
-    tx: store.Transaction, submissions: Sequence[Submission], *, policies: Policies, outbox: webhook_outbox.Outbox
+    tx: store.Transaction,
+    submissions: Sequence[Submission],
+    *,
+    policies: Policies,
+    outbox: webhook_outbox.Outbox,
+    all_or_nothing: bool = False,
 ) -> Sequence[Accepted | errors.PostroadError]:
-    """Store a batch; each submission gets its response or its error."""
+    """Store a batch; each submission gets its response or its error.
+
+    With `all_or_nothing`, the first error is raised as ItemRefusedError instead.
+    """
     now = max(submission.message.created_at for submission in submissions)
     locked = await accounts.lock(tx, [submission.message.account_id for submission in submissions])
     used = await idempotency.find(tx, [s.key.pair for s in submissions if s.key], now=now)
@@ -128,6 +146,8 @@ async def accept(
     budgets = await api_keys.budgets(tx, counted) if counted else {}
     batch = BatchState(locked, used, dict(buckets), dict(states), dict(budgets))
     decisions = decide(submissions, batch, policies=policies)
+    if all_or_nothing:
+        _refuse_any(decisions)
     await _write_rates(tx, submissions, before=buckets, after=batch.buckets)
     await warmups.put(tx, {key: state for key, state in batch.warmups.items() if state != states.get(key)})
     changed = {key_id: budget for key_id, budget in batch.budgets.items() if budget != budgets[key_id]}
@@ -169,14 +189,20 @@ def decide(submissions: Sequence[Submission], batch: BatchState, *, policies: Po
     return decisions
 
 
+def _refuse_any(decisions: Sequence[Decision]) -> None:
+    for place, decision in enumerate(decisions):
+        if isinstance(decision, errors.PostroadError):
+            raise ItemRefusedError(place, decision)
+
+
 def _check_key(key: Key | None, batch: BatchState) -> Decision:
     if key is None:
         return None
     if key.pair in batch.claimed:
-        return in_progress()
+        return refusals.in_progress()
     stored = batch.keys.get(key.pair)
     if stored and stored.body_hash != key.body_hash:
-        return different_body()
+        return refusals.different_body()
     return stored
 
 
@@ -184,7 +210,7 @@ def _check_account(account: accounts.Account | None) -> Decision:
     if account is None:
         return errors.Unauthorized("the account of this credential no longer exists")
     if account.status == accounts.SUSPENDED:
-        return suspended(account.suspended_reason)
+        return refusals.suspended(account.suspended_reason)
     return None
 
 
@@ -204,7 +230,7 @@ def _check_warmup(submission: Submission, batch: BatchState, caps: Sequence[int]
     state = warmup.at(batch.warmups.get(key), now=message.created_at, caps=caps)
     if warmup.has_room(state, message.recipient_count, caps=caps):
         return None
-    return _over_cap(key[1], warmup.view(state, caps), message)
+    return refusals.over_cap(key[1], warmup.view(state, caps), message)
 
 
 def _check_api_key(submission: Submission, batch: BatchState) -> Decision:
@@ -235,34 +261,6 @@ def _count(submission: Submission, batch: BatchState, caps: Sequence[int]) -> No
         # A domain past its warm-up stays past it: only its last day with a cap is stored.
         if warmup.cap(state, caps) is not None:
             batch.warmups[key] = warmup.use(state, message.recipient_count)
-
-
-def _over_cap(domain: str, view: warmup.View, message: messages.NewMessage) -> errors.WarmupLimited:
-    msg = (
-        f"from: {domain} is new and warms up: {view.used} of today's {view.cap} recipients are used, and this message "
-        f"has {message.recipient_count}; from 00:00 UTC "
-        f"{'there is no limit' if view.tomorrow is None else f'the limit is {view.tomorrow}'}; the operator can "
-        "mark the domain as warm"
-    )
-    seconds = math.ceil((view.next_at - message.created_at) / times.SECOND)
-    return errors.WarmupLimited(msg, retry_after=max(1, seconds))
-
-
-def in_progress() -> errors.IdempotencyInProgress:
-    """The error for a key whose first request is still running."""
-    return errors.IdempotencyInProgress("Idempotency-Key: the first request with this key is still running; retry")
-
-
-def different_body() -> errors.IdempotencyConflict:
-    """The error for a key that was used with another body."""
-    return errors.IdempotencyConflict(
-        "Idempotency-Key: this key was used with a different body in the last 24 hours; use a new key"
-    )
-
-
-def suspended(reason: str | None) -> errors.AccountSuspended:
-    """The error for a suspended account."""
-    return errors.AccountSuspended(f"the account is suspended: {reason or 'contact the operator'}")
 
 
 async def _write_rates(
@@ -299,7 +297,7 @@ async def _write(tx: store.Transaction, accepted: Sequence[Submission], *, route
     await ledger.record(
         tx, [_reservation(submission) for submission in accepted if submission.message.credits_reserved]
     )
-    await idempotency.insert(tx, [_new_key(s.message, s.key) for s in accepted if s.key])
+    await idempotency.insert(tx, [new_key(s.message, s.key, message_id=s.message.id) for s in accepted if s.key])
     await hourly_counts.add(
         tx, _count_increments([submission.message for submission in accepted if not submission.message.is_test])
     )
@@ -354,9 +352,19 @@ def _count_increments(accepted: Sequence[messages.NewMessage]) -> list[hourly_co
     ]
 
 
-def _new_key(message: messages.NewMessage, key: Key) -> idempotency.NewKey:
-    expires_at = message.created_at + KEY_MICROSECONDS
-    return idempotency.NewKey(key.credential_id, key.text, message.account_id, key.body_hash, message.id, expires_at)
+def new_key(
+    message: messages.NewMessage, key: Key, *, message_id: str, response: bytes | None = None
+) -> idempotency.NewKey:
+    """The key of a message, or, with its response, of a batch that was accepted at the same time."""
+    return idempotency.NewKey(
+        credential_id=key.credential_id,
+        key=key.text,
+        account_id=message.account_id,
+        body_hash=key.body_hash,
+        message_id=message_id,
+        expires_at=message.created_at + KEY_MICROSECONDS,
+        response=response,
+    )
 
 
 def _accepted(message: messages.NewMessage, *, full_at: int) -> Accepted:

@@ -12,7 +12,7 @@ from typing import Final
 
 from postroad import errors
 from postroad.concurrency import batcher
-from postroad.services.acceptance import transaction
+from postroad.services.acceptance import batch, transaction
 from postroad.services.writer import protocol
 from postroad.storage import group_commit, store
 
@@ -23,10 +23,10 @@ MAX_BYTES_WAITING: Final = group_commit.MAX_BYTES * group_commit.WAITING_BATCHES
 # A writer refuses what its database does not accept in time. One that is silent for this much longer hangs.
 WRITER_TIMEOUT_SECONDS: Final = 20.0
 
-_Call = batcher.Call[transaction.Submission, transaction.Accepted]
+_Call = batcher.Call[batch.Entry, transaction.Accepted]
 
 
-class RemoteCommits(group_commit.Commits[transaction.Submission, transaction.Accepted]):
+class RemoteCommits(group_commit.Commits[batch.Entry, transaction.Accepted]):
     """The accept path of a frontend: the writer commits what is submitted here."""
 
     def __init__(self, line: protocol.Channel, *, max_waiting: int, wait_seconds: float) -> None:
@@ -82,7 +82,7 @@ class RemoteCommits(group_commit.Commits[transaction.Submission, transaction.Acc
             call.deadline = loop.time() + self._wait_seconds + WRITER_TIMEOUT_SECONDS
             self._in_flight[self._last_number] = call
             self._bytes_in_flight += call.size
-            self._channel.send(protocol.Submit(self._last_number, call.item))
+            self._channel.send(_handed_over(self._last_number, call.item))
             if self._reply_timer is None:
                 self._reply_timer = loop.call_at(call.deadline, self._refuse_unanswered)
 
@@ -108,3 +108,9 @@ class RemoteCommits(group_commit.Commits[transaction.Submission, transaction.Acc
             self._settle(number, errors.ServiceUnavailable(msg, retry_after=5))
         first = next(iter(self._in_flight.values()), None)
         self._reply_timer = loop.call_at(first.deadline, self._refuse_unanswered) if first else None
+
+
+def _handed_over(number: int, entry: batch.Entry) -> protocol.WireMessage:
+    if isinstance(entry, batch.Batch):
+        return protocol.SubmitBatch(number, entry)
+    return protocol.Submit(number, entry)

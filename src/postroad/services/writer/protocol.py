@@ -7,6 +7,7 @@ import msgspec
 
 from postroad import errors
 from postroad.network import framing
+from postroad.services.acceptance import batch as acceptance_batch
 from postroad.services.acceptance import rate_limit, transaction
 from postroad.telemetry import metrics
 
@@ -20,6 +21,13 @@ class Submit(WireMessage, frozen=True):
 
     number: int
     submission: transaction.Submission
+
+
+class SubmitBatch(WireMessage, frozen=True):
+    """A frontend hands a batch over."""
+
+    number: int
+    batch: acceptance_batch.Batch
 
 
 class Probe(WireMessage, frozen=True):
@@ -106,7 +114,7 @@ class MetricsReply(WireMessage, frozen=True):
     text: bytes
 
 
-FromFrontend = Submit | Probe | MetricsRequest | MetricsSnapshot | Wakeup | Ready | StartFailed
+FromFrontend = Submit | SubmitBatch | Probe | MetricsRequest | MetricsSnapshot | Wakeup | Ready | StartFailed
 FromWriter = StoreReady | Reload | Drain | Stop | SubmitOk | ProbeOk | Rejected | MetricsReply
 
 _encoder = msgspec.msgpack.Encoder()

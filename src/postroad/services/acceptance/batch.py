@@ -1,0 +1,147 @@
+"""Batches in the accepting transaction: the messages of one request, under one idempotency key.
+
+A group of the group commit has single submissions and batches. All of them are stored in one transaction: first the
+single ones together, then each batch. A batch sees what was stored before it, and either gets a result for each item,
+or, if the caller wants all or nothing, is refused with the error of its first item that cannot be accepted.
+
+The key is stored with the response if at least one item was accepted. A batch without one stores nothing.
+"""
+
+from collections.abc import Sequence
+
+import msgspec
+
+from postroad import errors
+from postroad.model import receipt
+from postroad.services.acceptance import rate_limit, refusals, transaction
+from postroad.services.webhooks import outbox as webhook_outbox
+from postroad.storage import accounts, idempotency, store
+
+_encoder = msgspec.json.Encoder()
+# When they meet every item, they are the error of the request.
+OF_THE_ACCOUNT = (errors.Unauthorized, errors.AccountSuspended, errors.RateLimited)
+
+
+class Batch(msgspec.Struct, frozen=True, array_like=True):
+    """The submissions of one request, at least one; they have no keys of their own.
+
+    `places` are their places among the items of the request; the other items were refused before, with the errors in
+    `refused` by place. `member` names the list of items in the request.
+    """
+
+    submissions: Sequence[transaction.Submission]
+    places: Sequence[int]
+    refused: dict[int, receipt.ItemError]
+    key: transaction.Key
+    member: str
+    all_or_nothing: bool
+
+
+Entry = transaction.Submission | Batch
+
+
+def size_of(entry: Entry) -> int:
+    """The bytes of an entry's messages."""
+    if isinstance(entry, Batch):
+        return sum(submission.message.size for submission in entry.submissions)
+    return entry.message.size
+
+
+def count_of(entry: Entry) -> int:
+    """The number of an entry's messages."""
+    return len(entry.submissions) if isinstance(entry, Batch) else 1
+
+
+async def accept(
+    tx: store.Transaction,
+    entries: Sequence[Entry],
+    *,
+    policies: transaction.Policies,
+    outbox: webhook_outbox.Outbox,
+) -> Sequence[transaction.Accepted | errors.PostroadError]:
+    """Store a group; each entry gets its response or its error."""
+    single = [entry for entry in entries if isinstance(entry, transaction.Submission)]
+    answers = await transaction.accept(tx, single, policies=policies, outbox=outbox) if single else ()
+    if len(single) == len(entries):
+        return answers
+    following = iter(answers)
+    return [
+        await _accept_batch(tx, entry, policies=policies, outbox=outbox)
+        if isinstance(entry, Batch)
+        else next(following)
+        for entry in entries
+    ]
+
+
+async def _accept_batch(
+    tx: store.Transaction, batch: Batch, *, policies: transaction.Policies, outbox: webhook_outbox.Outbox
+) -> transaction.Accepted | errors.PostroadError:
+    message = batch.submissions[0].message
+    # The holder of the account's lock sees every key used before.
+    await accounts.lock(tx, [message.account_id])
+    used = (await idempotency.find(tx, [batch.key.pair], now=message.created_at)).get(batch.key.pair)
+    if used is not None:
+        return replay(used, batch.key)
+    try:
+        answers = await transaction.accept(
+            tx, batch.submissions, policies=policies, outbox=outbox, all_or_nothing=batch.all_or_nothing
+        )
+    except transaction.ItemRefusedError as item:
+        return named(item.refusal, batch.member, batch.places[item.place])
+    accepted = _accepted(batch, answers, request_id=message.request_id)
+    if not accepted.message_id and isinstance(answers[0], OF_THE_ACCOUNT):
+        return answers[0]
+    if accepted.message_id:
+        key = transaction.new_key(message, batch.key, message_id=accepted.message_id, response=accepted.response)
+        await idempotency.insert(tx, [key])
+    return accepted
+
+
+def _accepted(
+    batch: Batch, answers: Sequence[transaction.Accepted | errors.PostroadError], *, request_id: str
+) -> transaction.Accepted:
+    results: dict[int, str | receipt.ItemError] = dict(batch.refused)
+    for place, answer in zip(batch.places, answers, strict=True):
+        results[place] = item_error(answer) if isinstance(answer, errors.PostroadError) else answer.message_id
+    stored = [answer for answer in answers if isinstance(answer, transaction.Accepted)]
+    full_at = [answer.full_at for answer in answers if isinstance(answer, transaction.Accepted | rate_limit.Exceeded)]
+    return transaction.Accepted(
+        message_id=stored[0].message_id if stored else "",
+        request_id=request_id,
+        response=encode([results[place] for place in range(len(results))], request_id=request_id),
+        replayed=False,
+        full_at=full_at[-1] if full_at else None,
+        refused=tuple(result.code for result in results.values() if isinstance(result, receipt.ItemError)),
+    )
+
+
+def encode(results: Sequence[str | receipt.ItemError], *, request_id: str) -> bytes:
+    """The response to a batch, of the ids and errors of its items."""
+    return _encoder.encode(
+        receipt.BatchReceipt(
+            tuple(
+                receipt.BatchResult(id=result) if isinstance(result, str) else receipt.BatchResult(error=result)
+                for result in results
+            ),
+            request_id,
+        )
+    )
+
+
+def replay(used: idempotency.StoredKey, key: transaction.Key) -> transaction.Accepted | errors.IdempotencyConflict:
+    """The response that an earlier batch with this key got, or the error if another request had the key."""
+    if used.body_hash != key.body_hash or used.response is None:
+        return refusals.different_body()
+    request_id = msgspec.json.decode(used.response, type=receipt.BatchReceipt).request_id
+    return transaction.Accepted(used.message_id, request_id, used.response, replayed=True)
+
+
+def item_error(refusal: errors.PostroadError) -> receipt.ItemError:
+    """An error as the result of an item."""
+    return receipt.ItemError(refusal.code, refusal.message)
+
+
+def named(refusal: errors.PostroadError, member: str, place: int) -> errors.PostroadError:
+    """The error with the name of the item that it is about."""
+    refusal.message = f"{member}[{place}]: {refusal.message}"
+    return refusal

@@ -1,0 +1,198 @@
+"""The entry point for batches: the same checks in the same order as in submit.py, for each item.
+
+Items that fail before the transaction get their errors, and the others go on, unless the caller wants all or nothing.
+The idempotency key, the rate filter of this process and the size are checked for the batch as a whole; the transaction
+counts each item against rate, warm-up and credits.
+
+Many small messages are as much work as a large one, so all but the smallest batches are checked and composed in
+threads, which accounts share fairly.
+"""
+
+import hashlib
+from collections.abc import Mapping, Sequence
+from typing import Final
+
+import msgspec
+
+from postroad import errors
+from postroad.model import batch_request, caller, mail, send_request
+from postroad.services import context
+from postroad.services.acceptance import batch, body_hash, compose, submit, transaction, validation
+from postroad.storage import idempotency
+from postroad.storage import templates as stored_templates
+
+# As much as one commit takes, and half of what a frame between frontend and writer holds.
+MAX_BYTES: Final = 32 * 1024 * 1024
+# About a millisecond of work.
+INLINE_ITEMS: Final = 8
+_encoder: Final = msgspec.msgpack.Encoder()
+
+Checked = validation.CheckedSend | errors.PostroadError
+# An item that can be composed: its place, its message, its template if it has one, and its identity.
+Admitted = tuple[int, validation.CheckedSend, stored_templates.Template | None, compose.MessageIdentity]
+
+
+async def submit_batch(
+    ctx: context.Context, who: caller.Caller, request: msgspec.Struct, *, request_id: str, key: str
+) -> transaction.Accepted:
+    """Accept a `BatchRequest`. When this returns, what was accepted of it is on disk.
+
+    Raises a PostroadError if the batch was refused as a whole and nothing was stored.
+    """
+    with submit.count_refusals(ctx, mail.Source.API):
+        expanded = batch_request.expand(request)
+        total = sum(map(submit.characters, expanded.requests))
+        if total > MAX_BYTES:
+            raise _too_large(total)
+        threaded = total > submit.INLINE_CHARACTERS or len(expanded.requests) > INLINE_ITEMS
+        checked, hashed = await submit.run(ctx, who.account_id, lambda: _check(expanded), threaded=threaded)
+        used = transaction.Key(submit.sending_identity(who), key, hashed)
+        with submit.InFlight(ctx.in_flight, used):
+            try:
+                made = await _make(ctx, who, checked, expanded, request_id=request_id, key=used, threaded=threaded)
+            except errors.PostroadError as refusal:
+                accepted = await _replay(ctx, who, used)
+                if accepted is None:
+                    raise refusal from None
+            else:
+                accepted = await _accept(ctx, who, made, request_id=request_id)
+    _count(ctx, accepted, len(expanded.requests))
+    return accepted
+
+
+def _check(expanded: batch_request.Expanded) -> tuple[Sequence[Checked], bytes]:
+    """The validated requests or their errors, and the hash of the batch."""
+    checked = [_checked(request) for request in expanded.requests]
+    # A request that is not valid has no normal form, and stays what it is when it is repeated.
+    hashes = [
+        body_hash.of(one, digest=_digest)
+        if isinstance(one, validation.CheckedSend)
+        else _digest(_encoder.encode(given))
+        for one, given in zip(checked, expanded.requests, strict=True)
+    ]
+    # The words in front tell it from the hash of a single request.
+    normal_form = ("batch", expanded.all_or_nothing, hashes)
+    return checked, _digest(_encoder.encode(normal_form))
+
+
+def _digest(data: bytes) -> bytes:
+    """A fourth of the time of SHA-256, which is much where there are many."""
+    return hashlib.blake2b(data, digest_size=32).digest()
+
+
+def _checked(request: send_request.SendRequest) -> Checked:
+    try:
+        return validation.check(request)
+    except errors.PostroadError as refusal:
+        return refusal
+
+
+async def _make(
+    ctx: context.Context,
+    who: caller.Caller,
+    checked: Sequence[Checked],
+    expanded: batch_request.Expanded,
+    *,
+    request_id: str,
+    key: transaction.Key,
+    threaded: bool,
+) -> batch.Batch:
+    """Compose what can be composed; the rest has errors. Raises the first one if the caller wants all or nothing."""
+    ctx.rate_limiter.take(key.credential_id, now=ctx.clock())
+    refused: dict[int, errors.PostroadError] = {}
+    admitted: list[Admitted] = []
+    templates: dict[str, stored_templates.Template | None] = {}
+    info = submit.SubmissionInfo(request_id=request_id, source=mail.Source.API, key=None)
+    for place, one in enumerate(checked):
+        try:
+            if isinstance(one, errors.PostroadError):
+                raise one
+            identity = await submit.admit(ctx, who, one, info, place=place)
+            alias = one.template or ""
+            if alias not in templates:
+                templates[alias] = await submit.find_template(ctx, who.account_id, one)
+            admitted.append((place, one, templates[alias], identity))
+        except errors.PostroadError as refusal:
+            if refusal.status >= errors.InternalError.status:
+                raise  # it is about the service, not about the item
+            refused[place] = refusal
+    submissions = await submit.run(ctx, who.account_id, lambda: _compose(admitted, refused), threaded=threaded)
+    if refused and expanded.all_or_nothing:
+        place = min(refused)
+        raise batch.named(refused[place], expanded.member, place)
+    return batch.Batch(
+        submissions=list(submissions.values()),
+        places=list(submissions),
+        refused={place: batch.item_error(refusal) for place, refusal in sorted(refused.items())},
+        key=key,
+        member=expanded.member,
+        all_or_nothing=expanded.all_or_nothing,
+    )
+
+
+def _compose(
+    admitted: Sequence[Admitted], refused: dict[int, errors.PostroadError]
+) -> Mapping[int, transaction.Submission]:
+    """The submissions by place; errors are added to `refused`. Raises PayloadTooLarge for all of them together."""
+    submissions: dict[int, transaction.Submission] = {}
+    total = 0
+    for place, checked, template, identity in admitted:
+        try:
+            rendered = checked if template is None else submit.render(checked, template)
+            made = compose.compose(rendered, identity)
+        except (errors.InvalidRequest, errors.PayloadTooLarge) as refusal:
+            refused[place] = refusal
+            continue
+        submissions[place] = made
+        total += made.message.size
+        if total > MAX_BYTES:
+            raise _too_large(total)
+    return submissions
+
+
+def _too_large(total: int) -> errors.PayloadTooLarge:
+    return errors.PayloadTooLarge(
+        f"the messages of the batch have together {total} bytes or more; at most {MAX_BYTES} (32 MiB) are allowed; "
+        "send several batches"
+    )
+
+
+async def _accept(
+    ctx: context.Context, who: caller.Caller, made: batch.Batch, *, request_id: str
+) -> transaction.Accepted:
+    """Run the transaction, unless there is nothing to store."""
+    if made.submissions:
+        return await submit.accept(ctx, made, credential_id=made.key.credential_id)
+    replayed = await _replay(ctx, who, made.key)
+    if replayed is not None:
+        return replayed
+    errors_of_items = list(made.refused.values())
+    return transaction.Accepted(
+        message_id="",
+        request_id=request_id,
+        response=batch.encode(errors_of_items, request_id=request_id),
+        replayed=False,
+        refused=tuple(error.code for error in errors_of_items),
+    )
+
+
+async def _replay(ctx: context.Context, who: caller.Caller, key: transaction.Key) -> transaction.Accepted | None:
+    """The response of an earlier batch with this key. Raises for another body, and for a suspended account."""
+    async with ctx.store.reading() as tx:
+        used = (await idempotency.find(tx, [key.pair], now=ctx.clock())).get(key.pair)
+        if used is None:
+            await submit.refuse_suspended(tx, who.account_id)
+            return None
+    replayed = batch.replay(used, key)
+    if isinstance(replayed, errors.PostroadError):
+        raise replayed
+    return replayed
+
+
+def _count(ctx: context.Context, accepted: transaction.Accepted, items: int) -> None:
+    source = mail.Source.API.value
+    for code in accepted.refused:
+        ctx.metrics.refused.add(source, code)
+    counter = ctx.metrics.replayed if accepted.replayed else ctx.metrics.accepted
+    for _ in range(1 if accepted.replayed else items - len(accepted.refused)):
+        counter.add(source)
