@@ -108,11 +108,11 @@ type Recipient struct {
 	BouncedAt        *time.Time `json:"bounced_at,omitempty"`   // nil when it did not bounce.
 }
 
-// IsFinal tells whether every recipient has a final status: delivered, bounced or failed.
+// IsFinal tells whether every recipient has a final status: delivered, bounced, failed, canceled or expired.
 func (m *Message) IsFinal() bool {
 	for _, recipient := range m.Recipients {
 		switch recipient.Status {
-		case RecipientDelivered, RecipientBounced, RecipientFailed:
+		case RecipientDelivered, RecipientBounced, RecipientFailed, RecipientCanceled, RecipientExpired:
 		default:
 			return false
 		}

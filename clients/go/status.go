@@ -17,6 +17,8 @@ const (
 	RecipientDelivered = "delivered"
 	RecipientBounced   = "bounced"
 	RecipientFailed    = "failed"
+	RecipientCanceled  = "canceled"
+	RecipientExpired   = "expired"
 )
 
 // Values of Event.Type. A later version may have more.

@@ -58,7 +58,7 @@ func TestWaitEnds(t *testing.T) {
 
 func TestWhatIsFinal(t *testing.T) {
 	for want, all := range map[bool][][]string{
-		true:  {{"delivered"}, {"bounced", "failed", "delivered"}},
+		true:  {{"delivered"}, {"bounced", "failed", "delivered"}, {"canceled", "expired"}},
 		false: {{}, {"queued"}, {"delivered", "deferred"}, {"delivered", "snoozed"}, {""}},
 	} {
 		for _, statuses := range all {

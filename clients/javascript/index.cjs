@@ -555,7 +555,7 @@ var LONGEST_BACK_OFF = 8e3;
 var FIRST_POLL = 1e3;
 var POLL_GROWTH = 1.5;
 var LONGEST_POLL = 1e4;
-var FINAL_STATUSES = ["delivered", "bounced", "failed"];
+var FINAL_STATUSES = ["delivered", "bounced", "failed", "canceled", "expired"];
 async function withRetries(attempt, { timeout, maxElapsed }, { idempotencyKey, signal }) {
   const deadline = clock.elapsed() + maxElapsed;
   const timeLeft = () => Math.max(1, deadline - clock.elapsed());

@@ -79,7 +79,7 @@ export class Attachment {
 type Word<Known extends string> = Known | (string & {});
 
 export type MessageStatus = Word<"queued" | "delivered" | "partial" | "failed">;
-export type RecipientStatus = Word<"queued" | "deferred" | "delivered" | "bounced" | "failed">;
+export type RecipientStatus = Word<"queued" | "deferred" | "delivered" | "bounced" | "failed" | "canceled" | "expired">;
 export type BillingStatus = Word<"reserved" | "settled" | "released">;
 export type Source = Word<"api" | "smtp" | "test">;
 

@@ -22,7 +22,7 @@ FAULT = sys.argv[1]
 ONE_KEY = str(uuid.uuid4())
 # What a kind client needs to know of an error.
 RETRYABLE = (429, 503) if FAULT == "gives up at proxies" else (408, 429, 500, 502, 503, 504)
-FINAL = ("delivered", "bounced", "failed")
+FINAL = ("delivered", "bounced", "failed", "canceled", "expired")
 
 
 class NoAnswer(Exception):

@@ -8,7 +8,7 @@ const LONGEST_BACK_OFF = 8_000;
 const FIRST_POLL = 1_000;
 const POLL_GROWTH = 1.5;
 const LONGEST_POLL = 10_000;
-const FINAL_STATUSES = ["delivered", "bounced", "failed"];
+const FINAL_STATUSES = ["delivered", "bounced", "failed", "canceled", "expired"];
 
 /**
  * Calls `attempt(timeout)` until it gives a `value`, or a `failure` that is not worth another attempt.

@@ -32,11 +32,11 @@ final readonly class Message
     ) {
     }
 
-    /** Whether every recipient has a final status: `delivered`, `bounced` or `failed`. */
+    /** Whether every recipient has a final status: `delivered`, `bounced`, `failed`, `canceled` or `expired`. */
     public function isFinal(): bool
     {
         foreach ($this->recipients as $recipient) {
-            if (!in_array($recipient->status, ['delivered', 'bounced', 'failed'], true)) {
+            if (!in_array($recipient->status, ['delivered', 'bounced', 'failed', 'canceled', 'expired'], true)) {
                 return false;
             }
         }

@@ -91,6 +91,7 @@ final class PollerTest extends TestCase
     {
         self::assertTrue(self::message('delivered')->isFinal());
         self::assertTrue(self::message('bounced', 'failed', 'delivered')->isFinal());
+        self::assertTrue(self::message('canceled', 'expired')->isFinal());
         self::assertFalse(self::message()->isFinal());
         self::assertFalse(self::message('delivered', 'snoozed')->isFinal());
         self::assertFalse(self::message(null)->isFinal());

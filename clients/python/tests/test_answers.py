@@ -61,7 +61,7 @@ def test_so_it_is_in_a_receipt(members: dict[str, Any]) -> None:
 
 @pytest.mark.parametrize("statuses, is_final", [
     ([], False), (["queued"], False), (["delivered", "deferred"], False), (["delivered", "a new word"], False),
-    ([None], False), (["delivered"], True), (["delivered", "bounced", "failed"], True),
+    ([None], False), (["delivered"], True), (["delivered", "bounced", "failed"], True), (["canceled", "expired"], True),
 ])  # fmt: skip
 def test_a_message_is_final_when_every_recipient_is(statuses: list[str | None], *, is_final: bool) -> None:
     recipients = [{"status": status} for status in statuses]

@@ -18,7 +18,7 @@ T = TypeVar("T")
 # RFC 3339 section 5.6; `datetime.fromisoformat` of older Pythons reads only a part of it.
 TIME: Final = re.compile(r"(\d{4}-\d\d-\d\d)[Tt ](\d\d:\d\d:\d\d)(?:\.(\d+))?([Zz]|[+-]\d\d:\d\d)", re.ASCII)
 # What does not change any more.
-FINAL_STATUSES: Final = frozenset({"delivered", "bounced", "failed"})
+FINAL_STATUSES: Final = frozenset({"delivered", "bounced", "failed", "canceled", "expired"})
 
 
 @record
@@ -86,7 +86,7 @@ class Message:
 
     @property
     def is_final(self) -> bool:
-        """Whether every recipient has its result: delivered, bounced or failed."""
+        """Whether every recipient has its result: delivered, bounced, failed, canceled or expired."""
         return bool(self.recipients) and all(recipient.status in FINAL_STATUSES for recipient in self.recipients)
 
 

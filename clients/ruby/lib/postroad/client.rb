@@ -47,7 +47,7 @@ module Postroad
       exchange(Message, Net::HTTP::Get, "/emails/#{id}", {}, nil)
     end
 
-    # Gives the Message with this id as soon as it is final: every recipient is delivered, bounced or failed. It is read
+    # Gives the Message with this id as soon as it is final: every recipient has its result. It is read
     # after 1 second, then in pauses that grow to 10. Raises a TimedOutError when it is not final after timeout seconds,
     # of which 0 reads it once.
     def wait(id, timeout: 300)

@@ -20,7 +20,7 @@ module Postroad
 
     # Whether the status is one that does not change any more.
     def final?
-      %w[delivered bounced failed].include?(status)
+      %w[delivered bounced failed canceled expired].include?(status)
     end
   end
 

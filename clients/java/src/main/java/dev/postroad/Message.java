@@ -31,12 +31,12 @@ public record Message(
         Instant createdAt,
         List<Recipient> recipients,
         String requestId) {
-    private static final Set<String> FINAL = Set.of("delivered", "bounced", "failed");
+    private static final Set<String> FINAL = Set.of("delivered", "bounced", "failed", "canceled", "expired");
 
     /**
      * Whether every recipient has a final status.
      *
-     * @return true if each of them is {@code delivered}, {@code bounced} or {@code failed}
+     * @return true if each of them is {@code delivered}, {@code bounced}, {@code failed}, {@code canceled} or {@code expired}
      */
     public boolean isFinal() {
         return !recipients.isEmpty()

@@ -7,7 +7,8 @@ import java.time.Instant;
  *
  * @param id its id
  * @param email the address
- * @param status {@code queued}, {@code deferred}, {@code delivered}, {@code bounced} or {@code failed}
+ * @param status {@code queued}, {@code deferred}, {@code delivered}, {@code bounced}, {@code failed}, {@code canceled} or
+ *     {@code expired}
  * @param billingStatus what became of its credit
  * @param attemptCount how often delivery was tried
  * @param lastSmtpCode the last reply code of the destination, if there was one
