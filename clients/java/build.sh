@@ -12,5 +12,5 @@ folder=$(cd "$1" && pwd)
 cd "$(dirname "$0")"
 
 rm -rf "$folder/dev"
-javac -Xlint:all -Werror --release 17 -encoding UTF-8 -d "$folder" src/main/java/dev/postroad/*.java
-javac -Xlint:all -Werror --release 17 -encoding UTF-8 -cp "$folder" -d "$folder" conformance/Driver.java
+javac -Xlint:all -Werror --release 17 -encoding UTF-8 -d "$folder" src/main/java/dev/postroad/*.java \
+    conformance/Driver.java
