@@ -31,7 +31,7 @@ async def create_sample_data(ctx: context.Context, account_id: str, *, domain: s
     (owned,) = await domains.of_account(ctx, account_id)
     source = stored_suppressions.Source.ACCOUNT
     suppressed, _ = await suppressions.add(ctx, account_id, f"furniture@{domain}", reason=HOSTILE, source=source)
-    await endpoints.save(ctx, account_id, url=webhook_rows.URL)
+    endpoint = (await endpoints.save(ctx, account_id, url=webhook_rows.URL)).webhook
     message_id = await accepted_mail.accept(
         ctx,
         account_id,
@@ -61,6 +61,7 @@ async def create_sample_data(ctx: context.Context, account_id: str, *, domain: s
         "recipient": first.id,
         "suppression": suppressed.email_key,
         "template": "furniture",
+        "webhook": endpoint.id,
         "webhook_delivery": delivery.id,
     }
 

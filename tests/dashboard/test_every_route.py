@@ -37,9 +37,11 @@ KINDS = {
     "/team/": "person",
     "/templates/": "template",
     "/webhook/deliveries/": "webhook_delivery",
+    "/webhooks/": "webhook",
+    "/webhooks/{webhook}/deliveries/": "webhook_delivery",
 }
 # Members of paths and forms that name a second thing, and its kind.
-ALSO = {"recipient": "recipient", "recipient_id": "recipient", "credential_id": "credential"}
+ALSO = {"webhook": "webhook", "recipient": "recipient", "recipient_id": "recipient", "credential_id": "credential"}
 UNKNOWN = {
     "api_key": "key_" + "0" * 28,
     "credential": "cred_" + "0" * 28,
@@ -50,6 +52,7 @@ UNKNOWN = {
     "recipient": "rcp_" + "0" * 28,
     "suppression": "nobody@example.net",
     "template": "nothing-here",
+    "webhook": "whk_" + "0" * 28,
     "webhook_delivery": "whd_" + "0" * 28,
 }
 # What fits a field of this name; anything else is "x" or the first of its choices.

@@ -1,4 +1,4 @@
-"""`/webhook/deliveries/{id}`: one webhook delivery with its request and every attempt, and its replay.
+"""`/webhook/deliveries/{id}`, for any endpoint too: one delivery with its request and every attempt, and its replay.
 
 The response of an endpoint is untrusted: it is shown as text, truncated by the log to 2 KB.
 """
@@ -82,24 +82,40 @@ def explain(attempt: webhook_attempts.Attempt) -> str:
 
 async def show(request: requests.PageRequest) -> routing.Response:
     """The request and every attempt."""
-    entry = await delivery_log.find(request.ctx, request.account_id, request.path["id"])
+    webhook_id = request.path.get("webhook")
+    entry = await delivery_log.find(request.ctx, request.account_id, request.path["id"], webhook_id=webhook_id)
     headers = (
         ("Content-Type", "application/json"),
         ("User-Agent", webhook_attempt.USER_AGENT),
         (webhook_signature.HEADER, "t=<seconds since 1970>,v1=<64 hex digits>"),
     )
-    return request.page("webhook_delivery.html", delivery_view=delivery_view(entry), headers=headers, explain=explain)
+    return request.page(
+        "webhook_delivery.html",
+        delivery_view=delivery_view(entry),
+        base=_base(request),
+        headers=headers,
+        explain=explain,
+    )
 
 
 async def replay(request: requests.PageRequest) -> routing.Response:
     """Send the event again as a new delivery."""
-    again = await delivery_log.replay(request.ctx, request.account_id, request.path["id"])
+    webhook_id = request.path.get("webhook")
+    again = await delivery_log.replay(request.ctx, request.account_id, request.path["id"], webhook_id=webhook_id)
     return request.redirect(
-        f"/webhook/deliveries/{again.delivery.id}", notice="Replaying the event. This is the new delivery."
+        f"{_base(request)}/deliveries/{again.delivery.id}", notice="Replaying the event. This is the new delivery."
     )
+
+
+def _base(request: requests.PageRequest) -> str:
+    """The page of the endpoint."""
+    webhook_id = request.path.get("webhook")
+    return "/webhook" if webhook_id is None else f"/webhooks/{webhook_id}"
 
 
 ROUTES: Final = (
     requests.get("/webhook/deliveries/{id}", show),
     requests.post("/webhook/deliveries/{id}/replay", replay),
+    requests.get("/webhooks/{webhook}/deliveries/{id}", show),
+    requests.post("/webhooks/{webhook}/deliveries/{id}/replay", replay),
 )

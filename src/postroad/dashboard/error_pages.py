@@ -43,6 +43,7 @@ SECTIONS: Final = {
     "template": ("/templates", "Templates"),
     "templates": ("/templates", "Templates"),
     "webhook": ("/webhook", "Webhook"),
+    "webhooks": ("/webhook", "Webhook"),
     "welcome": ("/welcome", "Get started"),
 }
 

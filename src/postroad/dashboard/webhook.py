@@ -1,4 +1,7 @@
-"""`/webhook`: the endpoint of the account, its secret, and the delivery log."""
+"""`/webhook`: the first endpoint of the account, its secret, and the delivery log.
+
+`/webhooks` lists all endpoints, and `/webhooks/{webhook}` is the same page of any of them.
+"""
 
 from typing import Any, Final, Literal
 
@@ -8,12 +11,14 @@ from postroad import errors
 from postroad.dashboard import deliveries, forms, requests, verification_snippets
 from postroad.model import events, times
 from postroad.services.messages import dev_inbox
-from postroad.services.webhooks import delivery_log, endpoints, replays
+from postroad.services.webhooks import delivery_log, endpoint_settings, endpoints, replays
 from postroad.services.webhooks import ping as webhooks_ping
 from postroad.storage import webhooks as stored
 from postroad.web import routing
 
 PATH: Final = "/webhook"
+LIST_PATH: Final = "/webhooks"
+ENDPOINT_PATH: Final = f"{LIST_PATH}/{{webhook}}"
 ROWS: Final = 50
 # What each event means, as in docs/webhooks.md.
 EVENTS: Final = {
@@ -60,11 +65,33 @@ class Query(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
 
 
 class Endpoint(forms.Form, frozen=True, kw_only=True):
-    """The endpoint. Browsers do not send unchecked boxes."""
+    """The endpoint. Browsers do not send unchecked boxes; `has_options` says that the rest of the form was sent."""
 
     url: str
     events: tuple[str, ...] | None = None
     enabled: bool | None = None
+    has_options: bool | None = None
+    description: str | None = None
+    tags: str | None = None
+    sender_domains: str | None = None
+    mode: endpoint_settings.Mode | None = None
+    standard_signature: bool | None = None
+
+    def changes(self) -> endpoint_settings.Changes:
+        """What the form says. Raises InvalidRequest."""
+        if not self.events:
+            raise errors.InvalidRequest("events: select at least one; to receive none, disable the webhook")
+        given = endpoint_settings.Changes(url=self.url, events=self.events, enabled=self.enabled is True)
+        if not self.has_options:
+            return given
+        return msgspec.structs.replace(
+            given,
+            description=self.description or "",
+            tags=_lines(self.tags),
+            sender_domains=_lines(self.sender_domains),
+            mode=self.mode,
+            standard_signature=self.standard_signature is True,
+        )
 
 
 class Rotation(forms.Form, frozen=True, kw_only=True):
@@ -91,43 +118,60 @@ class Replay(forms.Form, frozen=True, kw_only=True):
 
 async def show(request: requests.PageRequest) -> routing.Response:
     """The endpoint and a page of the log; without an endpoint, how to add one."""
-    webhook = await endpoints.find(request.ctx, request.account_id)
-    return request.page("webhook.html", **_values(request, webhook), **await _log(request, request.query))
+    webhook = await _find(request)
+    return request.page("webhook.html", **await _values(request, webhook), **await _log(request, request.query))
+
+
+async def index(request: requests.PageRequest) -> routing.Response:
+    """All endpoints, and a form for another."""
+    found = await endpoints.of_account(request.ctx, request.account_id)
+    return request.page("webhooks.html", others=found, kinds=EVENTS, host=endpoints.host)
 
 
 async def save(request: requests.PageRequest) -> routing.Response:
     """Create the endpoint and show its secret once, or update it."""
     form: Endpoint = request.form
-    if not form.events:
-        raise errors.InvalidRequest("events: select at least one; to receive none, disable the webhook")
-    enabled = form.enabled is True
-    saved = await endpoints.save(request.ctx, request.account_id, url=form.url, wanted=form.events, enabled=enabled)
-    if saved.secret is None:
-        return request.redirect(PATH, notice="Webhook saved." if enabled else "Webhook saved and disabled.")
-    return await _with_secret(request, saved.webhook, saved.secret, "Webhook saved")
+    ctx, account_id, webhook = request.ctx, request.account_id, await _find(request)
+    changes = form.changes()
+    if webhook is None:
+        saved = await endpoints.save(ctx, account_id, url=form.url, wanted=changes.events, enabled=changes.enabled)
+        if saved.secret is not None:
+            return await _with_secret(request, saved.webhook, saved.secret, "Webhook saved")
+    else:
+        await endpoints.change(ctx, account_id, webhook.id, changes)
+    notice = "Webhook saved." if changes.enabled else "Webhook saved and disabled."
+    return request.redirect(_path(request), notice=notice)
+
+
+async def create(request: requests.PageRequest) -> routing.Response:
+    """Create one more endpoint and show its secret once."""
+    form: Endpoint = request.form
+    saved = await endpoints.create(request.ctx, request.account_id, form.changes())
+    return await _with_secret(request, saved.webhook, saved.secret or "", "Webhook created")
 
 
 async def rotate(request: requests.PageRequest) -> routing.Response:
     """Create a new secret and show it once."""
     form: Rotation = request.form
-    secret = await endpoints.rotate(request.ctx, request.account_id, overlap_hours=form.overlap_hours)
-    webhook = await endpoints.find(request.ctx, request.account_id)
+    webhook_id = request.path.get("webhook")
+    secret = await endpoints.rotate(request.ctx, request.account_id, webhook_id, overlap_hours=form.overlap_hours)
+    webhook = await _find(request)
     return await _with_secret(request, webhook, secret, "New secret created")
 
 
 async def ping(request: requests.PageRequest) -> routing.Response:
     """Send one test event now and show its delivery."""
-    sent = await webhooks_ping.ping(request.ctx, request.account_id)
+    sent = await webhooks_ping.ping(request.ctx, request.account_id, request.path.get("webhook"))
     is_accepted = sent.status == "succeeded"
     notice = "Test event accepted." if is_accepted else "Test event not accepted. See the attempt below."
     return request.redirect(
-        f"{PATH}/deliveries/{sent.delivery.id}", notice=notice, kind="good" if is_accepted else "bad"
+        f"{_path(request)}/deliveries/{sent.delivery.id}", notice=notice, kind="good" if is_accepted else "bad"
     )
 
 
 async def remove(request: requests.PageRequest) -> routing.Response:
     """Remove the endpoint."""
-    await endpoints.remove(request.ctx, request.account_id)
+    await endpoints.remove(request.ctx, request.account_id, request.path.get("webhook"))
     return request.redirect(PATH, notice="Webhook removed, with its secret and log.")
 
 
@@ -135,25 +179,46 @@ async def replay_failed(request: requests.PageRequest) -> routing.Response:
     """Replay the failed events of a period."""
     form: Replay = request.form
     after, before = form.bounds(request.ctx.clock())
-    done = await replays.replay_failed(request.ctx, request.account_id, after=after, before=before)
+    webhook_id = request.path.get("webhook")
+    done = await replays.replay_failed(request.ctx, request.account_id, webhook_id, after=after, before=before)
     counted = "Replaying 1 event." if done.count == 1 else f"Replaying {done.count:,} events."
     if not done.count:
         counted = "No events to replay: those that failed have been sent since, or are being sent."
     return request.redirect(
-        PATH, notice=f"{counted} There are more: replay again to continue." if done.has_more else counted
+        _path(request), notice=f"{counted} There are more: replay again to continue." if done.has_more else counted
     )
 
 
 async def _with_secret(
     request: requests.PageRequest, webhook: stored.Webhook | None, secret: str, title: str
 ) -> routing.Response:
-    values = {**_values(request, webhook), "secret": secret, "secret_title": title}
+    values = {**await _values(request, webhook), "secret": secret, "secret_title": title}
     return request.page("webhook.html", status=201, **values, **await _log(request, Query()))
 
 
-def _values(request: requests.PageRequest, webhook: stored.Webhook | None) -> dict[str, Any]:
+async def _find(request: requests.PageRequest) -> stored.Webhook | None:
+    """The endpoint that the path names, or the first one, if there is one."""
+    if (webhook_id := request.path.get("webhook")) is not None:
+        return await endpoints.get(request.ctx, request.account_id, webhook_id)
+    return await endpoints.find(request.ctx, request.account_id)
+
+
+def _path(request: requests.PageRequest) -> str:
+    webhook_id = request.path.get("webhook")
+    return PATH if webhook_id is None else f"{LIST_PATH}/{webhook_id}"
+
+
+def _lines(text: str | None) -> list[str]:
+    return [line for one in (text or "").splitlines() if (line := one.strip())]
+
+
+async def _values(request: requests.PageRequest, webhook: stored.Webhook | None) -> dict[str, Any]:
+    # What was just created has a page of its own, whatever page created it.
+    base = PATH if webhook is None or webhook.is_first else f"{LIST_PATH}/{webhook.id}"
     return {
         "webhook": webhook,
+        "base": base,
+        "count": len(await endpoints.of_account(request.ctx, request.account_id)),
         "chosen": webhook.events.split() if webhook else list(events.DEFAULT),
         "kinds": EVENTS,
         "secret": None,
@@ -173,6 +238,7 @@ async def _log(request: requests.PageRequest, query: Query) -> dict[str, Any]:
     part = await delivery_log.part(
         request.ctx,
         request.account_id,
+        request.path.get("webhook"),
         message_id=message or None,
         status=status,
         before=query.before,
@@ -203,4 +269,12 @@ ROUTES: Final = (
     requests.post(f"{PATH}/ping", ping),
     requests.post(f"{PATH}/remove", remove),
     requests.post(f"{PATH}/replay", replay_failed, form=Replay),
+    requests.get(LIST_PATH, index),
+    requests.post(LIST_PATH, create, form=Endpoint),
+    requests.get(ENDPOINT_PATH, show, query=Query),
+    requests.post(ENDPOINT_PATH, save, form=Endpoint),
+    requests.post(f"{ENDPOINT_PATH}/rotate", rotate, form=Rotation),
+    requests.post(f"{ENDPOINT_PATH}/ping", ping),
+    requests.post(f"{ENDPOINT_PATH}/remove", remove),
+    requests.post(f"{ENDPOINT_PATH}/replay", replay_failed, form=Replay),
 )

@@ -1,0 +1,77 @@
+"""Several webhooks on the dashboard: a list, a page for each, and forms that change one of them."""
+
+import pytest
+
+from postroad import config
+from postroad.services import context
+from postroad.services.webhooks import endpoint_settings, endpoints
+from tests import webhook_rows
+from tests.dashboard.browser_client import Browser
+
+NEW = {"url": "https://127.0.0.2/second", "events": ["email.failed"], "enabled": "true"}
+
+
+@pytest.fixture
+def settings(database_url: str) -> config.Settings:
+    return webhook_rows.settings(database_url)
+
+
+async def test_another_webhook_is_added_and_has_a_page_of_its_own(
+    ctx: context.Context, browser: Browser, reader: Browser
+) -> None:
+    await endpoints.save(ctx, browser.account_id, url=webhook_rows.URL)
+    assert "All webhooks (1)" in (await browser.get("/webhook")).text
+    made = await browser.post("/webhooks", NEW)
+    assert made.status_code == 201
+    assert "Webhook created" in made.text
+    first, second = await endpoints.of_account(ctx, browser.account_id)
+    assert (second.url, second.events, second.is_first) == ("https://127.0.0.2/second", "email.failed", 0)
+    path = f"/webhooks/{second.id}"
+    listed = (await browser.get("/webhooks")).text
+    assert f'href="{path}"' in listed
+    assert 'action="/webhooks"' in listed
+    assert 'action="/webhooks"' not in (await reader.get("/webhooks")).text
+    shown = (await browser.get(path)).text
+    for action in ("", "/rotate", "/ping", "/remove", "/replay"):
+        assert f'action="{path}{action}"' in shown
+    seen = (await reader.get(path)).text
+    assert "https://127.0.0.2/second" in seen
+    assert 'method="post" action="/webhook' not in seen
+    assert (await endpoints.get(ctx, browser.account_id, first.id)) == first
+
+
+async def test_filters_and_options_are_saved_and_kept_by_a_form_without_them(
+    ctx: context.Context, browser: Browser
+) -> None:
+    changes = endpoint_settings.Changes(url=webhook_rows.URL)
+    webhook = (await endpoints.create(ctx, browser.account_id, changes)).webhook
+    path = f"/webhooks/{webhook.id}"
+    options = {
+        "has_options": "true",
+        "description": "Billing",
+        "tags": "a tag\r\n\r\nother\r\n",
+        "sender_domains": "Shop.example",
+        "mode": "test",
+        "standard_signature": "true",
+    }
+    for form in ({**NEW, **options}, NEW):
+        saved = await browser.post(path, form)
+        assert saved.headers["location"] == path
+        found = await endpoints.get(ctx, browser.account_id, webhook.id)
+        assert (found.description, found.tags, found.sender_domains) == ("Billing", "a tag\nother", "shop.example")
+        assert (found.mode, found.standard_signature) == ("test", 1)
+    await browser.post(path, {**NEW, "has_options": "true", "mode": "live"})
+    found = await endpoints.get(ctx, browser.account_id, webhook.id)
+    assert (found.description, found.tags, found.mode, found.standard_signature) == ("", "", "live", 0)
+
+
+async def test_a_webhook_that_was_disabled_says_why(ctx: context.Context, browser: Browser) -> None:
+    saved = await endpoints.save(ctx, browser.account_id, url=webhook_rows.URL)
+    samples = "UPDATE webhooks SET enabled = 0, disabled_reason = 'Every attempt has failed for 3 days.'"
+    async with ctx.store.transaction() as tx:
+        await tx.run_script(samples)
+    assert "Disabled: Every attempt has failed for 3 days." in (await browser.get("/webhook")).text
+    await browser.post("/webhook", NEW)
+    found = await endpoints.get(ctx, browser.account_id, saved.webhook.id)
+    assert (found.enabled, found.disabled_reason) == (1, "")
+    assert "Disabled: " not in (await browser.get("/webhook")).text
