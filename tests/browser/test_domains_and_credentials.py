@@ -71,7 +71,7 @@ async def test_a_key_sends_what_its_page_says_and_can_be_revoked(
     await make_credential(page, "shop")
     await page.goto("/keys")
     await page.get_by_label("Name").fill("reports")
-    await page.get_by_label("Can read messages").check()
+    await page.get_by_role("checkbox", name="read", exact=True).check()
     await page.get_by_role("button", name="Create API key").click()
     await async_api.expect(page.get_by_text("it is not shown again")).to_be_visible()
     await axe.check(page)

@@ -5,7 +5,7 @@ import html
 import pytest
 
 from postroad.dashboard import lists
-from postroad.model import caller
+from postroad.model import caller, key_limits
 from postroad.services import context
 from postroad.services.auth import api_keys, authentication, credentials
 from postroad.storage import api_keys as stored
@@ -69,13 +69,70 @@ async def test_a_key_may_be_for_test_mode(ctx: context.Context, browser: Browser
     assert "pr_test_" in (await browser.get("/keys")).text
 
 
-async def test_a_key_may_also_read_when_that_is_ticked(ctx: context.Context, browser: Browser) -> None:
+async def test_a_key_has_the_scopes_that_are_ticked(ctx: context.Context, browser: Browser) -> None:
     await credentials.create(ctx, browser.account_id, "first")
-    made = await browser.post("/keys", {"name": "reports", "may_read": "true"})
-    assert "send and read messages" in made.text
+    made = await browser.post("/keys", {"name": "reports", "scopes": ["read", "send"]})
+    assert "<dt>Scopes</dt><dd>send, read</dd>" in made.text
     (key,) = await api_keys.of_account(ctx, browser.account_id)
     assert key.scopes == "send read"
-    assert "can send and read, credential first" in (await browser.get("/keys")).text
+    assert "scopes send, read; credential first" in (await browser.get("/keys")).text
+
+
+async def test_a_key_has_the_limits_of_the_form_and_shows_their_use(
+    ctx: context.Context, browser: Browser, clock: contexts.Clock
+) -> None:
+    await credentials.create(ctx, browser.account_id, "first")
+    fields = {
+        "name": "agency",
+        "scopes": "send",
+        "domains": "example.com, News.Example.com",
+        "networks": "192.0.2.0/24\r\n2001:db8::1",
+        "templates": "welcome",
+        "recipients_per_day": "1000",
+        "credit_budget": "5000",
+        "last_day": "2027-01-15",
+    }
+    assert (await browser.post("/keys", fields)).status_code == 201
+    (key,) = await api_keys.of_account(ctx, browser.account_id)
+    assert key.limits == key_limits.Limits(
+        domains=("example.com", "news.example.com"),
+        networks=("192.0.2.0/24", "2001:db8::1/128"),
+        templates=("welcome",),
+        recipients_per_day=1000,
+        credit_budget=5000,
+        expires_at=clock.now + 16 * 3600 * 1_000_000,
+    )
+    async with ctx.store.transaction() as tx:
+        today = clock.now // (24 * 3600 * 1_000_000)
+        await stored.put_usage(tx, {(key.id, key.account_id): key_limits.Usage(today, 7, 1234)})
+    page = (await browser.get("/keys")).text
+    for shown in (
+        "from example.com, news.example.com",
+        "templates welcome",
+        "networks 192.0.2.0/24, 2001:db8::1/128",
+        "7 of 1,000 recipients today",
+        "1,234 of 5,000 credits used",
+        "status-active",
+    ):
+        assert shown in page
+
+
+async def test_an_expired_key_is_shown_as_such(ctx: context.Context, browser: Browser, clock: contexts.Clock) -> None:
+    await credentials.create(ctx, browser.account_id, "first")
+    soon = key_limits.Limits(expires_at=clock.now + 1_000_000)
+    await api_keys.create(ctx, browser.account_id, credential_id=None, name="shop", scopes=SEND, limits=soon)
+    assert "status-active" in (await browser.get("/keys")).text
+    clock.pass_seconds(1)
+    page = (await browser.get("/keys")).text
+    assert "status-expired" in page
+    assert "status-active" not in page
+
+
+async def test_the_form_has_every_scope(ctx: context.Context, browser: Browser) -> None:
+    await credentials.create(ctx, browser.account_id, "first")
+    page = (await browser.get("/keys")).text
+    for scope in (*caller.Scope, "*"):
+        assert f'name="scopes" value="{scope}"' in page
 
 
 async def test_bad_input_is_refused_and_makes_nothing(
@@ -86,8 +143,15 @@ async def test_bad_input_is_refused_and_makes_nothing(
     for fields, status in (
         ({"name": ""}, 400),
         ({"name": "n" * 101}, 400),
-        ({"name": "shop", "may_read": "perhaps"}, 400),
+        ({"name": "shop", "may_read": "true"}, 400),
         ({"name": "shop", "scopes": "change"}, 400),
+        ({"name": "shop", "domains": "not/a/domain"}, 400),
+        ({"name": "shop", "networks": "192.0.2.1/24"}, 400),
+        ({"name": "shop", "templates": "A"}, 400),
+        ({"name": "shop", "recipients_per_day": "many"}, 400),
+        ({"name": "shop", "credit_budget": "0"}, 400),
+        ({"name": "shop", "last_day": "2027-01-14"}, 400),
+        ({"name": "shop", "last_day": "tomorrow"}, 400),
         ({"name": "shop", "credential_id": theirs.id}, 404),
         ({"name": "shop", "credential_id": "nonsense"}, 404),
     ):

@@ -1,20 +1,56 @@
 """`/keys`: the API keys of the account. A key is shown once, in the response to the form."""
 
+import re
 from typing import Final
 
+from postroad import errors
 from postroad.dashboard import forms, lists, requests, snippets
-from postroad.model import caller, identifiers, mail
+from postroad.model import caller, identifiers, key_limits, mail, times
 from postroad.services.auth import api_keys, credentials
 from postroad.web import routing
 
+# What each scope permits, as in docs/api-keys.md.
+SCOPES: Final = {
+    "send": "Send messages.",
+    "read": "Read messages, their status and content.",
+    "templates": "Manage templates.",
+    "suppressions": "Manage suppressions.",
+    "webhooks": "Manage webhooks.",
+    "domains": "Manage domains.",
+    "statistics": "Read statistics and credits.",
+    "team": "Manage users, API keys and SMTP credentials, and read the audit log.",
+    "*": "Everything.",
+}
+# Only owners give these.
+OWNER_SCOPES: Final = frozenset({"team", "*"})
+_BETWEEN: Final = re.compile(r"[\s,]+")
+
 
 class NewKey(forms.Form, frozen=True, kw_only=True):
-    """A key to create; without a credential it belongs to the oldest active one."""
+    """A key to create; without a credential it belongs to the oldest active one, and without scopes it may send."""
 
     name: str
     credential_id: str | None = None
-    may_read: bool | None = None
     mode: mail.Mode | None = None
+    scopes: tuple[str, ...] | None = None
+    domains: str | None = None
+    networks: str | None = None
+    templates: str | None = None
+    recipients_per_day: int | None = None
+    credit_budget: int | None = None
+    last_day: str | None = None
+
+    @property
+    def limits(self) -> key_limits.Limits:
+        """The limits of the key; it ends with its last day, in UTC."""
+        return key_limits.Limits(
+            domains=_names(self.domains),
+            networks=_names(self.networks),
+            templates=_names(self.templates),
+            recipients_per_day=self.recipients_per_day,
+            credit_budget=self.credit_budget,
+            expires_at=None if self.last_day is None else _end_of_day("last_day", self.last_day),
+        )
 
 
 async def show(request: requests.PageRequest) -> routing.Response:
@@ -28,6 +64,8 @@ async def show(request: requests.PageRequest) -> routing.Response:
         made=None,
         snippet_context=where,
         snippets=snippets.over_http(where),
+        scopes={scope: text for scope, text in SCOPES.items() if scope not in OWNER_SCOPES or _may_manage(request)},
+        usage={key.id: key_limits.on_day(key.usage, now=request.ctx.clock()) for key in listed.rows if key.usage},
         credentials={credential.id: credential for credential in known},
         live=[credential for credential in known if credential.revoked_at is None],
     )
@@ -36,14 +74,14 @@ async def show(request: requests.PageRequest) -> routing.Response:
 async def create(request: requests.PageRequest) -> routing.Response:
     """Create a key and show it once, with snippets that use it."""
     form: NewKey = request.form
-    read = {caller.Permission.READ} if form.may_read else set()
     made, secret = await api_keys.create(
         request.ctx,
         request.account_id,
         credential_id=form.credential_id,
         name=form.name,
-        scopes=frozenset({caller.Permission.SEND} | read),
+        scopes=frozenset(form.scopes or ("send",)),
         mode=form.mode or mail.Mode.LIVE,
+        limits=form.limits,
     )
     where = await snippets.snippet_context(request)
     shown = snippets.over_http(where, api_key=secret)
@@ -61,7 +99,23 @@ async def create(request: requests.PageRequest) -> routing.Response:
 async def revoke(request: requests.PageRequest) -> routing.Response:
     """Revoke a key."""
     await api_keys.revoke(request.ctx, request.account_id, request.path["id"])
-    return request.redirect("/keys", notice="API key revoked. Applications that use it can no longer send.")
+    return request.redirect("/keys", notice="API key revoked. Applications that use it can no longer connect.")
+
+
+def _may_manage(request: requests.PageRequest) -> bool:
+    return request.may(caller.Permission.MANAGE)
+
+
+def _names(text: str | None) -> tuple[str, ...]:
+    """The words of a field, separated by commas, spaces or lines."""
+    return tuple(word for word in _BETWEEN.split(text or "") if word)
+
+
+def _end_of_day(field: str, text: str) -> int:
+    try:
+        return times.parse(f"{text}T00:00:00Z") + times.DAY
+    except ValueError:
+        raise errors.InvalidRequest(f"{field}: write the date as 2026-01-31") from None
 
 
 ROUTES: Final = (
