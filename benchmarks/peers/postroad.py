@@ -294,7 +294,7 @@ def create_sender(configuration: pathlib.Path) -> str:
 
 def create_reader(configuration: pathlib.Path) -> str:
     """An API key of the account that may read what was sent."""
-    made = operate(configuration, "apikey", "create", "--account", ACCOUNT, "--read")
+    made = operate(configuration, "apikey", "create", "--account", ACCOUNT, "--scope", "read")
     return str(made["api_key"]["key"])
 
 

@@ -24,9 +24,48 @@ def test_a_new_key_may_send_and_nothing_else(installation: Installation) -> None
 
 
 def test_a_key_may_be_allowed_to_read(installation: Installation) -> None:
-    key = installation.json("apikey", "create", "--read")["api_key"]
+    key = installation.json("apikey", "create", "--scope", "send", "--scope", "read")["api_key"]
     permissions = authenticated(installation, key["key"]).permissions
     assert permissions == {caller.Permission.SEND, caller.Permission.READ}
+
+
+def test_a_key_may_be_allowed_everything_or_anything_but_sending(installation: Installation) -> None:
+    for scope in ("*", "statistics"):
+        key = installation.json("apikey", "create", "--scope", scope)["api_key"]
+        assert key["scopes"] == [scope]
+
+
+def test_a_key_has_the_limits_that_were_given(installation: Installation) -> None:
+    limits = (
+        *("--domain", "Example.com", "--domain", "b.example", "--network", "127.0.0.0/8", "--template", "welcome"),
+        *("--recipients-per-day", "10", "--credit-budget", "20", "--expires", "2999-12-31"),
+    )
+    key = installation.json("apikey", "create", *limits)["api_key"]
+    expected = {
+        "domains": ["example.com", "b.example"],
+        "networks": ["127.0.0.0/8"],
+        "templates": ["welcome"],
+        "recipients_per_day": 10,
+        "recipients_today": 0,
+        "credit_budget": 20,
+        "credits_used": 0,
+        "expires_at": "2999-12-31T00:00:00.000Z",
+    }
+    assert {name: key[name] for name in expected} == expected
+    (listed,) = installation.json("apikey", "list")["api_keys"]
+    assert {name: listed[name] for name in expected} == expected
+    assert "2999-12-31T00:00:00.000Z" in installation.text("apikey", "list")
+
+
+def test_limits_that_make_no_sense_are_refused(installation: Installation) -> None:
+    for option, value, sentence in (
+        ("--network", "192.0.2.1/24", "networks[0]: must be a network"),
+        ("--expires", "2020-01-01", "expires_at: must be in the future"),
+        ("--expires", "soon", "--expires: not an RFC 3339 time"),
+        ("--credit-budget", "0", "credit_budget: must be from 1"),
+    ):
+        assert installation.refusal("apikey", "create", option, value).startswith(sentence)
+    assert installation.json("apikey", "list")["api_keys"] == []
 
 
 def test_a_key_belongs_to_the_oldest_credential_or_to_the_one_that_is_named(installation: Installation) -> None:

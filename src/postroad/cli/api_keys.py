@@ -2,8 +2,9 @@
 
 import click
 
+from postroad import errors
 from postroad.cli import command, output, views
-from postroad.model import caller, mail, times
+from postroad.model import caller, key_limits, mail, times
 from postroad.services import context as services_context
 from postroad.services.auth import api_keys, credentials
 from postroad.storage import accounts
@@ -12,36 +13,83 @@ from postroad.storage import accounts
 @click.command("create", cls=command.AccountCommand)
 @click.option("--name", default="default", show_default=True, help="Display name.")
 @click.option("--credential", metavar="ID", help="SMTP credential of the key; default: the oldest of the account.")
-@click.option("--read", is_flag=True, help="Allow it to read messages as well as send.")
 @click.option("--test", is_flag=True, help="Create a test key: what it sends goes to the simulator.")
+@click.option(
+    "--scope",
+    "scopes",
+    multiple=True,
+    default=("send",),
+    show_default=True,
+    type=click.Choice([scope.value for scope in caller.Scope] + [caller.EVERY_SCOPE]),
+    help="What the key may do; repeatable.",
+)
+@click.option("--domain", "domains", multiple=True, metavar="NAME", help="Sender domain; repeatable. Default: all.")
+@click.option(
+    "--network", "networks", multiple=True, metavar="CIDR", help="Where it is used from; repeatable. Default: anywhere."
+)
+@click.option(
+    "--template", "templates", multiple=True, metavar="ALIAS", help="Only this template; repeatable. Default: anything."
+)
+@click.option("--recipients-per-day", type=int, metavar="N", help="Maximum recipients on a UTC day.")
+@click.option("--credit-budget", type=int, metavar="N", help="Maximum credits in all.")
+@click.option("--expires", metavar="TIME", help="End, such as 2026-12-31 or 2026-12-31T12:00:00Z. Default: never.")
 async def create(
     context: services_context.Context,
     *,
     account: accounts.Account,
     name: str,
     credential: str | None,
-    read: bool,
     test: bool,
+    scopes: tuple[str, ...],
+    domains: tuple[str, ...],
+    networks: tuple[str, ...],
+    templates: tuple[str, ...],
+    recipients_per_day: int | None,
+    credit_budget: int | None,
+    expires: str | None,
 ) -> output.Report:
     """Create an API key and show it once."""
-    scopes = frozenset({caller.Permission.SEND} | ({caller.Permission.READ} if read else set()))
+    limits = key_limits.Limits(
+        domains=domains,
+        networks=networks,
+        templates=templates,
+        recipients_per_day=recipients_per_day,
+        credit_budget=credit_budget,
+        expires_at=None if expires is None else _time(expires),
+    )
     if credential is None:
         await _ensure_credential(context, account.id)
-    mode = mail.Mode.TEST if test else mail.Mode.LIVE
     key, secret = await api_keys.create(
-        context, account.id, credential_id=credential, name=name, scopes=scopes, mode=mode
+        context,
+        account.id,
+        credential_id=credential,
+        name=name,
+        scopes=frozenset(scopes),
+        mode=mail.Mode.TEST if test else mail.Mode.LIVE,
+        limits=limits,
     )
     text = f"{secret}\n{output.SHOWN_ONCE} Key id: {key.id}"
-    return output.Report(data={"api_key": {**views.api_key(key), "key": secret}}, text=text)
+    return output.Report(data={"api_key": {**views.api_key(key, now=context.clock()), "key": secret}}, text=text)
 
 
 @click.command("list", cls=command.AccountCommand)
 async def show_list(context: services_context.Context, account: accounts.Account) -> output.Report:
     """List an account's API keys."""
     listed = await api_keys.of_account(context, account.id)
-    rows = [(one.id, one.name, one.hint, one.scopes, times.optional_to_wire(one.revoked_at)) for one in listed]
-    text = output.table(["id", "name", "hint", "scopes", "revoked"], rows, empty="There are no API keys.")
-    return output.Report(data={"api_keys": [views.api_key(one) for one in listed]}, text=text)
+    rows = [
+        (
+            one.id,
+            one.name,
+            one.hint,
+            one.scopes,
+            times.optional_to_wire(one.limits.expires_at),
+            times.optional_to_wire(one.revoked_at),
+        )
+        for one in listed
+    ]
+    titles = ["id", "name", "hint", "scopes", "expires", "revoked"]
+    text = output.table(titles, rows, empty="There are no API keys.")
+    return output.Report(data={"api_keys": [views.api_key(one, now=context.clock()) for one in listed]}, text=text)
 
 
 @click.command("revoke", cls=command.AccountCommand)
@@ -50,6 +98,14 @@ async def revoke(context: services_context.Context, key_id: str, account: accoun
     """Revoke an API key. Takes effect within a second."""
     await api_keys.revoke(context, account.id, key_id)
     return output.Report(data={"revoked": key_id}, text=f"{key_id} is revoked.")
+
+
+def _time(text: str) -> int:
+    """A time; a date alone is its beginning in UTC."""
+    try:
+        return times.parse(text if "T" in text.upper() else f"{text}T00:00:00Z")
+    except ValueError as problem:
+        raise errors.InvalidRequest(f"--expires: {problem}") from None
 
 
 async def _ensure_credential(context: services_context.Context, account_id: str) -> None:

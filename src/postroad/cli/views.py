@@ -3,7 +3,7 @@
 import dataclasses
 from typing import Final
 
-from postroad.model import times, warmup, wire_fields
+from postroad.model import key_limits, times, warmup, wire_fields
 from postroad.services import audit_log as services_audit_log
 from postroad.services.auth import api_keys as services_api_keys
 from postroad.services.dkim import domain_keys
@@ -17,6 +17,7 @@ _USER: Final = "id account_id email role disabled_at created_at joined_at last_l
 _ENTRY: Final = "id account_id at actor action subject detail text request_id client_address".split()
 _CREDENTIAL: Final = "id account_id name username created_at last_used_at revoked_at".split()
 _API_KEY: Final = "id account_id credential_id name hint mode scopes created_at last_used_at revoked_at".split()
+_LIMITS: Final = "domains networks templates recipients_per_day credit_budget expires_at".split()
 _DOMAIN: Final = "id account_id name verified verified_at verified_by failing_since warm created_at dkim".split()
 _RECORD: Final = "purpose name type value required managed state detail checked_at".split()
 _SUPPRESSION: Final = "email account_id source reason smtp_code message_id created_at".split()
@@ -52,9 +53,16 @@ def credential(record: credentials.Credential) -> View:
     return wire_fields.of(record, _CREDENTIAL)
 
 
-def api_key(record: api_keys.ApiKey) -> View:
-    """An API key, without its secret."""
-    return wire_fields.of(record, _API_KEY, mode=services_api_keys.mode_of(record), scopes=record.scopes.split())
+def api_key(record: api_keys.ApiKey, *, now: int) -> View:
+    """An API key, without its secret, with its limits and what is used of them."""
+    limits = wire_fields.of(record.limits, _LIMITS)
+    usage = key_limits.on_day(record.usage or key_limits.Usage(), now=now)
+    return {
+        **wire_fields.of(record, _API_KEY, mode=services_api_keys.mode_of(record), scopes=record.scopes.split()),
+        **limits,
+        "recipients_today": None if record.limits.recipients_per_day is None else usage.recipients,
+        "credits_used": None if record.limits.credit_budget is None else usage.credits,
+    }
 
 
 def domain(record: domains.Domain, dkim: domain_keys.DkimRecord | None) -> View:
