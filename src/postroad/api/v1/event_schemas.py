@@ -10,7 +10,8 @@ from postroad.model import event_schemas, events
 from postroad.services import context
 from postroad.web import routing
 
-RESOURCE: Final = resource.Resource("Webhook", {"type": "^[a-z_]+[.][a-z_]+$"})
+_TYPES: Final = "|".join(kind.replace(".", "[.]") for kind in events.EventType)
+RESOURCE: Final = resource.Resource("Webhook", {"type": f"^({_TYPES})$"})
 
 
 class EventSchema(msgspec.Struct, frozen=True, kw_only=True):
