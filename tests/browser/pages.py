@@ -47,6 +47,7 @@ PAGES: Final = (
     Page(name="templates", path="/templates", sees="New"),
     Page(name="template", path="/templates/{template}", sees="Preview"),
     Page(name="webhook", path="/webhook", sees="URL"),
+    Page(name="webhooks", path="/webhooks", sees="Add a webhook"),
     Page(name="delivery", path="/webhook/deliveries/{delivery}", sees="500"),
     Page(name="suppressions", path="/suppressions", sees="Add"),
     Page(name="credits", path="/credits", sees="Available"),
