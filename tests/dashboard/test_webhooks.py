@@ -5,7 +5,7 @@ import pytest
 from postroad import config
 from postroad.services import context
 from postroad.services.webhooks import endpoint_settings, endpoints
-from tests import webhook_rows
+from tests import accepted_mail, webhook_rows
 from tests.dashboard.browser_client import Browser
 
 NEW = {"url": "https://127.0.0.2/second", "events": ["email.failed"], "enabled": "true"}
@@ -63,6 +63,20 @@ async def test_filters_and_options_are_saved_and_kept_by_a_form_without_them(
     await browser.post(path, {**NEW, "has_options": "true", "mode": "live"})
     found = await endpoints.get(ctx, browser.account_id, webhook.id)
     assert (found.description, found.tags, found.mode, found.standard_signature) == ("", "", "live", 0)
+
+
+async def test_a_message_shows_its_deliveries_to_every_webhook(ctx: context.Context, browser: Browser) -> None:
+    await accepted_mail.allow_sending(ctx, browser.account_id)
+    message_id = await accepted_mail.accept(ctx, browser.account_id)
+    await endpoints.save(ctx, browser.account_id, url=webhook_rows.URL)
+    changes = endpoint_settings.Changes(url=webhook_rows.URL)
+    second = (await endpoints.create(ctx, browser.account_id, changes)).webhook
+    one = await webhook_rows.put_ended(ctx, browser.account_id, message_id=message_id)
+    two = await webhook_rows.put_ended(ctx, browser.account_id, message_id=message_id, webhook_id=second.id)
+    text = (await browser.get(f"/messages/{message_id}")).text
+    for path in (f"/webhook/deliveries/{one.id}", f"/webhooks/{second.id}/deliveries/{two.id}"):
+        assert f'href="{path}"' in text
+        assert (await browser.get(path)).status_code == 200
 
 
 async def test_a_webhook_that_was_disabled_says_why(ctx: context.Context, browser: Browser) -> None:

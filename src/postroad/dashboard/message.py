@@ -9,7 +9,7 @@ from postroad.model import mail, send_times, times
 from postroad.model.bounces import disposition
 from postroad.services.messages import lookup as messages
 from postroad.services.queue import cancellation, inspection, schedule, wait_reasons
-from postroad.services.webhooks import delivery_log
+from postroad.services.webhooks import delivery_log, endpoints
 from postroad.storage import async_bounces as stored_async_bounces
 from postroad.storage import attempts, queue_views, recipients
 from postroad.web import routing
@@ -90,13 +90,15 @@ async def show(request: requests.PageRequest) -> routing.Response:
     ctx, account_id, message_id = request.ctx, request.account_id, request.path["id"]
     found = await messages.details(ctx, account_id, message_id)
     queue_entries = await inspection.entries_of_message(ctx, account_id, message_id)
-    deliveries = await delivery_log.page(ctx, account_id, message_id=message_id, limit=MAX_DELIVERIES)
+    deliveries = await delivery_log.of_message(ctx, account_id, message_id, limit=MAX_DELIVERIES)
+    first_webhook = await endpoints.find(ctx, account_id)
     recipient_views = [_recipient_view(found, one, queue_entries.get(one.id)) for one in found.recipients]
     recipient_views.sort(key=lambda view: view.rank)
     can_retry = sum(view.is_waiting for view in recipient_views)
     can_cancel = sum(view.is_untried for view in recipient_views)
     return request.page(
         "message.html",
+        first_webhook_id=first_webhook.id if first_webhook else None,
         found=found,
         message=found.message,
         recipient_views=recipient_views,

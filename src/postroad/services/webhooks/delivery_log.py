@@ -108,6 +108,18 @@ async def part(
     return Page(entries, next_before)
 
 
+async def of_message(ctx: context.Context, account_id: str, message_id: str, *, limit: int) -> list[Entry]:
+    """The newest deliveries about a message, to all endpoints of the account."""
+    now = ctx.clock()
+    wanted = _Wanted(message_id, None, cursors.end(identifiers.WEBHOOK_DELIVERY), log_start(now), limit)
+    entries: list[Entry] = []
+    async with ctx.store.scanning(account_id) as tx:
+        for webhook in await stored.of_account(tx, account_id):
+            found, _ = await _choose(tx, webhook, wanted)
+            entries += await _entries(tx, webhook, found, now=now)
+    return sorted(entries, key=lambda entry: entry.delivery.id, reverse=True)[:limit]
+
+
 async def find(ctx: context.Context, account_id: str, delivery_id: str, *, webhook_id: str | None = None) -> Entry:
     """One entry of the log."""
     if not identifiers.is_identifier(delivery_id, identifiers.WEBHOOK_DELIVERY):
