@@ -53,7 +53,7 @@ endef
 
 .DEFAULT_GOAL := help
 .DELETE_ON_ERROR:
-.PHONY: help run test test-fast test-all coverage test-clients chaos fuzz mutants check format lock bench bench-accept bench-batch bench-submission bench-deliver bench-backlog bench-destinations bench-webhooks bench-memory bench-read bench-dashboard bench-cli bench-costs screenshots docs clean
+.PHONY: help run test test-fast test-all coverage test-clients chaos fuzz mutants check format lock bench bench-accept bench-batch bench-submission bench-deliver bench-backlog bench-codes bench-destinations bench-webhooks bench-memory bench-read bench-dashboard bench-cli bench-costs screenshots docs clean
 
 help: ## Print this list
 	@echo "Postroad. Usage: make <target>"
@@ -124,6 +124,9 @@ bench-deliver: $(DEVELOPMENT) $(HARAKA) ## Measure messages a second from the PO
 
 bench-backlog: $(DEVELOPMENT) ## Measure whether mail that waits slows the mail that does not
 	@$(BIN)/python -m benchmarks.backlog_growth $(ARGS)
+
+bench-codes: $(DEVELOPMENT) ## Measure how long a login code takes beside mail that waits
+	@$(BIN)/python -m benchmarks.codes $(ARGS)
 
 bench-destinations: $(DEVELOPMENT) ## Measure what a dead destination costs the others
 	@$(BIN)/python -m benchmarks.destinations $(ARGS)

@@ -74,6 +74,15 @@ ALL = (
         read=sheets.of_growth,
     ),
     Chapter(
+        name="codes",
+        target="make bench-codes",
+        about="How long a login code takes from the send request to the destination while mail of the same account to "
+        "the same destination waits: none, 10,000 and 1,000,000 messages.",
+        quick=("--waiting", "0", "10000", "--codes", "50"),
+        goal="p99 of at most 1 s",
+        read=sheets.of_codes,
+    ),
+    Chapter(
         name="destinations",
         target="make bench-destinations",
         about="How much one failing destination slows down forty healthy ones: their rate alone, and beside a host "
