@@ -41,7 +41,7 @@ NETWORK_PATTERN: Final = (
     rf"^(?:{_OCTET}(?:\.{_OCTET}){{3}}|{_OCTET}(?:\.{_OCTET}){{2}}\.0/24|{_OCTET}\.0\.0\.0/8"
     rf"|{_GROUP}(?::{_GROUP}){{7}}|{_GROUP}:{_GROUP}::/32)$"
 )
-MAX_CHARACTERS: Final = 255
+MAX_CHARACTERS: Final = 253
 DomainName = Annotated[
     str,
     msgspec.Meta(max_length=MAX_CHARACTERS, extra_json_schema={"pattern": DOMAIN_PATTERN}),
