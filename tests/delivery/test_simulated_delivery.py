@@ -161,3 +161,20 @@ async def test_every_provider_plays_its_day(url: str, monkeypatch: pytest.Monkey
     # Google gives a full mailbox time.
     wanted = {(provider, behaviour): result for provider in Provider for behaviour, result in expected.items()}
     assert results == wanted | {(Provider.GOOGLE, Behaviour.MAILBOX_FULL): ("failed", 3)}
+
+
+@pytest.mark.parametrize("upstreams", [(), (UPSTREAM,)], ids=["by MX", "through an upstream"])
+async def test_test_mail_has_no_route_and_none_is_looked_up_also_if_it_is_urgent(
+    url: str, upstreams: tuple[dict[str, object], ...]
+) -> None:
+    async with engine_harness.running_engine(url, port=PORT, upstreams=upstreams) as harness:
+        message_id = await harness.send("defer@gmail.com", is_test=True, expires_in=120)
+        for attempts in (1, 2):
+            await harness.settle(message_id, attempts=attempts)
+            harness.pass_seconds(1.2)
+        seen = await harness.settle(message_id, attempts=3)
+        assert seen.standing == ("delivered", 3, 250)
+        dispatcher = harness.engine._dispatcher
+        assert dispatcher._route_chooser.choose(stored_queue.simulated_queue_key(harness.account_id, "")) is None
+        assert dispatcher._resolving == {}
+        assert harness.dns.questions == []

@@ -40,7 +40,9 @@ class RouteChooser:
         self._resolve = resolve
 
     def choose(self, queue_key: str) -> Choice | None:
-        """The choice for a scheduled queue; None while what it depends on is looked up."""
+        """The choice for a scheduled queue; None while what it depends on is looked up, and always for test mail."""
+        if queue.simulation_of(queue_key) is not None:
+            return None
         domain, account_id, sender_domain = queue.parts_of(queue_key)
         names = route_rules.choose(self._rules, account_id=account_id, sender_domain=sender_domain)
         if names is None:

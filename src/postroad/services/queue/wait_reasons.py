@@ -191,6 +191,8 @@ def _is_due(row: queue_views.QueuedRecipient, *, now: int) -> bool:
 
 
 def _provider(row: queue_views.QueuedRecipient, status: provider_queues.Status | None) -> str:
+    if queue.simulation_of(row.queue_key) is not None:
+        return "the simulator"
     name = (status.name if status is not None else row.provider_queue) or ""
     if name.startswith(providers.UPSTREAM_PREFIX):
         return "the upstream server of this service"
