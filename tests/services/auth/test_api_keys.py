@@ -3,7 +3,7 @@
 import pytest
 
 from postroad import errors
-from postroad.model import caller
+from postroad.model import caller, mail
 from postroad.services import context
 from postroad.services.accounts import registry as accounts
 from postroad.services.auth import api_keys, authentication, credentials, installation_keys
@@ -146,3 +146,15 @@ async def test_the_list_comes_in_parts_oldest_first(
         made.append((await make(ctx, account.id))[0])
     assert await api_keys.of_account(ctx, account.id, limit=2) == made[:2]
     assert await api_keys.of_account(ctx, account.id, after=made[1].id) == made[2:]
+
+
+@pytest.mark.parametrize("scopes", [{"send", "webhooks"}, {"team"}, {"*"}])
+async def test_a_test_key_manages_nothing(
+    ctx: context.Context, account: stored_accounts.Account, scopes: set[str]
+) -> None:
+    await credentials.create(ctx, account.id, "Web shop")
+    with pytest.raises(errors.InvalidRequest, match=r"^scopes: a test key can have 'send' and 'read' only"):
+        await api_keys.create(
+            ctx, account.id, credential_id=None, name="CI", scopes=frozenset(scopes), mode=mail.Mode.TEST
+        )
+    assert await api_keys.of_account(ctx, account.id) == []

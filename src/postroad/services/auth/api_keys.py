@@ -18,6 +18,7 @@ from postroad.services.auth import grants, installation_keys, limit_rules
 from postroad.storage import access_version, accounts, api_keys, credentials, store
 
 SCOPE_WORDS: Final = (*caller.Scope, caller.EVERY_SCOPE)
+TEST_SCOPES: Final = frozenset({caller.Scope.SEND, caller.Scope.READ})
 HINT_CHARACTERS: Final = 4
 
 
@@ -34,6 +35,7 @@ async def create(
     """Create a key, under the oldest active credential when none is named; returns its secret, which is shown once."""
     labels.check("name", name)
     words = _scope_words(scopes)
+    _check_mode(mode, words)
     now = ctx.clock()
     limits = limit_rules.checked(limits, now=now)
     grants.check_key(ctx.actor, caller.scopes_of(words), limits, mode=mode)
@@ -146,6 +148,12 @@ def _scope_words(scopes: frozenset[str]) -> str:
     if caller.EVERY_SCOPE in scopes:
         return caller.EVERY_SCOPE
     return " ".join(scope for scope in caller.Scope if scope in scopes)
+
+
+def _check_mode(mode: mail.Mode, words: str) -> None:
+    """What a test key may do is apart from live mail: it changes no settings, which both have in common."""
+    if mode is mail.Mode.TEST and not caller.scopes_of(words) <= TEST_SCOPES:
+        raise errors.InvalidRequest("scopes: a test key can have 'send' and 'read' only; use a live key to manage")
 
 
 async def _credential(tx: store.Transaction, account_id: str, credential_id: str | None) -> str:
