@@ -64,8 +64,9 @@ ORDER BY id DESC LIMIT 1 OFFSET $4;
 -- name: page_by_sender
 -- Messages of one sender. Joined, or SQLite reads by time.
 -- include: columns
-FROM messages AS scanned JOIN messages ON messages.account_id = scanned.account_id AND messages.id = scanned.id
-WHERE scanned.account_id = $1 AND scanned.id >= $2 AND scanned.id < $3 AND scanned.sender_key = $7
+FROM messages AS scanned CROSS JOIN messages
+WHERE messages.account_id = scanned.account_id AND messages.id = scanned.id
+    AND scanned.account_id = $1 AND scanned.id >= $2 AND scanned.id < $3 AND scanned.sender_key = $7
     -- include: filters
 ORDER BY scanned.id DESC LIMIT $4;
 
@@ -135,8 +136,9 @@ ORDER BY message_id DESC LIMIT 1 OFFSET $4;
 -- name: page_by_recipient
 -- Messages to one recipient.
 -- include: columns
-FROM recipients JOIN messages ON messages.account_id = recipients.account_id AND messages.id = recipients.message_id
-WHERE recipients.account_id = $1 AND recipients.message_id >= $2 AND recipients.message_id < $3
+FROM recipients CROSS JOIN messages
+WHERE messages.account_id = recipients.account_id AND messages.id = recipients.message_id
+    AND recipients.account_id = $1 AND recipients.message_id >= $2 AND recipients.message_id < $3
     AND recipients.email_key = $8
     -- include: filters
 ORDER BY recipients.message_id DESC LIMIT $4;
