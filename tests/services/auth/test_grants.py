@@ -1,12 +1,9 @@
 """Nobody grants more than they have: keys that create keys, credentials and users, and members who create keys."""
 
-import dataclasses
-from collections.abc import Callable
-
 import pytest
 
 from postroad import errors
-from postroad.model import actors, caller, mail
+from postroad.model import actors, caller
 from postroad.services.auth import grants
 
 SEND, READ, TEAM = caller.Scope.SEND, caller.Scope.READ, caller.Scope.TEAM
@@ -24,11 +21,6 @@ def key(*scopes: caller.Scope) -> actors.Actor:
     return actors.Actor(actors.Kind.API_KEY, None, who=who)
 
 
-def of_test_mode(actor: actors.Actor) -> actors.Actor:
-    assert actor.who is not None
-    return dataclasses.replace(actor, who=dataclasses.replace(actor.who, is_test=True))
-
-
 def person(role: caller.Role) -> actors.Actor:
     who = caller.Caller("acc_1", "cred_1", caller.Scheme.TOKEN, caller.ROLE_PERMISSIONS[role], user_id="usr_1")
     return actors.Actor(actors.Kind.PERSON, "usr_1", who=who)
@@ -38,20 +30,6 @@ def test_a_key_gives_the_scopes_that_it_has() -> None:
     grants.check_key(key(SEND, TEAM), frozenset({SEND, TEAM}))
     grants.check_key(key(SEND, TEAM), frozenset({SEND}))
     grants.check_key(key(*caller.Scope), caller.SCOPES)
-
-
-def test_a_test_key_creates_nothing_that_sends_real_mail() -> None:
-    test_key = of_test_mode(key(*caller.Scope))
-    grants.check_key(test_key, caller.SCOPES, mode=mail.Mode.TEST)
-    every_grant: list[Callable[[], None]] = [
-        lambda: grants.check_key(test_key, frozenset({READ})),
-        lambda: grants.check_key(test_key, frozenset({READ}), key_id="key_1"),
-        lambda: grants.check_credential(test_key),
-        lambda: grants.check_user(test_key),
-    ]
-    for refused in every_grant:
-        with pytest.raises(errors.Forbidden, match=r"^a test key cannot create or change "):
-            refused()
 
 
 @pytest.mark.parametrize("scopes, missing", [({READ}, "read"), ({SEND, READ}, "read"), (set(caller.Scope), "read")])

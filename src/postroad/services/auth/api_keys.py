@@ -38,7 +38,7 @@ async def create(
     _check_mode(mode, words)
     now = ctx.clock()
     limits = limit_rules.checked(limits, now=now)
-    grants.check_key(ctx.actor, caller.scopes_of(words), limits, mode=mode)
+    grants.check_key(ctx.actor, caller.scopes_of(words), limits)
     secret = installation_keys.new_api_key(mode)
     async with ctx.store.transaction() as tx:
         await accounts.lock(tx, [account_id])
@@ -98,8 +98,7 @@ async def change(
             scopes=key.scopes if scopes is None else _scope_words(scopes),
             limits=_changed_limits(key.limits, limits or {}, now=ctx.clock()),
         )
-        scopes_after = caller.scopes_of(changed.scopes)
-        grants.check_key(ctx.actor, scopes_after, changed.limits, mode=mode_of(key), key_id=key.id)
+        grants.check_key(ctx.actor, caller.scopes_of(changed.scopes), changed.limits, key_id=key.id)
         await api_keys.change(tx, changed)
         if changed != key:
             await audit_log.write(ctx, tx, account_id, "api_key.changed", changed.name, _differences(key, changed))

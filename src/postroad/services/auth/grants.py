@@ -1,14 +1,14 @@
 """What an actor may grant to others: never more than it has itself.
 
 A key with the scope `team` may create API keys, SMTP credentials and users. Each of them acts without the key, also
-after it is revoked, so it must not be able to do what the key cannot; those of a test key send no real mail. A user
-without the permission to manage users may not create a key that manages them. Operators grant everything.
+after it is revoked, so it must not be able to do what the key cannot. A user without the permission to manage users may
+not create a key that manages them. Operators grant everything.
 """
 
 from typing import Final
 
 from postroad import errors
-from postroad.model import actors, caller, key_limits, mail
+from postroad.model import actors, caller, key_limits
 
 # A username and password send and read.
 CREDENTIAL_SCOPES: Final = frozenset({caller.Scope.SEND, caller.Scope.READ})
@@ -19,13 +19,10 @@ def check_key(
     scopes: frozenset[caller.Scope],
     limits: key_limits.Limits = key_limits.NO_LIMITS,
     *,
-    mode: mail.Mode = mail.Mode.LIVE,
     key_id: str | None = None,
 ) -> None:
     """Refuse to create a key with more than the actor has, or to change the one with this id so that it has more."""
     key = _key_of(actor)
-    if mode is mail.Mode.LIVE:
-        _check_live(actor, what="a live key")
     if key is not None:
         _check_scopes(key, scopes, what="an API key")
         _check_limits(key, scopes, limits, is_itself=key.id == key_id)
@@ -45,7 +42,6 @@ def check_credential(actor: actors.Actor) -> None:
     """Refuse to create an SMTP credential with a key that has less."""
     key = _key_of(actor)
     if key is not None:
-        _check_live(actor, what="an SMTP credential")
         _check_scopes(key, CREDENTIAL_SCOPES, what="an SMTP credential")
         _check_unlimited(key, what="an SMTP credential")
 
@@ -54,15 +50,8 @@ def check_user(actor: actors.Actor) -> None:
     """Refuse to give rights to a user, who sees everything of the account, with a key that has less than everything."""
     key = _key_of(actor)
     if key is not None:
-        _check_live(actor, what="a user")
         _check_scopes(key, caller.SCOPES, what="a user")
         _check_unlimited(key, what="a user")
-
-
-def _check_live(actor: actors.Actor, *, what: str) -> None:
-    """A test key never leads to mail that is really sent."""
-    if actor.who is not None and actor.who.is_test:
-        raise errors.Forbidden(f"a test key cannot create or change {what}, which sends real mail; log in")
 
 
 def _check_scopes(key: caller.ApiKey, scopes: frozenset[caller.Scope], *, what: str) -> None:
