@@ -331,5 +331,14 @@ async def test_the_pulse_changes_with_each_webhook_attempt(ctx: context.Context,
     assert len(set(seen)) == 6
 
 
+async def test_the_pulse_changes_with_a_delivery_to_any_webhook(ctx: context.Context, shop: str) -> None:
+    async with ctx.store.transaction() as tx:
+        await webhooks.insert(tx, webhook_samples.webhook("whk_1", shop))
+        await webhooks.insert(tx, webhook_samples.webhook("whk_2", shop, is_first=0))
+    before = await statistics.change_fingerprint(ctx, shop)
+    await webhook_rows.put(ctx, shop, webhook_id="whk_2")
+    assert await statistics.change_fingerprint(ctx, shop) != before
+
+
 async def test_the_pulse_of_no_account_is_no_trouble(ctx: context.Context) -> None:
     assert len(await statistics.change_fingerprint(ctx, "acc_" + "0" * 28)) == 8

@@ -174,10 +174,11 @@ async def change_fingerprint(ctx: context.Context, account_id: str) -> bytes:
 
 
 async def _newest_deliveries(tx: store.Transaction, account_id: str) -> list[store.Row]:
-    endpoint = await webhooks.first_of(tx, account_id)
-    if endpoint is None:
-        return []
-    return await webhook_deliveries.newest(tx, account_id, endpoint.id, limit=PULSE_DELIVERIES)
+    return [
+        row
+        for endpoint in await webhooks.of_account(tx, account_id)
+        for row in await webhook_deliveries.newest(tx, account_id, endpoint.id, limit=PULSE_DELIVERIES)
+    ]
 
 
 def _total(sums: Sequence[hourly_counts.BucketTotal]) -> Totals:
