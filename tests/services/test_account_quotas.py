@@ -163,6 +163,7 @@ def test_every_quota_has_a_name_and_a_generous_default(settings: config.Settings
         "credentials": 500,
         "api_keys": 1_000,
         "templates": 1_000,
+        "webhooks": 10,
         "users": 200,
         "suppressions": 1_000_000,
     }
