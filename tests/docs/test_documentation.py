@@ -160,7 +160,7 @@ def filled_in(words: list[str], dev: Running, message_id: str = "") -> list[str]
 
 
 def test_there_are_examples_to_try() -> None:
-    assert len(examples("send")) == 3
+    assert len(examples("send")) == 4
     assert len(examples("message")) == 1
     assert {name for name, _ in EXAMPLE.findall(API)} == {
         *("send", "batch", "message", "cancellation", "webhook", "delivery", "endpoint", "suppression")

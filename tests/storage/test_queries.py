@@ -40,8 +40,8 @@ COMPOSED = {
 RUN_ELSEWHERE = {"migrations.create_table"}
 # Consistency checks read everything, and so do the views of operators. Holds are few.
 READING_ALL = ("consistency.", "holds.", "queue_views.", "space.", "webhook_views.")
-# Tables of a few rows, a request of operators, the rare asynchronous bounce, recursion over its own result, sums over a
-# few rows an hour, an index of policies, whose length is bounded, and the rare removal of an account.
+# Tables of a few rows, a request of operators, the rare asynchronous bounce, recursion over its own result, a row of no
+# table, sums over a few rows an hour, an index of policies of bounded length, and the rare removal of an account.
 WITHOUT_INDEX = {
     "account_removal.idempotency_keys",
     "account_removal.rates",
@@ -71,8 +71,10 @@ WITHOUT_INDEX = {
     "processes.sweep",
     "provider_queues.heard_since",
     "provider_queues.sweep",
+    "queue.find_work",
     "queue.is_longer_than",
     "queue.queue_keys",
+    "queue.urgent_keys",
     "rates.sweep",
     "hourly_counts.sums",
     "users.sweep_tokens",

@@ -51,10 +51,9 @@ async def states(ctx: context.Context) -> list[tuple[str, str]]:
 
 async def test_it_is_shown_as_scheduled_until_its_time(ctx: context.Context, shop: str, clock: Clock) -> None:
     message_id = await scheduled(ctx, shop)
-    due = times.to_wire(clock.now + HOUR)
-    assert await states(ctx) == [("scheduled", f"scheduled by its sender for {due}")]
+    assert await states(ctx) == [("scheduled", "scheduled by the sender; next attempt at 2027-01-15 09:00:00 UTC")]
     (entry,) = (await inspection.entries_of_message(ctx, shop, message_id)).values()
-    assert entry.why == "scheduled"
+    assert (entry.reason.code, entry.reason.text) == ("scheduled", "scheduled by the sender")
     found = await inspection.overview(ctx, ALL, state="waiting", limit=9)
     assert (found.entries, {state: count.recipients for state, count in found.counts.items()}) == ([], {"scheduled": 1})
     clock.pass_seconds(3_600)
