@@ -28,6 +28,9 @@ Route = routing.Route[context.Context]
 BODIES: Final[dict[tuple[str, str], dict[str, Any]]] = {
     **api.BODIES,
     ("POST", "/emails"): {"from": "a@b.example", "to": "c@example.net", "subject": "x", "text": "x"},
+    ("POST", "/emails/batch"): {
+        "emails": [{"from": "a@b.example", "to": "c@example.net", "subject": "x", "text": "x"}]
+    },
     ("POST", "/v1/auth/login"): {"email": "nobody@example.net", "password": "x"},
     ("POST", "/v1/auth/password"): {"current_password": "x", "new_password": "another long sentence"},
 }
