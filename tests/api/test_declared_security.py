@@ -138,6 +138,7 @@ def test_every_route_of_the_management_belongs_to_a_scope() -> None:
         "auth": {"None"},
         "credentials": {"team"},
         "domains": {"domains"},
+        "event-schemas": {"webhooks"},
         "messages": {"read", "send"},
         "statistics": {"statistics"},
         "suppressions": {"suppressions"},

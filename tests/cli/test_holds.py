@@ -32,7 +32,7 @@ def test_mail_is_held_and_released(shop: Installation) -> None:
     entries = shop.json("queue", "list", "--state", "held")
     (entry,) = entries["recipients"]
     assert (entry["state"], entry["next_attempt_at"]) == ("held", None)
-    assert entry["reason"].endswith("Z: postroad queue hold")
+    assert entry["reason"]["text"].endswith("UTC: postroad queue hold")
     assert entries["holds"][0]["domain"] == "example.net"
     assert shop.refusal("queue", "release") == "all mail: not held; held: mail to example.net"
     released = "Released: mail to example.net; 1 recipient in the queue.\n"

@@ -22,7 +22,8 @@ async def scheduled(ctx: context.Context, browser: Browser, **fields: Any) -> st
 async def test_it_says_when_it_is_sent_and_when_it_expires(ctx: context.Context, browser: Browser) -> None:
     message_id = await scheduled(ctx, browser, expires_in=90)
     text = (await browser.get(f"/messages/{message_id}")).text
-    for part in ("Scheduled for ", "Expires ", "in 1 h", "Scheduled: ada@example.net", "<p>Scheduled.</p>"):
+    reason = "<p>Scheduled by the sender. The next attempt is in 1 hour, at "
+    for part in ("Scheduled for ", "Expires ", "in 1 h", "Scheduled: ada@example.net", reason):
         assert part in text, part
     assert f'action="/messages/{message_id}/cancel"' in text
     overview = (await browser.get("/")).text

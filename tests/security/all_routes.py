@@ -31,13 +31,18 @@ BODIES: Final[dict[tuple[str, str], dict[str, Any]]] = {
     ("POST", "/emails/batch"): {
         "emails": [{"from": "a@b.example", "to": "c@example.net", "subject": "x", "text": "x"}]
     },
+    ("PATCH", "/emails/{id}"): {"send_at": None},
     ("POST", "/v1/auth/login"): {"email": "nobody@example.net", "password": "x"},
     ("POST", "/v1/auth/password"): {"current_password": "x", "new_password": "another long sentence"},
 }
 KINDS: Final = {path: kind for (_, path), kind in api.NAMED.items()} | {
     "/emails/{id}": "message",
+    "/emails/{id}/cancel": "message",
+    "/v1/event-schemas/{type}": "event_type",
     "/v1/templates/{alias}": "template",
 }
+# What is nobody's own.
+COMMON: Final = {"event_type": "email.bounced"}
 # It never ends by itself.
 ENDLESS: Final = ("/live",)
 
@@ -116,14 +121,18 @@ def is_refusal(answer: httpx.Response, *statuses: int) -> bool:
 
 def _path(route: Route, things: dict[str, str]) -> str:
     path = route.path
-    for name in routing.parameters(path):
-        path = path.replace(f"{{{name}}}", things[KINDS[route.path]])
+    if not (parameters := routing.parameters(path)):
+        return path
+    # What belongs to something has two names.
+    for name, thing in zip(parameters, (things | COMMON)[KINDS[path]].split("/"), strict=True):
+        path = path.replace(f"{{{name}}}", thing)
     return path
 
 
 def at(stop: RouteCall, name: str) -> RouteCall:
     """The same route with another name in its path."""
     path = stop.route.path
+    names = name.split("/") if KINDS.get(path) == "delivery_of_webhook" else [name]
     for place, parameter in enumerate(routing.parameters(path)):
-        path = path.replace(f"{{{parameter}}}", name if place == 0 else "0")
+        path = path.replace(f"{{{parameter}}}", names[place] if place < len(names) else "0")
     return dataclasses.replace(stop, path=path)

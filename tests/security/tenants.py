@@ -117,6 +117,7 @@ async def _furnish(tenant: Tenant) -> None:
     await do("POST", "/v1/suppressions", json=suppressed)
     (domain,) = (await do("GET", "/v1/domains"))["domains"]
     shown = await arrived(tenant, (await tenant.send())["id"])
+    (endpoint,) = (await do("GET", "/v1/webhooks"))["webhooks"]
     (event,) = (await do("GET", "/v1/webhook/deliveries"))["deliveries"]
     username, password = credential["credential"]["username"], credential["password"]
     pair = base64.b64encode(f"{username}:{password}".encode()).decode()
@@ -133,7 +134,9 @@ async def _furnish(tenant: Tenant) -> None:
         recipient=shown["recipients"][0]["id"],
         suppression=suppressed["email"],
         template=mark,
+        webhook=endpoint["id"],
         webhook_delivery=event["id"],
+        delivery_of_webhook=f"{endpoint['id']}/{event['id']}",
     )
 
 

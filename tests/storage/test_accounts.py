@@ -68,7 +68,7 @@ async def test_whoever_holds_the_lock_sees_what_the_holder_before_has_written(st
             await accounts.lock(tx, ["acc_1"])
             if await tx.fetch_many("idempotency.find", [("cred_1", "key", 0)]):
                 return False
-            await tx.execute_many("idempotency.insert", [("cred_1", "key", "acc_1", b"", key, 1)])
+            await tx.execute_many("idempotency.insert", [("cred_1", "key", "acc_1", b"", key, 1, None)])
             return True
 
     claims = await asyncio.gather(*[claim(f"em_{number}") for number in range(20)])

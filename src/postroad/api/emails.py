@@ -1,7 +1,7 @@
 """`/emails`: send one or many messages, read their status, move them to another time, and cancel them."""
 
 from collections.abc import Awaitable
-from typing import Annotated, Final, Literal
+from typing import Annotated, Final
 
 import msgspec
 
@@ -51,9 +51,11 @@ class ShowQuery(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     """What to add to the contract's members."""
 
     include: Annotated[
-        Literal["queue"] | None,
+        str | None,
         msgspec.Meta(
-            description="`queue` adds to each recipient when it is tried next, and why not earlier.", examples=["queue"]
+            description="`queue` adds to each recipient when it is tried next, and why not earlier. Other values are "
+            "ignored, as the contract has no response for them.",
+            examples=["queue"],
         ),
     ] = None
 
@@ -63,7 +65,9 @@ async def show(ctx: context.Context, request: routing.Request) -> routing.Respon
     query: ShowQuery = request.query
     account_id, message_id = request.caller.account_id, request.path["id"]
     await messages.check_mode(ctx, request.caller, message_id)
-    queue_entries = await inspection.entries_of_message(ctx, account_id, message_id) if query.include else None
+    queue_entries = (
+        await inspection.entries_of_message(ctx, account_id, message_id) if query.include == "queue" else None
+    )
     message, recipients = await messages.find(ctx, account_id, message_id)
     shown = email_schemas.message(message, recipients, request_id=request.id, queue_entries=queue_entries)
     return routing.Response(200, shown)
@@ -148,7 +152,7 @@ ROUTES: tuple[routing.Route[context.Context], ...] = (
         tag="Emails",
         permission=caller.Permission.READ,
         query=ShowQuery,
-        ignores_unknown_query=True,
+        ignores_bad_query=True,
         responses={200: email_schemas.Message},
         errors=(errors.NotFound,),
         path_patterns={"id": identifiers.pattern(identifiers.MESSAGE)},

@@ -128,7 +128,7 @@ def document(routes: Sequence[routing.Route[Any]], *, version: str) -> Schema:
 def refusals(route: routing.Route[Any]) -> list[type[errors.PostroadError]]:
     """Every error that a call of the route can get: those it lists, and those of the framework."""
     found: list[type[errors.PostroadError]] = list(route.errors)
-    if route.body or route.query:
+    if route.body or (route.query and not route.ignores_bad_query):
         found.append(errors.InvalidRequest)
     if route.body:
         found.append(errors.PayloadTooLarge)

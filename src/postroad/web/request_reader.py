@@ -126,24 +126,24 @@ class Reader:
 
     def read_query(self, text: bytes) -> Any:  # noqa: ANN401 - the route's own Struct
         """The route's query Struct; a route without one ignores the query string."""
+        try:
+            return self._read_strict_query(text)
+        except errors.InvalidRequest:
+            if self._route.query is None or not self._route.ignores_bad_query:
+                raise
+            return self._route.query()
+
+    def _read_strict_query(self, text: bytes) -> Any:  # noqa: ANN401 - the route's own Struct
         values: dict[str, object] = {}
-        for name, value in self._query_pairs(text):
+        for name, value in _pairs(text, limit=MAX_QUERY_PARAMETERS, root="query"):
             if name not in self._parameters:
-                if self._route.ignores_unknown_query:
+                if self._route.ignores_bad_query:
                     continue
                 raise errors.InvalidRequest(validation_errors.unknown(name, self._parameters, what="parameter"))
             if name in values:
                 raise errors.InvalidRequest(f"{name}: sent more than once; send it once")
             values[name] = _typed(name, value, wanted=self._parameters[name])
         return self._convert(values, self._route.query, info=self._query, root="query")
-
-    def _query_pairs(self, text: bytes) -> list[tuple[str, str]]:
-        try:
-            return _pairs(text, limit=MAX_QUERY_PARAMETERS, root="query")
-        except errors.InvalidRequest:
-            if self._route.ignores_unknown_query:
-                return []
-            raise
 
     def _read_form(self, body: bytes, fields: dict[str, type]) -> dict[str, object]:
         """The fields of a form. Browsers send empty fields; they count as absent. A repeated field is a list."""

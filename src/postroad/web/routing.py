@@ -122,9 +122,9 @@ class Route(Generic[ContextT]):
     Errors that the framework raises itself (a body too large, a missing credential, …) need not be listed.
     `content_type` is that of a success; if it is not JSON, the type in `responses` is `bytes`. `body_type` is that of
     the body; if it is neither JSON nor a form, `body` is `bytes`. `body_rules` are JSON Schema rules across several
-    members; `path_patterns` and `response_headers` are documentation only. A route that `ignores_unknown_query` reads
-    only the parameters that it knows. Requests of a probe come every few seconds: successful ones are logged at debug
-    level.
+    members; `path_patterns` and `response_headers` are documentation only. A route that `ignores_bad_query` reads what
+    it understands of the query string, and refuses nothing. Requests of a probe come every few seconds: successful ones
+    are logged at debug level.
     """
 
     method: str
@@ -141,7 +141,7 @@ class Route(Generic[ContextT]):
     body_limit: int = MAX_BODY_BYTES
     body_rules: Mapping[str, Any] = field(default_factory=dict)
     query: type[msgspec.Struct] | None = None
-    ignores_unknown_query: bool = False
+    ignores_bad_query: bool = False
     idempotent: bool = False
     errors: Refusals = ()
     content_type: str = JSON

@@ -22,6 +22,7 @@ ACTIONS: Mapping[Key, str | None] = {
     ("POST", "/v1/credentials"): "credential.created",
     ("DELETE", "/v1/credentials/{id}"): "credential.revoked",
     ("POST", "/v1/api-keys"): "api_key.created",
+    ("PATCH", "/v1/api-keys/{id}"): "api_key.changed",
     ("DELETE", "/v1/api-keys/{id}"): "api_key.revoked",
     ("POST", "/v1/domains"): "domain.added",
     ("DELETE", "/v1/domains/{id}"): "domain.removed",

@@ -63,7 +63,9 @@ async def furnish(ctx: context.Context, account_id: str, name: str) -> None:
     await suppressions.add(ctx, account_id, "gone@example.net", reason="no", source=stored_suppressions.Source.OPERATOR)
     await endpoints.save(ctx, account_id, url="https://hooks.example.com/")
     for key in ("one", "two"):
-        await accepted_mail.accept(ctx, account_id, sender=f"shop@{name}.example", key=key, tags=("tag",))
+        await accepted_mail.accept(
+            ctx, account_id, sender=f"shop@{name}.example", key=key, tags=("tag",), metadata={"a": "b"}
+        )
     await accepted_mail.accept(ctx, account_id, sender=f"shop@{name}.example", key="one", is_test=True)
     claims = await claimed_mail.claim_all(ctx, claimed_mail.WORKER)
     await ctx.outcome_commits.submit(
