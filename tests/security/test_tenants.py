@@ -13,6 +13,7 @@ import httpx
 import pytest
 
 from tests import raw_http
+from tests.api.v1 import test_tenancy as api
 from tests.dashboard import sample_account
 from tests.dashboard import test_every_route as pages
 from tests.reliability import profile
@@ -21,7 +22,7 @@ from tests.security.tenants import Tenant
 from tests.security.whole_service import WholeService
 
 BOTH: Final = pytest.mark.parametrize("database_url", ["sqlite", "postgres"], indirect=True)
-UNKNOWN: Final = pages.UNKNOWN
+UNKNOWN: Final = {**api.UNKNOWN, **pages.UNKNOWN}
 PATH: Final = "path"
 # Members of bodies, forms and addresses that are ids, and of what.
 IDS: Final = {**pages.ALSO, "message": "message", "message_id": "message"}

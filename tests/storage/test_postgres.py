@@ -364,7 +364,7 @@ async def test_a_service_runs_with_rights_that_do_not_allow_it_to_change_the_sch
 
 async def test_a_sweep_does_not_wait_for_a_key_that_is_about_to_be_used_again(store: PostgresStore) -> None:
     samples.teach(store, take="SELECT 1 FROM idempotency_keys WHERE key = 'key_0' FOR UPDATE")
-    rows = [("cred_1", f"key_{number}", "acc_1", b"hash", "em_1", number) for number in range(3)]
+    rows = [("cred_1", f"key_{number}", "acc_1", b"hash", "em_1", number, None) for number in range(3)]
     async with store.transaction() as tx:
         await tx.execute_many("idempotency.insert", rows)
     async with store.transaction() as tx:

@@ -67,6 +67,14 @@ CASES = {
         lambda n: Mime([f"X-Service-Tag: tag{number}" for number in range(n)]),
     ),
     "TAG_CHARACTERS": Case(128, lambda n: {"tags": "x" * n}, lambda n: Mime([f"X-Service-Tag: {'x' * n}"])),
+    "METADATA_KEYS": Case(
+        20,
+        lambda n: {"metadata": {f"key{number}": "x" for number in range(n)}},
+        lambda n: Mime([f"X-Service-Metadata-key{number}: x" for number in range(n)]),
+    ),
+    "METADATA_VALUE_CHARACTERS": Case(
+        500, lambda n: {"metadata": {"key": "x" * n}}, lambda n: Mime([f"X-Service-Metadata-key: {'x' * n}"])
+    ),
     "VARIABLES": Case(
         32,
         from_template,
@@ -92,6 +100,9 @@ CASES = {
 }
 # Their own tests are below.
 OTHERS = {"MIME_BYTES", "IDEMPOTENCY_KEY_CHARACTERS", "IDEMPOTENCY_KEY_SECONDS", "TEMPLATE_ALIAS_PATTERN"}
+# test_metadata.py, model/test_send_times.py and test_mail_options.py have theirs.
+OTHERS |= {"METADATA_KEY_PATTERN", "SEND_AT_DAYS", "SEND_AT_TOLERANCE_SECONDS"}
+OTHERS |= {"MIN_EXPIRES_IN_SECONDS", "MAX_EXPIRES_IN_SECONDS"}
 
 
 def test_every_limit_has_its_case() -> None:
