@@ -158,3 +158,9 @@ async def test_a_test_key_manages_nothing(
             ctx, account.id, credential_id=None, name="CI", scopes=frozenset(scopes), mode=mail.Mode.TEST
         )
     assert await api_keys.of_account(ctx, account.id) == []
+    key, _ = await api_keys.create(
+        ctx, account.id, credential_id=None, name="CI", scopes=frozenset({"send"}), mode=mail.Mode.TEST
+    )
+    with pytest.raises(errors.InvalidRequest, match=r"^scopes: a test key can have 'send' and 'read' only"):
+        await api_keys.change(ctx, account.id, key.id, scopes=frozenset(scopes))
+    assert await api_keys.of_account(ctx, account.id) == [key]

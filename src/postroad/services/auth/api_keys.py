@@ -98,6 +98,7 @@ async def change(
             scopes=key.scopes if scopes is None else _scope_words(scopes),
             limits=_changed_limits(key.limits, limits or {}, now=ctx.clock()),
         )
+        _check_mode(mode_of(key), changed.scopes)
         grants.check_key(ctx.actor, caller.scopes_of(changed.scopes), changed.limits, key_id=key.id)
         await api_keys.change(tx, changed)
         if changed != key:
