@@ -138,3 +138,24 @@ async def test_others_can_neither_move_nor_cancel_it(
         ):
             assert refused.status_code == status, refused.text
     assert (await mine.owner.get(path)).json()["status"] == "queued"
+
+
+async def test_moves_and_cancellations_without_end_are_rate_limited(
+    ctx: context.Context, mine: AccountClients, sender: dict[str, str], clock: Clock
+) -> None:
+    sent = await send(mine, send_at=times.to_wire(clock.now + HOUR))
+    path = f"/emails/{sent['id']}"
+    before = (await mine.owner.get(path)).json()["send_at"]
+    for _ in range(ctx.settings.limits.retry_burst):
+        assert (await mine.nobody.patch(path, json={"send_at": before}, headers=sender)).status_code == 200
+    moved_to = times.to_wire(clock.now + 2 * HOUR)
+    refused = await mine.nobody.patch(path, json={"send_at": moved_to}, headers=sender)
+    assert (refused.status_code, refused.json()["code"]) == (429, "rate_limited")
+    assert int(refused.headers["retry-after"]) >= 1
+    assert (await mine.owner.get(path)).json()["send_at"] == before
+    statuses = [
+        (await mine.nobody.post(f"{path}/cancel", headers=sender)).status_code
+        for _ in range(ctx.settings.limits.request_burst)
+    ]
+    changes_left = ctx.settings.limits.request_burst - ctx.settings.limits.retry_burst - 1
+    assert statuses == [200] * changes_left + [429] * (len(statuses) - changes_left)

@@ -76,6 +76,7 @@ async def show(ctx: context.Context, request: routing.Request) -> routing.Respon
 async def reschedule(ctx: context.Context, request: routing.Request) -> routing.Response:
     """Send a scheduled message at another time."""
     body: email_schemas.Reschedule = request.body
+    _count_change(ctx, request.caller)
     await messages.check_mode(ctx, request.caller, request.path["id"])
     send_at = None if body.send_at is None else send_times.parse_send_at(body.send_at)
     message = await schedule.reschedule(ctx, request.caller.account_id, request.path["id"], send_at)
@@ -85,9 +86,16 @@ async def reschedule(ctx: context.Context, request: routing.Request) -> routing.
 async def cancel(ctx: context.Context, request: routing.Request) -> routing.Response:
     """Cancel the recipients for which no attempt has begun."""
     message_id = request.path["id"]
+    _count_change(ctx, request.caller)
     await messages.check_mode(ctx, request.caller, message_id)
     after = await cancellation.cancel_message(ctx, request.caller.account_id, message_id)
     return routing.Response(200, email_schemas.cancellation(message_id, after, request_id=request.id))
+
+
+def _count_change(ctx: context.Context, who: caller.Caller) -> None:
+    """Refuse more changes a second than sends: each locks the account, whether there is something to change or not."""
+    # Counted apart: a send replaces the count of its credential with that of the store, which knows sends only.
+    ctx.rate_limiter.take(f"changes {submit.sending_identity(who)}", now=ctx.clock())
 
 
 SEND_ERRORS: Final = (
@@ -169,7 +177,7 @@ ROUTES: tuple[routing.Route[context.Context], ...] = (
         body=email_schemas.Reschedule,
         body_rules={"examples": email_schemas.RESCHEDULE_EXAMPLES},
         responses={200: email_schemas.Schedule},
-        errors=(errors.NotFound, errors.Forbidden, errors.Conflict),
+        errors=(errors.NotFound, errors.Forbidden, errors.Conflict, errors.RateLimited),
         path_patterns={"id": identifiers.pattern(identifiers.MESSAGE)},
     ),
     routing.Route(
@@ -182,7 +190,7 @@ ROUTES: tuple[routing.Route[context.Context], ...] = (
         tag="Emails",
         permission=caller.Permission.SEND,
         responses={200: email_schemas.Cancellation},
-        errors=(errors.NotFound, errors.Forbidden),
+        errors=(errors.NotFound, errors.Forbidden, errors.RateLimited),
         path_patterns={"id": identifiers.pattern(identifiers.MESSAGE)},
     ),
 )

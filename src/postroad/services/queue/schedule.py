@@ -5,7 +5,7 @@ import dataclasses
 from postroad import errors
 from postroad.model import mail, send_times, times
 from postroad.protocol.mime import builder
-from postroad.services import audit_log, context
+from postroad.services import audit_log, context, repeat_rate
 from postroad.services.messages import lookup
 from postroad.storage import accounts, messages, queue_views, store
 
@@ -13,7 +13,7 @@ from postroad.storage import accounts, messages, queue_views, store
 async def reschedule(ctx: context.Context, account_id: str, message_id: str, send_at: int | None) -> messages.Message:
     """Send an account's own message at another time, None for now; returns it as it is then.
 
-    Raises InvalidRequest for a time out of range, and Conflict when it is not scheduled or is being sent.
+    Raises InvalidRequest for a time out of range, Conflict when it is not scheduled or is being sent, and RateLimited.
     """
     now = ctx.clock()
     if send_at is not None:
@@ -25,6 +25,8 @@ async def reschedule(ctx: context.Context, account_id: str, message_id: str, sen
         free = await queue_views.unattempted(tx, account_id, message_id)
         if message.send_at is None or len(free) != len(reached):
             raise _conflict(message)
+        # A message may be large, and its body is written again.
+        await repeat_rate.take(ctx, tx, account_id, repeat_rate.Kind.MOVES)
         current = send_times.SendTimes(message.send_at, message.expires_at)
         moved = send_times.move(current, moved_to, created_at=message.created_at)
         await messages.reschedule(tx, account_id, message_id, send_at=moved_to, expires_at=moved.expires_at)
