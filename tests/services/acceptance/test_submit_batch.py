@@ -1,6 +1,7 @@
 """Batches, on both engines: a result for each item in order, one key, one transaction, and the checks of every send."""
 
 import dataclasses
+from collections.abc import Callable
 from typing import Any
 
 import msgspec
@@ -242,3 +243,41 @@ async def test_a_batch_is_at_most_32_mib_in_all(shop: Shop) -> None:
     await templates.put(shop.ctx, shop.account_id, "welcome", subject="x", text="{{name}}" * 10_000, html=None)
     people = [{"to": f"p{number}@example.net", "variables": {"name": "x" * 100}} for number in range(50)]
     assert (await shop.refusal(**WELCOME, recipients=people)).code == "payload_too_large"
+
+
+@pytest.fixture
+def turns(shop: Shop, monkeypatch: pytest.MonkeyPatch) -> list[object]:
+    """The parties that took turns in the threads."""
+    taken: list[object] = []
+    run = shop.ctx.threads.run
+
+    async def counted(party: str, work: Callable[[], object]) -> object:
+        taken.append(party)
+        return await run(party, work)
+
+    monkeypatch.setattr(shop.ctx.threads, "run", counted)
+    return taken
+
+
+async def test_a_batch_with_a_costly_template_takes_many_short_turns(
+    shop: Shop, turns: list[object], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(submit_batch, "TURN_SECONDS", 0.0)
+    repeated = "{{name}}" * (templates.INLINE_PLACEHOLDERS + 1)
+    await templates.put(shop.ctx, shop.account_id, "welcome", subject="Hi", text=repeated, html=None)
+    # As many as would be composed at once, and too large, so that each has to be rendered.
+    some = [{"to": f"{place}@example.net", "variables": {"name": "x" * 20_000}} for place in range(4)]
+    recipients = [*some, {"to": "ada@example.net", "variables": {"name": "x"}}]
+    found = results(await shop.batch(recipients=recipients, **WELCOME))
+    assert found[:4] == ["payload_too_large"] * 4
+    assert found[4].startswith("em_")
+    assert turns == [shop.account_id] * 5
+
+
+async def test_a_costly_template_of_a_single_message_is_rendered_in_a_thread(shop: Shop, turns: list[object]) -> None:
+    repeated = "{{name}}" * (templates.INLINE_PLACEHOLDERS + 1)
+    await templates.put(shop.ctx, shop.account_id, "welcome", subject="Hi", text=repeated, html=None)
+    await accepted_mail.accept(
+        shop.ctx, shop.account_id, subject=None, text=None, template="welcome", variables={"name": "x"}
+    )
+    assert turns == [shop.account_id]

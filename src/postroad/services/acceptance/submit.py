@@ -6,6 +6,7 @@ replay, while a success needs no lookup before its transaction.
 """
 
 import contextlib
+import functools
 from collections.abc import Awaitable, Callable, Iterator
 from typing import TypeVar
 
@@ -151,7 +152,10 @@ async def compose_fields(
 ) -> transaction.Submission:
     """Render the template, if there is one, and compose the message."""
     template = await find_template(ctx, identity.account_id, checked)
-    rendered = checked if template is None else render(checked, template)
+    rendered = checked
+    if template is not None:
+        work = functools.partial(render, checked, template)
+        rendered = await run(ctx, identity.account_id, work, threaded=templates.is_costly(template))
     # A template may repeat a value: a small request can become a large message.
     large = is_large or len(rendered.text or "") + len(rendered.html or "") > INLINE_CHARACTERS
     return await run(ctx, identity.account_id, lambda: compose.compose(rendered, identity), threaded=large)

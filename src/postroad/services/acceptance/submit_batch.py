@@ -8,7 +8,10 @@ Many small messages are as much work as a large one, so all but the smallest bat
 threads, which accounts share fairly.
 """
 
+import collections
+import functools
 import hashlib
+import time
 from collections.abc import Mapping, Sequence
 from typing import Final
 
@@ -16,7 +19,7 @@ import msgspec
 
 from postroad import errors
 from postroad.model import batch_request, caller, mail, send_request
-from postroad.services import context
+from postroad.services import context, templates
 from postroad.services.acceptance import batch, body_hash, compose, submit, transaction, validation
 from postroad.storage import idempotency
 from postroad.storage import templates as stored_templates
@@ -25,6 +28,8 @@ from postroad.storage import templates as stored_templates
 MAX_BYTES: Final = 32 * 1024 * 1024
 # About a millisecond of work.
 INLINE_ITEMS: Final = 8
+# As long as others wait for a batch that takes its turn in the threads; most need one turn.
+TURN_SECONDS: Final = 0.1
 _encoder: Final = msgspec.msgpack.Encoder()
 
 Checked = validation.CheckedSend | errors.PostroadError
@@ -101,7 +106,7 @@ async def _make(
     ctx.rate_limiter.take(key.credential_id, now=ctx.clock())
     refused: dict[int, errors.PostroadError] = {}
     admitted: list[Admitted] = []
-    templates: dict[str, stored_templates.Template | None] = {}
+    known: dict[str, stored_templates.Template | None] = {}
     info = submit.SubmissionInfo(request_id=request_id, source=mail.Source.API, key=None)
     for place, one in enumerate(checked):
         try:
@@ -109,14 +114,14 @@ async def _make(
                 raise one
             identity = await submit.admit(ctx, who, one, info, place=place)
             alias = one.template or ""
-            if alias not in templates:
-                templates[alias] = await submit.find_template(ctx, who.account_id, one)
-            admitted.append((place, one, templates[alias], identity))
+            if alias not in known:
+                known[alias] = await submit.find_template(ctx, who.account_id, one)
+            admitted.append((place, one, known[alias], identity))
         except errors.PostroadError as refusal:
             if refusal.status >= errors.InternalError.status:
                 raise  # it is about the service, not about the item
             refused[place] = refusal
-    submissions = await submit.run(ctx, who.account_id, lambda: _compose(admitted, refused), threaded=threaded)
+    submissions = await _compose_all(ctx, who, admitted, refused, threaded=threaded)
     if refused and expanded.all_or_nothing:
         place = min(refused)
         raise batch.named(refused[place], expanded.member, place)
@@ -130,24 +135,48 @@ async def _make(
     )
 
 
-def _compose(
-    admitted: Sequence[Admitted], refused: dict[int, errors.PostroadError]
+async def _compose_all(
+    ctx: context.Context,
+    who: caller.Caller,
+    admitted: Sequence[Admitted],
+    refused: dict[int, errors.PostroadError],
+    *,
+    threaded: bool,
 ) -> Mapping[int, transaction.Submission]:
     """The submissions by place; errors are added to `refused`. Raises PayloadTooLarge for all of them together."""
     submissions: dict[int, transaction.Submission] = {}
-    total = 0
-    for place, checked, template, identity in admitted:
+    left = collections.deque(admitted)
+    used = {one.alias: one for _, _, one, _ in admitted if one is not None}
+    threaded = threaded or any(map(templates.is_costly, used.values()))
+    while left:
+        work = functools.partial(_compose, left, submissions, refused)
+        await submit.run(ctx, who.account_id, work, threaded=threaded)
+    return submissions
+
+
+def _compose(
+    left: collections.deque[Admitted],
+    submissions: dict[int, transaction.Submission],
+    refused: dict[int, errors.PostroadError],
+) -> None:
+    """Compose what one turn of a thread allows; `left` is what remains.
+
+    A thread cannot be interrupted, and a template can take a tenth of a second and become little, or too much.
+    """
+    total = sum(submission.message.size for submission in submissions.values())
+    ends_at = time.monotonic() + TURN_SECONDS
+    while left:
+        place, checked, template, identity = left.popleft()
         try:
             rendered = checked if template is None else submit.render(checked, template)
-            made = compose.compose(rendered, identity)
+            made = submissions[place] = compose.compose(rendered, identity)
+            total += made.message.size
         except (errors.InvalidRequest, errors.PayloadTooLarge) as refusal:
             refused[place] = refusal
-            continue
-        submissions[place] = made
-        total += made.message.size
         if total > MAX_BYTES:
             raise _too_large(total)
-    return submissions
+        if time.monotonic() >= ends_at:
+            return
 
 
 def _too_large(total: int) -> errors.PayloadTooLarge:
