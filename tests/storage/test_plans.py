@@ -34,6 +34,7 @@ READING_ON = {
     "accounts.by_name",
     "accounts.short_of_credits",
     "messages.account_of",
+    "queue.counts_by_account",
     "queue.is_longer_than",
     "webhooks.removed_additional",
     "webhooks.removed_first",

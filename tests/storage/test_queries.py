@@ -72,6 +72,7 @@ WITHOUT_INDEX = {
     "provider_queues.heard_since",
     "provider_queues.sweep",
     "queue.find_work",
+    "queue.counts_by_account",
     "queue.is_longer_than",
     "queue.queue_keys",
     "queue.urgent_keys",

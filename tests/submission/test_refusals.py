@@ -160,7 +160,7 @@ async def test_a_queue_over_its_mark_asks_for_another_try(
     def full() -> None:
         raise errors.ServiceUnavailable("the queue is full", retry_after=30)
 
-    monkeypatch.setattr(type(server.ctx.queue_limit), "check", lambda _mark: full())
+    monkeypatch.setattr(type(server.ctx.queue_limit), "check", lambda *_: full())
     reported = await refusal(server)
     assert reported.startswith("421 4.3.2 service_unavailable: ")
 

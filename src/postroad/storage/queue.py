@@ -192,6 +192,11 @@ async def is_longer_than(tx: store.Transaction, limit: int) -> bool:
     return await tx.fetch_one("queue.is_longer_than", limit) is not None
 
 
+async def counts_by_account(tx: store.Transaction) -> list[tuple[str, int]]:
+    """How many recipients each account has in the queue; reads all rows."""
+    return [(account_id, count) for account_id, count in await tx.fetch("queue.counts_by_account")]
+
+
 async def promote(tx: store.Transaction, *, now: int, limit: int, leases_until: int | None = None) -> int:
     """Make due recipients ready; leases that end by `leases_until` (default: now) have expired."""
     return await tx.execute("queue.promote", now, limit, now if leases_until is None else leases_until)

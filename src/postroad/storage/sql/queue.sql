@@ -15,6 +15,10 @@ SELECT EXISTS (SELECT 1 FROM queue WHERE ready = 0 AND due_at <= $1 AND (worker 
 -- A row when there are more rows than this.
 SELECT 1 FROM queue LIMIT 1 OFFSET $1;
 
+-- name: counts_by_account
+-- How many rows each account has, along the primary key.
+SELECT account_id, COUNT(*) FROM queue GROUP BY account_id;
+
 -- name: promote
 -- Make due rows ready, up to a limit. `lost_leases` counts the leases that expired.
 UPDATE queue SET ready = 1, lost_leases = lost_leases + (worker IS NOT NULL), worker = NULL
