@@ -2,6 +2,7 @@
 
 import base64
 
+import msgspec
 import pytest
 
 from postroad import errors
@@ -82,6 +83,11 @@ def test_custom_fields_are_kept_and_those_of_the_format_left_behind() -> None:
         "List-Unsubscribe": "<https://example.com/u>",
         "X-Campaign": "Frühling",
     }
+
+
+def test_the_times_of_the_envelope_go_over() -> None:
+    send = check(msgspec.structs.replace(asking(), send_at=7_000_000, expires_in=300))
+    assert (send.send_at, send.expires_in) == (7_000_000, 300)
 
 
 def test_without_a_subject_the_template_gives_it() -> None:

@@ -54,6 +54,8 @@ def check(raw: mime_validation.CheckedMime, template: mime_validation.Template) 
         bcc=raw.bcc,
         reply_to=reply_to[0] if reply_to else None,
         recipients=raw.recipients,
+        send_at=raw.send_at,
+        expires_in=raw.expires_in,
     )
 
 
