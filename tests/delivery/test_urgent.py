@@ -1,9 +1,14 @@
 """Urgent mail: it goes before what waits, is retried soon, and tries the next host at once."""
 
+from collections.abc import Sequence
+from typing import Any
+
 import pytest
 
+from postroad.delivery import dispatcher
+from postroad.storage import queue, store
 from tests import smtp_peers
-from tests.delivery import bulk_queue, engine_harness
+from tests.delivery import bulk_queue, engine_harness, parts
 from tests.reliability import sinks
 
 WAITING = 200
@@ -74,3 +79,31 @@ async def test_a_code_that_one_host_cannot_take_now_is_tried_with_the_next_one(
         assert (seen.recipient.status, len(seen.attempts)) == (status, 1)
     assert len(other.transactions) == (status == "delivered")
     assert busy.verbs().count("RCPT") == 1
+
+
+async def test_urgent_mail_that_cannot_be_sent_now_does_not_hide_that_of_others(
+    url: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(dispatcher, "MAX_QUEUES_PER_STEP", 2)
+    wanted: list[tuple[str, bool]] = []
+    claim = queue.claim
+
+    async def noted(tx: store.Transaction, requests: Sequence[queue.ClaimRequest], **more: Any) -> list[queue.Claimed]:
+        wanted.extend((queue.domain_of(request.queue_key), request.is_urgent) for request in requests)
+        return await claim(tx, requests, **more)
+
+    monkeypatch.setattr(queue, "claim", noted)
+    async with parts.opened(url) as made, smtp_peers.serving() as peer:
+        made.router.known["example.net"] = parts.route_to(parts.host_at(peer.port))
+        # Their name servers do not answer, and they are the first in every list.
+        for name in ("a.example", "b.example", "c.example"):
+            made.router.to_find[name] = made.router.known["example.net"]
+            await made.accept(f"ada@{name}", expires_in=300)
+        made.router.go_on.clear()
+        await made.accept("code@example.net", expires_in=300)
+        one = made.dispatching()
+        for _ in range(2):
+            await one.step()
+        assert ("example.net", True) in wanted
+        await one.stop()
+        await made.services.recorder.close(seconds=parts.TIMEOUT_SECONDS)

@@ -321,10 +321,10 @@ async def test_mail_from_before_urgency_is_not_urgent_and_new_mail_may_be(
     async with empty.transaction() as tx:
         # A neighbour of the version before still writes.
         await tx.run_script(samples.OLD_QUEUE.replace("em_1", "em_2"))
-        assert await queue.urgent_keys(tx, limit=9) == []
+        assert await queue.urgent_keys(tx, after="", limit=9) == []
         schedules = {"em_3": queue.Schedule(expires_at=7)}
         await queue.insert(tx, [samples.recipient("em_3")], {"em_3": 4}, now=2, schedules=schedules)
-        assert await queue.urgent_keys(tx, limit=9) == ["example.org acc_1"]
+        assert await queue.urgent_keys(tx, after="", limit=9) == ["example.org acc_1"]
         expired = await queue.claim_expired(tx, now=7, limit=9, lease_until=99, worker="w")
         assert [one.claim.message_id for one in expired] == ["em_3"]
 

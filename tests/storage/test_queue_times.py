@@ -39,7 +39,7 @@ async def work(store: Store, now: int, *, leases_until: int | None = None) -> qu
 
 async def urgent_keys(store: Store) -> list[str]:
     async with store.reading() as tx:
-        return await queue.urgent_keys(tx, limit=9)
+        return await queue.urgent_keys(tx, after="", limit=9)
 
 
 async def test_what_has_at_most_a_quarter_of_an_hour_is_urgent_and_claimed_before_older_mail(store: Store) -> None:

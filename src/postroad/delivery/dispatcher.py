@@ -83,7 +83,7 @@ class Dispatcher:
         self._simulated_delivery = simulated_delivery.SimulatedDelivery(ctx, services.recorder, services.log)
         self._lifetime = retry.lifetime(ctx.settings.delivery.retry_seconds)
         self._holds: holds.KnownHolds = services.holds
-        self._cursor = ""
+        self._cursor = self._urgent_cursor = ""
         self._has_found_work = False
         self._resolving: dict[str, asyncio.Task[None]] = {}
         self._lookups = fair_shares.FairShares(MAX_CONCURRENT_LOOKUPS)
@@ -106,7 +106,9 @@ class Dispatcher:
         async with self._ctx.store.reading() as tx:
             await self._holds.refresh(tx)
             work = await queue.find_work(tx, now=now, leases_until=leases_until)
-            urgent_keys = await queue.urgent_keys(tx, limit=MAX_QUEUES_PER_STEP) if work.is_urgent else []
+            urgent_keys: list[str] = []
+            if work.is_urgent:
+                urgent_keys = await queue.urgent_keys(tx, after=self._urgent_cursor, limit=MAX_QUEUES_PER_STEP)
             queue_keys = await queue.queue_keys(tx, after=self._cursor, limit=MAX_QUEUES_PER_STEP)
         if self._urgent:
             await self._release_expired(leases_until)
@@ -115,6 +117,8 @@ class Dispatcher:
         claimed = claim_plan.Claims()
         if plan.wanted or work.is_due or work.is_expired:
             claimed = await self._claim(plan, work, now=now, leases_until=leases_until)
+        # Those that cannot be sent now, however many, must not hide the others.
+        self._urgent_cursor = "" if len(urgent_keys) < MAX_QUEUES_PER_STEP else urgent_keys[-1]
         self._cursor = "" if len(queue_keys) < MAX_QUEUES_PER_STEP else queue_keys[-1]
         await self._assign(claimed, plan)
         if claimed.expired:

@@ -207,9 +207,9 @@ async def queue_keys(tx: store.Transaction, *, after: str, limit: int) -> list[s
     return [queue_key for (queue_key,) in await tx.fetch("queue.queue_keys", after, limit)]
 
 
-async def urgent_keys(tx: store.Transaction, *, limit: int) -> list[str]:
-    """The keys with ready rows that are urgent, in order."""
-    return [queue_key for (queue_key,) in await tx.fetch("queue.urgent_keys", limit)]
+async def urgent_keys(tx: store.Transaction, *, after: str, limit: int) -> list[str]:
+    """The keys with ready rows that are urgent after `after`, in order."""
+    return [queue_key for (queue_key,) in await tx.fetch("queue.urgent_keys", after, limit)]
 
 
 async def claim(

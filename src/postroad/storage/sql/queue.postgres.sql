@@ -28,14 +28,14 @@ WITH RECURSIVE keys (queue_key) AS (
 SELECT queue_key FROM keys LIMIT $2;
 
 -- name: urgent_keys
--- The same for urgent rows, from the first key on.
+-- The same for urgent rows.
 WITH RECURSIVE keys (queue_key) AS (
-    (SELECT urgent_key FROM queue WHERE ready = 1 AND urgent_key > '' ORDER BY urgent_key LIMIT 1)
+    (SELECT urgent_key FROM queue WHERE ready = 1 AND urgent_key > $1 ORDER BY urgent_key LIMIT 1)
     UNION ALL
     SELECT following.urgent_key FROM keys CROSS JOIN LATERAL (
         SELECT queue.urgent_key FROM queue WHERE ready = 1 AND queue.urgent_key > keys.queue_key
         ORDER BY queue.urgent_key LIMIT 1) AS following)
-SELECT queue_key FROM keys LIMIT $1;
+SELECT queue_key FROM keys LIMIT $2;
 
 -- name: claim_urgent
 -- Lease the oldest urgent rows of a scheduled queue, as below.

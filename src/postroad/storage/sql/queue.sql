@@ -36,12 +36,12 @@ WITH RECURSIVE keys (queue_key) AS (
 SELECT queue_key FROM keys WHERE queue_key IS NOT NULL;
 
 -- name: urgent_keys
--- The same for urgent rows, from the first key on.
+-- The same for urgent rows.
 WITH RECURSIVE keys (queue_key) AS (
-    SELECT MIN(urgent_key) FROM queue WHERE ready = 1 AND urgent_key > ''
+    SELECT MIN(urgent_key) FROM queue WHERE ready = 1 AND urgent_key > $1
     UNION ALL
     SELECT (SELECT MIN(queue.urgent_key) FROM queue WHERE ready = 1 AND queue.urgent_key > keys.queue_key)
-    FROM keys WHERE keys.queue_key IS NOT NULL LIMIT $1)
+    FROM keys WHERE keys.queue_key IS NOT NULL LIMIT $2)
 SELECT queue_key FROM keys WHERE queue_key IS NOT NULL;
 
 -- name: claim_urgent
