@@ -14,6 +14,7 @@ from postroad.model import identifiers, mail
 from postroad.protocol import placeholders
 from postroad.services import account_quotas, audit_log, context
 from postroad.services.acceptance import validation
+from postroad.services.auth import grants
 from postroad.storage import accounts, templates
 
 # Text and HTML of this length fit into one management request together, and no newsletter comes near it.
@@ -84,6 +85,7 @@ async def put(
 ) -> templates.Template:
     """Create a template, or replace the one with this alias. An empty body counts as absent."""
     validation.check_alias("alias", alias)
+    grants.check_template(ctx.actor)
     _check(subject=subject, text=text, html=html)
     now = ctx.clock()
     template = templates.Template(
@@ -130,6 +132,7 @@ async def summaries(ctx: context.Context, account_id: str, after: str, limit: in
 async def remove(ctx: context.Context, account_id: str, alias: str) -> None:
     """Remove a template."""
     _refuse_impossible(alias)
+    grants.check_template(ctx.actor)
     async with ctx.store.transaction() as tx:
         if not await templates.remove(tx, account_id, alias):
             raise _not_found()

@@ -3,6 +3,7 @@
 import httpx
 import pytest
 
+from postroad.model import key_limits
 from postroad.services import context
 from postroad.services.auth import api_keys, credentials
 from tests.api.management import AccountClients
@@ -87,6 +88,25 @@ async def test_a_key_gains_no_rights_by_a_credential_or_a_user(ctx: context.Cont
     invited = await mine.nobody.post("/v1/team", json={"email": "eve@example.net", "role": "member"}, headers=full)
     assert invited.status_code == 201
     assert (await mine.nobody.post("/v1/credentials", json={"name": "x"}, headers=full)).status_code == 201
+
+
+async def test_a_key_that_may_only_send_some_templates_does_not_change_them(
+    ctx: context.Context, mine: AccountClients
+) -> None:
+    await credentials.create(ctx, mine.account_id, "first")
+    content = {"subject": "Hi", "text": "x"}
+    assert (await mine.owner.put("/v1/templates/hello", json=content)).status_code == 201
+    limits = key_limits.Limits(templates=("hello",))
+    for scopes, is_allowed in (({"send", "templates"}, False), ({"templates"}, True)):
+        _, secret = await api_keys.create(
+            ctx, mine.account_id, credential_id=None, name="x", scopes=frozenset(scopes), limits=limits
+        )
+        headers = {"Authorization": f"Bearer {secret}"}
+        saved = await mine.nobody.put("/v1/templates/hello", json=content, headers=headers)
+        assert saved.is_success == is_allowed
+        if not is_allowed:
+            removed = await mine.nobody.delete("/v1/templates/hello", headers=headers)
+            assert "may only send the templates hello" in refused(removed, 403, "forbidden")
 
 
 @pytest.mark.parametrize("scopes", [("team",), ("*",)])

@@ -54,6 +54,16 @@ def check_user(actor: actors.Actor) -> None:
         _check_unlimited(key, what="a user")
 
 
+def check_template(actor: actors.Actor) -> None:
+    """Refuse to change templates with a key that may only send some of them: it could then send anything."""
+    key = _key_of(actor)
+    if key is not None and key.limits.templates and caller.Scope.SEND in key.scopes:
+        raise errors.Forbidden(
+            f"this API key may only send the templates {', '.join(key.limits.templates)}, so it cannot change "
+            "templates; use a key that does not send, or log in"
+        )
+
+
 def _check_scopes(key: caller.ApiKey, scopes: frozenset[caller.Scope], *, what: str) -> None:
     missing = [scope for scope in caller.Scope if scope in scopes - key.scopes]
     if missing:
