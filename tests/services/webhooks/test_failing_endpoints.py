@@ -6,7 +6,7 @@ import structlog
 
 from postroad import config
 from postroad.model import caller, times
-from postroad.services import audit_log, context
+from postroad.services import audit_log, context, owner_mail
 from postroad.services.auth import users
 from postroad.services.webhooks import endpoint_settings, endpoints, failing_endpoints
 from postroad.storage import accounts, webhooks
@@ -73,6 +73,8 @@ async def test_three_days_without_a_success_disable_an_endpoint_and_its_owners_a
     await accepted_mail.allow_sending(ctx, account.id)
     await users.create(ctx, account.id, email="jo@example.net", password=PASSWORD, role=caller.Role.OWNER)
     await users.create(ctx, account.id, email="bo@example.net", password=PASSWORD, role=caller.Role.MEMBER)
+    # An account can invite strangers: they get nothing from the operator.
+    await users.invite(ctx, account.id, email="stranger@example.org", role=caller.Role.OWNER)
     other, webhook = await create(ctx, account.id), await create(ctx, account.id)
     failing = await note(ctx, webhook, succeeded=False)
     clock.pass_seconds(3 * 24 * 3600 - 1)
@@ -110,3 +112,10 @@ async def test_what_was_changed_meanwhile_stays(ctx: context.Context, account: a
     await endpoints.remove(ctx, account.id, webhook.id)
     await failing_endpoints.note(ctx, webhook, succeeded=False, at=1, log=LOG)
     assert await endpoints.of_account(ctx, account.id) == []
+
+
+async def test_of_many_owners_the_first_ones_are_told(ctx: context.Context, account: accounts.Account) -> None:
+    await accepted_mail.allow_sending(ctx, account.id)
+    for place in range(owner_mail.MAX_OWNERS + 1):
+        await users.create(ctx, account.id, email=f"{place}@example.net", password=PASSWORD, role=caller.Role.OWNER)
+    assert await owner_mail.notify(ctx, account.id, subject="Hello", text="Hi") == owner_mail.MAX_OWNERS
