@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from postroad.model import caller, times
+from postroad.model import caller, key_limits, times
 from postroad.services import context
 from postroad.services.auth import api_keys, credentials
 from tests import accepted_mail
@@ -159,3 +159,25 @@ async def test_moves_and_cancellations_without_end_are_rate_limited(
     ]
     changes_left = ctx.settings.limits.request_burst - ctx.settings.limits.retry_burst - 1
     assert statuses == [200] * changes_left + [429] * (len(statuses) - changes_left)
+
+
+async def test_a_key_that_is_limited_to_domains_changes_no_other_mail(
+    ctx: context.Context, mine: AccountClients, sender: dict[str, str], clock: Clock
+) -> None:
+    sent = await send(mine, send_at=times.to_wire(clock.now + HOUR))
+    for domain, status in (("news.example.com", 403), ("example.com", 200)):
+        limits = key_limits.Limits(domains=(domain,))
+        _, secret = await api_keys.create(
+            ctx, mine.account_id, credential_id=None, name="x", scopes=frozenset({"send"}), limits=limits
+        )
+        headers = {"Authorization": f"Bearer {secret}"}
+        path = f"/emails/{sent['id']}"
+        moved = await mine.nobody.patch(path, json={"send_at": sent["send_at"]}, headers=headers)
+        retried = await mine.nobody.post(f"/v1/messages/{sent['id']}/retry", headers=headers)
+        canceled = await mine.nobody.post(f"{path}/cancel", headers=headers)
+        # A scheduled message has nothing to retry.
+        assert (moved.status_code, retried.status_code, canceled.status_code) == (
+            status,
+            409 if status == 200 else 403,
+            status,
+        )

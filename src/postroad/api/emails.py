@@ -77,7 +77,7 @@ async def reschedule(ctx: context.Context, request: routing.Request) -> routing.
     """Send a scheduled message at another time."""
     body: email_schemas.Reschedule = request.body
     _count_change(ctx, request.caller)
-    await messages.check_mode(ctx, request.caller, request.path["id"])
+    await messages.check_change(ctx, request.caller, request.path["id"])
     send_at = None if body.send_at is None else send_times.parse_send_at(body.send_at)
     message = await schedule.reschedule(ctx, request.caller.account_id, request.path["id"], send_at)
     return routing.Response(200, email_schemas.schedule(message, request_id=request.id))
@@ -87,7 +87,7 @@ async def cancel(ctx: context.Context, request: routing.Request) -> routing.Resp
     """Cancel the recipients for which no attempt has begun."""
     message_id = request.path["id"]
     _count_change(ctx, request.caller)
-    await messages.check_mode(ctx, request.caller, message_id)
+    await messages.check_change(ctx, request.caller, message_id)
     after = await cancellation.cancel_message(ctx, request.caller.account_id, message_id)
     return routing.Response(200, email_schemas.cancellation(message_id, after, request_id=request.id))
 

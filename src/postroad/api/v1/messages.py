@@ -288,7 +288,7 @@ async def retry(ctx: context.Context, request: routing.Request) -> routing.Respo
     `rate_limited` when there is no other, `conflict` when no recipient is waiting. The body is optional.
     """
     body: Retry = request.body
-    await messages.check_mode(ctx, request.caller, request.path["id"])
+    await messages.check_change(ctx, request.caller, request.path["id"])
     done = await inspection.retry_of_account(ctx, request.caller.account_id, request.path["id"], body.recipient_id)
     return routing.Response(200, RetryResponse(done.changed, done.held, request_id=request.id))
 

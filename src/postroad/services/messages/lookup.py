@@ -95,6 +95,19 @@ async def check_mode(ctx: context.Context, who: caller.Caller, message_id: str) 
         raise _not_found()
 
 
+async def check_change(ctx: context.Context, who: caller.Caller, message_id: str) -> None:
+    """The same before a message is changed: a key that is limited to sender domains changes no mail of others."""
+    await check_mode(ctx, who, message_id)
+    domains = who.key.limits.domains if who.key is not None else ()
+    if domains:
+        async with ctx.store.reading() as tx:
+            _, (first, *_) = await find_in(tx, who.account_id, message_id)
+            key = (who.account_id, message_id, first.id)
+            sender_key = (await messages.event_details(tx, [key]))[key].sender_key
+        if sender_key.rpartition("@")[2] not in domains:
+            raise errors.Forbidden(f"this API key may only change messages from {', '.join(domains)}")
+
+
 async def details(ctx: context.Context, account_id: str, message_id: str) -> Details:
     """One message with everything but its content."""
     async with ctx.store.reading() as tx:
