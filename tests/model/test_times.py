@@ -58,6 +58,11 @@ def test_the_last_time_of_the_calendar_is_read_even_when_its_offset_leads_beyond
     assert times.parse("9999-12-31T23:59:59-23:59") > times.parse("9999-12-31T23:59:59Z")
 
 
+@pytest.mark.parametrize("text", ["9999-12-31T23:59:59-23:59", "9999-12-31T23:59:60Z"])
+def test_what_is_read_can_be_written_again(text: str) -> None:
+    assert times.to_wire(times.parse(text)) == "9999-12-31T23:59:59.999Z"
+
+
 @pytest.mark.parametrize(
     "text",
     [

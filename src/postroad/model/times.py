@@ -21,6 +21,8 @@ _SHAPE: Final = re.compile(
     r"(\d{4})-(\d{2})-(\d{2})[Tt](\d{2}):(\d{2}):(\d{2})(?:\.(\d{1,30}))?(?:[Zz]|([+-])(\d{2}):(\d{2}))", re.ASCII
 )
 _LEAP_SECOND: Final = 60
+# The end of the calendar, beyond which an offset can lead: a later time could be stored, but never written again.
+_LAST: Final = (dt.datetime.max.replace(tzinfo=dt.UTC) - _EPOCH) // _MICROSECOND
 
 # For schemas; `format` is enough for every client generator.
 WireTime = Annotated[
@@ -71,7 +73,7 @@ def parse(text: str) -> int:
     if not year:
         return 0
     microseconds = (moment - _EPOCH) // _MICROSECOND + leap * SECOND + fraction - _offset(match) * SECOND
-    return max(0, microseconds)
+    return min(max(0, microseconds), _LAST)
 
 
 def _offset(match: re.Match[str]) -> int:
