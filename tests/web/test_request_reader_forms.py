@@ -1,6 +1,7 @@
 """Forms of browsers are read into the same Structs as JSON, as strictly, and with their habits in mind."""
 
 import threading
+from typing import Literal
 
 import msgspec
 import pytest
@@ -16,6 +17,7 @@ class Order(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     count: int | None = None
     gift: bool | None = None
     extras: tuple[str, ...] | None = None
+    size: Literal[1, 2] | None = None
 
 
 async def handler(_context: object, _request: routing.Request) -> routing.Response:
@@ -43,7 +45,7 @@ def read(body: bytes) -> object:
 
 
 def test_fields_become_members_of_their_types() -> None:
-    assert read(b"name=Ada+L%C3%B6v&count=3&gift=true") == Order("Ada Löv", count=3, gift=True)
+    assert read(b"name=Ada+L%C3%B6v&count=3&gift=true&size=2") == Order("Ada Löv", count=3, gift=True, size=2)
 
 
 def test_an_empty_field_counts_as_not_given() -> None:

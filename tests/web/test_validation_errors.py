@@ -33,6 +33,7 @@ class Letter(msgspec.Struct, forbid_unknown_fields=True, rename={"sender": "from
     variables: Annotated[dict[str, str | int | float | bool], msgspec.Meta(max_length=2)] | None = None
     colour: Colour | None = None
     size: Literal["big", "small"] | None = None
+    version: Literal[1, 2] | None = None
     share: Annotated[float, msgspec.Meta(gt=0, lt=1)] | None = None
     urgent: bool | None = None
     at: dt.datetime | None = None
@@ -92,6 +93,9 @@ def explain(document: object) -> str | None:
         ({"colour": "blue"}, "colour: expected one of 'red', 'green'"),
         ({"colour": 1}, "colour: expected a string, got an integer"),
         ({"size": "middle"}, "size: expected one of 'big', 'small'"),
+        ({"version": 3}, "version: expected one of 1, 2"),
+        ({"version": "2"}, "version: expected an integer, got a string"),
+        ({"version": True}, "version: expected an integer, got a boolean"),
         ({"share": 0}, "share: more than 0"),
         ({"share": 1}, "share: less than 1"),
         ({"urgent": "true"}, "urgent: expected a boolean, got a string"),

@@ -206,6 +206,10 @@ def _parameters(info: inspect.Type | None) -> dict[str, type]:
 def _scalar(field: inspect.Field) -> type:
     """The type to which a parameter's text is converted; everything except booleans, integers and lists stays text."""
     kinds = validation_errors.choices(field.type)
+    if any(
+        isinstance(choice, inspect.LiteralType) and int in validation_errors.literal_types(choice) for choice in kinds
+    ):
+        return int
     for kind, scalar in ((inspect.BoolType, bool), (inspect.IntType, int), (inspect.VarTupleType, list)):
         if any(isinstance(choice, kind) for choice in kinds):
             return scalar

@@ -8,7 +8,7 @@ missing one. The walk is bounded, because the client chooses the size of the doc
 import datetime as dt
 import difflib
 import re
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from typing import Any, Final
 
 import msgspec
@@ -36,7 +36,6 @@ _KINDS: Final[dict[type, tuple[type, ...]]] = {
     inspect.NoneType: (type(None),),
     inspect.DateTimeType: (str,),
     inspect.EnumType: (str,),
-    inspect.LiteralType: (str,),
     inspect.ListType: (list,),
     inspect.VarTupleType: (list,),
     inspect.DictType: (dict,),
@@ -79,6 +78,11 @@ def choices(kind: inspect.Type) -> list[inspect.Type]:
     return [bare for part in kind.types for bare in choices(part)] if isinstance(kind, inspect.UnionType) else [kind]
 
 
+def literal_types(kind: inspect.LiteralType) -> tuple[type, ...]:
+    """The types of the values of a Literal."""
+    return tuple(dict.fromkeys(type(value) for value in kind.values))
+
+
 def unknown(name: str, known: Iterable[str], *, what: str, path: str = "") -> str:
     """An unknown name, with a suggestion."""
     close = difflib.get_close_matches(name, known, n=1, cutoff=0.7) if len(name) <= SHOWN_CHARACTERS else []
@@ -102,7 +106,7 @@ class _Validator:
         if any(isinstance(choice, inspect.AnyType) for choice in possible):
             return None
         seen_as = int if isinstance(value, float) and value.is_integer() else type(value)
-        fitting = [choice for choice in possible if seen_as in _KINDS.get(type(choice), ())]
+        fitting = [choice for choice in possible if seen_as in _types(choice)]
         if not fitting:
             return self._located(path, _mismatch(value, possible))
         return self._check_kind(value, fitting[0], path=path)
@@ -167,10 +171,15 @@ def _scalar(value: Any, kind: Any) -> str | None:  # noqa: ANN401 - any JSON val
         case inspect.EnumType():
             return _one_of(value, [str(member.value) for member in kind.cls])
         case inspect.LiteralType():
-            return _one_of(value, [str(choice) for choice in kind.values])
+            return _one_of(value, kind.values)
         case inspect.DateTimeType():
             return _timestamp(value)
     return None
+
+
+def _types(kind: inspect.Type) -> tuple[type, ...]:
+    """The types of JSON values that can be of a type; those of a Literal are strings or integers."""
+    return literal_types(kind) if isinstance(kind, inspect.LiteralType) else _KINDS.get(type(kind), ())
 
 
 def _member(path: str, name: str) -> str:
@@ -178,7 +187,7 @@ def _member(path: str, name: str) -> str:
 
 
 def _mismatch(value: object, choices: list[inspect.Type]) -> str:
-    wanted = [_NAMES[_KINDS[type(choice)][0]] for choice in choices if type(choice) in _KINDS]
+    wanted = [_NAMES[types[0]] for choice in choices if (types := _types(choice))]
     names = [name for name in dict.fromkeys(wanted) if name != _NAMES[type(None)]]
     return f"expected {' or '.join(names)}, got {_NAMES[type(value)]}"
 
@@ -209,7 +218,7 @@ def _bounds(value: float, kind: inspect.IntType | inspect.FloatType) -> str | No
     return None
 
 
-def _one_of(value: str, choices: list[str]) -> str | None:
+def _one_of(value: object, choices: Sequence[object]) -> str | None:
     if value in choices:
         return None
     return f"expected one of {', '.join(repr(choice) for choice in choices)}"
