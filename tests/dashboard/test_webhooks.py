@@ -1,5 +1,7 @@
 """Several webhooks on the dashboard: a list, a page for each, and forms that change one of them."""
 
+import re
+
 import pytest
 
 from postroad import config
@@ -30,6 +32,7 @@ async def test_another_webhook_is_added_and_has_a_page_of_its_own(
     listed = (await browser.get("/webhooks")).text
     assert f'href="{path}"' in listed
     assert 'action="/webhooks"' in listed
+    assert ">https://127.0.0.2/second</a>" in listed
     assert 'action="/webhooks"' not in (await reader.get("/webhooks")).text
     shown = (await browser.get(path)).text
     for action in ("", "/rotate", "/ping", "/remove", "/replay"):
@@ -38,6 +41,11 @@ async def test_another_webhook_is_added_and_has_a_page_of_its_own(
     assert "https://127.0.0.2/second" in seen
     assert 'method="post" action="/webhook' not in seen
     assert (await endpoints.get(ctx, browser.account_id, first.id)) == first
+
+
+async def test_a_new_webhook_is_offered_the_events_that_need_no_subscription(browser: Browser) -> None:
+    ticked = re.findall(r'name="events" value="([a-z._]+)" checked', (await browser.get("/webhooks")).text)
+    assert ticked == ["email.delivered", "email.bounced", "email.failed"]
 
 
 async def test_filters_and_options_are_saved_and_kept_by_a_form_without_them(
@@ -51,6 +59,7 @@ async def test_filters_and_options_are_saved_and_kept_by_a_form_without_them(
         "description": "Billing",
         "tags": "a tag\r\n\r\nother\r\n",
         "sender_domains": "Shop.example",
+        "version": "2",
         "mode": "test",
         "standard_signature": "true",
     }
@@ -59,7 +68,8 @@ async def test_filters_and_options_are_saved_and_kept_by_a_form_without_them(
         assert saved.headers["location"] == path
         found = await endpoints.get(ctx, browser.account_id, webhook.id)
         assert (found.description, found.tags, found.sender_domains) == ("Billing", "a tag\nother", "shop.example")
-        assert (found.mode, found.standard_signature) == ("test", 1)
+        assert (found.version, found.mode, found.standard_signature) == (2, "test", 1)
+    assert '<option value="2" selected>' in (await browser.get(path)).text
     await browser.post(path, {**NEW, "has_options": "true", "mode": "live"})
     found = await endpoints.get(ctx, browser.account_id, webhook.id)
     assert (found.description, found.tags, found.mode, found.standard_signature) == ("", "", "live", 0)

@@ -74,6 +74,7 @@ class Endpoint(forms.Form, frozen=True, kw_only=True):
     description: str | None = None
     tags: str | None = None
     sender_domains: str | None = None
+    version: endpoint_settings.Version | None = None
     mode: endpoint_settings.Mode | None = None
     standard_signature: bool | None = None
 
@@ -89,6 +90,7 @@ class Endpoint(forms.Form, frozen=True, kw_only=True):
             description=self.description or "",
             tags=_lines(self.tags),
             sender_domains=_lines(self.sender_domains),
+            version=self.version,
             mode=self.mode,
             standard_signature=self.standard_signature is True,
         )
@@ -125,7 +127,7 @@ async def show(request: requests.PageRequest) -> routing.Response:
 async def index(request: requests.PageRequest) -> routing.Response:
     """All endpoints, and a form for another."""
     found = await endpoints.of_account(request.ctx, request.account_id)
-    return request.page("webhooks.html", others=found, kinds=EVENTS, host=endpoints.host)
+    return request.page("webhooks.html", others=found, chosen=list(events.DEFAULT), kinds=EVENTS)
 
 
 async def save(request: requests.PageRequest) -> routing.Response:
