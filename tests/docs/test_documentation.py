@@ -284,6 +284,10 @@ def test_every_link_into_a_page_leads_to_a_title() -> None:
     assert broken == []
 
 
+def test_every_page_is_found_from_the_readme() -> None:
+    assert [path.name for path in sorted(ROOT.glob("docs/*.md")) if f"(docs/{path.name})" not in README] == []
+
+
 def test_every_endpoint_is_mentioned_with_its_method_and_no_other() -> None:
     mail = dev_inbox.Inbox(clock=lambda: 0, entropy=bytes)
     routes = (*listeners.ROUTES, *v1_inbox.routes(mail), *health.routes(lambda: False))
@@ -334,7 +338,13 @@ def test_the_example_of_a_refusal_is_a_real_one(dev: Running, page: str) -> None
 
 @pytest.mark.parametrize(
     "method, path",
-    [("post", "/emails"), ("get", "/emails/{id}"), ("patch", "/emails/{id}"), ("post", "/emails/{id}/cancel")],
+    [
+        ("post", "/emails"),
+        ("post", "/emails/batch"),
+        ("get", "/emails/{id}"),
+        ("patch", "/emails/{id}"),
+        ("post", "/emails/{id}/cancel"),
+    ],
 )
 def test_the_page_of_errors_names_every_status_of_sending_and_reading(method: str, path: str) -> None:
     page = (ROOT / "docs" / "errors.md").read_text()
