@@ -150,7 +150,11 @@ def test_a_span_before_the_epoch_begins_at_the_epoch() -> None:
         ("zzz:", "unknown filter zzz:", "zzz:"),
         ("x tag: y", "tag: needs a value", "tag:"),
         ("x metadata.order: y", "metadata: needs a value", "metadata.order:"),
-        ("metadata:x", "metadata: give a key and its value, such as metadata.order:1042", "metadata:x"),
+        (
+            "metadata:x",
+            "metadata: give a key and its value, such as order:1042 (metadata.order:1042 in a search)",
+            "metadata:x",
+        ),
         (f"metadata.{'a' * 41}:x", "metadata: give a key and its value", f"metadata.{'a' * 41}:x"),
         ("metadata.a:1 metadata.b:2", "metadata: is given twice; remove one", "metadata.b:2"),
         ("status:lost", "status: must be one of queued, delivered, partial, failed", "status:lost"),

@@ -143,7 +143,9 @@ def moment(text: str, *, now: int) -> int:
 def metadata_entry(text: str) -> str:
     """A key of metadata and its value, `order:1042`, or InvalidRequest."""
     if _METADATA.fullmatch(text) is None or _UNSEEN.search(text):
-        raise errors.InvalidRequest("metadata: give a key and its value, such as metadata.order:1042 in a search")
+        raise errors.InvalidRequest(
+            "metadata: give a key and its value, such as order:1042 (metadata.order:1042 in a search)"
+        )
     return text
 
 

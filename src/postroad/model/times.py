@@ -60,7 +60,9 @@ def parse(text: str) -> int:
     """Microseconds since 1970 of an RFC 3339 time; `ValueError` says what is wrong."""
     match = _SHAPE.fullmatch(text)
     if match is None:
-        raise ValueError("not an RFC 3339 time; write it like 2026-01-31T12:00:00Z, and '+' in a URL as %2B")
+        raise ValueError(
+            "not an RFC 3339 time with a time zone, such as 2026-01-31T12:00:00Z; write '+' in a URL as %2B"
+        )
     year, month, day, hour, minute, second = (int(part) for part in match.groups()[:6])
     fraction = int((match[7] or "")[:6].ljust(6, "0"))
     leap = second == _LEAP_SECOND

@@ -79,7 +79,7 @@ async def test_a_repeated_request_gets_its_answer_after_its_time_is_over(
 @pytest.mark.parametrize(
     "options, message",
     [
-        ({"send_at": "2026-01-31T12:00:00"}, "send_at: not an RFC 3339 time"),
+        ({"send_at": "2026-01-31T12:00:00"}, "send_at: not an RFC 3339 time with a time zone"),
         ({"send_at": "2001-01-31T12:00:00Z"}, "send_at: 2001-01-31T12:00:00.000Z is in the past"),
         ({"send_at": "2201-01-31T12:00:00Z"}, "send_at: 2201-01-31T12:00:00.000Z is more than 30 days ahead"),
         ({"expires_in": 59}, "expires_in: 59 seconds"),
