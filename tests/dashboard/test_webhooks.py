@@ -89,6 +89,16 @@ async def test_a_message_shows_its_deliveries_to_every_webhook(ctx: context.Cont
         assert (await browser.get(path)).status_code == 200
 
 
+async def test_a_webhook_that_is_failing_says_since_when(ctx: context.Context, browser: Browser) -> None:
+    await endpoints.save(ctx, browser.account_id, url=webhook_rows.URL)
+    assert "Every attempt has failed" not in (await browser.get("/webhook")).text
+    async with ctx.store.transaction() as tx:
+        await tx.run_script("UPDATE webhooks SET failing_since = 1769860803811000")
+    assert "Every attempt has failed since " in (await browser.get("/webhook")).text
+    await browser.post("/webhook", {name: value for name, value in NEW.items() if name != "enabled"})
+    assert "Every attempt has failed" not in (await browser.get("/webhook")).text
+
+
 async def test_a_webhook_that_was_disabled_says_why(ctx: context.Context, browser: Browser) -> None:
     saved = await endpoints.save(ctx, browser.account_id, url=webhook_rows.URL)
     samples = "UPDATE webhooks SET enabled = 0, disabled_reason = 'Every attempt has failed for 3 days.'"
