@@ -217,8 +217,11 @@ async def test_items_are_charged_until_credits_run_out(shop: Shop) -> None:
 
 async def test_items_count_towards_the_rate(shop: Shop, clock: Clock) -> None:
     shop.ctx.rate_limiter.policy = throttle.RateLimit(rate=1, burst=3)
-    found = await shop.emails(*[EMAIL] * 5)
-    assert found[3:] == ["rate_limited", "rate_limited"]
+    accepted = await shop.batch(emails=[EMAIL] * 5)
+    assert results(accepted)[3:] == ["rate_limited", "rate_limited"]
+    # The key of this batch gets this response again, which has no `Retry-After`.
+    said = b"with this credential; send it again in another batch, with a new key, after 1 s"
+    assert accepted.response.count(said) == 2
     refusal = await shop.refusal("l", emails=[EMAIL])
     assert (refusal.code, refusal.retry_after) == ("rate_limited", 1)
     clock.pass_seconds(2)

@@ -138,7 +138,8 @@ def replay(used: idempotency.StoredKey, key: transaction.Key) -> transaction.Acc
 
 def item_error(refusal: errors.PostroadError) -> receipt.ItemError:
     """An error as the result of an item."""
-    return receipt.ItemError(refusal.code, refusal.message)
+    message = refusal.item_message if isinstance(refusal, rate_limit.Exceeded) else refusal.message
+    return receipt.ItemError(refusal.code, message)
 
 
 def named(refusal: errors.PostroadError, member: str, place: int) -> errors.PostroadError:

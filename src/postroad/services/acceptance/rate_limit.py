@@ -14,6 +14,7 @@ from postroad.model import throttle, times
 
 # Full buckets carry no information and are dropped when this many are kept.
 MAX_BUCKETS: Final = 100_000
+_RETRY: Final = "wait for Retry-After seconds, then retry with the same key"
 
 
 class Exceeded(errors.RateLimited):
@@ -23,13 +24,16 @@ class Exceeded(errors.RateLimited):
         super().__init__(message, retry_after=retry_after)
         self.full_at = full_at
 
+    @property
+    def item_message(self) -> str:
+        """The message for an item of a batch that was accepted: its response has no `Retry-After`, its key is used."""
+        advice = f"send it again in another batch, with a new key, after {self.retry_after} s"
+        return self.message.replace(_RETRY, advice)
+
 
 def refusal(policy: throttle.RateLimit, decision: throttle.RateDecision) -> Exceeded:
     """The error for a request over the limit."""
-    msg = (
-        f"more than {policy.rate} sends per second with this credential; wait for Retry-After seconds, then retry "
-        "with the same key"
-    )
+    msg = f"more than {policy.rate} sends per second with this credential; {_RETRY}"
     return Exceeded(msg, retry_after=max(1, math.ceil(decision.wait / times.SECOND)), full_at=decision.full_at)
 
 
