@@ -31,8 +31,8 @@ def test_every_scope_is_described_with_its_endpoints() -> None:
     ]
     for name, scope in resource.SCOPES.items():
         assert scope is None or re.search(rf"/v1/{name}\b(?!-)", described[str(scope)]), name
-    for path, scope in (("POST /emails", "send"), ("POST /emails/batch", "send"), ("GET /emails/{id}", "read")):
-        assert f"`{path}`" in described[scope]
+    for path, named in (("POST /emails", "send"), ("POST /emails/batch", "send"), ("GET /emails/{id}", "read")):
+        assert f"`{path}`" in described[named]
 
 
 def test_every_limit_is_described() -> None:
