@@ -36,7 +36,7 @@ async def test_it_is_moved_and_sent_now(ctx: context.Context, browser: Browser, 
     wanted = times.to_wire(clock.now + 48 * HOUR)[:16]
     assert f'value="{times.to_wire(clock.now + HOUR)[:16]}"' in (await browser.get(path)).text
     moved = await browser.post(f"{path}/schedule", {"send_at": wanted})
-    assert browser_client.notice_of(moved) == f"Scheduled for {wanted}:00.000Z."
+    assert browser_client.notice_of(moved) == f"Scheduled for {wanted.replace('T', ' ')} UTC."
     for bad, status in (("2001-01-01T00:00", 400), ("tomorrow", 400)):
         refused = await browser.post(f"{path}/schedule", {"send_at": bad})
         assert refused.status_code == status

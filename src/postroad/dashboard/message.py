@@ -172,7 +172,10 @@ async def reschedule(request: requests.PageRequest) -> routing.Response:
     message_id = request.path["id"]
     send_at = form.time()
     await schedule.reschedule(request.ctx, request.account_id, message_id, send_at)
-    notice = "Sending now." if send_at is None else f"Scheduled for {times.to_wire(send_at)}."
+    # A notice is text, so its time stays in UTC, like the field of the form.
+    notice = (
+        "Sending now." if send_at is None else f"Scheduled for {times.to_wire(send_at)[:16].replace('T', ' ')} UTC."
+    )
     return request.redirect(f"/messages/{message_id}", notice=notice)
 
 
