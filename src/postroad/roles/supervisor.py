@@ -67,12 +67,13 @@ def stopped_by_signals(role_context: roles_role.RoleContext) -> Iterator[None]:
     before = {number: signal.getsignal(number) for number in SIGNALS}
 
     def stop(number: signal.Signals) -> None:
-        role_context.log.info("stopping", signal=number.name, drain_seconds=drain_seconds)
-        role_context.draining.set()
-        loop.call_later(drain_seconds, role_context.stopping.set)
+        # First of all: whoever reads that it is stopping may send the second signal at once.
         for each in SIGNALS:
             loop.remove_signal_handler(each)
             signal.signal(each, signal.SIG_DFL)
+        role_context.log.info("stopping", signal=number.name, drain_seconds=drain_seconds)
+        role_context.draining.set()
+        loop.call_later(drain_seconds, role_context.stopping.set)
 
     for number in SIGNALS:
         loop.add_signal_handler(number, stop, number)
