@@ -1,4 +1,4 @@
-"""When a message is sent, and when delivery of it ends (docs/api.md, "Send later, or not too late").
+"""When a message is sent, and when delivery of it ends (docs/api.md, "Scheduling and expiry").
 
 A sender may give two options: `send_at`, a time up to 30 days ahead, and `expires_in`, seconds that count from there
 or, without it, from acceptance. Times are microseconds.
