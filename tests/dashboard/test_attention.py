@@ -102,7 +102,7 @@ def test_a_webhook_that_the_service_disabled_is_shown_until_it_is_enabled() -> N
     stopped = webhook_samples.webhook(enabled=0, disabled_reason="Every attempt has failed for 3 days.")
     by_a_user = webhook_samples.webhook(enabled=0)
     (alert,) = attention.alerts(facts(webhooks=[by_a_user, stopped]))
-    assert (alert.kind, alert.title, alert.path) == ("bad", "A webhook was disabled.", "/webhook")
+    assert (alert.kind, alert.title, alert.path) == ("bad", "A webhook was disabled.", "/webhooks")
     assert alert.text.startswith("hooks.example.org: Every attempt has failed for 3 days.")
 
 

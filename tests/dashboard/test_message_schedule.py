@@ -69,6 +69,14 @@ async def test_it_is_canceled_as_far_as_possible(ctx: context.Context, browser: 
     assert f'action="{path}/cancel"' not in text
 
 
+async def test_what_is_being_sent_is_not_canceled_and_the_page_says_so(ctx: context.Context, browser: Browser) -> None:
+    await accepted_mail.allow_sending(ctx, browser.account_id)
+    message_id = await accepted_mail.accept(ctx, browser.account_id)
+    await queue_steps.claim(ctx, browser.account_id)
+    answer = await browser.post(f"/messages/{message_id}/cancel")
+    assert browser_client.notice_of(answer) == "Not canceled: attempts have begun for all recipients."
+
+
 async def test_who_may_only_read_and_who_is_of_another_account_cannot(
     ctx: context.Context, browser: Browser, reader: Browser, stranger: Browser
 ) -> None:

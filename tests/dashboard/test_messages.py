@@ -138,8 +138,8 @@ async def test_live_and_test_messages_are_behind_a_switch(ctx: context.Context, 
     assert "test mode" in page
     assert re.findall(r'aria-current="true">([^<]*)<', page)[0] == "Test"
     assert listed((await browser.get("/messages", search=test)).text) == [test]
-    assert "it went to the simulator" in (await browser.get(f"/messages/{test}")).text
-    assert "it went to the simulator" not in (await browser.get(f"/messages/{live}")).text
+    assert "goes to the simulator only" in (await browser.get(f"/messages/{test}")).text
+    assert "goes to the simulator only" not in (await browser.get(f"/messages/{live}")).text
 
 
 async def test_a_filter_finds_by_state(ctx: context.Context, browser: Browser) -> None:

@@ -5,6 +5,7 @@ import re
 import pytest
 
 from postroad import config
+from postroad.model import events
 from postroad.services import context
 from postroad.services.webhooks import endpoint_settings, endpoints
 from tests import accepted_mail, webhook_rows
@@ -43,9 +44,11 @@ async def test_another_webhook_is_added_and_has_a_page_of_its_own(
     assert (await endpoints.get(ctx, browser.account_id, first.id)) == first
 
 
-async def test_a_new_webhook_is_offered_the_events_that_need_no_subscription(browser: Browser) -> None:
-    ticked = re.findall(r'name="events" value="([a-z._]+)" checked', (await browser.get("/webhooks")).text)
-    assert ticked == ["email.delivered", "email.bounced", "email.failed"]
+async def test_a_new_webhook_has_the_default_events_until_others_are_chosen(browser: Browser) -> None:
+    for path in ("/webhook", "/webhooks"):
+        text = (await browser.get(path)).text
+        ticked = re.findall(r'name="events" value="([a-z._]+)" checked', text)
+        assert ticked == list(events.DEFAULT), path
 
 
 async def test_filters_and_options_are_saved_and_kept_by_a_form_without_them(

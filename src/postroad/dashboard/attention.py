@@ -82,7 +82,7 @@ def _webhook(facts: AlertFacts) -> Iterator[Alert]:
     for webhook in facts.webhooks:
         if webhook.disabled_reason and not webhook.enabled:
             text = f"{endpoints.host(webhook.url)}: {webhook.disabled_reason} Enable it when your endpoint works again."
-            yield Alert("bad", "A webhook was disabled.", text, "/webhook", "See webhooks")
+            yield Alert("bad", "A webhook was disabled.", text, "/webhooks", "See webhooks")
     tried = [entry for entry in facts.deliveries if entry.attempts]
     if not tried or tried[0].status == "succeeded":
         return

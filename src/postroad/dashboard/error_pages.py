@@ -43,7 +43,7 @@ SECTIONS: Final = {
     "template": ("/templates", "Templates"),
     "templates": ("/templates", "Templates"),
     "webhook": ("/webhook", "Webhook"),
-    "webhooks": ("/webhook", "Webhook"),
+    "webhooks": ("/webhooks", "Webhooks"),
     "welcome": ("/welcome", "Get started"),
 }
 

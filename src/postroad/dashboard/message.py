@@ -158,16 +158,18 @@ async def retry(request: requests.PageRequest) -> routing.Response:
 
 
 async def cancel(request: requests.PageRequest) -> routing.Response:
-    """Cancel what no attempt has begun for."""
+    """Cancel the recipients for which no attempt has begun."""
     message_id = request.path["id"]
     after = await cancellation.cancel_message(request.ctx, request.account_id, message_id)
     canceled = sum(one.status == mail.RecipientStatus.CANCELED for one in after)
     notice = "Canceled." if canceled == len(after) else f"Canceled: {canceled} of {len(after)} recipients."
+    if not canceled:
+        notice = "Not canceled: attempts have begun for all recipients."
     return request.redirect(f"/messages/{message_id}", notice=notice, kind="good" if canceled else "bad")
 
 
 async def reschedule(request: requests.PageRequest) -> routing.Response:
-    """Send at another time."""
+    """Send a scheduled message at another time."""
     form: Schedule = request.form
     message_id = request.path["id"]
     send_at = form.time()

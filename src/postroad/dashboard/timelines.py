@@ -139,7 +139,7 @@ def _attempt_step(one: attempts.Attempt, names: Mapping[str, str]) -> Step:
 
 
 def _steps_without_attempt(found: messages.Details) -> Iterator[Step]:
-    """Results without an attempt: suppressed addresses and cancelled recipients."""
+    """Results without an attempt: suppressed addresses and canceled recipients."""
     ends = {disposition.Verdict.DELIVERED, disposition.Verdict.BOUNCED, disposition.Verdict.FAILED}
     attempted = {one.recipient_id for one in found.attempts if one.verdict in ends}
     for one in found.recipients:

@@ -27,15 +27,15 @@ EVENTS: Final = {
     events.EventType.FAILED: "All attempts failed.",
     events.EventType.ACCEPTED: "Postroad accepted the message.",
     events.EventType.DEFERRED: "An attempt failed, and there will be another; at most once an hour.",
-    events.EventType.COMPLAINED: "The recipient marked the message as unwanted.",
+    events.EventType.COMPLAINED: "The recipient complained: the provider reported the message as spam or fraud.",
     events.EventType.BOUNCED_LATER: "A bounce was reported after the receiving server had accepted the message.",
-    events.EventType.SUPPRESSED: "The address was put on the suppression list.",
-    events.EventType.EXPIRED: "The time that the sender gave it is over.",
-    events.EventType.CANCELED: "The sender canceled it.",
+    events.EventType.SUPPRESSED: "The address was added to the suppression list because of this message.",
+    events.EventType.EXPIRED: "It was not delivered before it expired.",
+    events.EventType.CANCELED: "The sender canceled it before an attempt.",
     events.EventType.DOMAIN_VERIFIED: "A sender domain was verified.",
-    events.EventType.DOMAIN_FAILING: "The DKIM record of a domain is gone from DNS.",
-    events.EventType.ACCOUNT_WARNED: "The bounce guard warns the account.",
-    events.EventType.ACCOUNT_SUSPENDED: "The account can no longer send.",
+    events.EventType.DOMAIN_FAILING: "The DKIM record of a verified domain is no longer in DNS.",
+    events.EventType.ACCOUNT_WARNED: "The bounce guard warns of many bounces or complaints.",
+    events.EventType.ACCOUNT_SUSPENDED: "The account was suspended and can no longer send.",
     events.EventType.CREDITS_LOW: "Fewer credits are left than were used in the last three days.",
 }
 PERIODS: Final = {"24h": times.DAY, "7d": delivery_log.LOG_SECONDS * times.SECOND}
@@ -127,7 +127,7 @@ async def show(request: requests.PageRequest) -> routing.Response:
 async def index(request: requests.PageRequest) -> routing.Response:
     """All endpoints, and a form for another."""
     found = await endpoints.of_account(request.ctx, request.account_id)
-    return request.page("webhooks.html", others=found, chosen=list(events.DEFAULT), kinds=EVENTS)
+    return request.page("webhooks.html", webhooks=found, chosen=events.DEFAULT, kinds=EVENTS)
 
 
 async def save(request: requests.PageRequest) -> routing.Response:
