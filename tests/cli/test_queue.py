@@ -160,30 +160,30 @@ def test_retrying_leaves_alone_what_is_being_sent_and_says_so(shop: Installation
     assert said == "0 recipients scheduled for an attempt now. Skipped, because an attempt is in progress: 1.\n"
 
 
-def test_one_recipient_is_cancelled_without_further_questions(shop: Installation) -> None:
+def test_one_recipient_is_canceled_without_further_questions(shop: Installation) -> None:
     message_id = send(shop, "ada@example.net")
-    assert shop.text("queue", "cancel", message_id) == "1 recipient cancelled.\n"
+    assert shop.text("queue", "cancel", message_id) == "1 recipient canceled.\n"
     shown = shop.json("queue", "show", message_id)
     assert (shown["message"]["status"], shown["message"]["billing_status"]) == ("failed", "settled")
-    assert shown["recipients"][0]["reason"] == "failed: cancelled by the operator"
+    assert shown["recipients"][0]["reason"] == "failed: canceled by the operator"
     assert shop.json("account", "list")["accounts"][0]["credits"] == {"available": 99, "reserved": 0}
     shop.text("verify")
 
 
-def test_several_recipients_are_cancelled_only_by_those_who_mean_it(shop: Installation) -> None:
+def test_several_recipients_are_canceled_only_by_those_who_mean_it(shop: Installation) -> None:
     message_id = send(shop, "ada@example.net", "bob@example.org")
     for choice in ((message_id,), ("--message", message_id), ("--account", "Shop")):
         refused = shop.refusal("queue", "cancel", *choice)
         assert refused == "this cancels 2 recipients and cannot be undone; add --yes to confirm"
     assert shop.json("queue", "list")["counts"]["ready"] == 2
-    assert shop.json("queue", "cancel", message_id, "--yes") == {"cancelled": 2, "being_sent": 0}
+    assert shop.json("queue", "cancel", message_id, "--yes") == {"canceled": 2, "being_sent": 0}
 
 
-def test_cancelling_leaves_alone_what_is_being_sent_and_says_so(shop: Installation) -> None:
+def test_canceling_leaves_alone_what_is_being_sent_and_says_so(shop: Installation) -> None:
     send(shop, "ada@example.net")
     claim(shop)
     said = shop.text("queue", "cancel", "--domain", "example.net")
-    assert said == "0 recipients cancelled. Skipped, because an attempt is in progress: 1.\n"
+    assert said == "0 recipients canceled. Skipped, because an attempt is in progress: 1.\n"
 
 
 @pytest.mark.parametrize(

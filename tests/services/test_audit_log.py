@@ -295,8 +295,8 @@ async def test_a_queue_command_is_one_entry_for_each_account(
         [words for words in await summaries(ctx, one.id) if "message." in words[0]] for one in (account, other)
     ]
     assert about_mail == [
-        [("message.cancelled", "2 recipients", ""), ("message.retried", "2 recipients", "")],
-        [("message.cancelled", "1 recipient", ""), ("message.retried", "1 recipient", "")],
+        [("message.canceled", "2 recipients", ""), ("message.retried", "2 recipients", "")],
+        [("message.canceled", "1 recipient", ""), ("message.retried", "1 recipient", "")],
     ]
     assert [words[0] for words in await summaries(ctx, idle.id)] == ["account.created"]
 

@@ -1,4 +1,4 @@
-"""`/emails`: send one or many messages, read their status, move them to another time, and cancel them."""
+"""`/emails`: send one or many messages, read their status, reschedule and cancel them."""
 
 from collections.abc import Awaitable
 from typing import Annotated, Final
@@ -169,9 +169,9 @@ ROUTES: tuple[routing.Route[context.Context], ...] = (
         method="PATCH",
         path="/emails/{id}",
         handler=reschedule,
-        summary="Send a scheduled message at another time",
-        description="`conflict` unless the message was sent with `send_at` and no attempt has begun. `expires_at` "
-        "moves along.",
+        summary="Reschedule a message",
+        description="Sends a scheduled message at another time, or now. `conflict` unless it was submitted with "
+        "`send_at` and no attempt has begun. `expires_at` changes by the same amount.",
         tag="Emails",
         permission=caller.Permission.SEND,
         body=email_schemas.Reschedule,
@@ -186,7 +186,7 @@ ROUTES: tuple[routing.Route[context.Context], ...] = (
         handler=cancel,
         summary="Cancel a message",
         description="Cancels the recipients for which no attempt has begun, and returns their credits. The response "
-        "tells for each recipient whether it is canceled; repeating the request changes nothing.",
+        "says for each recipient whether it is canceled; repeating the request changes nothing.",
         tag="Emails",
         permission=caller.Permission.SEND,
         responses={200: email_schemas.Cancellation},

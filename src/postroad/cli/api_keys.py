@@ -25,14 +25,18 @@ from postroad.storage import accounts
 )
 @click.option("--domain", "domains", multiple=True, metavar="NAME", help="Sender domain; repeatable. Default: all.")
 @click.option(
-    "--network", "networks", multiple=True, metavar="CIDR", help="Where it is used from; repeatable. Default: anywhere."
+    "--network",
+    "networks",
+    multiple=True,
+    metavar="CIDR",
+    help="Where it may be used from; repeatable. Default: anywhere.",
 )
 @click.option(
     "--template", "templates", multiple=True, metavar="ALIAS", help="Only this template; repeatable. Default: anything."
 )
-@click.option("--recipients-per-day", type=int, metavar="N", help="Maximum recipients on a UTC day.")
-@click.option("--credit-budget", type=int, metavar="N", help="Maximum credits in all.")
-@click.option("--expires", metavar="TIME", help="End, such as 2026-12-31 or 2026-12-31T12:00:00Z. Default: never.")
+@click.option("--recipients-per-day", type=int, metavar="N", help="Maximum recipients per UTC day.")
+@click.option("--credit-budget", type=int, metavar="N", help="Maximum credits in total.")
+@click.option("--expires", metavar="TIME", help="Expiry, such as 2026-12-31 or 2026-12-31T12:00:00Z. Default: never.")
 async def create(
     context: services_context.Context,
     *,

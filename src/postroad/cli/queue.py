@@ -64,8 +64,8 @@ async def cancel(
     if meant > 1 and not yes:
         raise errors.InvalidRequest(f"this cancels {meant} recipients and cannot be undone; add --yes to confirm")
     done = await inspection.cancel(context, choices)
-    text = f"{queue_texts.recipients(done.changed)} cancelled."
-    return output.Report(data={"cancelled": done.changed, "being_sent": done.held}, text=text + _skipped_note(done))
+    text = f"{queue_texts.recipients(done.changed)} canceled."
+    return output.Report(data={"canceled": done.changed, "being_sent": done.held}, text=text + _skipped_note(done))
 
 
 def _skipped_note(done: inspection.QueueChange) -> str:

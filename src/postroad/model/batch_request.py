@@ -50,7 +50,7 @@ Recipients = Annotated[
 ]
 AllOrNothing = Annotated[
     bool,
-    msgspec.Meta(description="Whether one item that is refused refuses the whole batch. Otherwise, others are sent."),
+    msgspec.Meta(description="Whether one refused item refuses the whole batch. Otherwise the others are accepted."),
 ]
 BatchRequest = msgspec.defstruct(
     "BatchRequest",
@@ -88,7 +88,7 @@ def expand(request: msgspec.Struct) -> Expanded:
     if emails is not None:
         if given:
             wire = COMMON[next(iter(given))]
-            raise errors.InvalidRequest(f"{wire}: belongs into each of emails, or to recipients with template")
+            raise errors.InvalidRequest(f"{wire}: not allowed beside emails; set it in each of them")
         return Expanded("emails", emails, all_or_nothing)
     for name in ("template", "sender"):
         if name not in given:

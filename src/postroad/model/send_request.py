@@ -117,7 +117,7 @@ class Attachment(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
 
 
 class Simulate(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
-    """Which provider the simulator plays for the message, and what that provider does."""
+    """Which provider the simulator imitates for the message, and how that provider behaves."""
 
     provider: simulated_providers.Provider
     behaviour: simulated_providers.Behaviour
@@ -209,8 +209,8 @@ class SendRequest(msgspec.Struct, frozen=True, forbid_unknown_fields=True, kw_on
         Annotated[
             Mapping[MetadataKey, MetadataValue],
             msgspec.Meta(
-                description="Data of your own, which is returned and can be searched for, and is never in the message "
-                "itself. Keys have 1 to 40 of the characters `A-Za-z0-9_-`, values up to "
+                description="Your own data, which is returned and can be searched for, and is never part of the "
+                "message itself. Keys have 1 to 40 of the characters `A-Za-z0-9_-`, values up to "
                 f"{limits.METADATA_VALUE_CHARACTERS} characters.",
                 max_length=limits.METADATA_KEYS,
             ),
@@ -223,5 +223,5 @@ class SendRequest(msgspec.Struct, frozen=True, forbid_unknown_fields=True, kw_on
     ) = None
     simulate: Annotated[
         Simulate | None,
-        msgspec.Meta(description="Only with a test key: the simulator plays a provider for all recipients."),
+        msgspec.Meta(description="Only with a test key: the simulator imitates a provider for all recipients."),
     ] = None

@@ -1,4 +1,4 @@
-"""How the simulator plays a mailbox provider: its replies, in its own wording, to a message of a test key.
+"""How the simulator imitates a mailbox provider: its replies, in its own wording, to a message of a test key.
 
 The texts are written after what these providers reply in such a case. The classifier reads them as it reads theirs, so
 a simulated attempt has the cause, the retries and the result of a real one (docs/testing.md, "Providers").
@@ -12,7 +12,7 @@ from postroad.protocol.smtp import values
 
 
 class Provider(StrEnum):
-    """A provider that can be played."""
+    """A provider that can be imitated."""
 
     GOOGLE = "google"
     MICROSOFT = "microsoft"

@@ -43,7 +43,7 @@ ACTIONS: Final[Mapping[str, str]] = {
     "domain.warm": "ended the warm-up of the domain {subject}",
     "domain.not_warm": "resumed the warm-up of the domain {subject}",
     "installation.key_rotated": "rotated the installation key and re-encrypted {subject} secrets",
-    "message.cancelled": "cancelled {subject}",
+    "message.canceled": "canceled {subject}",
     "message.rescheduled": "rescheduled {subject}",
     "message.retried": "retried {subject}",
     "user.created": "created the user {subject}",
@@ -76,7 +76,7 @@ INSTALLATION: Final = ""
 NAMES: Final = {actors.Kind.OPERATOR: "operator", actors.Kind.SERVICE: "postroad"}
 # Actions whose subject begins with a count, which is formatted.
 _COUNTED: Final = frozenset(
-    {"credits.added", "installation.key_rotated", "suppression.imported", "message.cancelled", "message.retried"}
+    {"credits.added", "installation.key_rotated", "suppression.imported", "message.canceled", "message.retried"}
 )
 _COUNT: Final = re.compile(r"^\d{4,}(?= |$)", re.ASCII)
 # Details of these actions are identifiers, which are shown as words.

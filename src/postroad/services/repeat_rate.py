@@ -1,4 +1,4 @@
-"""The rate at which an account may repeat work: retry messages, move scheduled ones, and replay webhook deliveries.
+"""The rate at which an account may repeat work: retry and reschedule messages, and replay webhook deliveries.
 
 Exact: a bucket in the store for each account and kind, for all processes and hosts, read and written under the lock of
 the account in the transaction that repeats. So a request that is refused, for whatever reason, does not count.
@@ -18,7 +18,7 @@ class Kind(StrEnum):
     """What is repeated."""
 
     RETRIES = "retries"
-    MOVES = "moves"
+    RESCHEDULES = "reschedules"
     REPLAYS = "replays"
 
 

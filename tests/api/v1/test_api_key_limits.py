@@ -174,7 +174,10 @@ async def test_a_budget_is_used_up_exactly_by_requests_at_once(shop: AccountClie
     assert sorted(answer.status_code for answer in answers) == [202] * 5 + [402] * 7
     refused = next(answer for answer in answers if answer.status_code == 402)
     assert refused.json()["code"] == "insufficient_credits"
-    assert refused.json()["error"] == ("the message needs 1 credits, but this API key has used 5 of its budget of 5")
+    assert refused.json()["error"] == (
+        "the message needs 1 credits, but this API key has used 5 of its budget of 5; "
+        "raise the budget, or use another key"
+    )
     clock.pass_seconds(5 * 24 * 3600)
     assert refusal(await send(shop, made, "later")) == (402, "insufficient_credits")
     assert (await listed(shop))["credits_used"] == 5

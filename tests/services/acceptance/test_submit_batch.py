@@ -119,8 +119,8 @@ async def test_500_recipients_pass(shop: Shop) -> None:
     [
         ({}, "body: give either emails, or recipients with template"),
         ({"emails": [EMAIL], "recipients": [{"to": "a@example.net"}]}, "body: give either emails, or recipients"),
-        ({"emails": [EMAIL], "tags": ["x"]}, "tags: belongs into each of emails"),
-        ({"emails": [EMAIL], "from": "shop@example.com"}, "from: belongs into each of emails"),
+        ({"emails": [EMAIL], "tags": ["x"]}, "tags: not allowed beside emails"),
+        ({"emails": [EMAIL], "from": "shop@example.com"}, "from: not allowed beside emails"),
         ({"recipients": [{"to": "a@example.net"}], "from": "shop@example.com"}, "template: required with recipients"),
         ({"recipients": [{"to": "a@example.net"}], "template": "welcome"}, "from: required with recipients"),
     ],

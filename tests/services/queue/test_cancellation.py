@@ -53,7 +53,7 @@ async def test_nothing_begun_everything_is_canceled_and_asking_again_says_the_sa
     assert (await consistency.run(ctx)).findings == []
     assert b'postroad_recipients_total{provider="none",verdict="canceled"} 2.0' in ctx.metrics.render()
     # A program's requests are in the message log, not in the audit log.
-    assert "message.cancelled" not in [one.action for one in await audit_log.page(ctx, shop, before=None, limit=9)]
+    assert "message.canceled" not in [one.action for one in await audit_log.page(ctx, shop, before=None, limit=9)]
 
 
 async def test_what_is_being_sent_or_was_attempted_goes_on(ctx: context.Context, shop: str, clock: Clock) -> None:

@@ -208,7 +208,7 @@ async def test_cancelling_ends_recipients_as_failed_and_settles_their_credits(
     message, reached = await messages.find(ctx, shop, message_id)
     assert (message.status, message.billing_status) == ("failed", "settled")
     assert {one.status for one in reached} == {"failed"}
-    assert {one.last_smtp_response for one in reached} == {"cancelled by the operator"}
+    assert {one.last_smtp_response for one in reached} == {"canceled by the operator"}
     assert {one.last_smtp_code for one in reached} == {None}
     assert sorted(one.attempt_count for one in reached) == [0, 0, 0, 0, 1]
     assert await states(ctx) == []

@@ -188,7 +188,7 @@ async def test_what_a_user_does_is_in_the_audit_log(ctx: context.Context, shop: 
     await cancellation.cancel_message(acting, shop, message_id)
     entries = await audit_log.page(ctx, shop, before=None, limit=2)
     assert [(one.action, one.subject, one.detail) for one in entries] == [
-        ("message.cancelled", message_id, ""),
+        ("message.canceled", message_id, ""),
         ("message.rescheduled", message_id, times.to_wire(clock.now - SECOND + HOUR)),
     ]
 

@@ -156,7 +156,7 @@ def test_one_that_is_being_sent_or_held_has_no_time_and_nobody_ahead() -> None:
         (
             {"state": sending, "worker": worker, "due_at": NOW},
             "interrupted",
-            "worker stopped while sending; another one takes over",
+            "the worker stopped while sending; another one takes over",
         ),
         ({"state": queue_views.HELD}, "held", "held by the operator of this service"),
     ):

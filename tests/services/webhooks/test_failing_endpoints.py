@@ -84,7 +84,7 @@ async def test_three_days_without_a_success_disable_an_endpoint_and_its_owners_a
     assert (disabled.enabled, disabled.disabled_reason) == (0, "Every attempt has failed for 3 days.")
     assert await endpoints.get(ctx, account.id, other.id) == other
     (entry, *_) = await audit_log.page(ctx, account.id, before=None, limit=1)
-    assert audit_log.text(entry) == "disabled the webhook at 127.0.0.2 (Every attempt has failed for 3 days.)"
+    assert audit_log.text(entry) == "disabled the webhook at 127.0.0.2 (every attempt has failed for 3 days)"
     (notice,) = await claimed_mail.claim_all(ctx, claimed_mail.WORKER)
     assert notice.email_key == "jo@example.net"
     # Enabling it clears that.

@@ -286,7 +286,7 @@ async def test_a_recipient_that_an_operator_cancels_has_failed(
     assert {event["data"]["to"] for event in reported} == {"ada@example.net", "bob@example.net"}
     for event in reported:
         assert event["type"] == "email.failed"
-        assert event["data"]["smtp_response"] == "cancelled by the operator"
+        assert event["data"]["smtp_response"] == "canceled by the operator"
         assert "smtp_code" not in event["data"]
 
 

@@ -64,21 +64,21 @@ Networks = Annotated[
 Templates = Annotated[
     list[Alias],
     msgspec.Meta(
-        description="Aliases of the templates that the key may send, and nothing without one; empty or null: anything.",
+        description="Aliases of the only templates that the key may send; empty or null: any message.",
         max_length=limit_rules.MAX_NAMES,
     ),
 ]
 RecipientsPerDay = Annotated[
     int,
     msgspec.Meta(
-        description="Recipients that the key may send to on a UTC day; null: no limit.",
+        description="Recipients that the key may send to per UTC day; null: no limit.",
         ge=1,
         le=limit_rules.MAX_AMOUNT,
     ),
 ]
 CreditBudget = Annotated[
     int,
-    msgspec.Meta(description="Credits that the key may use in all; null: no limit.", ge=1, le=limit_rules.MAX_AMOUNT),
+    msgspec.Meta(description="Credits that the key may use in total; null: no limit.", ge=1, le=limit_rules.MAX_AMOUNT),
 ]
 ExpiresAt = Annotated[schemas.Timestamp, msgspec.Meta(description="When the key stops working; null: never.")]
 

@@ -41,7 +41,7 @@ async def show(_ctx: context.Context, request: routing.Request) -> routing.Respo
     try:
         kind = events.EventType(request.path["type"])
     except ValueError:
-        raise errors.NotFound("there is no such event type; GET /v1/event-schemas has all of them") from None
+        raise errors.NotFound("no such event type; GET /v1/event-schemas lists them all") from None
     return _response(request, (kind,))
 
 

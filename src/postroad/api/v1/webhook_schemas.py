@@ -42,13 +42,13 @@ Events = Annotated[
     list[EventName],
     msgspec.Meta(
         description="Event types to send; when empty, `email.delivered`, `email.bounced` and `email.failed`. "
-        "Absent: unchanged, at first these three."
+        "Absent: unchanged; these three for a new webhook."
     ),
 ]
 Enabled = Annotated[
     bool,
     msgspec.Meta(
-        description="False: no new events are sent, and pending ones are held. Absent: unchanged, at first true."
+        description="False: no new events are sent, and pending ones are held. Absent: unchanged; true for a new one."
     ),
 ]
 OverlapHours = Annotated[
@@ -110,7 +110,7 @@ class WebhookEndpoint(msgspec.Struct, frozen=True, kw_only=True):
     enabled: bool
     failing_since: Annotated[
         times.WireTime | None,
-        msgspec.Meta(description="Since when every attempt has failed; null after a success, and at first."),
+        msgspec.Meta(description="Since when every attempt has failed; null while there is no failure."),
     ]
     disabled_reason: Annotated[
         str | None, msgspec.Meta(description="Why the service disabled the webhook; null otherwise.")
@@ -148,7 +148,7 @@ class EndpointOptions(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_
         Annotated[
             endpoint_settings.Version,
             msgspec.Meta(
-                description="Version of the event data: see `GET /v1/event-schemas`. Absent: unchanged, at first 1."
+                description="Version of the event data, see `/v1/event-schemas`. Absent: unchanged; 1 for a new one."
             ),
         ]
         | None
@@ -173,13 +173,13 @@ class EndpointOptions(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_
     mode: (
         Annotated[
             endpoint_settings.Mode,
-            msgspec.Meta(description="`test`: only events of test messages. `live`, at first: only of others."),
+            msgspec.Meta(description="Events of `live` messages only (the default), or of `test` messages only."),
         ]
         | None
     ) = None
     standard_signature: (
         Annotated[
-            bool, msgspec.Meta(description="Whether requests are also signed as Standard Webhooks. At first false.")
+            bool, msgspec.Meta(description="Whether requests are also signed as Standard Webhooks. Default: false.")
         ]
         | None
     ) = None

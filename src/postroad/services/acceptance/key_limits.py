@@ -32,18 +32,20 @@ def refusal(budget: key_limits.Budget | None, message: messages.NewMessage) -> e
     count, limit = message.recipient_count, budget.recipients_per_day
     usage = key_limits.on_day(budget.usage, now=message.created_at)
     if limit is not None and count > limit:
-        return errors.Forbidden(f"the message has {count} recipients, but this API key may send to {limit} a day")
+        return errors.Forbidden(
+            f"the message has {count} recipients, but this API key may send to {limit} per day; send to fewer"
+        )
     if limit is not None and usage.recipients + count > limit:
         seconds = math.ceil(((usage.day + 1) * times.DAY - message.created_at) / times.SECOND)
         return errors.RateLimited(
-            f"this API key has sent to {usage.recipients} of its {limit} recipients a day, and this message has "
+            f"this API key has sent to {usage.recipients} of its {limit} recipients per day, and this message has "
             f"{count}; the next day begins at 00:00 UTC",
             retry_after=max(1, seconds),
         )
     if budget.credit_budget is not None and usage.credits + message.credits_reserved > budget.credit_budget:
         return errors.InsufficientCredits(
             f"the message needs {message.credits_reserved} credits, but this API key has used {usage.credits} of its "
-            f"budget of {budget.credit_budget}"
+            f"budget of {budget.credit_budget}; raise the budget, or use another key"
         )
     return None
 

@@ -181,7 +181,7 @@ def _compose(
 
 def _too_large(total: int) -> errors.PayloadTooLarge:
     return errors.PayloadTooLarge(
-        f"the messages of the batch have together {total} bytes or more; at most {MAX_BYTES} (32 MiB) are allowed; "
+        f"the messages of the batch have {total} bytes or more together; at most {MAX_BYTES} (32 MiB) are allowed; "
         "send several batches"
     )
 

@@ -88,7 +88,9 @@ def _check_limits(
 
 def _check_unlimited(key: caller.ApiKey, *, what: str) -> None:
     if key.limits != key_limits.NO_LIMITS:
-        raise errors.Forbidden(f"this API key has limits, which {what} would not have; use a key without, or log in")
+        raise errors.Forbidden(
+            f"this API key has limits, which {what} would not have; use a key without limits, or log in"
+        )
 
 
 def _key_of(actor: actors.Actor) -> caller.ApiKey | None:

@@ -15,7 +15,7 @@ from postroad.services.messages import lookup
 from postroad.services.results import outcomes
 from postroad.storage import accounts, queue_views, recipients, store
 
-BY_OPERATOR: Final = "cancelled by the operator"
+BY_OPERATOR: Final = "canceled by the operator"
 BY_SENDER: Final = "canceled by the sender"
 
 
@@ -29,7 +29,7 @@ async def cancel_message(ctx: context.Context, account_id: str, message_id: str)
         events = await _end(ctx, tx, free, response=BY_SENDER, ended_as=mail.RecipientStatus.CANCELED, now=now)
         # Mail is in the message log: only what a user does is in the audit log too.
         if free and ctx.actor.user_id is not None:
-            await audit_log.write(ctx, tx, account_id, "message.cancelled", message_id)
+            await audit_log.write(ctx, tx, account_id, "message.canceled", message_id)
         _, after = await lookup.find_in(tx, account_id, message_id)
     for _ in free:
         ctx.metrics.recipients.add(providers.NO_PROVIDER, mail.RecipientStatus.CANCELED.value)

@@ -283,11 +283,11 @@ async def cancel(ctx: context.Context, choices: Sequence[queue_views.Filter]) ->
         for _ in range(MAX_BATCHES):
             async with ctx.store.scanning() as tx:
                 some = await queue_views.unleased(tx, chosen, limit=BATCH)
-            cancelled = await cancellation.cancel_unleased(ctx, some) if some else 0
-            changed[account_id] += cancelled
-            if not cancelled:
+            canceled = await cancellation.cancel_unleased(ctx, some) if some else 0
+            changed[account_id] += canceled
+            if not canceled:
                 break
-    await _write_audit_log(ctx, "message.cancelled", changed)
+    await _write_audit_log(ctx, "message.canceled", changed)
     return QueueChange(changed.total(), (await count(ctx, choices)).held)
 
 

@@ -1,4 +1,4 @@
-"""Moving a scheduled message to another time, as long as no attempt has begun for any of its recipients."""
+"""Rescheduling a message, as long as no attempt has begun for any of its recipients."""
 
 import dataclasses
 
@@ -26,7 +26,7 @@ async def reschedule(ctx: context.Context, account_id: str, message_id: str, sen
         if message.send_at is None or len(free) != len(reached):
             raise _conflict(message)
         # A message may be large, and its body is written again.
-        await repeat_rate.take(ctx, tx, account_id, repeat_rate.Kind.MOVES)
+        await repeat_rate.take(ctx, tx, account_id, repeat_rate.Kind.RESCHEDULES)
         current = send_times.SendTimes(message.send_at, message.expires_at)
         moved = send_times.move(current, moved_to, created_at=message.created_at)
         await messages.reschedule(tx, account_id, message_id, send_at=moved_to, expires_at=moved.expires_at)
@@ -53,5 +53,5 @@ def _conflict(message: messages.Message) -> errors.Conflict:
     if message.status != mail.MessageStatus.QUEUED:
         return errors.Conflict("the message has a final result; send it again instead")
     if message.send_at is None:
-        return errors.Conflict("the message was not scheduled; only one that was sent with send_at can be moved")
-    return errors.Conflict("an attempt has begun; the message can no longer be moved")
+        return errors.Conflict("the message was not scheduled; only one submitted with send_at can be rescheduled")
+    return errors.Conflict("an attempt has begun; the message can no longer be rescheduled")

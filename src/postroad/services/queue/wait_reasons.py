@@ -49,7 +49,7 @@ _TEXTS: Final = {
     Code.READY: "ready; waiting for a free worker",
     Code.QUEUED: "waiting for its turn",
     Code.SENDING: "being sent",
-    Code.INTERRUPTED: "worker stopped while sending; another one takes over",
+    Code.INTERRUPTED: "the worker stopped while sending; another one takes over",
     Code.SCHEDULED: "scheduled by the sender",
     Code.DEFERRED: "{} is deferring us",
     Code.NO_REPLY: "the last attempt got no reply from {}",

@@ -18,13 +18,16 @@ from postroad.telemetry import logs
 
 DISABLE_AFTER_DAYS: Final = 3
 REASON: Final = f"Every attempt has failed for {DISABLE_AFTER_DAYS} days."
+# The same in the sentence of an audit log entry.
+_DETAIL: Final = f"every attempt has failed for {DISABLE_AFTER_DAYS} days"
 _SUBJECT: Final = "Your webhook at {host} was disabled"
 _TEXT: Final = """\
 Every attempt to deliver events to your webhook at {host} has failed since {since},
-so it was disabled. Events that were waiting are held for up to 7 days.
+so it was disabled. Pending events are held for up to 7 days, and no new ones are
+created.
 
-When your endpoint works again, enable the webhook: on the page Webhooks of the
-dashboard, or with PATCH /v1/webhooks/{id}. Its log has every response.
+When your endpoint works again, enable the webhook on its page in the dashboard, or
+with PATCH /v1/webhooks/{id}. The delivery log shows the response to every attempt.
 """
 
 
@@ -59,7 +62,7 @@ async def _changed(
         return current
     if await webhook_deliveries.has_succeeded(tx, current.account_id, current.id, since=since):
         return msgspec.structs.replace(current, failing_since=at)
-    await audit_log.write(ctx, tx, current.account_id, "webhook.disabled", endpoints.host(current.url), REASON)
+    await audit_log.write(ctx, tx, current.account_id, "webhook.disabled", endpoints.host(current.url), _DETAIL)
     return msgspec.structs.replace(current, enabled=0, disabled_reason=REASON, updated_at=now)
 
 
