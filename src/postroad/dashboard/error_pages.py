@@ -42,7 +42,7 @@ SECTIONS: Final = {
     "team": ("/team", "Team"),
     "template": ("/templates", "Templates"),
     "templates": ("/templates", "Templates"),
-    "webhook": ("/webhook", "Webhook"),
+    "webhook": ("/webhook", "Webhooks"),
     "webhooks": ("/webhooks", "Webhooks"),
     "welcome": ("/welcome", "Get started"),
 }
