@@ -1,3 +1,16 @@
+-- part: with_their_messages
+        ORDER BY recipient_id LIMIT wanted.most
+        FOR UPDATE SKIP LOCKED)
+    SELECT one.account_id, one.message_id, one.recipient_id, wanted.lease_until, wanted.worker
+    FROM (SELECT DISTINCT account_id, message_id FROM oldest) AS message
+    JOIN queue AS one ON one.account_id = message.account_id AND one.message_id = message.message_id
+    WHERE one.ready + 0 = 1 AND one.queue_key || '' = wanted.queue_key
+    FOR UPDATE OF one SKIP LOCKED) AS chosen
+WHERE queue.account_id = chosen.account_id AND queue.message_id = chosen.message_id
+    AND queue.recipient_id = chosen.recipient_id
+RETURNING queue.account_id, queue.message_id, queue.recipient_id, queue.queue_key, email, email_key, size, attempt_count,
+    lost_leases, queued_at, expires_at;
+
 -- name: insert
 -- The recipients of accepted messages, ready unless they are due later.
 INSERT INTO queue (account_id, message_id, recipient_id, queue_key, email, email_key, size, attempt_count, lost_leases,
@@ -45,17 +58,7 @@ CROSS JOIN LATERAL (
     WITH oldest AS MATERIALIZED (
         SELECT account_id, message_id FROM queue
         WHERE ready = 1 AND urgent_key = wanted.queue_key
-        ORDER BY recipient_id LIMIT wanted.most
-        FOR UPDATE SKIP LOCKED)
-    SELECT one.account_id, one.message_id, one.recipient_id, wanted.lease_until, wanted.worker
-    FROM (SELECT DISTINCT account_id, message_id FROM oldest) AS message
-    JOIN queue AS one ON one.account_id = message.account_id AND one.message_id = message.message_id
-    WHERE one.ready + 0 = 1 AND one.queue_key || '' = wanted.queue_key
-    FOR UPDATE OF one SKIP LOCKED) AS chosen
-WHERE queue.account_id = chosen.account_id AND queue.message_id = chosen.message_id
-    AND queue.recipient_id = chosen.recipient_id
-RETURNING queue.account_id, queue.message_id, queue.recipient_id, queue.queue_key, email, email_key, size, attempt_count,
-    lost_leases, queued_at, expires_at;
+        -- include: with_their_messages
 
 -- name: claim_expired
 -- Lease rows that have expired and have no lease, with the last reply of the destination. Rows that are being changed
@@ -84,17 +87,7 @@ CROSS JOIN LATERAL (
     WITH oldest AS MATERIALIZED (
         SELECT account_id, message_id FROM queue
         WHERE ready = 1 AND queue_key = wanted.queue_key AND queued_at <= wanted.before
-        ORDER BY recipient_id LIMIT wanted.most
-        FOR UPDATE SKIP LOCKED)
-    SELECT one.account_id, one.message_id, one.recipient_id, wanted.lease_until, wanted.worker
-    FROM (SELECT DISTINCT account_id, message_id FROM oldest) AS message
-    JOIN queue AS one ON one.account_id = message.account_id AND one.message_id = message.message_id
-    WHERE one.ready + 0 = 1 AND one.queue_key || '' = wanted.queue_key
-    FOR UPDATE OF one SKIP LOCKED) AS chosen
-WHERE queue.account_id = chosen.account_id AND queue.message_id = chosen.message_id
-    AND queue.recipient_id = chosen.recipient_id
-RETURNING queue.account_id, queue.message_id, queue.recipient_id, queue.queue_key, email, email_key, size, attempt_count,
-    lost_leases, queued_at, expires_at;
+        -- include: with_their_messages
 
 -- name: extend
 -- Renew the leases that are still held. Rows that are being recorded are skipped: waiting for them, in another order of
