@@ -27,6 +27,8 @@ PEBBLE := $(VENV)/.pebble-looked-for
 # What the clients are written in, and what only their tests need.
 LANGUAGES := $(VENV)/.languages-looked-for
 TYPESCRIPT := clients/javascript/node_modules/typescript/package.json
+# Packages of other services, which must work with ours.
+COMPAT := tests/compat/node_modules/.package-lock.json
 # What builds the documentation needs other versions of what the tests need, so it has an environment of its own.
 DOCS := .venv-docs
 DOCS_INSTALLED := $(DOCS)/.installed
@@ -63,13 +65,13 @@ help: ## Print this list
 run: $(RUNTIME) ## Start the service for development on this machine; needs nothing but Python
 	@$(BIN)/postroad dev $(ARGS)
 
-test: $(DEVELOPMENT) $(CHROMIUM) $(PEBBLE) $(LANGUAGES) $(AXE) $(TYPESCRIPT) ## Run all tests in parallel, on SQLite, a PostgreSQL of their own and a real browser
+test: $(DEVELOPMENT) $(CHROMIUM) $(PEBBLE) $(LANGUAGES) $(AXE) $(TYPESCRIPT) $(COMPAT) ## Run all tests in parallel, on SQLite, a PostgreSQL of their own and a real browser
 	@$(BIN)/python -m pytest -n $(WORKERS) --dist worksteal $(ARGS)
 
 test-fast: $(DEVELOPMENT) ## Run the unit tests of the pure packages, in about a minute
 	@$(BIN)/python -m pytest -q -n 2 $(FAST) $(ARGS)
 
-test-all: $(DEVELOPMENT) $(CHROMIUM) $(PEBBLE) $(LANGUAGES) $(AXE) $(TYPESCRIPT) ## Run all tests with their long searches; SCALE=10 times the examples
+test-all: $(DEVELOPMENT) $(CHROMIUM) $(PEBBLE) $(LANGUAGES) $(AXE) $(TYPESCRIPT) $(COMPAT) ## Run all tests with their long searches; SCALE=10 times the examples
 	@TEST_SCALE=$(SCALE) $(BIN)/python -m pytest -n $(WORKERS) --dist worksteal -o faulthandler_timeout=0 $(ARGS)
 
 coverage: $(DEVELOPMENT) ## Measure the branch coverage of protocol and model by their own tests
@@ -225,6 +227,11 @@ $(TYPESCRIPT): clients/javascript/package-lock.json | $(LANGUAGES)
 	@echo "Installing TypeScript and esbuild for the tests of the JavaScript client"
 	@timeout 900 npm ci --prefix clients/javascript --ignore-scripts --fetch-retries 2 </dev/null >/dev/null 2>&1 && touch $@ \
 		|| echo "TypeScript could not be installed; a test of the JavaScript client will fail" >&2
+
+$(COMPAT): tests/compat/package-lock.json | $(LANGUAGES)
+	@echo "Installing the packages of other services for the compatibility tests"
+	@timeout 900 npm ci --prefix tests/compat --ignore-scripts --fetch-retries 2 </dev/null >/dev/null 2>&1 && touch $@ \
+		|| echo "They could not be installed; compatibility tests will fail" >&2
 
 # Without it a benchmark says that a peer is missing, and measures the rest.
 $(HARAKA): benchmarks/haraka/package-lock.json
