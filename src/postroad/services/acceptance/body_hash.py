@@ -46,8 +46,8 @@ def of(checked: validation.CheckedSend, *, digest: Callable[[bytes], bytes] = _s
             for file in checked.attachments
         ],
     )
-    if options := _options(checked):
-        normal_form += (options,)
+    if checked.has_options:
+        normal_form += (_options(checked),)
     return digest(_encoder.encode(normal_form))
 
 

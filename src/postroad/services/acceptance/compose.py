@@ -129,30 +129,40 @@ def _recipient(
 
 
 def _receipt(checked: validation.CheckedMessage, identity: MessageIdentity) -> receipt.Receipt:
-    count = len(checked.recipients)
-    return receipt.Receipt(
+    made = receipt.Receipt(
         id=identity.message_id,
         source=identity.source.value,
         request_id=identity.request_id,
         sender=checked.sender.written,
-        to=tuple(mailbox.written for mailbox in checked.to),
-        cc=tuple(mailbox.written for mailbox in checked.cc),
-        bcc=tuple(mailbox.written for mailbox in checked.bcc),
+        to=_written(checked.to),
+        cc=_written(checked.cc),
+        bcc=_written(checked.bcc),
         reply_to=checked.reply_to.written if checked.reply_to else msgspec.UNSET,
         subject=checked.subject or "",
-        recipient_count=count,
+        recipient_count=len(checked.recipients),
         credits_reserved=_price(checked, identity),
         headers=dict(checked.headers),
         tags=checked.tags,
         attachments=tuple(
             receipt.AttachmentReceipt(a.filename, a.content_type, len(a.content), a.content_id or msgspec.UNSET)
             for a in checked.attachments
-        ),
+        )
+        if checked.attachments
+        else (),
+    )
+    if not (checked.has_options or identity.is_test):
+        return made
+    return msgspec.structs.replace(
+        made,
         send_at=times.given_to_wire(identity.schedule.send_at),
         expires_at=times.given_to_wire(identity.schedule.expires_at),
         metadata=dict(checked.metadata) or msgspec.UNSET,
         test=True if identity.is_test else msgspec.UNSET,
     )
+
+
+def _written(mailboxes: tuple[address.Mailbox, ...]) -> tuple[str, ...]:
+    return tuple([mailbox.written for mailbox in mailboxes]) if mailboxes else ()
 
 
 def _price(checked: validation.CheckedMessage, identity: MessageIdentity) -> int:

@@ -37,6 +37,8 @@ class QueueLimit:
         """Raise ServiceUnavailable while the queue, or the account's share of it, is full."""
         if time.monotonic() >= self._refresh_at and (self._refreshing is None or self._refreshing.done()):
             self._refreshing = asyncio.get_running_loop().create_task(self._refresh())
+        if self._shares.free == self.max_recipients:  # nobody was counted
+            return
         if self._shares.free < 0:
             msg = (
                 f"the queue is full: more than {self.max_recipients} recipients are waiting for delivery; "

@@ -249,7 +249,9 @@ def _identity(
         warmup_domain=None if domain.warm or who.is_test else domain.name,
         is_charged=is_charged,
         return_path_domain=domain.return_path_domain,
-        schedule=send_times.resolve(send_at=checked.send_at, expires_in=checked.expires_in, now=now),
+        schedule=send_times.resolve(send_at=checked.send_at, expires_in=checked.expires_in, now=now)
+        if checked.has_options
+        else send_times.UNTIMED,
         is_test=who.is_test,
         api_key_id=who.key.id if who.key is not None and who.key.limits.is_counted else None,
     )

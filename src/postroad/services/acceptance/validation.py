@@ -47,6 +47,11 @@ class CheckedMessage(msgspec.Struct, frozen=True, kw_only=True):
     # What the simulator plays; "" for what the addresses stand for.
     simulation: str = ""
 
+    @property
+    def has_options(self) -> bool:
+        """Whether it has any of the options that few messages have."""
+        return bool(self.metadata or self.simulation) or self.send_at is not None or self.expires_in is not None
+
 
 class CheckedSend(CheckedMessage, frozen=True, kw_only=True):
     """A validated send request. Its template, if it has one, supplies the bodies and a missing subject."""
