@@ -42,6 +42,10 @@ class MethodNotAllowed(InvalidRequest):
         self.allowed = allowed
 
 
+class InvalidIdempotencyKey(InvalidRequest):
+    """The `Idempotency-Key` is missing or too long."""
+
+
 class MailLoop(InvalidRequest):
     """The message has passed too many hosts: a mail loop."""
 
@@ -91,6 +95,10 @@ class NotFound(PostroadError):
     code = "not_found"
     status = 404
     smtp_reply = "550 5.1.1"
+
+
+class UnknownPath(NotFound):
+    """No route has this path."""
 
 
 class Conflict(PostroadError):

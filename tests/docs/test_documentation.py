@@ -40,6 +40,7 @@ PAGES = [
     path
     for pattern in ("*.md", "docs/**/*.md", "clients/**/*.md", "benchmarks/*.md", "tests/**/*.md")
     for path in sorted(ROOT.glob(pattern))
+    if "node_modules" not in path.parts
 ]
 EXAMPLE = re.compile(r"<!-- example: (\w+) -->\n```json\n(.*?)\n```", re.DOTALL)
 JSON_BLOCK = re.compile(r"```json\n(.*?)\n```", re.DOTALL)

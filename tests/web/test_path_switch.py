@@ -47,3 +47,23 @@ async def test_the_first_segment_decides(path: bytes, whose: str) -> None:
     switch = path_switch.PathSwitch(first, second, paths=["/v1/account", "/emails", "/emails/{id}", "/healthz"])
     await switch({"type": "http", "raw_path": path}, nothing, away)
     assert asked == [whose]
+
+
+@pytest.mark.parametrize(
+    "path, whose",
+    [
+        (b"/compat/resend", "resend"),
+        (b"/compat/resend/emails", "resend"),
+        (b"/compat/postmark/", "postmark"),
+        (b"/compat/resendx", "other"),
+        (b"/compat", "other"),
+        (b"/emails", "other"),
+        (b"/compat/%72esend", "other"),
+    ],
+)
+async def test_an_application_owns_everything_below_its_prefix(path: bytes, whose: str) -> None:
+    asked: list[str] = []
+    mounted = {f"/compat/{name}": answering(name, asked) for name in ("resend", "postmark")}
+    switch = path_switch.PathPrefixes(mounted, answering("other", asked))
+    await switch({"type": "http", "raw_path": path}, nothing, away)
+    assert asked == [whose]

@@ -28,7 +28,7 @@ def routes() -> tuple[routing.Route[context.Context], ...]:
             async with turns, ctx.store.reading() as tx:
                 found = await acme.challenge(tx, token, now=ctx.clock())
         if found is None:
-            raise errors.NotFound(routing.UNKNOWN_PATH)
+            raise errors.UnknownPath(routing.UNKNOWN_PATH)
         return routing.Response(200, found.key_authorization.encode(), content_type=_TYPE)
 
     return (

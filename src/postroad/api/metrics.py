@@ -35,7 +35,7 @@ def routes(
     async def show(ctx: context.Context, request: routing.Request) -> routing.Response:
         is_local = not is_behind_proxy and _is_local(request)
         if not (is_local or _has_token(request, ctx.settings.metrics.token)):
-            raise errors.NotFound(routing.UNKNOWN_PATH)
+            raise errors.UnknownPath(routing.UNKNOWN_PATH)
         return routing.Response(200, await collect(), content_type=metrics.CONTENT_TYPE)
 
     return (

@@ -84,7 +84,7 @@ def _wants_page(headers: routing.Headers) -> bool:
 
 def _message(error: errors.PostroadError, refused: routing.RefusedRequest) -> str:
     """The message; routing errors are worded for API clients and get another one here."""
-    if isinstance(error, errors.NotFound) and error.message == routing.UNKNOWN_PATH:
+    if isinstance(error, errors.UnknownPath):
         return "There is no page at this address."
     if isinstance(error, errors.MethodNotAllowed) and refused.method == "GET":
         return "This address only accepts form submissions. Nothing was changed."

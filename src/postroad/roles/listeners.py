@@ -28,6 +28,7 @@ from postroad.api.v1 import (
     webhook,
     webhooks,
 )
+from postroad.compat import rooms
 from postroad.dashboard import application as dashboard
 from postroad.dashboard import site as sites
 from postroad.inbound import return_paths
@@ -35,7 +36,6 @@ from postroad.model import throttle
 from postroad.network import (
     content_spool,
     hostname,
-    http_exchange,
     http_limits,
     http_listener,
     server_tls,
@@ -100,6 +100,7 @@ async def start_api(role_context: role.RoleContext) -> role.Started:
     )
     policy = throttle.RateLimit(rate=settings.limits.management_rate, burst=settings.limits.management_burst)
     rate = management_rate.ManagementRate(policy, clock=ctx.clock)
+    large_body_slots = body_limits.LargeBodySlots(frontends=role_context.frontend_processes)
     app = application.Application(
         ctx,
         routes,
@@ -111,14 +112,21 @@ async def start_api(role_context: role.RoleContext) -> role.Started:
         entropy=ctx.entropy,
         log=role_context.log,
         counted=ctx.metrics,
-        large_body_slots=body_limits.LargeBodySlots(frontends=role_context.frontend_processes),
+        large_body_slots=large_body_slots,
         threads=ctx.threads,
     )
-    served: http_exchange.Application = app
+    served: application.AsgiApp = app
     if settings.dashboard.enabled:
         site = sites.build(settings, mail=role_context.mail, is_stopping=role_context.stopping.is_set)
         pages = dashboard.build_application(ctx, site, require=rate.require, proxies=proxies, log=role_context.log)
         served = path_switch.PathSwitch(app, pages, paths=[route.path for route in routes])
+    others = {
+        room.prefix: rooms.build_application(
+            ctx, room, require=rate.require, proxies=proxies, log=role_context.log, large_body_slots=large_body_slots
+        )
+        for room in rooms.ROOMS
+    }
+    served = path_switch.PathPrefixes(others, served)
     limits = http_limits.Limits(
         connections=settings.http.connections, connections_per_address=settings.http.connections_per_address
     )

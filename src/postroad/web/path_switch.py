@@ -1,9 +1,10 @@
-"""Two applications at one address, chosen by the first path segment.
+"""Several applications at one address, chosen by the path.
 
-Paths that the first application does not own go to the second, which also answers unknown paths.
+`PathSwitch` decides by the first path segment: paths that the first application does not own go to the second, which
+also answers unknown paths. `PathPrefixes` has applications that own everything below a prefix.
 """
 
-from collections.abc import Awaitable, Iterable
+from collections.abc import Awaitable, Iterable, Mapping
 
 from postroad.web import application
 
@@ -22,6 +23,24 @@ class PathSwitch:
         """One ASGI scope."""
         is_first = scope["type"] != "http" or _segment(scope["raw_path"]) in self._segments
         return (self._first if is_first else self._second)(scope, receive, send)
+
+
+class PathPrefixes:
+    """An ASGI callable in front of applications by prefix, such as `/compat/resend`, and of another for the rest."""
+
+    def __init__(self, applications: Mapping[str, application.AsgiApp], other: application.AsgiApp) -> None:
+        self._applications = [(prefix.encode(), app) for prefix, app in applications.items()]
+        self._other = other
+
+    def __call__(
+        self, scope: application.Scope, receive: application.Receive, send: application.Send
+    ) -> Awaitable[None]:
+        """One ASGI scope."""
+        path = scope["raw_path"] if scope["type"] == "http" else b""
+        for prefix, app in self._applications:
+            if path.startswith(prefix) and path[len(prefix) :][:1] in {b"", b"/"}:
+                return app(scope, receive, send)
+        return self._other(scope, receive, send)
 
 
 def _segment(path: bytes) -> bytes:

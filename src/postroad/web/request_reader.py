@@ -45,7 +45,7 @@ class Reader:
         self._parameters = _parameters(self._query)
         self._form = _parameters(self._body) if route.body_type == routing.FORM else None
         for info in (self._body, self._query):
-            if info is not None:
+            if info is not None and not isinstance(info, inspect.ListType):
                 _check(info, name=f"{route.method} {route.path}")
 
     def check_size(self, headers: routing.Headers) -> int:
@@ -88,16 +88,20 @@ class Reader:
             raise errors.InvalidRequest("Content-Encoding: send the body uncompressed")
 
     def idempotency_key(self, headers: routing.Headers) -> str:
-        """The required `Idempotency-Key`: 1 to 255 characters of the client's choice."""
+        """The `Idempotency-Key`: 1 to 255 characters of the client's choice; empty where it is absent and optional."""
         value = headers.get(b"idempotency-key")
+        if value is None and not self._route.key_required:
+            return ""
         if not value:
-            raise errors.InvalidRequest("Idempotency-Key: this header is required; send a new value for each message")
+            msg = "Idempotency-Key: this header is required; send a new value for each message"
+            raise errors.InvalidIdempotencyKey(msg)
         try:
             key = value.decode()
         except UnicodeDecodeError:
             key = value.decode("latin-1")
         if len(key) > limits.IDEMPOTENCY_KEY_CHARACTERS:
-            raise errors.InvalidRequest(f"Idempotency-Key: at most {limits.IDEMPOTENCY_KEY_CHARACTERS} characters")
+            msg = f"Idempotency-Key: at most {limits.IDEMPOTENCY_KEY_CHARACTERS} characters"
+            raise errors.InvalidIdempotencyKey(msg)
         return key
 
     async def decode_async(self, body: bytes, *, threads: fair_threads.FairThreads, party: str) -> Any:  # noqa: ANN401 - the route's own Struct
@@ -109,7 +113,7 @@ class Reader:
         plain = strict_json.read_plain(body) if is_json else None
         if plain is None:
             return await threads.run(party, functools.partial(self.decode, body))
-        return self._convert(plain, self._route.body, info=self._body, root="body")
+        return convert(plain, self._route.body, info=self._body, root="body")
 
     def decode(self, body: bytes) -> Any:  # noqa: ANN401 - the route's own Struct
         """The route's Struct. A body that is neither JSON nor a form is left to the handler."""
@@ -117,12 +121,12 @@ class Reader:
             return body
         if self._form is not None:
             fields = self._read_form(body, self._form)
-            return self._convert(fields, self._route.body, info=self._body, root="form")
+            return convert(fields, self._route.body, info=self._body, root="form")
         try:
             document = strict_json.read(body if body or self._route.body_required else b"{}")
         except strict_json.JsonError as problem:
             raise errors.InvalidRequest(f"body: {problem}") from None
-        return self._convert(document, self._route.body, info=self._body, root="body")
+        return convert(document, self._route.body, info=self._body, root="body")
 
     def read_query(self, text: bytes) -> Any:  # noqa: ANN401 - the route's own Struct
         """The route's query Struct; a route without one ignores the query string."""
@@ -143,7 +147,7 @@ class Reader:
             if name in values:
                 raise errors.InvalidRequest(f"{name}: sent more than once; send it once")
             values[name] = _typed(name, value, wanted=self._parameters[name])
-        return self._convert(values, self._route.query, info=self._query, root="query")
+        return convert(values, self._route.query, info=self._query, root="query")
 
     def _read_form(self, body: bytes, fields: dict[str, type]) -> dict[str, object]:
         """The fields of a form. Browsers send empty fields; they count as absent. A repeated field is a list."""
@@ -164,20 +168,22 @@ class Reader:
                 values[name] = _typed(name, value.replace("\r\n", "\n"), wanted=fields[name])
         return values
 
-    def _convert(self, document: object, kind: Any, *, info: inspect.Type | None, root: str) -> Any:  # noqa: ANN401
-        try:
-            return msgspec.convert(document, kind)
-        except msgspec.ValidationError:
-            problem = validation_errors.first_problem(document, info, root=root) if info else None
-        try:
-            if problem is None:
-                return msgspec.convert(validation_errors.whole_numbers(document), kind)
-        except msgspec.ValidationError:
-            problem = f"{root}: {validation_errors.GENERIC_PROBLEM}"
-        raise errors.InvalidRequest(problem)
-
     def _too_large(self) -> errors.PayloadTooLarge:
         return errors.PayloadTooLarge(f"body: at most {self._route.body_limit} bytes")
+
+
+def convert(document: object, kind: Any, *, root: str, info: inspect.Type | None = None) -> Any:  # noqa: ANN401
+    """The document as this type. Raises InvalidRequest, which names the place by `root` and below it."""
+    try:
+        return msgspec.convert(document, kind)
+    except msgspec.ValidationError:
+        problem = validation_errors.first_problem(document, info or inspect.type_info(kind), root=root)
+    try:
+        if problem is None:
+            return msgspec.convert(validation_errors.whole_numbers(document), kind)
+    except msgspec.ValidationError:
+        problem = f"{root}: {validation_errors.GENERIC_PROBLEM}"
+    raise errors.InvalidRequest(problem)
 
 
 def _part(message: MutableMapping[str, Any]) -> bytes:

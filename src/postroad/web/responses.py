@@ -90,15 +90,20 @@ def _other_fields(answer: routing.Response) -> Fields:
 
 
 def refusal(
-    error: errors.PostroadError, *, request_id: str, challenge: tuple[tuple[bytes, bytes], ...] = (BEARER,)
+    error: errors.PostroadError,
+    *,
+    request_id: str,
+    challenge: tuple[tuple[bytes, bytes], ...] = (BEARER,),
+    shape: tuple[int, msgspec.Struct] | None = None,
 ) -> EncodedResponse:
-    """The response to a refused request."""
-    content = _encoder.encode(Error(error=error.message, code=error.code, request_id=request_id))
+    """The response to a refused request. `shape` is another status and body than those of our own API."""
+    status, body = shape or (error.status, Error(error=error.message, code=error.code, request_id=request_id))
+    content = _encoder.encode(body)
     fields: Fields = [*_JSON, (b"content-length", b"%d" % len(content)), (b"x-request-id", request_id.encode())]
     fields.extend(refusal_fields(error))
     if isinstance(error, errors.Unauthorized):
         fields.extend(challenge)
-    return error.status, fields, content
+    return status, fields, content
 
 
 def refusal_fields(error: errors.PostroadError) -> Fields:

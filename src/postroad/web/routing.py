@@ -56,7 +56,8 @@ class Headers:
 class Request(msgspec.Struct, frozen=True, kw_only=True):
     """The input of a handler. `body` and `query` are the route's Structs.
 
-    For a route whose body is neither JSON nor a form, `body` is the bytes.
+    For a route whose body is neither JSON nor a form, `body` is the bytes. `idempotency_key` is empty where a route
+    does not require one and the client sent none.
     """
 
     id: str
@@ -123,8 +124,9 @@ class Route(Generic[ContextT]):
     `content_type` is that of a success; if it is not JSON, the type in `responses` is `bytes`. `body_type` is that of
     the body; if it is neither JSON nor a form, `body` is `bytes`. `body_rules` are JSON Schema rules across several
     members; `path_patterns` and `response_headers` are documentation only. A route that `ignores_bad_query` reads what
-    it understands of the query string, and refuses nothing. Requests of a probe come every few seconds: successful ones
-    are logged at debug level.
+    it understands of the query string, and refuses nothing. `key_required` says whether a request to an `idempotent`
+    route needs an `Idempotency-Key`. A `list` as body is an array, whose items the handler reads. Requests of a probe
+    come every few seconds: successful ones are logged at debug level.
     """
 
     method: str
@@ -135,7 +137,7 @@ class Route(Generic[ContextT]):
     permission: caller.Permission | None
     responses: Mapping[int, type | None]
     description: str = ""
-    body: type[msgspec.Struct] | type[bytes] | None = None
+    body: type[msgspec.Struct] | type[bytes] | type[list[Any]] | None = None
     body_type: str = JSON
     body_required: bool = True
     body_limit: int = MAX_BODY_BYTES
@@ -143,6 +145,7 @@ class Route(Generic[ContextT]):
     query: type[msgspec.Struct] | None = None
     ignores_bad_query: bool = False
     idempotent: bool = False
+    key_required: bool = True
     errors: Refusals = ()
     content_type: str = JSON
     path_patterns: Mapping[str, str] = field(default_factory=dict)
@@ -226,4 +229,4 @@ class Table(Generic[TargetT]):
         else:
             if node.methods:
                 return node
-        raise errors.NotFound(UNKNOWN_PATH)
+        raise errors.UnknownPath(UNKNOWN_PATH)

@@ -1,0 +1,1 @@
+"""Postmark's API, at `/compat/postmark`."""

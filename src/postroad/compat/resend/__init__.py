@@ -1,0 +1,1 @@
+"""Resend's API, at `/compat/resend`."""

@@ -1,0 +1,20 @@
+"""The room of Resend: its routes, and the API key in `Authorization: Bearer`."""
+
+from typing import Final
+
+from postroad.compat import room
+from postroad.compat.resend import error_shape
+from postroad.web import routing
+
+
+def credential(headers: routing.Headers) -> str:
+    """The value of `Authorization`."""
+    value = headers.get(b"authorization")
+    if not value:
+        raise room.MissingKey("Authorization: missing; send 'Bearer' with an API key of Postroad")
+    return value.decode("latin-1")
+
+
+ROOM: Final = room.Room(
+    service="Resend", prefix="/compat/resend", routes=(), credential=credential, error_body=error_shape.shape
+)

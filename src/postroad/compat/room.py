@@ -1,0 +1,74 @@
+"""What makes a room: its routes, how its clients present the API key, and the shape of its errors.
+
+Routes have the paths of the other service's documentation; the prefix is added when the room is built. Handlers respond
+with `respond`, because these bodies have no `request_id` of ours; it is in the header, as everywhere.
+"""
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Any, Final
+
+import msgspec
+
+from postroad import errors
+from postroad.model import caller
+from postroad.services import context
+from postroad.web import responses, routing, validation_errors
+
+Route = routing.Route[context.Context]
+# The value of `Authorization` that the header fields stand for; raises `MissingKey`.
+Credential = Callable[[routing.Headers], str]
+# The status and the body of an error with this message.
+ErrorBody = Callable[[errors.PostroadError, str], tuple[int, msgspec.Struct]]
+_encoder: Final = msgspec.json.Encoder()
+
+
+class MissingKey(errors.Unauthorized):
+    """The request has no API key."""
+
+
+class RestrictedKey(errors.Unauthorized):
+    """The API key does not have the scope of the route."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Room:
+    """The API of another service."""
+
+    service: str
+    prefix: str
+    routes: tuple[Route, ...]
+    credential: Credential
+    error_body: ErrorBody
+
+
+def route(endpoint: str, handler: routing.Handler[context.Context], **options: Any) -> Route:
+    """The route of a method and path. By default GET requires `VIEW` and any other method `CHANGE`."""
+    method, path = endpoint.split()
+    options.setdefault("permission", caller.Permission.VIEW if method == "GET" else caller.Permission.CHANGE)
+    # Not in our OpenAPI document: the other service documents it.
+    return routing.Route(method=method, path=path, handler=handler, summary="", tag="", responses={}, **options)
+
+
+def respond(body: object, *, status: int = 200, headers: tuple[tuple[str, str], ...] = ()) -> routing.Response:
+    """A response with a JSON body."""
+    return routing.Response(status, _encoder.encode(body), headers=headers)
+
+
+def idempotency_key(request: routing.Request) -> str:
+    """The client's idempotency key, or a new one."""
+    return request.idempotency_key or request.id
+
+
+def unsupported(what: str, service: str) -> str:
+    """The message about something that the other service has and we do not."""
+    return f"{what}: Postroad does not support this part of the {service} API; see docs/compatibility.md"
+
+
+def render_error(room: Room, error: errors.PostroadError, refused: routing.RefusedRequest) -> responses.EncodedResponse:
+    """The response to a refused request in the room's shape. An unknown path or method is named."""
+    message = error.message
+    if isinstance(error, errors.UnknownPath | errors.MethodNotAllowed):
+        path = refused.path.decode("latin-1").removeprefix(room.prefix)
+        message = unsupported(validation_errors.printable(f"{refused.method} {path}"), room.service)
+    return responses.refusal(error, request_id=refused.request_id, shape=room.error_body(error, message))

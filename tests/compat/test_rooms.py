@@ -1,0 +1,163 @@
+"""What every room does: its own errors, its own way to present the key, and the same routes for nobody without one."""
+
+from pathlib import Path
+from typing import Final
+
+import httpx
+import pytest
+
+from postroad import errors
+from postroad.compat import room as compat_room
+from postroad.compat import rooms
+from postroad.compat.resend import error_shape
+from postroad.compat.resend import room as resend
+from postroad.model import caller
+from postroad.services import context
+from postroad.storage import accounts
+from postroad.web import responses, routing
+from tests.compat import room_client
+from tests.roles import test_metrics
+
+KEYS: Final = {"Resend": "Authorization", "Postmark": "X-Postmark-Server-Token"}
+
+
+async def echo(ctx: context.Context, request: routing.Request) -> routing.Response:
+    return compat_room.respond({"key": compat_room.idempotency_key(request), "body": request.body})
+
+
+def echoing(room: compat_room.Room) -> compat_room.Room:
+    """The room with a single route, which takes an array."""
+    route = compat_room.route(
+        "POST /echo",
+        echo,
+        permission=caller.Permission.SEND,
+        scope=caller.Scope.SEND,
+        body=list,
+        idempotent=True,
+        key_required=False,
+    )
+    return compat_room.Room(
+        service=room.service,
+        prefix=room.prefix,
+        routes=(route,),
+        credential=room.credential,
+        error_body=room.error_body,
+    )
+
+
+def presented(room: compat_room.Room, key: str) -> dict[str, str]:
+    return {KEYS[room.service]: f"Bearer {key}" if room.service == "Resend" else key}
+
+
+def told(response: httpx.Response) -> str:
+    """The message of an error in any shape."""
+    body = response.json()
+    return str(body.get("message") or body["Message"])
+
+
+@pytest.mark.parametrize("room", rooms.ROOMS, ids=lambda room: room.service)
+class TestEveryRoom:
+    async def test_an_unknown_path_is_named(self, ctx: context.Context, room: compat_room.Room) -> None:
+        async with room_client.opened(ctx, room) as client:
+            response = await client.post("/broadcasts/7/send")
+        assert response.status_code == 404
+        assert response.headers["content-type"] == "application/json"
+        assert response.headers["x-request-id"].startswith("req_")
+        expected = f"POST /broadcasts/7/send: Postroad does not support this part of the {room.service} API"
+        assert told(response) == f"{expected}; see docs/compatibility.md"
+
+    async def test_an_unknown_method_is_named(self, ctx: context.Context, room: compat_room.Room) -> None:
+        async with room_client.opened(ctx, echoing(room)) as client:
+            response = await client.delete("/echo")
+        assert response.status_code == 405
+        assert response.headers["allow"] == "POST"
+        assert told(response).startswith("DELETE /echo: Postroad does not support this part of the")
+
+    async def test_the_key_is_presented_in_the_rooms_own_way(
+        self, ctx: context.Context, room: compat_room.Room, account: accounts.Account
+    ) -> None:
+        key = await room_client.new_key(ctx, account.id)
+        async with room_client.opened(ctx, echoing(room)) as client:
+            accepted = await client.post("/echo", json=[1, "two"], headers=presented(room, key))
+            missing = await client.post("/echo", json=[])
+            wrong = await client.post("/echo", json=[], headers=presented(room, "pr_live_wrong"))
+        assert (accepted.status_code, accepted.json()["body"]) == (200, [1, "two"])
+        assert missing.status_code == 401
+        assert missing.headers["www-authenticate"] == 'Bearer realm="postroad"'
+        assert told(missing).startswith(f"{KEYS[room.service]}: missing")
+        assert wrong.status_code in (401, 403)
+
+    async def test_a_key_without_the_scope_is_refused(
+        self, ctx: context.Context, room: compat_room.Room, account: accounts.Account
+    ) -> None:
+        key = await room_client.new_key(ctx, account.id, frozenset({caller.Scope.READ}))
+        async with room_client.opened(ctx, echoing(room), presented(room, key)) as client:
+            response = await client.post("/echo", json=[])
+        assert response.status_code == 401
+        assert "does not have the scope 'send'" in told(response)
+
+    async def test_an_idempotency_key_is_optional(
+        self, ctx: context.Context, room: compat_room.Room, account: accounts.Account
+    ) -> None:
+        key = await room_client.new_key(ctx, account.id)
+        async with room_client.opened(ctx, echoing(room), presented(room, key)) as client:
+            made = await client.post("/echo", json=[])
+            given = await client.post("/echo", json=[], headers={"Idempotency-Key": "order-7"})
+            long = await client.post("/echo", json=[], headers={"Idempotency-Key": "x" * 256})
+            wrong = await client.post("/echo", json={"no": "array"})
+        assert made.json()["key"] == made.headers["x-request-id"]
+        assert given.json()["key"] == "order-7"
+        assert told(long) == "Idempotency-Key: at most 255 characters"
+        assert told(wrong) == "body: expected an array, got a JSON object"
+
+    async def test_without_a_key_nothing_but_unknown_paths_is_told(
+        self, ctx: context.Context, room: compat_room.Room
+    ) -> None:
+        async with room_client.opened(ctx, room) as client:
+            for route in room.routes:
+                response = await client.request(route.method, route.path.replace("{", "").replace("}", ""))
+                assert (route.path, response.status_code) == (route.path, 401)
+
+
+async def test_resend_knows_the_names_of_errors(ctx: context.Context, account: accounts.Account) -> None:
+    key = await room_client.new_key(ctx, account.id, frozenset({caller.Scope.READ}))
+    room = echoing(resend.ROOM)
+    async with room_client.opened(ctx, room) as client:
+        missing = await client.post("/echo", json=[])
+        wrong = await client.post("/echo", json=[], headers=presented(room, "pr_live_wrong"))
+        restricted = await client.post("/echo", json=[], headers=presented(room, key))
+        unknown = await client.post("/audiences", json={})
+    for response, status, name in [
+        (missing, 401, "missing_api_key"),
+        (wrong, 403, "invalid_api_key"),
+        (restricted, 401, "restricted_api_key"),
+        (unknown, 404, "not_found"),
+    ]:
+        assert list(response.json()) == ["name", "message", "statusCode"]
+        assert (response.status_code, response.json()["statusCode"], response.json()["name"]) == (status, status, name)
+
+
+@pytest.mark.parametrize("room", rooms.ROOMS, ids=lambda room: room.service)
+def test_every_error_has_a_shape(room: compat_room.Room) -> None:
+    kinds = [kind for kind in vars(errors).values() if isinstance(kind, type) and "code" in dir(kind)]
+    assert len(kinds) > 15
+    for kind in kinds:
+        error = kind("x", allowed=()) if kind is errors.MethodNotAllowed else kind("x")
+        status, body = room.error_body(error, "what to do")
+        assert 400 <= status < 600
+        assert b"what to do" in responses.refusal(error, request_id="req_1", shape=(status, body))[2]
+
+
+def test_an_error_keeps_its_retry_after() -> None:
+    error = errors.RateLimited("slow down", retry_after=3)
+    status, fields, content = responses.refusal(error, request_id="req_1", shape=error_shape.shape(error, "slow down"))
+    assert status == 429
+    assert (b"retry-after", b"3") in fields
+    assert content == b'{"name":"rate_limit_exceeded","message":"slow down","statusCode":429}'
+
+
+async def test_the_rooms_are_served_beside_the_api(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    chosen = test_metrics.settings(tmp_path, listen="")
+    _, answer = await test_metrics.asked(["api"], chosen, monkeypatch, where="http", path="/compat/postmark/nothing")
+    assert answer.status_code == 404
+    assert answer.json()["Message"].startswith("GET /nothing: Postroad does not support this part of the Postmark API")
