@@ -55,6 +55,12 @@ def respond(body: object, *, status: int = 200, headers: tuple[tuple[str, str], 
     return routing.Response(status, _encoder.encode(body), headers=headers)
 
 
+async def refuse(ctx: context.Context, request: routing.Request) -> routing.Response:
+    """The handler of a path that would otherwise be taken for an id; the error names it as any unknown path."""
+    del ctx, request
+    raise errors.UnknownPath(routing.UNKNOWN_PATH)
+
+
 def idempotency_key(request: routing.Request) -> str:
     """The client's idempotency key, or a new one."""
     return request.idempotency_key or request.id

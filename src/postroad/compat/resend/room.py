@@ -3,7 +3,7 @@
 from typing import Final
 
 from postroad.compat import room
-from postroad.compat.resend import error_shape
+from postroad.compat.resend import emails, error_shape, templates
 from postroad.web import routing
 
 
@@ -16,5 +16,9 @@ def credential(headers: routing.Headers) -> str:
 
 
 ROOM: Final = room.Room(
-    service="Resend", prefix="/compat/resend", routes=(), credential=credential, error_body=error_shape.shape
+    service="Resend",
+    prefix="/compat/resend",
+    routes=(*emails.ROUTES, *templates.ROUTES),
+    credential=credential,
+    error_body=error_shape.shape,
 )

@@ -1,0 +1,201 @@
+"""Resend's emails: send, batch, list, get, reschedule and cancel."""
+
+import contextlib
+from typing import Annotated, Any, Final
+
+import msgspec
+
+from postroad import errors
+from postroad.compat import room, sending
+from postroad.compat.resend import payload
+from postroad.model import batch_request, caller, mail, receipt, send_request, times
+from postroad.services import context
+from postroad.services.acceptance import submit
+from postroad.services.messages import lookup, previews
+from postroad.services.queue import cancellation, schedule
+from postroad.storage import messages, recipients
+from postroad.web import routing
+
+DEFAULT_LIMIT: Final = 20
+_BATCH_RECEIPT: Final = msgspec.json.Decoder(receipt.BatchReceipt)
+# Of several recipients, the first of these that one has is the last event of the message.
+_EVENTS: Final = {
+    mail.RecipientStatus.BOUNCED: "bounced",
+    mail.RecipientStatus.FAILED: "failed",
+    mail.RecipientStatus.EXPIRED: "failed",
+    mail.RecipientStatus.DEFERRED: "delivery_delayed",
+    mail.RecipientStatus.QUEUED: "queued",
+    mail.RecipientStatus.CANCELED: "canceled",
+    mail.RecipientStatus.DELIVERED: "delivered",
+}
+_EVENT_OF_STATUS: Final = {
+    mail.MessageStatus.QUEUED: "queued",
+    mail.MessageStatus.DELIVERED: "delivered",
+    mail.MessageStatus.PARTIAL: "bounced",
+    mail.MessageStatus.FAILED: "failed",
+}
+
+
+class Page(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
+    """Which part of a list."""
+
+    limit: Annotated[int, msgspec.Meta(ge=1, le=100)] | None = None
+    after: str | None = None
+    before: str | None = None
+
+    @property
+    def rows(self) -> int:
+        """How many to return. Raises InvalidRequest for `before`: our lists are read forwards."""
+        if self.before is not None:
+            raise payload.unsupported("before")
+        return self.limit or DEFAULT_LIMIT
+
+
+class Reschedule(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
+    """Another time."""
+
+    scheduled_at: str
+
+
+async def send(ctx: context.Context, request: routing.Request) -> routing.Response:
+    """Accept a message."""
+    accepted, fields = await sending.send(ctx, request, payload.translate(request.body, now=ctx.clock()))
+    return room.respond({"id": accepted.message_id}, headers=fields)
+
+
+async def send_batch(ctx: context.Context, request: routing.Request) -> routing.Response:
+    """Accept several messages: all or none, unless `x-batch-validation` is `permissive`."""
+    if not 1 <= len(request.body) <= batch_request.MAX_EMAILS:
+        raise errors.InvalidRequest(f"body: {len(request.body)} emails; send 1 to {batch_request.MAX_EMAILS}")
+    permissive = _is_permissive(request.headers)
+    made: dict[int, send_request.SendRequest] = {}
+    refused: dict[int, str] = {}
+    for place, item in enumerate(request.body):
+        try:
+            made[place] = payload.translate(payload.read(item), now=ctx.clock())
+        except errors.InvalidRequest as refusal:
+            if not permissive:
+                raise errors.InvalidRequest(f"emails[{place}]: {refusal.message}") from None
+            refused[place] = refusal.message
+    ids: list[str] = []
+    fields: sending.Fields = ()
+    if made:
+        accepted, fields = await sending.send_batch(ctx, request, tuple(made.values()), all_or_nothing=not permissive)
+        for place, result in zip(made, _BATCH_RECEIPT.decode(accepted.response).results, strict=True):
+            if isinstance(result.error, receipt.ItemError):
+                refused[place] = result.error.message
+            elif isinstance(result.id, str):
+                ids.append(result.id)
+    body: dict[str, object] = {"data": [{"id": one} for one in ids]}
+    if permissive:
+        body["errors"] = [{"index": place, "message": message} for place, message in sorted(refused.items())]
+    return room.respond(body, headers=fields)
+
+
+def _is_permissive(headers: routing.Headers) -> bool:
+    mode = headers.get(b"x-batch-validation") or b"strict"
+    if mode not in (b"strict", b"permissive"):
+        raise errors.InvalidRequest("x-batch-validation: must be strict or permissive")
+    return mode == b"permissive"
+
+
+async def index(ctx: context.Context, request: routing.Request) -> routing.Response:
+    """List messages, newest first; `to` has the first recipient of each."""
+    query: Page = request.query
+    account_id = request.caller.account_id
+    filters = lookup.Filters(mode=mail.Mode.TEST if request.caller.is_test else mail.Mode.LIVE)
+    page = await lookup.page(ctx, account_id, filters, limit=query.rows, cursor=query.after)
+    async with ctx.store.reading() as tx:
+        first = await recipients.first_of_messages(tx, account_id, [row.id for row in page.messages])
+    rows = [_summary(row, [first[row.id]], now=ctx.clock()) for row in page.messages]
+    return room.respond({"object": "list", "has_more": page.next_cursor is not None, "data": rows})
+
+
+async def show(ctx: context.Context, request: routing.Request) -> routing.Response:
+    """A message with its content, as long as that is retained."""
+    account_id, message_id = request.caller.account_id, request.path["id"]
+    await lookup.check_mode(ctx, request.caller, message_id)
+    found = await lookup.details(ctx, account_id, message_id)
+    text = html = mail_id = None
+    with contextlib.suppress(errors.NotFound):
+        preview = await previews.of_message(ctx, account_id, message_id)
+        text, html = preview.text, preview.html
+        mail_id = next((value for name, value in preview.headers if name.lower() == "message-id"), None)
+    accepted = found.receipt
+    metadata = {} if accepted.metadata is msgspec.UNSET else accepted.metadata
+    statuses = {one.status for one in found.recipients}
+    shown = {
+        "object": "email",
+        **_summary(found.message, list(accepted.to), now=ctx.clock()),
+        "cc": list(accepted.cc),
+        "bcc": list(accepted.bcc),
+        "reply_to": [] if accepted.reply_to is msgspec.UNSET else [accepted.reply_to],
+        "message_id": mail_id,
+        "html": html,
+        "text": text,
+        "tags": [{"name": name, "value": value} for name, value in metadata.items()],
+    }
+    if shown["last_event"] != "scheduled":
+        shown["last_event"] = next(event for status, event in _EVENTS.items() if status in statuses)
+    return room.respond(shown)
+
+
+def _summary(row: messages.Message, to: list[str], *, now: int) -> dict[str, Any]:
+    is_scheduled = row.send_at is not None and row.send_at > now and row.status == mail.MessageStatus.QUEUED
+    return {
+        "id": row.id,
+        "to": to,
+        "from": row.sender,
+        "created_at": times.to_wire(row.created_at),
+        "subject": row.subject,
+        "bcc": None,
+        "cc": None,
+        "reply_to": None,
+        "last_event": "scheduled" if is_scheduled else _EVENT_OF_STATUS[mail.MessageStatus(row.status)],
+        "scheduled_at": times.optional_to_wire(row.send_at),
+    }
+
+
+async def update(ctx: context.Context, request: routing.Request) -> routing.Response:
+    """Send a scheduled message at another time."""
+    body: Reschedule = request.body
+    message_id = request.path["id"]
+    _count_change(ctx, request.caller)
+    await lookup.check_change(ctx, request.caller, message_id)
+    send_at = payload.parse_scheduled_at(body.scheduled_at, now=ctx.clock())
+    await schedule.reschedule(ctx, request.caller.account_id, message_id, send_at)
+    return room.respond({"object": "email", "id": message_id})
+
+
+async def cancel(ctx: context.Context, request: routing.Request) -> routing.Response:
+    """Cancel a message of which nothing was sent yet."""
+    message_id = request.path["id"]
+    _count_change(ctx, request.caller)
+    await lookup.check_change(ctx, request.caller, message_id)
+    after = await cancellation.cancel_message(ctx, request.caller.account_id, message_id)
+    if not any(one.status == mail.RecipientStatus.CANCELED for one in after):
+        raise errors.Conflict("no recipient of this email could be canceled: delivery has begun or is over")
+    return room.respond({"object": "email", "id": message_id})
+
+
+def _count_change(ctx: context.Context, who: caller.Caller) -> None:
+    """The same bound as for changes over our own API."""
+    ctx.rate_limiter.take(f"changes {submit.sending_identity(who)}", now=ctx.clock())
+
+
+_SENDING: Final[dict[str, Any]] = {
+    "permission": caller.Permission.SEND,
+    "body_limit": routing.MAX_SEND_BODY_BYTES,
+    "idempotent": True,
+    "key_required": False,
+}
+ROUTES: Final = (
+    room.route("POST /emails", send, body=payload.Email, **_SENDING),
+    room.route("POST /emails/batch", send_batch, body=list, **_SENDING),
+    room.route("GET /emails", index, query=Page, scope=caller.Scope.READ),
+    room.route("GET /emails/metrics", room.refuse, scope=caller.Scope.READ),
+    room.route("GET /emails/receiving", room.refuse, scope=caller.Scope.READ),
+    room.route("GET /emails/{id}", show, scope=caller.Scope.READ),
+    room.route("PATCH /emails/{id}", update, permission=caller.Permission.SEND, body=Reschedule),
+    room.route("POST /emails/{id}/cancel", cancel, permission=caller.Permission.SEND),
+)

@@ -1,0 +1,55 @@
+"""What rooms do alike to send: hand a request to `submit`, with the rate-limit fields of `POST /emails`."""
+
+from collections.abc import Awaitable
+
+from postroad import errors
+from postroad.compat import room
+from postroad.model import batch_request, mail, send_request
+from postroad.services import context
+from postroad.services.acceptance import submit, submit_batch, transaction
+from postroad.web import routing
+
+Fields = tuple[tuple[str, str], ...]
+
+
+async def send(
+    ctx: context.Context, request: routing.Request, message: send_request.SendRequest
+) -> tuple[transaction.Accepted, Fields]:
+    """Accept a message; returns the header fields of the response too."""
+    accepting = submit.submit(
+        ctx,
+        request.caller,
+        message,
+        request_id=request.id,
+        source=mail.Source.API,
+        key=room.idempotency_key(request),
+    )
+    return await _accepted(ctx, request, accepting)
+
+
+async def send_batch(
+    ctx: context.Context,
+    request: routing.Request,
+    messages: tuple[send_request.SendRequest, ...],
+    *,
+    all_or_nothing: bool,
+) -> tuple[transaction.Accepted, Fields]:
+    """Accept several messages; returns the header fields of the response too."""
+    batch = batch_request.BatchRequest(emails=messages, all_or_nothing=all_or_nothing)
+    accepting = submit_batch.submit_batch(
+        ctx, request.caller, batch, request_id=request.id, key=room.idempotency_key(request)
+    )
+    return await _accepted(ctx, request, accepting)
+
+
+async def _accepted(
+    ctx: context.Context, request: routing.Request, accepting: Awaitable[transaction.Accepted]
+) -> tuple[transaction.Accepted, Fields]:
+    identity = submit.sending_identity(request.caller)
+    try:
+        accepted = await accepting
+    except errors.PostroadError as refusal:
+        refusal.headers = ctx.rate_limiter.headers(identity, now=ctx.clock())
+        raise
+    fields = ctx.rate_limiter.headers(identity, now=ctx.clock())
+    return accepted, (*fields, ("Idempotent-Replayed", "true")) if accepted.replayed else fields
