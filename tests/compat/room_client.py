@@ -9,8 +9,10 @@ import structlog
 from postroad.compat import room as compat_room
 from postroad.compat import rooms
 from postroad.model import caller, key_limits, mail
+from postroad.network import http_listener
 from postroad.services import context
 from postroad.services.auth import api_keys, credentials
+from postroad.web import path_switch
 
 EVERY_SCOPE = frozenset(caller.Scope)
 
@@ -43,3 +45,19 @@ async def new_key(
         ctx, account_id, credential_id=None, name="compat", scopes=scopes, mode=mode, limits=limits
     )
     return secret
+
+
+@contextlib.asynccontextmanager
+async def listening(ctx: context.Context) -> AsyncIterator[str]:
+    """The base URL of a real listener for all rooms, for packages that bring their own client."""
+    log = structlog.wrap_logger(
+        structlog.ReturnLogger(), wrapper_class=structlog.make_filtering_bound_logger("critical")
+    )
+    apps = {room.prefix: rooms.build_application(ctx, room, log=log) for room in rooms.ROOMS}
+    first = next(iter(apps.values()))
+    listener = http_listener.HttpListener(path_switch.PathPrefixes(apps, first), refuse=first.refuse)
+    await listener.start("127.0.0.1", 0)
+    try:
+        yield "http://{}:{}".format(*listener.address)
+    finally:
+        await listener.stop(grace_seconds=5)

@@ -6,7 +6,8 @@ from typing import Annotated, Any, Final
 import msgspec
 
 from postroad import errors
-from postroad.compat import room, sending
+from postroad.compat import room
+from postroad.compat import send as compat_send
 from postroad.compat.resend import payload
 from postroad.model import batch_request, caller, mail, receipt, send_request, times
 from postroad.services import context
@@ -52,14 +53,15 @@ class Page(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
 
 
 class Reschedule(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
-    """Another time."""
+    """Another time. Resend's Python package repeats the id, which is in the path."""
 
     scheduled_at: str
+    id: Any = None
 
 
 async def send(ctx: context.Context, request: routing.Request) -> routing.Response:
     """Accept a message."""
-    accepted, fields = await sending.send(ctx, request, payload.translate(request.body, now=ctx.clock()))
+    accepted, fields = await compat_send.send(ctx, request, payload.translate(request.body, now=ctx.clock()))
     return room.respond({"id": accepted.message_id}, headers=fields)
 
 
@@ -78,9 +80,11 @@ async def send_batch(ctx: context.Context, request: routing.Request) -> routing.
                 raise errors.InvalidRequest(f"emails[{place}]: {refusal.message}") from None
             refused[place] = refusal.message
     ids: list[str] = []
-    fields: sending.Fields = ()
+    fields: compat_send.Fields = ()
     if made:
-        accepted, fields = await sending.send_batch(ctx, request, tuple(made.values()), all_or_nothing=not permissive)
+        accepted, fields = await compat_send.send_batch(
+            ctx, request, tuple(made.values()), all_or_nothing=not permissive
+        )
         for place, result in zip(made, _BATCH_RECEIPT.decode(accepted.response).results, strict=True):
             if isinstance(result.error, receipt.ItemError):
                 refused[place] = result.error.message
