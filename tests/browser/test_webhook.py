@@ -16,7 +16,7 @@ async def test_a_webhook_is_set_tried_and_its_log_lives(open_page: Opener, dev: 
     await axe.check(page)
     await page.get_by_role("button", name="Use the built-in endpoint").click()
     await async_api.expect(page.get_by_text("it is not shown again")).to_be_visible()
-    await async_api.expect(page.locator(".secret code")).to_have_text(re.compile("whsec_.{43}"))
+    await async_api.expect(page.locator(".secret code")).to_have_text(re.compile("whsec_.{44}"))
     await page.get_by_role("link", name="Done").click()
     log = page.locator("#log")
     await async_api.expect(log).to_contain_text("No deliveries yet")

@@ -20,7 +20,7 @@ from tests.webhook_rows import URL, State
 
 DOCUMENTATION = (Path(__file__).parents[2] / "docs" / "webhooks.md").read_text()
 ENDPOINT = {"url": URL, "events": ["email.delivered", "email.bounced"], "enabled": "true"}
-SECRET = re.compile(r"whsec_[A-Za-z0-9]{43}")
+SECRET = re.compile(r"whsec_[A-Za-z0-9]{44}")
 
 
 @pytest.fixture

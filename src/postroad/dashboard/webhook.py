@@ -9,7 +9,7 @@ import msgspec
 
 from postroad import errors
 from postroad.dashboard import deliveries, forms, requests, verification_snippets
-from postroad.model import events, times
+from postroad.model import events, times, webhook_formats
 from postroad.services.messages import dev_inbox
 from postroad.services.webhooks import delivery_log, endpoint_settings, endpoints, replays
 from postroad.services.webhooks import ping as webhooks_ping
@@ -140,6 +140,8 @@ async def save(request: requests.PageRequest) -> routing.Response:
         if saved.secret is not None:
             return await _with_secret(request, saved.webhook, saved.secret, "Webhook saved")
     else:
+        if webhook.format != webhook_formats.Format.POSTROAD:  # these are that service's own
+            changes = msgspec.structs.replace(changes, events=None, version=None, standard_signature=None)
         await endpoints.change(ctx, account_id, webhook.id, changes)
     notice = "Webhook saved." if changes.enabled else "Webhook saved and disabled."
     return request.redirect(_path(request), notice=notice)

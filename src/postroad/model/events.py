@@ -15,6 +15,8 @@ from postroad.model import mail, times
 SUBJECT_CHARACTERS: Final = 200
 RESPONSE_CHARACTERS: Final = 500
 PING_SUBJECT: Final = "Postroad webhook test"
+# The cause of a bounce without an attempt; those with one have a reason of `bounces/reasons.py`.
+SUPPRESSED_CAUSE: Final = "suppressed"
 
 
 class EventType(StrEnum):
@@ -178,6 +180,21 @@ class Event(msgspec.Struct, Generic[D], frozen=True, kw_only=True):
     type: EventType
     created_at: times.WireTime
     data: D
+
+
+class EmailEvent(msgspec.Struct, frozen=True, kw_only=True):
+    """An event about a recipient before it has bytes, for the formats of other services."""
+
+    kind: EventType
+    at: int
+    data: DataV2
+    is_scheduled: bool
+
+
+def reply(data: Data) -> str:
+    """The whole reply of the receiving server, if there was one."""
+    code = "" if data.smtp_code is msgspec.UNSET else str(data.smtp_code)
+    return f"{code} {data.smtp_response}".strip()
 
 
 def is_email(kind: EventType) -> bool:

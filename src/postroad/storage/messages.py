@@ -87,11 +87,12 @@ class EventDetails(msgspec.Struct, frozen=True):
 
 
 class EventCircumstances(msgspec.Struct, frozen=True):
-    """What an event of version 2 contains besides."""
+    """What an event of version 2 contains besides, and when the message is sent if that is later."""
 
     attempt_count: int
     sender: str
     metadata: str | None
+    send_at: int | None = None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -12,6 +12,7 @@ from postroad.storage import store
 # The place before the first row of each table, in the types of its key.
 TABLES: Final[Mapping[str, tuple[object, ...]]] = {
     "acme_accounts": ("",),
+    "additional_webhooks": ("",),
     "certificates": ("", ""),
     "dkim_keys": ("", "", ""),
     "webhook_secrets": ("", "", 0),

@@ -12,6 +12,7 @@ from typing import Final
 
 import msgspec
 
+from postroad.model import webhook_formats
 from postroad.storage import store
 
 LIVE: Final = "live"
@@ -19,13 +20,17 @@ TEST: Final = "test"
 FIRST: Final = "first"
 ADDITIONAL: Final = "additional"
 TABLES: Final = (FIRST, ADDITIONAL)
+# The first of an account has always our format.
+_FORMAT_COLUMNS: Final = ("format", "format_events", "request_headers")
 
 
 class Webhook(msgspec.Struct, frozen=True):
-    """A row of `webhook_endpoints`. `events` are names separated by spaces; removed endpoints are not returned.
+    """A row of `all_webhooks`. `events` are names separated by spaces; removed endpoints are not returned.
 
     `tags` and `sender_domains` have a line for each, and no line means all messages. `failing_since` is when the first
     of the attempts failed that have failed without a success since. `disabled_reason` says why the service disabled it.
+    In the format of another service, which only additional endpoints have, `format_events` are the events in its words,
+    `events` all of ours that they may come from, and `request_headers` what its requests have besides, encrypted.
     """
 
     id: str
@@ -45,6 +50,9 @@ class Webhook(msgspec.Struct, frozen=True):
     description: str = ""
     failing_since: int | None = None
     disabled_reason: str = ""
+    format: str = webhook_formats.Format.POSTROAD
+    format_events: str = ""
+    request_headers: bytes | None = None
 
 
 class Secret(msgspec.Struct, frozen=True):
@@ -68,7 +76,8 @@ class RemovedEndpoint(msgspec.Struct, frozen=True):
 async def insert(tx: store.Transaction, webhook: Webhook) -> None:
     """Create an endpoint. An account has one that is the first, at most."""
     values = msgspec.structs.asdict(webhook)
-    del values["is_first"]
+    for name in ("is_first", *(_FORMAT_COLUMNS if webhook.is_first else ())):
+        del values[name]
     await tx.execute(f"webhooks.insert_{_table(webhook)}", *values.values())
     await tx.execute("webhooks.note_events", webhook.id)
 
@@ -128,6 +137,7 @@ async def update(tx: store.Transaction, webhook: Webhook) -> None:
         webhook.description,
         webhook.failing_since,
         webhook.disabled_reason,
+        *(() if webhook.is_first else (webhook.format_events, webhook.request_headers)),
     )
     await tx.execute("webhooks.note_events", webhook.id)
 

@@ -53,6 +53,7 @@ async def test_an_endpoint_is_created_with_its_settings_and_a_secret(mine: Accou
         "url": URL,
         "description": "For billing",
         "events": ["email.bounced", "email.failed"],
+        "format": "postroad",
         "version": 2,
         "tags": ["a tag", "other"],
         "sender_domains": ["shop.example", "xn--bcher-kva.example"],

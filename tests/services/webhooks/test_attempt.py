@@ -3,18 +3,20 @@
 import time
 from collections.abc import AsyncIterator
 from dataclasses import dataclass
+from typing import Any
 
 import pytest
 import pytest_asyncio
+import resend
 import stripe
 
-from postroad import config
+from postroad import config, errors
 from postroad.protocol import webhook_signature
 from postroad.roles import composition
 from postroad.services import context
 from postroad.services.webhooks import attempt as webhook_attempt
 from postroad.services.webhooks import client as webhook_client
-from postroad.services.webhooks import signing_secrets
+from postroad.services.webhooks import request_headers, signing_secrets
 from tests import contexts, webhook_server
 from tests.storage import webhook_samples
 
@@ -30,8 +32,8 @@ class AttemptHarness:
     ctx: context.Context
     endpoint: webhook_server.WebhookServer
 
-    async def attempt(self, *secrets: str, url: str = "", is_standard: bool = False) -> webhook_attempt.AttemptResult:
-        webhook = webhook_samples.webhook(url=url or self.endpoint.literal_url, standard_signature=int(is_standard))
+    async def attempt(self, *secrets: str, url: str = "", **fields: Any) -> webhook_attempt.AttemptResult:
+        webhook = webhook_samples.webhook(url=url or self.endpoint.literal_url, **fields)
         return await webhook_attempt.attempt(self.ctx, webhook, event_id="evt_1", secrets=secrets, body=BODY)
 
     @property
@@ -110,7 +112,7 @@ async def test_an_endpoint_that_wants_it_gets_a_standard_signature_that_a_librar
     standardwebhooks = pytest.importorskip("standardwebhooks", reason="standardwebhooks: make setup")
     clock.now = time.time_ns() // 1_000  # the library has no other clock
     new, old = signing_secrets.new(), signing_secrets.new()
-    await harness.attempt(new, old, is_standard=True)
+    await harness.attempt(new, old, standard_signature=1)
     [request] = harness.endpoint.requests
     assert request.headers["webhook-id"] == "evt_1"
     assert verify(BODY, harness.header, new)
@@ -123,6 +125,58 @@ async def test_an_endpoint_that_wants_it_gets_a_standard_signature_that_a_librar
     ):
         with pytest.raises(standardwebhooks.WebhookVerificationError):
             standardwebhooks.Webhook(secret).verify(body, headers)
+
+
+async def test_the_format_of_resend_is_signed_as_its_package_verifies_it(
+    harness: AttemptHarness, clock: contexts.Clock
+) -> None:
+    clock.now = time.time_ns() // 1_000  # the package has no other clock
+    new, old = signing_secrets.new(), signing_secrets.new()
+    await harness.attempt(new, old, format="resend", is_first=0)
+    [request] = harness.endpoint.requests
+    assert verify(BODY, harness.header, new)
+    signed: Any = {name: request.headers[f"svix-{name}"] for name in ("id", "timestamp", "signature")}
+    payload = BODY.decode()
+    for secret in (new, old):
+        resend.Webhooks.verify({"payload": payload, "headers": signed, "webhook_secret": secret})
+    with pytest.raises(ValueError, match="signature"):
+        resend.Webhooks.verify({"payload": payload + " ", "headers": signed, "webhook_secret": new})
+
+
+async def test_requests_have_the_header_fields_of_their_endpoint(harness: AttemptHarness) -> None:
+    fields = [request_headers.basic_authentication("shop", "s3cret"), ("X-Shop", "1")]
+    request_headers.check(fields)
+    sealed = request_headers.encrypt(harness.ctx, fields, webhook_id="whk_1")
+    assert sealed is not None
+    assert b"X-Shop" not in sealed
+    await harness.attempt(signing_secrets.new(), format="postmark", is_first=0, request_headers=sealed)
+    [request] = harness.endpoint.requests
+    assert request.headers["authorization"] == "Basic c2hvcDpzM2NyZXQ="
+    assert request.headers["x-shop"] == "1"
+    assert "svix-id" not in request.headers
+
+
+@pytest.mark.parametrize(
+    "fields",
+    [
+        [("Host", "a.example")],
+        [("content-length", "1")],
+        [("Svix-Id", "evt_1")],
+        [("service-signature", "t=1")],
+        [("X Y", "1")],
+        [("", "1")],
+        [("X", "")],
+        [("X", "a\r\nY: 2")],
+        [("X", "é")],
+        [("X", "a" * 1025)],
+        [("X", "1"), ("x", "2")],
+        [(f"X-{number}", "secret value") for number in range(21)],
+    ],
+)
+def test_header_fields_that_cannot_be_sent_are_refused_without_their_values(fields: list[tuple[str, str]]) -> None:
+    with pytest.raises(errors.InvalidRequest) as refused:
+        request_headers.check(fields)
+    assert "secret value" not in refused.value.message
 
 
 async def test_every_attempt_is_signed_at_its_own_time(harness: AttemptHarness, clock: contexts.Clock) -> None:

@@ -8,7 +8,7 @@ from typing import Annotated, Final
 import msgspec
 
 from postroad.api.v1 import schemas
-from postroad.model import cursors, events, identifiers, send_request, times, webhook_urls
+from postroad.model import cursors, events, identifiers, send_request, times, webhook_formats, webhook_urls
 from postroad.services.webhooks import delivery_log, endpoint_settings, endpoints
 from postroad.storage import webhooks as stored
 
@@ -102,6 +102,13 @@ class WebhookEndpoint(msgspec.Struct, frozen=True, kw_only=True):
     url: str
     description: str
     events: list[EventName]
+    format: Annotated[
+        webhook_formats.Format,
+        msgspec.Meta(
+            description="Whose events the requests contain: `postroad`, or the service through whose API the webhook "
+            "was created. Only there its events can be changed."
+        ),
+    ]
     version: endpoint_settings.Version
     tags: list[str]
     sender_domains: list[str]
@@ -317,6 +324,7 @@ def webhook_endpoint(row: stored.Webhook) -> WebhookEndpoint:
         row,
         is_first=bool(row.is_first),
         events=row.events.split(),
+        format=webhook_formats.Format(row.format),
         tags=endpoint_settings.lines(row.tags),
         sender_domains=endpoint_settings.lines(row.sender_domains),
         standard_signature=bool(row.standard_signature),

@@ -27,9 +27,15 @@ def webhook_owner(webhook_id: str) -> str:
     return f"webhook {webhook_id}"
 
 
+def webhook_headers_owner(webhook_id: str) -> str:
+    """The owner of the header fields of a webhook's requests."""
+    return f"webhook headers {webhook_id}"
+
+
 # From a row of `storage/sealed_values.py` to its owner.
 OWNERS: Final[Mapping[str, Callable[[Sequence[Any]], str]]] = {
     "acme_accounts": lambda row: acme_account_owner(row[0]),
+    "additional_webhooks": lambda row: webhook_headers_owner(row[0]),
     "certificates": lambda row: certificate_owner(row[0], row[1]),
     "dkim_keys": lambda row: dkim_owner(row[0], row[1]),
     "webhook_secrets": lambda row: webhook_owner(row[1]),

@@ -5,14 +5,11 @@ recording mail of all others costs nothing more.
 """
 
 from collections.abc import Collection, Mapping, Sequence
-from typing import Final, Protocol
+from typing import Protocol
 
 from postroad.model import events, mail
 from postroad.services.webhooks import outbox as webhook_outbox
 from postroad.storage import accounts, attempts, queue, store, suppressions, webhooks
-
-# The cause of a bounce without an attempt; those with one have a reason of `bounces/reasons.py`.
-SUPPRESSED: Final = "suppressed"
 
 
 class RecordedOutcome(Protocol):
@@ -93,7 +90,7 @@ def _event(outcome: RecordedOutcome, kind: events.EventType) -> webhook_outbox.R
     attempt = outcome.attempt
     if attempt is None:
         # Of what is decided without an attempt, only an address on the suppression list bounces.
-        cause = SUPPRESSED if kind is events.EventType.BOUNCED else ""
+        cause = events.SUPPRESSED_CAUSE if kind is events.EventType.BOUNCED else ""
         return webhook_outbox.RecipientEvent(
             key=outcome.key,
             kind=kind,

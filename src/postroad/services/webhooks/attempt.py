@@ -9,10 +9,11 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Final
 
-from postroad.model import times
+from postroad.model import times, webhook_formats
 from postroad.protocol import standard_webhooks, webhook_signature
 from postroad.services import context
 from postroad.services.webhooks import client as webhook_client
+from postroad.services.webhooks import request_headers
 from postroad.storage import webhook_attempts, webhook_deliveries, webhooks
 
 USER_AGENT: Final = "Service-Webhook/1.0"
@@ -38,8 +39,11 @@ async def attempt(
         ("User-Agent", USER_AGENT),
         (webhook_signature.HEADER, webhook_signature.header(secrets, body, timestamp=timestamp)),
     ]
-    if webhook.standard_signature:
+    if webhook.format == webhook_formats.Format.RESEND:
+        headers += standard_webhooks.svix_headers(secrets, body, event_id=event_id, timestamp=timestamp)
+    elif webhook.standard_signature:
         headers += standard_webhooks.headers(secrets, body, event_id=event_id, timestamp=timestamp)
+    headers += request_headers.decrypt(ctx, webhook)
     response = await ctx.webhook_client.post(webhook.url, body, headers)
     return AttemptResult(started_at, (time.monotonic_ns() - began) // 1_000, response)
 

@@ -10,10 +10,11 @@ from typing import Final, Literal
 import msgspec
 
 from postroad import errors
-from postroad.model import events, labels
+from postroad.model import events, labels, webhook_formats
 from postroad.protocol import address
 from postroad.protocol.mime import header_text
 from postroad.services.acceptance import validation
+from postroad.services.webhooks import request_headers
 from postroad.storage import webhooks
 
 DEFAULT_EVENTS: Final = " ".join(events.DEFAULT)
@@ -23,6 +24,7 @@ DESCRIPTION_PATTERN: Final = f"^[^{header_text.UNSEEN}]*$"
 
 Mode = Literal["live", "test"]
 Version = Literal[1, 2]
+HeaderFields = request_headers.HeaderFields
 
 
 class Changes(msgspec.Struct, frozen=True, kw_only=True):
@@ -37,11 +39,21 @@ class Changes(msgspec.Struct, frozen=True, kw_only=True):
     mode: Mode | None = None
     standard_signature: bool | None = None
     description: str | None = None
+    # Of endpoints in the format of another service only: its events, and header fields for every request.
+    format_events: Sequence[str] | None = None
+    request_headers: HeaderFields | None = None
 
 
-def check(changes: Changes) -> Changes:
+def check(changes: Changes, of_format: str) -> Changes:
     """The changes with lists normalized. Raises InvalidRequest. The URL is checked elsewhere."""
     given: dict[str, object] = {}
+    if of_format != webhook_formats.Format.POSTROAD:
+        _refuse_own_options(changes, of_format)
+        if changes.format_events is not None:
+            given["format_events"] = _format_events(changes.format_events, of_format)
+            given["events"] = webhook_formats.sources(of_format, changes.format_events)
+        if changes.request_headers is not None:
+            request_headers.check(changes.request_headers)
     if changes.events is not None:
         given["events"] = _events(changes.events)
     if changes.tags is not None:
@@ -63,13 +75,34 @@ def apply(webhook: webhooks.Webhook, changes: Changes, *, now: int) -> webhooks.
     for name in ("enabled", "standard_signature"):
         if (flag := getattr(changes, name)) is not None:
             given[name] = int(flag)
-    for name, separator in (("events", " "), ("tags", "\n"), ("sender_domains", "\n")):
+    for name, separator in (("events", " "), ("tags", "\n"), ("sender_domains", "\n"), ("format_events", " ")):
         if (listed := getattr(changes, name)) is not None:
             given[name] = separator.join(listed)
     changed = msgspec.structs.replace(webhook, updated_at=now, **given)
     if changed.url != webhook.url or changed.enabled > webhook.enabled:
         changed = msgspec.structs.replace(changed, failing_since=None)
     return msgspec.structs.replace(changed, disabled_reason="") if changed.enabled else changed
+
+
+def _refuse_own_options(changes: Changes, of_format: str) -> None:
+    """Another service's format has its own events and its own signature."""
+    for name in ("events", "version", "standard_signature"):
+        if getattr(changes, name) is not None:
+            raise errors.InvalidRequest(
+                f"{name}: this webhook has the format of another service ({of_format}), which does not have this "
+                f"setting; use /compat/{of_format} to change its events"
+            )
+
+
+def _format_events(wanted: Sequence[str], of_format: str) -> list[str]:
+    """The events of another service as stored: each once, in documented order."""
+    known = webhook_formats.SOURCES[of_format]
+    for place, name in enumerate(wanted):
+        if name not in known:
+            raise errors.InvalidRequest(f"events[{place}]: Postroad sends none of these; use {', '.join(known)}")
+    if not wanted:
+        raise errors.InvalidRequest(f"events: name at least one of {', '.join(known)}")
+    return [name for name in known if name in wanted]
 
 
 def lines(text: str) -> list[str]:

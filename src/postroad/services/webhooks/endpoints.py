@@ -1,7 +1,8 @@
 """The webhook endpoints of an account and their signing secrets.
 
 One of them is the first: `/v1/webhook` of the contract acts on it, and so do the functions here without a `webhook_id`.
-It is the one that was created while there was no first; no other takes its place when it is removed. Changes lock the
+It is the one that was created while there was no first, and has our format; no other takes its place when it is
+removed. Changes lock the
 account's row, as recording results does, so an event is written for an endpoint as it is at that moment. A secret is
 shown once, when it is created. A URL is checked before the transaction, because that queries DNS.
 """
@@ -14,10 +15,10 @@ from urllib import parse
 import msgspec
 
 from postroad import errors
-from postroad.model import identifiers, times
+from postroad.model import identifiers, times, webhook_formats
 from postroad.services import account_quotas, audit_log, context
 from postroad.services.auth import key_check
-from postroad.services.webhooks import endpoint_settings, signing_secrets
+from postroad.services.webhooks import endpoint_settings, request_headers, signing_secrets
 from postroad.storage import accounts, store, webhooks
 
 MAX_OVERLAP_HOURS: Final = 168
@@ -76,12 +77,21 @@ async def save(
     return saved
 
 
-async def create(ctx: context.Context, account_id: str, changes: endpoint_settings.Changes) -> SavedEndpoint:
-    """Create one more endpoint, with a URL; what is not given has its default."""
-    checked = await _check(ctx, changes, None)
+async def create(
+    ctx: context.Context,
+    account_id: str,
+    changes: endpoint_settings.Changes,
+    *,
+    of_format: webhook_formats.Format = webhook_formats.Format.POSTROAD,
+) -> SavedEndpoint:
+    """Create one more endpoint, with a URL; what is not given has its default.
+
+    In the format of another service it needs events of that service.
+    """
+    checked = await _check(ctx, changes, None, of_format=of_format)
     async with ctx.store.transaction() as tx:
         await accounts.lock(tx, [account_id])
-        return await _create(ctx, tx, account_id, checked)
+        return await _create(ctx, tx, account_id, checked, of_format=of_format)
 
 
 async def change(
@@ -165,10 +175,14 @@ def _existing(found: webhooks.Webhook | None, webhook_id: str | None) -> webhook
 
 
 async def _check(
-    ctx: context.Context, changes: endpoint_settings.Changes, before: webhooks.Webhook | None
+    ctx: context.Context,
+    changes: endpoint_settings.Changes,
+    before: webhooks.Webhook | None,
+    *,
+    of_format: str = webhook_formats.Format.POSTROAD,
 ) -> endpoint_settings.Changes:
     """The changes in their stored form. The URL is checked when it is given, and when the endpoint is enabled."""
-    checked = endpoint_settings.check(changes)
+    checked = endpoint_settings.check(changes, of_format if before is None else before.format)
     url = changes.url
     if url is None and changes.enabled and before is not None:
         url = before.url
@@ -179,7 +193,12 @@ async def _check(
 
 
 async def _create(
-    ctx: context.Context, tx: store.Transaction, account_id: str, changes: endpoint_settings.Changes
+    ctx: context.Context,
+    tx: store.Transaction,
+    account_id: str,
+    changes: endpoint_settings.Changes,
+    *,
+    of_format: webhook_formats.Format = webhook_formats.Format.POSTROAD,
 ) -> SavedEndpoint:
     await account_quotas.check(ctx, tx, account_id, "webhooks")
     now = ctx.clock()
@@ -192,9 +211,10 @@ async def _create(
         secret_hint="",
         created_at=now,
         updated_at=now,
-        is_first=int(await webhooks.first_of(tx, account_id) is None),
+        is_first=int(of_format is webhook_formats.Format.POSTROAD and await webhooks.first_of(tx, account_id) is None),
+        format=of_format,
     )
-    webhook = endpoint_settings.apply(webhook, changes, now=now)
+    webhook = _apply(ctx, webhook, changes, now=now)
     await webhooks.insert(tx, webhook)
     secret = await _add_secret(ctx, tx, webhook, version=1, now=now)
     await _log_saved(ctx, tx, webhook)
@@ -204,10 +224,20 @@ async def _create(
 async def _change(
     ctx: context.Context, tx: store.Transaction, existing: webhooks.Webhook, changes: endpoint_settings.Changes
 ) -> webhooks.Webhook:
-    webhook = endpoint_settings.apply(existing, changes, now=ctx.clock())
+    webhook = _apply(ctx, existing, changes, now=ctx.clock())
     await webhooks.update(tx, webhook)
     await _log_saved(ctx, tx, webhook)
     return webhook
+
+
+def _apply(
+    ctx: context.Context, webhook: webhooks.Webhook, changes: endpoint_settings.Changes, *, now: int
+) -> webhooks.Webhook:
+    changed = endpoint_settings.apply(webhook, changes, now=now)
+    if changes.request_headers is None:
+        return changed
+    sealed = request_headers.encrypt(ctx, changes.request_headers, webhook_id=webhook.id)
+    return msgspec.structs.replace(changed, request_headers=sealed)
 
 
 async def _log_saved(ctx: context.Context, tx: store.Transaction, webhook: webhooks.Webhook) -> None:

@@ -10,7 +10,7 @@ from typing import Any, Final
 
 import msgspec
 
-from postroad.model import cursors, events, identifiers, times
+from postroad.model import cursors, events, identifiers, times, webhook_formats
 from postroad.services import return_path
 from postroad.storage import messages, queue, store, webhook_deliveries, webhooks
 
@@ -82,6 +82,7 @@ class Outbox:
             details, has_tags = about[event.key], tags.get(event.key[:2], ())
             members = self._members(event, details, more.get(event.key), has_tags)
             event_id = self._new_id(identifiers.EVENT, event.at)
+            is_scheduled = event.key in more and more[event.key].send_at is not None
             deliveries += [
                 self._delivery(
                     event.key[0],
@@ -89,11 +90,13 @@ class Outbox:
                     event.at,
                     endpoint,
                     event_id=event_id,
-                    data=events.recipient(kind=event.kind, version=endpoint.version, **members),
+                    body=body,
                     recipient=event.key[1:],
                 )
                 for endpoint in found
-                if is_wanted(endpoint, details, has_tags) and (event.kind, endpoint.id, *event.key[1:]) not in heard
+                if is_wanted(endpoint, details, has_tags)
+                and (event.kind, endpoint.id, *event.key[1:]) not in heard
+                and (body := _body(endpoint, event, members, event_id=event_id, is_scheduled=is_scheduled)) is not None
             ]
         if deliveries:
             await webhook_deliveries.insert(tx, deliveries)
@@ -105,8 +108,9 @@ class Outbox:
         deliveries = []
         for event in happened:
             event_id = self._new_id(identifiers.EVENT, event.at)
+            body = events.body(event_id, event.kind, created_at=event.at, data=event.data)
             deliveries += [
-                self._delivery(event.account_id, event.kind, event.at, endpoint, event_id=event_id, data=event.data)
+                self._delivery(event.account_id, event.kind, event.at, endpoint, event_id=event_id, body=body)
                 for endpoint in _subscribed(endpoints.get(event.account_id, ()), event.kind)
                 if endpoint.mode == webhooks.LIVE
             ]
@@ -150,7 +154,7 @@ class Outbox:
         endpoint: webhooks.Webhook,
         *,
         event_id: str,
-        data: msgspec.Struct,
+        body: bytes,
         recipient: tuple[str | None, str | None] = (None, None),
     ) -> webhook_deliveries.Delivery:
         return webhook_deliveries.Delivery(
@@ -162,7 +166,7 @@ class Outbox:
             message_id=recipient[0],
             recipient_id=recipient[1],
             url=endpoint.url,
-            body=events.body(event_id, kind, created_at=at, data=data),
+            body=body,
             due_at=at,
             created_at=at,
         )
@@ -201,4 +205,25 @@ def _subscribed(endpoints: Sequence[webhooks.Webhook], kind: events.EventType) -
 
 
 def _is_detailed(kind: events.EventType, endpoint: webhooks.Webhook) -> bool:
-    return events.data_type(kind, endpoint.version) is not events.Data
+    return _is_translated(endpoint) or events.data_type(kind, endpoint.version) is not events.Data
+
+
+def _is_translated(endpoint: webhooks.Webhook) -> bool:
+    return endpoint.format != webhook_formats.Format.POSTROAD
+
+
+def _body(
+    endpoint: webhooks.Webhook,
+    event: RecipientEvent,
+    members: Mapping[str, Any],
+    *,
+    event_id: str,
+    is_scheduled: bool,
+) -> bytes | None:
+    """The bytes of an event as an endpoint wants them; None when its format has no such event, or it is not wanted."""
+    version = events.V2 if _is_translated(endpoint) else endpoint.version
+    data = events.recipient(kind=event.kind, version=version, **members)
+    if isinstance(data, events.DataV2) and _is_translated(endpoint):
+        translated = events.EmailEvent(kind=event.kind, at=event.at, data=data, is_scheduled=is_scheduled)
+        return webhook_formats.translate(endpoint.format, translated, wanted=endpoint.format_events.split())
+    return events.body(event_id, event.kind, created_at=event.at, data=data)

@@ -8,7 +8,7 @@ import math
 from typing import Final
 
 from postroad import errors
-from postroad.model import events, identifiers, times
+from postroad.model import events, identifiers, times, webhook_formats
 from postroad.services import audit_log, context
 from postroad.services.webhooks import attempt as webhook_attempt
 from postroad.services.webhooks import delivery_log, endpoints, signing_secrets
@@ -22,7 +22,7 @@ async def ping(ctx: context.Context, account_id: str, webhook_id: str | None = N
     """Send a test event once, whether the endpoint is enabled or not; the result is logged."""
     webhook, secrets, now = await _begin(ctx, account_id, webhook_id)
     event_id = ctx.new_id(identifiers.EVENT, now=now)
-    body = events.ping(event_id, created_at=now)
+    body = webhook_formats.ping(webhook.format, event_id, created_at=now)
     attempted = await webhook_attempt.attempt(ctx, webhook, event_id=event_id, secrets=secrets, body=body)
     delivery = webhook_deliveries.Delivery(
         account_id=account_id,

@@ -11,8 +11,9 @@ from postroad.services.auth import encryption, installation_keys, sealed_values
 from postroad.storage import webhooks
 
 PREFIX: Final = "whsec_"
-# 43 characters of 62 are 256 bits, as much as the signature's hash can use (RFC 2104 section 3).
-SECRET_CHARACTERS: Final = 43
+# 43 characters of 62 are 256 bits, as much as the signature's hash can use (RFC 2104 section 3). One more makes them
+# whole base64, which libraries for Standard Webhooks and Svix decode.
+SECRET_CHARACTERS: Final = 44
 # Enough to tell two secrets apart, and no help in guessing one.
 HINT_CHARACTERS: Final = 4
 

@@ -24,7 +24,7 @@ SELECT id FROM accounts WHERE removed_at IS NOT NULL ORDER BY removed_at LIMIT $
 
 -- name: webhooks
 -- The endpoints of an account.
-SELECT id FROM webhook_endpoints WHERE account_id = $1 AND removed_at IS NOT NULL;
+SELECT id FROM all_webhooks WHERE account_id = $1 AND removed_at IS NOT NULL;
 
 -- name: account
 -- Delete the row of an account that is marked.

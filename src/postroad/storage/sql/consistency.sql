@@ -127,18 +127,18 @@ SELECT kind, id FROM (
     SELECT 'template', templates.id FROM templates
         LEFT JOIN accounts ON accounts.id = templates.account_id WHERE accounts.id IS NULL
     UNION ALL
-    SELECT 'webhook', webhook_endpoints.id FROM webhook_endpoints
-        LEFT JOIN accounts ON accounts.id = webhook_endpoints.account_id WHERE accounts.id IS NULL
+    SELECT 'webhook', all_webhooks.id FROM all_webhooks
+        LEFT JOIN accounts ON accounts.id = all_webhooks.account_id WHERE accounts.id IS NULL
     UNION ALL
     SELECT 'webhook secret', webhook_secrets.webhook_id FROM webhook_secrets
-        LEFT JOIN webhook_endpoints ON webhook_endpoints.id = webhook_secrets.webhook_id
-            AND webhook_endpoints.account_id = webhook_secrets.account_id AND webhook_endpoints.removed_at IS NULL
-        WHERE webhook_endpoints.id IS NULL
+        LEFT JOIN all_webhooks ON all_webhooks.id = webhook_secrets.webhook_id
+            AND all_webhooks.account_id = webhook_secrets.account_id AND all_webhooks.removed_at IS NULL
+        WHERE all_webhooks.id IS NULL
     UNION ALL
     SELECT 'webhook delivery', webhook_deliveries.id FROM webhook_deliveries
-        LEFT JOIN webhook_endpoints ON webhook_endpoints.id = webhook_deliveries.webhook_id
-            AND webhook_endpoints.account_id = webhook_deliveries.account_id
-        WHERE webhook_endpoints.id IS NULL
+        LEFT JOIN all_webhooks ON all_webhooks.id = webhook_deliveries.webhook_id
+            AND all_webhooks.account_id = webhook_deliveries.account_id
+        WHERE all_webhooks.id IS NULL
     UNION ALL
     SELECT 'webhook attempt', webhook_attempts.delivery_id FROM webhook_attempts
         LEFT JOIN webhook_deliveries ON webhook_deliveries.account_id = webhook_attempts.account_id
@@ -210,11 +210,11 @@ SELECT COUNT(*) FROM access_version HAVING COUNT(*) <> 1 LIMIT $1;
 
 -- name: webhook_secrets
 -- Endpoints without exactly one secret that does not expire: they could not sign, or not with the secret that was shown.
-SELECT webhook_endpoints.id, COUNT(webhook_secrets.version)
-FROM webhook_endpoints LEFT JOIN webhook_secrets ON webhook_secrets.account_id = webhook_endpoints.account_id
-    AND webhook_secrets.webhook_id = webhook_endpoints.id AND expires_at IS NULL
-WHERE removed_at IS NULL GROUP BY webhook_endpoints.id HAVING COUNT(webhook_secrets.version) <> 1
-ORDER BY webhook_endpoints.id LIMIT $1;
+SELECT all_webhooks.id, COUNT(webhook_secrets.version)
+FROM all_webhooks LEFT JOIN webhook_secrets ON webhook_secrets.account_id = all_webhooks.account_id
+    AND webhook_secrets.webhook_id = all_webhooks.id AND expires_at IS NULL
+WHERE removed_at IS NULL GROUP BY all_webhooks.id HAVING COUNT(webhook_secrets.version) <> 1
+ORDER BY all_webhooks.id LIMIT $1;
 
 -- name: webhook_overtried
 -- Deliveries with more attempts than the schedule has, whatever the settings say.

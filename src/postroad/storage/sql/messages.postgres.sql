@@ -45,7 +45,7 @@ JOIN messages ON messages.account_id = recipients.account_id AND messages.id = r
 
 -- name: event_circumstances
 -- What events of version 2 contain besides.
-SELECT messages.account_id, messages.id, recipients.id, attempt_count, sender, metadata
+SELECT messages.account_id, messages.id, recipients.id, attempt_count, sender, metadata, send_at
 FROM unnest($1::text[], $2::text[], $3::text[]) AS wanted (account_id, message_id, id)
 JOIN recipients ON recipients.account_id = wanted.account_id AND recipients.message_id = wanted.message_id
     AND recipients.id = wanted.id

@@ -22,3 +22,8 @@ UPDATE webhook_secrets SET secret = other.secret
 FROM unnest($1::text[], $2::text[], $3::bigint[], $4::bytea[]) AS other (account_id, webhook_id, version, secret)
 WHERE webhook_secrets.account_id = other.account_id AND webhook_secrets.webhook_id = other.webhook_id
     AND webhook_secrets.version = other.version;
+
+-- name: replace_additional_webhooks
+-- Header fields with another ciphertext.
+UPDATE additional_webhooks SET request_headers = other.request_headers
+FROM unnest($1::text[], $2::bytea[]) AS other (id, request_headers) WHERE additional_webhooks.id = other.id;

@@ -33,3 +33,11 @@ WHERE (account_id, webhook_id, version) > ($1, $2, $3) ORDER BY account_id, webh
 -- name: replace_webhook_secrets
 -- Webhook secrets with another ciphertext.
 UPDATE webhook_secrets SET secret = $4 WHERE account_id = $1 AND webhook_id = $2 AND version = $3;
+
+-- name: additional_webhooks
+-- Encrypted header fields of webhook requests after a place: what names them, and the ciphertext.
+SELECT id, request_headers FROM additional_webhooks WHERE id > $1 AND request_headers IS NOT NULL ORDER BY id LIMIT $2;
+
+-- name: replace_additional_webhooks
+-- Header fields with another ciphertext.
+UPDATE additional_webhooks SET request_headers = $2 WHERE id = $1;

@@ -1,9 +1,9 @@
--- Endpoints: `webhooks` has the first of each account, `additional_webhooks` the others, and `webhook_endpoints` all.
+-- Endpoints: `webhooks` has the first of each account, `additional_webhooks` the others, and `all_webhooks` all.
 
 -- part: columns
 SELECT id, account_id, url, events, enabled, secret_hint, created_at, updated_at, is_first, version, tags, sender_domains,
-    mode, standard_signature, description, failing_since, disabled_reason
-FROM webhook_endpoints
+    mode, standard_signature, description, failing_since, disabled_reason, format, format_events, request_headers
+FROM all_webhooks
 
 -- name: insert_first
 -- The first endpoint of an account.
@@ -14,8 +14,9 @@ VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11, $12, $13, $14, $15, $16);
 -- name: insert_additional
 -- Another endpoint of an account.
 INSERT INTO additional_webhooks (id, account_id, url, events, enabled, secret_hint, created_at, updated_at, version, tags,
-    sender_domains, mode, standard_signature, description, failing_since, disabled_reason)
-VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11, $12, $13, $14, $15, $16);
+    sender_domains, mode, standard_signature, description, failing_since, disabled_reason, format, format_events,
+    request_headers)
+VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11, $12, $13, $14, $15, $16, $17, $18, $19);
 
 -- name: first_of
 -- The first endpoint of an account.
@@ -51,7 +52,8 @@ WHERE id = $1;
 -- name: update_additional
 -- The settings of another endpoint.
 UPDATE additional_webhooks SET url = $2, events = $3, enabled = $4, updated_at = $5, version = $6, tags = $7,
-    sender_domains = $8, mode = $9, standard_signature = $10, description = $11, failing_since = $12, disabled_reason = $13
+    sender_domains = $8, mode = $9, standard_signature = $10, description = $11, failing_since = $12, disabled_reason = $13,
+    format_events = $14, request_headers = $15
 WHERE id = $1;
 
 -- name: note_events
@@ -59,7 +61,7 @@ WHERE id = $1;
 UPDATE accounts SET named_events = TRIM(
     COALESCE((SELECT events FROM webhooks WHERE account_id = accounts.id AND removed_at IS NULL), '') || ' ' || COALESCE((
         SELECT GROUP_CONCAT(events, ' ') FROM additional_webhooks WHERE account_id = accounts.id AND removed_at IS NULL), ''))
-WHERE id = (SELECT account_id FROM webhook_endpoints WHERE webhook_endpoints.id = $1);
+WHERE id = (SELECT account_id FROM all_webhooks WHERE all_webhooks.id = $1);
 
 -- name: mark_pinged_first
 -- Record a ping of an account's first endpoint, unless there was one a moment ago. A time in the future means that the
@@ -86,13 +88,13 @@ SELECT pinged_at FROM additional_webhooks WHERE id = $1 AND pinged_at IS NOT NUL
 UPDATE webhooks SET removed_at = $2 WHERE id = $1;
 
 -- name: remove_additional
--- The same for another endpoint.
-UPDATE additional_webhooks SET removed_at = $2 WHERE id = $1;
+-- The same for another endpoint. Its header fields are secrets, as those that `remove_secrets` deletes.
+UPDATE additional_webhooks SET removed_at = $2, request_headers = NULL WHERE id = $1;
 
 -- name: remove_secrets
 -- All secrets of an endpoint.
 DELETE FROM webhook_secrets
-WHERE account_id = (SELECT account_id FROM webhook_endpoints WHERE id = $1) AND webhook_id = $1;
+WHERE account_id = (SELECT account_id FROM all_webhooks WHERE id = $1) AND webhook_id = $1;
 
 -- name: add_secret
 -- A new secret.
@@ -110,14 +112,14 @@ UPDATE additional_webhooks SET secret_hint = $2, updated_at = $3 WHERE id = $1;
 -- name: secrets
 -- The secrets of an endpoint that have not expired.
 SELECT webhook_secrets.account_id, webhook_id, webhook_secrets.version, secret, webhook_secrets.created_at, expires_at
-FROM webhook_endpoints JOIN webhook_secrets
-    ON webhook_secrets.account_id = webhook_endpoints.account_id AND webhook_secrets.webhook_id = webhook_endpoints.id
-WHERE webhook_endpoints.id = $1 AND (expires_at IS NULL OR expires_at > $2);
+FROM all_webhooks JOIN webhook_secrets
+    ON webhook_secrets.account_id = all_webhooks.account_id AND webhook_secrets.webhook_id = all_webhooks.id
+WHERE all_webhooks.id = $1 AND (expires_at IS NULL OR expires_at > $2);
 
 -- name: retire_secret
 -- Set the expiry of the current secret.
 UPDATE webhook_secrets SET expires_at = $2
-WHERE account_id = (SELECT account_id FROM webhook_endpoints WHERE id = $1) AND webhook_id = $1 AND expires_at IS NULL;
+WHERE account_id = (SELECT account_id FROM all_webhooks WHERE id = $1) AND webhook_id = $1 AND expires_at IS NULL;
 
 -- name: sweep_secrets
 -- Delete expired secrets.

@@ -1,0 +1,74 @@
+"""Endpoints in the format of another service: what they get, what can be changed of them, and what others see."""
+
+import msgspec
+import pytest
+
+from postroad import errors
+from postroad.model.bounces import disposition
+from postroad.model.webhook_formats import Format
+from postroad.services import context
+from postroad.services.maintenance import consistency
+from postroad.services.webhooks import endpoint_settings, endpoints, request_headers
+from postroad.storage import accounts
+from tests import webhook_endpoints
+from tests.services import claimed_mail
+
+Changes = endpoint_settings.Changes
+URL = "https://8.8.8.8/hooks"
+
+
+async def test_an_endpoint_gets_the_events_of_its_format_and_is_never_the_first(
+    ctx: context.Context, account: accounts.Account
+) -> None:
+    resend = await endpoints.create(
+        ctx, account.id, Changes(url=URL, format_events=["email.suppressed", "email.sent"]), of_format=Format.RESEND
+    )
+    postmark = await endpoints.create(
+        ctx, account.id, Changes(url=URL, format_events=["Delivery"]), of_format=Format.POSTMARK
+    )
+    assert await endpoints.find(ctx, account.id) is None
+    assert resend.webhook.events == "email.bounced email.accepted"
+    assert resend.webhook.format_events == "email.sent email.suppressed"
+    message_id, (one,) = await claimed_mail.accepted(ctx, account.id, "ada@example.net")
+    _, (two,) = await claimed_mail.another(ctx, account.id, "bo@example.net")
+    verdict = disposition.Verdict
+    ends = [claimed_mail.outcome(ctx, one, verdict.DELIVERED), claimed_mail.outcome(ctx, two, verdict.BOUNCED)]
+    assert (await ctx.outcome_commits.submit(ends)).events == 1
+    sent = [msgspec.json.decode(row.body) for row in await webhook_endpoints.deliveries_for(ctx, resend.webhook)]
+    assert [one["type"] for one in sent] == ["email.sent", "email.sent"]  # and not the bounce, which has an attempt
+    assert sorted(one["data"]["to"][0] for one in sent) == ["ada@example.net", "bo@example.net"]
+    [row] = await webhook_endpoints.deliveries_for(ctx, postmark.webhook)
+    delivered = msgspec.json.decode(row.body)
+    assert (row.event_type, delivered["RecordType"], delivered["Recipient"]) == (
+        "email.delivered",
+        "Delivery",
+        "ada@example.net",
+    )
+    assert delivered["MessageID"] == message_id
+    assert (await consistency.run(ctx)).findings == []
+
+
+async def test_its_own_settings_change_and_ours_are_refused(ctx: context.Context, account: accounts.Account) -> None:
+    fields = [request_headers.basic_authentication("shop", "s3cret")]
+    created = await endpoints.create(
+        ctx,
+        account.id,
+        Changes(url=URL, format_events=["Bounce"], request_headers=fields),
+        of_format=Format.POSTMARK,
+    )
+    webhook_id = created.webhook.id
+    assert b"s3cret" not in (created.webhook.request_headers or b"")
+    kept = await endpoints.change(ctx, account.id, webhook_id, Changes(description="Bounces", tags=["invoice"]))
+    assert request_headers.decrypt(ctx, kept) == fields
+    changed = await endpoints.change(
+        ctx, account.id, webhook_id, Changes(format_events=["Delivery", "Bounce"], request_headers=[])
+    )
+    assert (changed.format_events, changed.request_headers, changed.tags) == ("Delivery Bounce", None, "invoice")
+    assert changed == await endpoints.get(ctx, account.id, webhook_id)
+    for refused in (Changes(events=["email.failed"]), Changes(version=2), Changes(standard_signature=True)):
+        with pytest.raises(errors.InvalidRequest, match=r"format of another service \(postmark\)"):
+            await endpoints.change(ctx, account.id, webhook_id, refused)
+    for wanted in ([], ["Open"], ["email.sent"]):
+        with pytest.raises(errors.InvalidRequest, match="Delivery, Bounce, SpamComplaint, SubscriptionChange"):
+            await endpoints.change(ctx, account.id, webhook_id, Changes(format_events=wanted))
+    assert changed == await endpoints.get(ctx, account.id, webhook_id)
