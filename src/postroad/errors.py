@@ -32,6 +32,10 @@ class InvalidRequest(PostroadError):
     smtp_reply = "550 5.6.0"
 
 
+class InvalidJson(InvalidRequest):
+    """The body is not JSON."""
+
+
 class MethodNotAllowed(InvalidRequest):
     """The path exists, but not with this method."""
 

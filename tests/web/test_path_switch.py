@@ -65,5 +65,22 @@ async def test_an_application_owns_everything_below_its_prefix(path: bytes, whos
     asked: list[str] = []
     mounted = {f"/compat/{name}": answering(name, asked) for name in ("resend", "postmark")}
     switch = path_switch.PathPrefixes(mounted, answering("other", asked))
-    await switch({"type": "http", "raw_path": path}, nothing, away)
+    await switch({"type": "http", "raw_path": path, "headers": []}, nothing, away)
     assert asked == [whose]
+
+
+@pytest.mark.parametrize("path", [b"/email", b"/compat/postmark/email"])
+async def test_a_header_field_of_its_clients_belongs_to_an_application(path: bytes) -> None:
+    asked: list[bytes] = []
+
+    async def app(scope: application.Scope, receive: application.Receive, send: application.Send) -> None:
+        asked.append(scope["raw_path"])
+
+    async def other(scope: application.Scope, receive: application.Receive, send: application.Send) -> None:
+        asked.append(b"other")
+
+    switch = path_switch.PathPrefixes({"/compat/postmark": app}, other, headers={b"x-token": "/compat/postmark"})
+    await switch({"type": "http", "raw_path": path, "headers": [(b"host", b"a"), (b"x-token", b"b")]}, nothing, away)
+    assert asked == [b"/compat/postmark/email"]
+    await switch({"type": "http", "raw_path": b"/email", "headers": [(b"host", b"a")]}, nothing, away)
+    assert asked[1:] == [b"other"]

@@ -33,10 +33,14 @@ class RestrictedKey(errors.Unauthorized):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Room:
-    """The API of another service."""
+    """The API of another service.
+
+    A request with one of `headers` is for this room whatever its path is: some packages take a host and no path.
+    """
 
     service: str
     prefix: str
+    headers: tuple[bytes, ...] = ()
     routes: tuple[Route, ...]
     credential: Credential
     error_body: ErrorBody

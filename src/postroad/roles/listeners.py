@@ -126,7 +126,8 @@ async def start_api(role_context: role.RoleContext) -> role.Started:
         )
         for room in rooms.ROOMS
     }
-    served = path_switch.PathPrefixes(others, served)
+    marks = {name: room.prefix for room in rooms.ROOMS for name in room.headers}
+    served = path_switch.PathPrefixes(others, served, headers=marks)
     limits = http_limits.Limits(
         connections=settings.http.connections, connections_per_address=settings.http.connections_per_address
     )

@@ -1,7 +1,8 @@
 """Several applications at one address, chosen by the path.
 
 `PathSwitch` decides by the first path segment: paths that the first application does not own go to the second, which
-also answers unknown paths. `PathPrefixes` has applications that own everything below a prefix.
+also answers unknown paths. `PathPrefixes` has applications that own everything below a prefix, and every request with
+a header field that only their clients send.
 """
 
 from collections.abc import Awaitable, Iterable, Mapping
@@ -28,9 +29,17 @@ class PathSwitch:
 class PathPrefixes:
     """An ASGI callable in front of applications by prefix, such as `/compat/resend`, and of another for the rest."""
 
-    def __init__(self, applications: Mapping[str, application.AsgiApp], other: application.AsgiApp) -> None:
+    def __init__(
+        self,
+        applications: Mapping[str, application.AsgiApp],
+        other: application.AsgiApp,
+        *,
+        headers: Mapping[bytes, str] | None = None,
+    ) -> None:
         self._applications = [(prefix.encode(), app) for prefix, app in applications.items()]
         self._other = other
+        # The prefix that a request with this header field belongs below.
+        self._headers = {name: prefix.encode() for name, prefix in (headers or {}).items()}
 
     def __call__(
         self, scope: application.Scope, receive: application.Receive, send: application.Send
@@ -40,6 +49,10 @@ class PathPrefixes:
         for prefix, app in self._applications:
             if path.startswith(prefix) and path[len(prefix) :][:1] in {b"", b"/"}:
                 return app(scope, receive, send)
+        if self._headers and scope["type"] == "http":
+            for name, _ in scope["headers"]:
+                if name in self._headers:
+                    return self({**scope, "raw_path": self._headers[name] + path}, receive, send)
         return self._other(scope, receive, send)
 
 

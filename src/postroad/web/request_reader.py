@@ -125,7 +125,7 @@ class Reader:
         try:
             document = strict_json.read(body if body or self._route.body_required else b"{}")
         except strict_json.JsonError as problem:
-            raise errors.InvalidRequest(f"body: {problem}") from None
+            raise errors.InvalidJson(f"body: {problem}") from None
         return convert(document, self._route.body, info=self._body, root="body")
 
     def read_query(self, text: bytes) -> Any:  # noqa: ANN401 - the route's own Struct

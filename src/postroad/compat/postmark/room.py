@@ -1,20 +1,43 @@
-"""The room of Postmark: its routes, and the API key in `X-Postmark-Server-Token`."""
+"""The room of Postmark: its routes, and the API key in `X-Postmark-Server-Token` or `X-Postmark-Account-Token`.
 
+Its packages write some paths with a slash at the end, so both forms exist.
+"""
+
+import dataclasses
 from typing import Final
 
 from postroad.compat import room
-from postroad.compat.postmark import error_shape
+from postroad.compat.postmark import error_shape, sending
 from postroad.web import routing
+
+TOKENS: Final = (b"x-postmark-server-token", b"x-postmark-account-token")
+# Postmark's token for requests that send nothing.
+TEST_TOKEN: Final = b"POSTMARK_API_TEST"
 
 
 def credential(headers: routing.Headers) -> str:
     """The API key as the value of `Authorization` that it stands for."""
-    token = headers.get(b"x-postmark-server-token")
+    token = next((value for name in TOKENS if (value := headers.get(name))), None)
     if not token:
         raise room.MissingKey("X-Postmark-Server-Token: missing; send an API key of Postroad")
+    if token == TEST_TOKEN:
+        raise room.MissingKey(
+            "X-Postmark-Server-Token: POSTMARK_API_TEST belongs to no account; use a test key of Postroad (pr_test_…), "
+            "whose messages are never sent"
+        )
     return f"Bearer {token.decode('latin-1')}"
 
 
+def _slashed(route: room.Route) -> room.Route:
+    return dataclasses.replace(route, path=f"{route.path}/")
+
+
+ROUTES: Final = (*sending.ROUTES,)
 ROOM: Final = room.Room(
-    service="Postmark", prefix="/compat/postmark", routes=(), credential=credential, error_body=error_shape.shape
+    service="Postmark",
+    prefix="/compat/postmark",
+    headers=TOKENS,
+    routes=(*ROUTES, *map(_slashed, ROUTES)),
+    credential=credential,
+    error_body=error_shape.shape,
 )

@@ -1,0 +1,164 @@
+"""`/email`: single messages and batches, with bodies or from a template.
+
+A batch of Postmark has up to 500 messages and ours 100, so a large one is accepted in several parts. Each item has its
+own result. An error of the account refuses the request if it meets the first part, and else the items that are left.
+"""
+
+from collections.abc import Mapping, Sequence
+from typing import Any, Final
+
+import msgspec
+
+from postroad import errors
+from postroad.compat import room
+from postroad.compat.postmark import error_shape, numbers, schemas, translation
+from postroad.model import batch_request, caller, mail, receipt, send_request, times
+from postroad.services import context
+from postroad.services import templates as template_registry
+from postroad.services.acceptance import submit, submit_batch
+from postroad.web import request_reader, routing
+
+_RECEIPT: Final = msgspec.json.Decoder(receipt.BatchReceipt)
+# What is given beside a message of a batch, or why it was refused.
+Read = tuple[str | None, send_request.SendRequest] | errors.PostroadError
+
+
+class Sent(msgspec.Struct, frozen=True, rename="pascal"):
+    """The result of an accepted message."""
+
+    to: str | msgspec.UnsetType
+    submitted_at: str
+    message_id: str = msgspec.field(name="MessageID")
+    error_code: int = 0
+    message: str = "OK"
+
+
+async def send(ctx: context.Context, request: routing.Request) -> routing.Response:
+    """Accept a message."""
+    body: schemas.Email = request.body
+    return await _send(ctx, request, body, translation.email(body))
+
+
+async def send_template(ctx: context.Context, request: routing.Request) -> routing.Response:
+    """Accept a message from a template."""
+    body: schemas.TemplateEmail = request.body
+    alias = await _alias(ctx, request.caller.account_id, body)
+    return await _send(ctx, request, body, translation.template_email(body, alias=alias))
+
+
+async def _send(
+    ctx: context.Context, request: routing.Request, given: schemas.Message, wanted: send_request.SendRequest
+) -> routing.Response:
+    accepted = await submit.submit(
+        ctx,
+        request.caller,
+        wanted,
+        request_id=request.id,
+        source=mail.Source.API,
+        key=room.idempotency_key(request),
+    )
+    return room.respond(_sent(ctx, given.to, accepted.message_id))
+
+
+async def send_batch(ctx: context.Context, request: routing.Request) -> routing.Response:
+    """Accept several messages."""
+    _check_count(request.body)
+    return await _send_all(ctx, request, [_read(item, place) for place, item in enumerate(request.body)])
+
+
+async def send_template_batch(ctx: context.Context, request: routing.Request) -> routing.Response:
+    """Accept several messages from templates."""
+    body: schemas.TemplateBatch = request.body
+    _check_count(body.messages)
+    read: list[Read] = []
+    for place, item in enumerate(body.messages):
+        try:
+            given = request_reader.convert(item, schemas.TemplateEmail, root=f"Messages[{place}]")
+            alias = await _alias(ctx, request.caller.account_id, given)
+            read.append((given.to, translation.template_email(given, alias=alias)))
+        except (errors.InvalidRequest, errors.NotFound) as refusal:
+            read.append(refusal)
+    return await _send_all(ctx, request, read)
+
+
+def _check_count(items: Sequence[object]) -> None:
+    if not items:
+        raise errors.InvalidRequest("body: the batch has no messages")
+    if len(items) > schemas.MAX_BATCH:
+        raise error_shape.TooManyMessages(
+            f"body: the batch has {len(items)} messages; at most {schemas.MAX_BATCH} are allowed"
+        )
+
+
+def _read(item: object, place: int) -> Read:
+    try:
+        given = request_reader.convert(item, schemas.Email, root=f"body[{place}]")
+        return given.to, translation.email(given)
+    except errors.InvalidRequest as refusal:
+        return refusal
+
+
+async def _send_all(ctx: context.Context, request: routing.Request, read: Sequence[Read]) -> routing.Response:
+    """Accept what could be read; the results are in the order of the request."""
+    results: list[Sent | error_shape.Error | None] = [
+        error_shape.shape(one, one.message)[1] if isinstance(one, errors.PostroadError) else None for one in read
+    ]
+    waiting = [(place, *one) for place, one in enumerate(read) if not isinstance(one, errors.PostroadError)]
+    key = room.idempotency_key(request)
+    for start in range(0, len(waiting), batch_request.MAX_EMAILS):
+        part = waiting[start : start + batch_request.MAX_EMAILS]
+        wanted = batch_request.BatchRequest(emails=tuple(one for _, _, one in part))
+        try:
+            accepted = await submit_batch.submit_batch(
+                ctx, request.caller, wanted, request_id=request.id, key=f"{key}/{start}" if start else key
+            )
+        except errors.PostroadError as refusal:
+            if not start:
+                raise
+            for place, _, _ in waiting[start:]:
+                results[place] = error_shape.shape(refusal, refusal.message)[1]
+            break
+        for (place, to, _), result in zip(part, _RECEIPT.decode(accepted.response).results, strict=True):
+            results[place] = _result(ctx, to, result)
+    return room.respond(results)
+
+
+def _result(ctx: context.Context, to: str | None, result: receipt.BatchResult) -> Sent | error_shape.Error:
+    if isinstance(result.error, receipt.ItemError):
+        return error_shape.Error(error_shape.CODES[result.error.code], result.error.message)
+    return _sent(ctx, to, result.id or "")
+
+
+def _sent(ctx: context.Context, to: str | None, message_id: str) -> Sent:
+    return Sent(to or msgspec.UNSET, times.to_wire(ctx.clock()), message_id)
+
+
+async def _alias(ctx: context.Context, account_id: str, given: schemas.TemplateEmail) -> str:
+    """The alias of the template that a message names. Raises TemplateNotFound."""
+    if given.template_alias:
+        return await _known(ctx, account_id, given.template_alias)
+    if given.template_id:
+        return await _known(ctx, account_id, str(given.template_id))
+    raise errors.InvalidRequest("TemplateAlias: give TemplateId or TemplateAlias")
+
+
+async def _known(ctx: context.Context, account_id: str, id_or_alias: str) -> str:
+    alias = await numbers.template_alias(ctx, account_id, id_or_alias)
+    try:
+        return (await template_registry.find(ctx, account_id, alias)).alias
+    except errors.NotFound as refusal:
+        raise error_shape.TemplateNotFound(refusal.message) from None
+
+
+_SENDING: Final[Mapping[str, Any]] = {
+    "permission": caller.Permission.SEND,
+    "body_limit": routing.MAX_SEND_BODY_BYTES,
+    "idempotent": True,
+    "key_required": False,
+}
+ROUTES: Final = (
+    room.route("POST /email", send, body=schemas.Email, **_SENDING),
+    room.route("POST /email/batch", send_batch, body=list, **_SENDING),
+    room.route("POST /email/withTemplate", send_template, body=schemas.TemplateEmail, **_SENDING),
+    room.route("POST /email/batchWithTemplates", send_template_batch, body=schemas.TemplateBatch, **_SENDING),
+)

@@ -1,0 +1,113 @@
+"""From Postmark's messages to send requests. Pure: templates are looked up before.
+
+A message stream is kept as metadata under `STREAM`. Models are nested objects, and the placeholders of our templates
+are names with dots, so `{"user": {"name": "Ada"}}` is the value of `{{user.name}}`; a list has no counterpart.
+"""
+
+from collections.abc import Iterator, Mapping, Sequence
+from typing import Any, Final
+
+from postroad import errors
+from postroad.compat.postmark import schemas
+from postroad.model import mail, send_request
+from postroad.protocol import address
+from postroad.protocol.mime import address_lists
+from postroad.web import validation_errors
+
+# The metadata key of the message stream, which Postmark's shapes show as `MessageStream` and not as metadata.
+STREAM: Final = "postmark-stream"
+DEFAULT_STREAM: Final = "outbound"
+# Deeper models are a mistake, and would exhaust the stack.
+MAX_DEPTH: Final = 16
+
+
+def email(given: schemas.Email) -> send_request.SendRequest:
+    """The send request of a message with bodies."""
+    return _request(given, subject=given.subject, text=given.text_body, html=given.html_body)
+
+
+def template_email(given: schemas.TemplateEmail, *, alias: str) -> send_request.SendRequest:
+    """The send request of a message from the template with this alias."""
+    variables = dict(_values(given.template_model or {}, path="", depth=0))
+    return _request(given, template=alias, variables=variables, subject=given.subject or None)
+
+
+def stream_of(metadata: Mapping[str, str]) -> tuple[str, dict[str, str]]:
+    """The message stream that stored metadata names, and the caller's own metadata."""
+    own = dict(metadata)
+    return own.pop(STREAM, DEFAULT_STREAM), own
+
+
+def _request(given: schemas.Message, **content: Any) -> send_request.SendRequest:
+    metadata = dict(given.metadata or {})
+    if given.message_stream:
+        metadata[STREAM] = given.message_stream
+    return send_request.SendRequest(
+        sender=_one("From", given.sender),
+        to=_addresses("To", given.to),
+        cc=_addresses("Cc", given.cc) or None,
+        bcc=_addresses("Bcc", given.bcc) or None,
+        reply_to=_one("ReplyTo", given.reply_to) if given.reply_to else None,
+        headers=_headers(given.headers or ()),
+        tags=given.tag or None,
+        metadata=metadata or None,
+        attachments=tuple(map(_attachment, given.attachments or ())) or None,
+        **content,
+    )
+
+
+def _addresses(field: str, text: str | None) -> tuple[str, ...]:
+    """The addresses of a list that is separated by commas.
+
+    Packages look for the beginning of this error, and for the addresses in quotes, to tell recipients apart.
+    """
+    try:
+        return tuple(one.written for one in address_lists.parse_list(text or ""))
+    except address.AddressError as problem:
+        shown = validation_errors.printable(text or "")
+        raise errors.InvalidRequest(f"Error parsing '{field}': {problem}; in address '{shown}'") from None
+
+
+def _one(field: str, text: str) -> str:
+    found = _addresses(field, text)
+    if len(found) != 1:
+        raise errors.InvalidRequest(f"{field}: has {len(found)} addresses; exactly one is allowed")
+    return found[0]
+
+
+def _headers(given: Sequence[schemas.Header]) -> dict[str, str] | None:
+    headers: dict[str, str] = {}
+    for header in given:
+        if header.name in headers:
+            name = validation_errors.printable(header.name)
+            raise errors.InvalidRequest(f"Headers: '{name}' is given twice; give it once")
+        headers[header.name] = header.value
+    return headers or None
+
+
+def _attachment(given: schemas.Attachment) -> send_request.Attachment:
+    return send_request.Attachment(
+        filename=given.name,
+        content=given.content,
+        content_type=given.content_type or None,
+        content_id=given.content_id.removeprefix("cid:") if given.content_id else None,
+    )
+
+
+def _values(model: Mapping[str, Any], *, path: str, depth: int) -> Iterator[tuple[str, mail.TemplateValue]]:
+    """The values of a model by their dotted names; `null` has none."""
+    if depth > MAX_DEPTH:
+        raise errors.InvalidRequest(f"TemplateModel: has more than {MAX_DEPTH} objects in each other")
+    for name, value in model.items():
+        place = f"{path}{name}"
+        match value:
+            case str() | int() | float():
+                yield place, value
+            case dict():
+                yield from _values(value, path=f"{place}.", depth=depth + 1)
+            case list():
+                shown = validation_errors.printable(place)
+                raise errors.InvalidRequest(
+                    f"TemplateModel.{shown}: is a list, which templates of Postroad cannot repeat; put the finished "
+                    "text into the model"
+                )
