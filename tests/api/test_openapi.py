@@ -54,6 +54,21 @@ def route(method: str, path: str, permission: caller.Permission | None, **fields
     )
 
 
+def refusal(document: dict[str, Any], method: str, path: str, status: str) -> dict[str, Any]:
+    """The response that an operation refers to."""
+    reference = document["paths"][path][method]["responses"][status]["$ref"]
+    found: dict[str, Any] = document["components"]["responses"][reference.removeprefix("#/components/responses/")]
+    return found
+
+
+def responses(document: dict[str, Any], method: str, path: str) -> dict[str, dict[str, Any]]:
+    """All responses of an operation."""
+    return {
+        status: refusal(document, method, path, status) if "$ref" in response else response
+        for status, response in document["paths"][path][method]["responses"].items()
+    }
+
+
 ROUTES = (
     route(
         "POST",
@@ -129,7 +144,7 @@ def test_a_body_is_described_by_the_struct_that_validates_it(document: dict[str,
         "last": {"anyOf": [{"$ref": "#/components/schemas/Colour"}, {"type": "null"}]},
         "others": {"type": ["array", "null"], "items": {"$ref": "#/components/schemas/Colour"}},
     }
-    assert note["anyOf"] == [{"required": ["tag"]}, {"required": ["kind"]}]
+    assert note["allOf"] == [{"anyOf": [{"required": ["tag"]}, {"required": ["kind"]}]}]
 
 
 def test_a_type_with_a_title_stands_once_and_is_referred_to(document: dict[str, Any]) -> None:
@@ -193,33 +208,36 @@ def test_every_status_is_described(document: dict[str, Any], method: str, path: 
     assert list(document["paths"][path][method]["responses"]) == statuses.split()
 
 
-def test_refusals_name_their_codes(document: dict[str, Any]) -> None:
-    responses = document["paths"]["/notes"]["post"]["responses"]
-    schema = responses["409"]["content"]["application/json"]["schema"]
-    assert schema["allOf"] == [
+def test_refusals_name_their_codes_and_are_shared(document: dict[str, Any]) -> None:
+    conflict = refusal(document, "post", "/notes", "409")
+    name = "IdempotencyInProgressOrIdempotencyConflictError"
+    assert conflict["content"] == {"application/json": {"schema": {"$ref": f"#/components/schemas/{name}"}}}
+    assert document["components"]["schemas"][name]["allOf"] == [
         {"$ref": "#/components/schemas/Error"},
         {"properties": {"code": {"enum": ["idempotency_in_progress", "idempotency_conflict"]}}},
     ]
     assert document["components"]["schemas"]["Error"]["required"] == ["error", "code", "request_id"]
-    assert "Retry-After" in responses["429"]["headers"]
-    assert "Retry-After" in responses["409"]["headers"]
-    assert responses["401"]["headers"]["WWW-Authenticate"]["required"] is True
+    assert "Retry-After" in refusal(document, "post", "/notes", "429")["headers"]
+    assert "Retry-After" in conflict["headers"]
+    assert refusal(document, "post", "/notes", "401")["headers"]["WWW-Authenticate"]["required"] is True
+    for path, method in (("/notes", "get"), ("/notes/{id}", "delete")):
+        assert document["paths"][path][method]["responses"]["401"] == {"$ref": "#/components/responses/Unauthorized"}
 
 
 def test_what_is_left_of_a_rate_is_in_refusals_as_well(document: dict[str, Any]) -> None:
-    responses = document["paths"]["/notes"]["post"]["responses"]
-    reported = {status: "RateLimit" in response["headers"] for status, response in responses.items()}
+    of_send = responses(document, "post", "/notes")
+    reported = {status: "RateLimit" in response["headers"] for status, response in of_send.items()}
     assert {status for status, is_documented in reported.items() if not is_documented} == {"401", "500"}
     assert {"202", "409", "429"} < reported.keys()
-    assert [status for status, response in responses.items() if "Idempotent-Replayed" in response["headers"]] == ["202"]
-    others = document["paths"]["/notes"]["get"]["responses"].values()
+    assert [status for status, response in of_send.items() if "Idempotent-Replayed" in response["headers"]] == ["202"]
+    others = responses(document, "get", "/notes").values()
     assert not any("RateLimit" in response["headers"] for response in others)
 
 
 def test_every_response_carries_the_request_id(document: dict[str, Any]) -> None:
-    for item in document["paths"].values():
-        for operation in item.values():
-            for response in operation["responses"].values():
+    for path, item in document["paths"].items():
+        for method in item:
+            for response in responses(document, method, path).values():
                 assert response["headers"]["X-Request-ID"]["required"] is True
 
 

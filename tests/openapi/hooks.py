@@ -18,7 +18,7 @@ LETTERS = {
     r"\uac00-\ud7a3": r"\uac00-\uac0f",
 }
 # What a sent message can be read by. The other chains are found by schemathesis itself, by the names of things.
-READERS = ("get-emails-id", "get-v1-messages-id", "get-v1-messages-id-raw")
+READERS = ("getEmail", "getMessage", "getRawMessage")
 
 FACTS = case_filler.ServiceFacts(**json.loads(Path(os.environ[case_filler.VARIABLE]).read_text()))
 FILLER = case_filler.CaseFiller(FACTS)

@@ -1,8 +1,9 @@
 """The OpenAPI 3.1 document, generated from the route table and the Structs that validate.
 
 Errors that the framework raises itself (a missing credential, a body too large, …) are added to those that a route
-lists, so that every possible status is described. Struct names are public: they become component names. A type with a
-title becomes a component too. A nullable type is written as a list of types, as in JSON Schema 2020-12.
+lists, so that every possible status is described; operations share them as components. Struct names are public: they
+become component names. A type with a title becomes a component too. A nullable type is written as a list of types, as
+in JSON Schema 2020-12.
 """
 
 import http
@@ -12,6 +13,7 @@ from typing import Any, Final
 import msgspec
 
 from postroad import errors
+from postroad.api import openapi_webhooks, operation_ids
 from postroad.model import caller, identifiers, limits
 from postroad.web import responses, routing
 
@@ -89,8 +91,6 @@ WITH_RETRY_AFTER: Final = (
 # Rate limit headers are on errors too, except for unauthenticated requests and internal failures.
 RATE_FIELDS: Final = ("RateLimit", "RateLimit-Policy")
 WITHOUT_RATE: Final = (errors.Unauthorized, errors.InternalError)
-# A path as an operation id for generated clients.
-_IN_AN_ID: Final = str.maketrans({"/": "-", ".": "-", "{": None, "}": None})
 
 
 def document(routes: Sequence[routing.Route[Any]], *, version: str) -> Schema:
@@ -103,8 +103,10 @@ def document(routes: Sequence[routing.Route[Any]], *, version: str) -> Schema:
     components = _readable(components)
     _add_rules(routes, schemas=schemas, components=components)
     paths: dict[str, Schema] = {}
+    shared: dict[str, Schema] = {}
     for route in routes:
         operation = _operation(route, schemas=schemas, components=components)
+        operation["responses"] |= _refusals(route, responses=shared, components=components)
         paths.setdefault(route.path, {})[route.method.lower()] = operation
     for route in routes:
         if route.query is not None:
@@ -121,7 +123,12 @@ def document(routes: Sequence[routing.Route[Any]], *, version: str) -> Schema:
         "servers": [{"url": "/"}],
         "tags": [_tag(name) for name in dict.fromkeys(route.tag for route in routes)],
         "paths": paths,
-        "components": {"schemas": components, "securitySchemes": SECURITY_SCHEMES},
+        "webhooks": openapi_webhooks.webhooks(),
+        "components": {
+            "schemas": components | openapi_webhooks.schemas(),
+            "responses": shared,
+            "securitySchemes": SECURITY_SCHEMES,
+        },
     }
 
 
@@ -158,7 +165,10 @@ def _add_rules(
 ) -> None:
     for route in routes:
         if route.body is not None and route.body is not bytes and route.body_rules:
-            components[_name(schemas[route.body])].update(route.body_rules)
+            rules = dict(route.body_rules)
+            # Within `allOf`, so that generated clients have one type for the body, and not one for each branch.
+            choices = [{word: rules.pop(word)} for word in ("anyOf", "oneOf") if word in rules]
+            components[_name(schemas[route.body])].update(rules | ({"allOf": choices} if choices else {}))
 
 
 def _tag(name: str) -> Schema:
@@ -168,19 +178,17 @@ def _tag(name: str) -> Schema:
 def _operation(
     route: routing.Route[Any], *, schemas: Mapping[type, Schema], components: Mapping[str, Schema]
 ) -> Schema:
+    endpoint = f"{route.method} {route.path}"
     operation: Schema = {
-        "operationId": f"{route.method.lower()}{route.path}".translate(_IN_AN_ID),
+        # A test makes sure that every route has a name.
+        "operationId": operation_ids.OPERATION_IDS.get(endpoint, endpoint),
         "tags": [route.tag],
         "summary": route.summary,
+        "description": route.description,
         "security": _security(route),
         "parameters": _parameters(route, schemas=schemas, components=components),
-        "responses": {
-            **{str(status): _success(route, status, schemas=schemas) for status in route.responses},
-            **_refusals(route),
-        },
+        "responses": {str(status): _success(route, status, schemas=schemas) for status in route.responses},
     }
-    if route.description:
-        operation["description"] = route.description
     if route.body is not None:
         schema = {"type": "string", **route.body_rules} if route.body is bytes else schemas[route.body]
         content = {route.body_type: {"schema": schema}}
@@ -235,15 +243,31 @@ def _response_headers(route: routing.Route[Any]) -> dict[str, Schema]:
     return {name: {"description": text, "schema": {"type": "string"}} for name, text in route.response_headers.items()}
 
 
-def _refusals(route: routing.Route[Any]) -> dict[str, Schema]:
+def _refusals(
+    route: routing.Route[Any], *, responses: dict[str, Schema], components: dict[str, Schema]
+) -> dict[str, Schema]:
+    """The errors of a route by status, each a reference to a component that other operations share."""
     by_status: dict[int, list[type[errors.PostroadError]]] = {}
     for kind in refusals(route):
         by_status.setdefault(kind.status, []).append(kind)
     rate = {name: header for name, header in _response_headers(route).items() if name in RATE_FIELDS}
-    return {str(status): _refusal(by_status[status], rate) for status in sorted(by_status)}
+    found = {}
+    for status, kinds in sorted(by_status.items()):
+        name = "Or".join(kind.__name__ for kind in kinds)
+        codes = {"properties": {"code": {"enum": list(dict.fromkeys(kind.code for kind in kinds))}}}
+        schema = f"{name.removesuffix('Error')}Error"
+        components[schema] = {
+            "description": " ".join(f"{kind.__doc__}" for kind in kinds),
+            "allOf": [{"$ref": "#/components/schemas/Error"}, codes],
+        }
+        response = _refusal(kinds, rate, schema=schema)
+        shared = f"{name}OfSend" if RATE_FIELDS[0] in response["headers"] else name
+        responses[shared] = response
+        found[str(status)] = {"$ref": f"#/components/responses/{shared}"}
+    return found
 
 
-def _refusal(kinds: Sequence[type[errors.PostroadError]], rate: Mapping[str, Schema]) -> Schema:
+def _refusal(kinds: Sequence[type[errors.PostroadError]], rate: Mapping[str, Schema], *, schema: str) -> Schema:
     headers = {} if all(kind in WITHOUT_RATE for kind in kinds) else dict(rate)
     if any(kind in WITH_RETRY_AFTER for kind in kinds):
         headers["Retry-After"] = {"description": "Seconds to wait.", "schema": {"type": "integer"}}
@@ -254,9 +278,7 @@ def _refusal(kinds: Sequence[type[errors.PostroadError]], rate: Mapping[str, Sch
             "schema": {"type": "string"},
         }
     response = _response("\n".join(f"- `{kind.code}`: {kind.__doc__}" for kind in kinds), headers)
-    codes = {"properties": {"code": {"enum": list(dict.fromkeys(kind.code for kind in kinds))}}}
-    schema = {"allOf": [{"$ref": "#/components/schemas/Error"}, codes]}
-    response["content"] = {routing.JSON: {"schema": schema}}
+    response["content"] = {routing.JSON: {"schema": {"$ref": f"#/components/schemas/{schema}"}}}
     return response
 
 
@@ -331,6 +353,9 @@ def _simplify(schema: Any) -> Any:  # noqa: ANN401 - any part of a schema
     if len(others) == 1 and len(branches) > 1 and isinstance(others[0].get("type"), str) and "enum" not in others[0]:
         del tidied["anyOf"]
         tidied = {**others[0], **tidied, "type": [others[0]["type"], "null"]}
+    if tidied.get("enum") == [True]:
+        # Generators of clients understand neither an enum of booleans nor a constant one.
+        tidied = {**{name: part for name, part in tidied.items() if name != "enum"}, "type": "boolean"}
     if isinstance(tidied.get("enum"), list) and all(isinstance(word, str) for word in tidied["enum"]):
         tidied["type"] = "string"
     return tidied

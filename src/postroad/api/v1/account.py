@@ -124,7 +124,10 @@ def account(row: stored_accounts.Account) -> Account:
 
 
 async def show(ctx: context.Context, request: routing.Request) -> routing.Response:
-    """Get the account, its credits and its bounce rates."""
+    """Get the account, its credits and its bounce rates.
+
+    Also whether it can send, and if not, since when and why.
+    """
     found = await accounts.find(ctx, request.caller.account_id)
     guard_status = Sending(**dataclasses.asdict(await accounts.sending(ctx, found)))
     details = AccountDetails(
@@ -137,7 +140,10 @@ async def show(ctx: context.Context, request: routing.Request) -> routing.Respon
 
 
 async def show_ledger(ctx: context.Context, request: routing.Request) -> routing.Response:
-    """List ledger entries."""
+    """List ledger entries.
+
+    Newest first. All entries of an account add up to its balances.
+    """
     query: LedgerQuery = request.query
     found = await credits.ledger(ctx, request.caller.account_id, query.before, query.rows + 1)
     rows, older = cursors.page(found, limit=query.rows)

@@ -202,7 +202,10 @@ def _limits(body: NewApiKey | ApiKeyUpdate) -> dict[str, Any]:
 
 
 async def index(ctx: context.Context, request: routing.Request) -> routing.Response:
-    """List API keys."""
+    """List API keys.
+
+    Oldest first, including revoked and expired ones. The keys themselves are never returned.
+    """
     query: ApiKeysQuery = request.query
     after = cursors.after(query.cursor, identifiers.API_KEY)
     found = await api_keys.of_account(ctx, request.caller.account_id, after=after, limit=query.rows + 1)

@@ -70,7 +70,10 @@ def _entry(row: stored.Entry) -> AuditLogEntry:
 
 
 async def index(ctx: context.Context, request: routing.Request) -> routing.Response:
-    """List audit log entries."""
+    """List audit log entries.
+
+    Newest first.
+    """
     query: AuditLogQuery = request.query
     found = await audit_log.page(ctx, request.caller.account_id, before=query.before, limit=query.rows + 1)
     rows, older = cursors.page(found, limit=query.rows)

@@ -119,7 +119,10 @@ async def change_password(ctx: context.Context, request: routing.Request) -> rou
 
 
 async def show_me(ctx: context.Context, request: routing.Request) -> routing.Response:
-    """Get the current user."""
+    """Get the current user.
+
+    The user whose token this is, with its role, and the account.
+    """
     user, account = await authentication.me(ctx, request.caller)
     return routing.Response(200, MeResponse(_user(user), v1_account.account(account), request_id=request.id))
 

@@ -63,7 +63,10 @@ def _credential(row: stored.Credential) -> Credential:
 
 
 async def index(ctx: context.Context, request: routing.Request) -> routing.Response:
-    """List SMTP credentials."""
+    """List SMTP credentials.
+
+    Oldest first, including revoked ones. Passwords are never returned.
+    """
     query: CredentialsQuery = request.query
     after = cursors.after(query.cursor, identifiers.CREDENTIAL)
     found = await credentials.of_account(ctx, request.caller.account_id, after=after, limit=query.rows + 1)
@@ -82,7 +85,10 @@ async def create(ctx: context.Context, request: routing.Request) -> routing.Resp
 
 
 async def show(ctx: context.Context, request: routing.Request) -> routing.Response:
-    """Get an active SMTP credential."""
+    """Get an active SMTP credential.
+
+    A revoked credential is not found.
+    """
     found = await credentials.find(ctx, request.caller.account_id, request.path["id"])
     return routing.Response(200, CredentialResponse(_credential(found), request_id=request.id))
 

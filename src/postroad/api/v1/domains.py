@@ -163,7 +163,10 @@ async def _details(ctx: context.Context, row: stored.Domain) -> DomainDetails:
 
 
 async def index(ctx: context.Context, request: routing.Request) -> routing.Response:
-    """List sender domains."""
+    """List sender domains.
+
+    Oldest first.
+    """
     query: DomainsQuery = request.query
     after = cursors.after(query.cursor, identifiers.DOMAIN)
     found = await domains.of_account(ctx, request.caller.account_id, after=after, limit=query.rows + 1)
@@ -174,14 +177,20 @@ async def index(ctx: context.Context, request: routing.Request) -> routing.Respo
 
 
 async def create(ctx: context.Context, request: routing.Request) -> routing.Response:
-    """Register a sender domain."""
+    """Register a sender domain.
+
+    The response has the DNS records to publish.
+    """
     body: NewDomain = request.body
     made = await domains.add(ctx, request.caller.account_id, body.name, verified=False)
     return routing.Response(201, DomainResponse(await _details(ctx, made), request_id=request.id))
 
 
 async def show(ctx: context.Context, request: routing.Request) -> routing.Response:
-    """Get a sender domain."""
+    """Get a sender domain.
+
+    With the DNS records to publish, and what the last check found.
+    """
     found = await domains.find(ctx, request.caller.account_id, request.path["id"])
     return routing.Response(200, DomainResponse(await _details(ctx, found), request_id=request.id))
 

@@ -29,7 +29,10 @@ class EventSchemasResponse(schemas.Response, frozen=True):
 
 
 async def index(_ctx: context.Context, request: routing.Request) -> routing.Response:
-    """List the schemas of all webhook events."""
+    """List the schemas of all webhook events.
+
+    One for each type, or one for each version of a type where these differ.
+    """
     return _response(request, tuple(events.EventType))
 
 

@@ -64,7 +64,10 @@ def routes(mail: dev_inbox.Inbox) -> tuple[routing.Route[context.Context], ...]:
         return routing.Response(200, InboxResponse(shown, request_id=request.id))
 
     async def show_raw(ctx: context.Context, request: routing.Request) -> routing.Response:
-        """Download a received message unchanged."""
+        """Download a received message unchanged.
+
+        As the simulator received it, with all headers.
+        """
         received = mail.find(request.path["id"])
 
         async def read() -> previews.Download:
@@ -81,7 +84,10 @@ def routes(mail: dev_inbox.Inbox) -> tuple[routing.Route[context.Context], ...]:
         return routing.Response(204)
 
     async def clear(_ctx: context.Context, request: routing.Request) -> routing.Response:
-        """Empty the inbox."""
+        """Empty the inbox.
+
+        Removes every message that the simulator has received.
+        """
         if request.caller.scheme is caller.Scheme.TOKEN:
             # Users need the role; API credentials that can read the inbox may also empty it.
             authentication.require(request.caller, caller.Permission.CHANGE)

@@ -160,7 +160,10 @@ def _failure(found: statistics.Failure) -> Failure:
 
 
 async def show(ctx: context.Context, request: routing.Request) -> routing.Response:
-    """Get delivery statistics."""
+    """Get delivery statistics.
+
+    Counts of a period by interval and by mailbox provider, what waits in the queue, and the latest failures.
+    """
     query: StatisticsQuery = request.query
     found = await statistics.overview(ctx, request.caller.account_id, query.period or statistics.Period.DAY)
     return routing.Response(200, StatisticsResponse(_statistics(found), request_id=request.id))

@@ -106,7 +106,10 @@ def _decode_cursor(cursor: str | None) -> str:
 
 
 async def index(ctx: context.Context, request: routing.Request) -> routing.Response:
-    """List suppressed addresses."""
+    """List suppressed addresses.
+
+    In alphabetical order.
+    """
     query: SuppressionsQuery = request.query
     limit, after = query.limit or cursors.DEFAULT_LIMIT, _decode_cursor(query.cursor)
     account_id = request.caller.account_id
@@ -144,7 +147,10 @@ async def create(ctx: context.Context, request: routing.Request) -> routing.Resp
 
 
 async def show(ctx: context.Context, request: routing.Request) -> routing.Response:
-    """Get a suppressed address."""
+    """Get a suppressed address.
+
+    Says since when the address is suppressed, and why.
+    """
     found = await suppressions.find(ctx, request.caller.account_id, request.path["email"])
     return routing.Response(200, SuppressionResponse(_shown(found), request_id=request.id))
 

@@ -86,7 +86,10 @@ def _team_user(row: users.User) -> TeamUser:
 
 
 async def index(ctx: context.Context, request: routing.Request) -> routing.Response:
-    """List the users of the account."""
+    """List the users of the account.
+
+    Oldest first.
+    """
     found = await account_users.of_account(ctx, request.caller.account_id)
     return routing.Response(200, TeamResponse([*map(_team_user, found)], request_id=request.id))
 

@@ -108,7 +108,10 @@ def _template(row: stored.Template) -> Template:
 
 
 async def index(ctx: context.Context, request: routing.Request) -> routing.Response:
-    """List templates."""
+    """List templates.
+
+    Ordered by alias, without the bodies.
+    """
     query: TemplatesQuery = request.query
     after = "" if query.cursor is None else validation.check_alias("cursor", query.cursor)
     found = await templates.summaries(ctx, request.caller.account_id, after, query.rows + 1)
@@ -118,7 +121,10 @@ async def index(ctx: context.Context, request: routing.Request) -> routing.Respo
 
 
 async def show(ctx: context.Context, request: routing.Request) -> routing.Response:
-    """Get a template."""
+    """Get a template.
+
+    With its bodies, and the names of the placeholders that need a value.
+    """
     found = await templates.find(ctx, request.caller.account_id, request.path["alias"])
     return routing.Response(200, TemplateResponse(_template(found), request_id=request.id))
 
@@ -143,7 +149,10 @@ async def save(ctx: context.Context, request: routing.Request) -> routing.Respon
 
 
 async def remove(ctx: context.Context, request: routing.Request) -> routing.Response:
-    """Remove a template."""
+    """Remove a template.
+
+    Messages that were accepted with it are not affected.
+    """
     await templates.remove(ctx, request.caller.account_id, request.path["alias"])
     return routing.Response(204)
 

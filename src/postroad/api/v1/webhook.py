@@ -28,7 +28,10 @@ RESOURCE: Final = resource.Resource(
 
 
 async def show(ctx: context.Context, request: routing.Request) -> routing.Response:
-    """Get the webhook."""
+    """Get the webhook.
+
+    The `webhook` is null when there is none. The secret is never returned.
+    """
     found = await endpoints.find(ctx, request.caller.account_id)
     return routing.Response(
         200, schemas.WebhookResponse(schemas.webhook(found) if found else None, request_id=request.id)
@@ -75,7 +78,10 @@ async def ping(ctx: context.Context, request: routing.Request) -> routing.Respon
 
 
 async def index(ctx: context.Context, request: routing.Request) -> routing.Response:
-    """List webhook deliveries."""
+    """List webhook deliveries.
+
+    Deliveries of the last 7 days, newest first.
+    """
     query: schemas.WebhookDeliveriesQuery = request.query
     found = await delivery_log.part(
         ctx,
@@ -91,7 +97,10 @@ async def index(ctx: context.Context, request: routing.Request) -> routing.Respo
 
 
 async def show_delivery(ctx: context.Context, request: routing.Request) -> routing.Response:
-    """Get a webhook delivery."""
+    """Get a webhook delivery.
+
+    With every attempt, and the response that it got.
+    """
     webhook_id = request.path.get(WEBHOOK_ID)
     found = await delivery_log.find(ctx, request.caller.account_id, request.path["id"], webhook_id=webhook_id)
     return routing.Response(200, schemas.WebhookDeliveryResponse(schemas.delivery(found), request_id=request.id))

@@ -26,7 +26,10 @@ PATH: Final = f"/v1/webhooks/{{{webhook.WEBHOOK_ID}}}"
 
 
 async def index(ctx: context.Context, request: routing.Request) -> routing.Response:
-    """List webhooks."""
+    """List webhooks.
+
+    The first one first, then the oldest.
+    """
     found = await endpoints.of_account(ctx, request.caller.account_id)
     shown = [schemas.webhook_endpoint(one) for one in found]
     return routing.Response(200, schemas.WebhookEndpointsResponse(shown, request_id=request.id))
@@ -43,7 +46,10 @@ async def create(ctx: context.Context, request: routing.Request) -> routing.Resp
 
 
 async def show(ctx: context.Context, request: routing.Request) -> routing.Response:
-    """Get a webhook."""
+    """Get a webhook.
+
+    The secret is never returned.
+    """
     found = await endpoints.get(ctx, request.caller.account_id, request.path[webhook.WEBHOOK_ID])
     return _response(request, schemas.webhook_endpoint(found))
 
