@@ -14,7 +14,14 @@ from tests.cli import cli_runner
 
 DOCUMENTATION = Path(__file__).parent.parent.parent / "docs" / "commands.md"
 EVERYWHERE = {"--data", "--config", "--json"}
-RUNNERS = {"postroad dev", "postroad serve", "postroad webhook listen", "postroad init", "postroad deploy-files"}
+RUNNERS = {
+    "postroad dev",
+    "postroad serve",
+    "postroad webhook listen",
+    "postroad init",
+    "postroad deploy-files",
+    "postroad mcp",
+}
 
 
 def walk(command: click.Command, path: str) -> Iterator[tuple[str, click.Command]]:

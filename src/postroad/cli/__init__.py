@@ -101,6 +101,7 @@ COMMANDS: Final[Mapping[str, tuple[str, str]]] = {
         "webhooks:listen",
         "Receive and verify webhooks on this machine, and print one line for each, until Ctrl-C.",
     ),
+    "mcp": ("mcp:mcp", "Serve the tools for AI agents on standard input and output, with an API key."),
     "key rotate": ("keys:rotate", "Replace the installation key and re-encrypt every stored secret."),
     "audit-log": ("audit_log:audit_log", "Show who changed what in an account, newest first."),
     "backup": ("backup:backup", "Write a verified backup of the database to FILE, while the service runs."),

@@ -9,6 +9,7 @@ from typing import Final
 
 import postroad
 from postroad import config
+from postroad.agents import streamable_http
 from postroad.api import acme_challenges, authentication, documentation, emails, health, metrics
 from postroad.api.v1 import (
     account,
@@ -92,14 +93,21 @@ async def start_api(role_context: role.RoleContext) -> role.Started:
     described = (*ROUTES, *received, *health.routes(is_draining=role_context.is_draining))
     trusted = settings.http.trusted_proxies
     proxies = web_proxies.Proxies(trusted) if trusted else None
+    policy = throttle.RateLimit(rate=settings.limits.management_rate, burst=settings.limits.management_burst)
+    rate = management_rate.ManagementRate(policy, clock=ctx.clock)
+    agents = streamable_http.routes(
+        lambda: app,
+        authenticate=authentication.authenticate,
+        require=rate.require,
+        public_url=config.public_url(settings),
+    )
     routes = (
         *described,
         *documentation.routes(described, version=postroad.__version__),
+        *agents,
         *metrics.routes(role_context.render_metrics, is_behind_proxy=config.is_behind_proxy(settings)),
         *(acme_challenges.routes() if settings.acme.names else ()),
     )
-    policy = throttle.RateLimit(rate=settings.limits.management_rate, burst=settings.limits.management_burst)
-    rate = management_rate.ManagementRate(policy, clock=ctx.clock)
     large_body_slots = body_limits.LargeBodySlots(frontends=role_context.frontend_processes)
     app = application.Application(
         ctx,

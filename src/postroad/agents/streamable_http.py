@@ -1,0 +1,111 @@
+"""`/mcp`: the tools over the streamable HTTP transport of MCP, with an API key.
+
+Each POST is answered by itself with JSON: there are no sessions and no event streams, so nothing is kept between
+requests, any frontend and any host can answer, and GET and DELETE are 405, as the protocol provides. The SDK reads the
+messages; authentication, the rate and the size of the body are those of the other routes. A browser's page of another
+origin is refused (DNS rebinding), although it would not have the key.
+"""
+
+import asyncio
+import importlib
+import types
+from collections.abc import Callable, MutableMapping
+from typing import Any, Final
+from urllib import parse
+
+from postroad import errors
+from postroad.agents import api_calls
+from postroad.model import caller
+from postroad.services import context
+from postroad.web import application, routing
+
+PATH: Final = "/mcp"
+MISSING: Final = "MCP is not installed on this server; its operator can add it with: pip install 'postroad[mcp]'"
+# What the SDK reads of a request.
+_PASSED: Final = (b"accept", b"content-type", b"mcp-protocol-version", b"mcp-method", b"mcp-name")
+
+
+def routes(
+    get_app: Callable[[], application.AsgiApp],
+    *,
+    authenticate: application.Authenticate[context.Context],
+    require: application.Require,
+    public_url: str,
+) -> tuple[routing.Route[context.Context], ...]:
+    """The route. `get_app` returns the application that serves it, which the tools ask."""
+    origin = _origin(public_url)
+
+    async def serve(ctx: context.Context, request: routing.Request) -> routing.Response:
+        sent = request.headers.get(b"origin")
+        if sent is not None and (not origin or sent.decode("latin-1").lower() != origin):
+            raise errors.Forbidden("Origin: pages of other sites may not use /mcp")
+        who = await authenticate(ctx, request.headers, client_address=request.client_address)
+        if who.key is None:
+            raise errors.Unauthorized("Authorization: /mcp needs an API key: Bearer pr_live_…")
+        # Any scope opens the door; each tool needs its own. This also counts the request.
+        scope = next(iter(sorted(who.key.scopes)), None)
+        require(who, caller.Permission.VIEW, scope=scope, client_address=request.client_address)
+        server = await _load()
+        authorization = request.headers.get(b"authorization") or b""
+        api = api_calls.LocalApi(get_app(), authorization=authorization, client_address=request.client_address)
+        return await _answer(server, api, request)
+
+    return (
+        routing.Route(
+            method="POST",
+            path=PATH,
+            handler=serve,
+            summary="Model Context Protocol",
+            tag="Agents",
+            permission=None,
+            body=bytes,
+            responses={200: bytes},
+        ),
+    )
+
+
+def _origin(url: str) -> str:
+    """The origin of a URL, as browsers send it."""
+    parts = parse.urlsplit(url)
+    return f"{parts.scheme}://{parts.netloc}".lower() if parts.netloc else ""
+
+
+async def _load() -> types.ModuleType:
+    """The module that needs the SDK. The first import takes a second, so it runs in a thread."""
+    try:
+        return await asyncio.to_thread(importlib.import_module, "postroad.agents.mcp_server")
+    except ModuleNotFoundError:
+        raise errors.NotFound(MISSING) from None
+
+
+async def _answer(server: types.ModuleType, api: api_calls.Api, request: routing.Request) -> routing.Response:
+    fields = [(name, value) for name in _PASSED for value in request.headers.all(name)]
+    scope: application.Scope = {
+        "type": "http",
+        "http_version": "1.1",
+        "method": "POST",
+        "scheme": "https",
+        "path": PATH,
+        "raw_path": PATH.encode(),
+        "query_string": b"",
+        "headers": fields,
+    }
+    answer = bytearray()
+    started: list[MutableMapping[str, Any]] = []
+
+    parts = [request.body]
+
+    async def receive() -> MutableMapping[str, Any]:
+        if not parts:
+            await asyncio.get_running_loop().create_future()  # it is never said that the client has gone
+        return {"type": "http.request", "body": parts.pop(), "more_body": False}
+
+    async def send(message: MutableMapping[str, Any]) -> None:
+        if message["type"] == "http.response.start":
+            started.append(message)
+        else:
+            answer.extend(message.get("body", b""))
+
+    await server.serve_request(api, scope, receive, send)
+    # An answer without content, such as to a notification, has no type either.
+    return routing.Response(started[0]["status"], bytes(answer) or None)

@@ -1,0 +1,31 @@
+"""`postroad mcp`: the tools of a server for an agent that starts this command."""
+
+import asyncio
+import importlib
+import os
+from typing import Final
+
+import click
+
+MISSING: Final = "this command needs the MCP SDK; install it with: pip install 'postroad[mcp]'"
+KEY_VARIABLE: Final = "POSTROAD_API_KEY"
+
+
+@click.command("mcp")
+@click.option("--url", envvar="POSTROAD_URL", required=True, show_envvar=True, help="The URL of the server.")
+def mcp(url: str) -> None:
+    """Serve the tools for AI agents on standard input and output, with an API key.
+
+    The key is in the environment, POSTROAD_API_KEY; the tools do only what it may. The agent starts this command and
+    ends it by closing its input.
+    """
+    key = os.environ.get(KEY_VARIABLE, "").strip()
+    if not key:
+        raise click.ClickException(f"no API key: set {KEY_VARIABLE} in the environment of this command")
+    if not url.startswith(("http://", "https://")):
+        raise click.ClickException("the URL must begin with https:// or http://; set POSTROAD_URL or --url")
+    try:
+        remote = importlib.import_module("postroad.agents.remote_api")
+    except ModuleNotFoundError:
+        raise click.ClickException(MISSING) from None
+    asyncio.run(remote.serve_stdio(url, key))
