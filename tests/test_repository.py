@@ -206,6 +206,7 @@ def test_a_wheel_and_a_source_package_carry_every_file_of_the_package_and_of_dep
     packed = set(zipfile.ZipFile(wheel).namelist())
     assert below("src") - packed == set()
     assert {f"postroad/deploy/{name}" for name in below("deploy")} - packed == set()
+    assert {f"postroad/docs/{name}" for name in below("docs") if name.endswith(".md")} - packed == set()
     with tarfile.open(source) as archive:
         names = {member.name.partition("/")[2] for member in archive.getmembers() if member.isfile()}
     assert {f"{folder}/{name}" for folder in ("src", "deploy") for name in below(folder)} <= names

@@ -10,7 +10,7 @@ from typing import Final
 import postroad
 from postroad import config
 from postroad.agents import streamable_http
-from postroad.api import acme_challenges, authentication, documentation, emails, health, metrics
+from postroad.api import acme_challenges, authentication, documentation, emails, health, markdown_pages, metrics
 from postroad.api.v1 import (
     account,
     api_keys,
@@ -104,6 +104,7 @@ async def start_api(role_context: role.RoleContext) -> role.Started:
     routes = (
         *described,
         *documentation.routes(described, version=postroad.__version__),
+        *markdown_pages.routes(),
         *agents,
         *metrics.routes(role_context.render_metrics, is_behind_proxy=config.is_behind_proxy(settings)),
         *(acme_challenges.routes() if settings.acme.names else ()),
