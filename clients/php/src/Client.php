@@ -8,24 +8,34 @@ declare(strict_types=1);
 
 namespace Postroad;
 
+use ArrayObject;
+use DateTimeInterface;
 use InvalidArgumentException;
-use Postroad\Http\Request;
 use Postroad\Http\SocketTransport;
 use Postroad\Http\Transport;
+use Postroad\Internal\Api;
 use Postroad\Internal\BaseUrl;
 use Postroad\Internal\Caller;
 use Postroad\Internal\Credential;
+use Postroad\Internal\Members;
 use Postroad\Internal\Poller;
+use Postroad\Resources\Domains;
+use Postroad\Resources\Messages;
+use Postroad\Resources\Suppressions;
+use Postroad\Resources\Templates;
+use Postroad\Resources\Webhooks;
 use SensitiveParameter;
-use SensitiveParameterValue;
 
 final readonly class Client implements ClientInterface
 {
     public const VERSION = '0.1.0';
 
-    private string $baseUrl;
-    private SensitiveParameterValue $authorization;
-    private Caller $caller;
+    public Messages $messages;
+    public Templates $templates;
+    public Suppressions $suppressions;
+    public Domains $domains;
+    public Webhooks $webhooks;
+    private Api $api;
 
     /**
      * Takes either a token (an API key or a JWT), or the username and password of an SMTP credential.
@@ -53,29 +63,89 @@ final readonly class Client implements ClientInterface
         if ($caFile !== null && $transport !== null) {
             throw new InvalidArgumentException('caFile is for the SocketTransport; another transport has its own');
         }
-        $this->authorization = Credential::authorization($token, $username, $password);
-        $this->baseUrl = (string) BaseUrl::parse($baseUrl);
-        $this->caller = new Caller($transport ?? new SocketTransport($caFile), $timeout, $maxElapsed);
+        $authorization = Credential::authorization($token, $username, $password);
+        $url = (string) BaseUrl::parse($baseUrl);
+        $caller = new Caller($transport ?? new SocketTransport($caFile), $timeout, $maxElapsed);
+        $this->api = new Api($url, $authorization, $caller);
+        $this->messages = new Messages($this->api);
+        $this->templates = new Templates($this->api);
+        $this->suppressions = new Suppressions($this->api);
+        $this->domains = new Domains($this->api);
+        $this->webhooks = new Webhooks($this->api);
     }
 
     public function send(Email $email, ?string $idempotencyKey = null): Receipt
     {
-        $idempotencyKey ??= self::uuid();
-        Credential::checkHeader('the idempotency key', $idempotencyKey);
-        $url = "$this->baseUrl/emails";
-        $request = new Request('POST', $url, $this->authorization, $idempotencyKey, $email->toJson());
-
-        return $this->caller->call($request, Receipt::fromMembers(...));
+        return $this->api->send('/emails', $email->toMembers(), Receipt::fromMembers(...), $idempotencyKey);
     }
 
-    public function get(string $id): Message
+    public function get(string $id, bool $includeQueue = false): Message
     {
-        if (preg_match('/\A[A-Za-z0-9_-]+\z/', $id) !== 1) {
-            throw new InvalidArgumentException('a message id is letters, digits, "_" and "-"');
-        }
-        $request = new Request('GET', "$this->baseUrl/emails/$id", $this->authorization);
+        $path = '/emails/' . Api::id($id) . ($includeQueue ? '?include=queue' : '');
 
-        return $this->caller->call($request, Message::fromMembers(...));
+        return $this->api->read('GET', $path, null, Message::fromMembers(...));
+    }
+
+    /**
+     * Sends many messages with one request, and gives the results in order: each has an `id` or an `error`.
+     *
+     * @param list<Email> $emails
+     * @param bool $allOrNothing refuse all of them when one is refused
+     *
+     * @return list<array<string, mixed>>
+     *
+     * @throws PostroadException when the batch was not accepted, or nobody knows whether it was
+     */
+    public function sendBatch(array $emails, ?string $idempotencyKey = null, bool $allOrNothing = false): array
+    {
+        $members = array_map(static fn (Email $email): array => $email->toMembers(), array_values($emails));
+        $body = ['emails' => $members] + ($allOrNothing ? ['all_or_nothing' => true] : []);
+
+        return $this->api->send('/emails/batch', $body, self::results(...), $idempotencyKey)->getArrayCopy();
+    }
+
+    /**
+     * Sends one template to many recipients, each with a message of their own.
+     *
+     * @param array<string, mixed> $batch as the API names it: from, template, recipients and so on
+     *
+     * @return list<array<string, mixed>>
+     *
+     * @throws PostroadException when the batch was not accepted, or nobody knows whether it was
+     */
+    public function sendTemplateBatch(array $batch, ?string $idempotencyKey = null): array
+    {
+        return $this->api->send('/emails/batch', $batch, self::results(...), $idempotencyKey)->getArrayCopy();
+    }
+
+    /**
+     * Sends a scheduled message at another time, or now.
+     *
+     * @return array<string, mixed> `id`, `status`, `send_at`
+     */
+    public function reschedule(string $id, DateTimeInterface|string|null $sendAt): array
+    {
+        return $this->api->call('PATCH', '/emails/{}', [Api::id($id)], body: ['send_at' => $sendAt]);
+    }
+
+    /**
+     * Cancels the recipients for which no attempt has begun.
+     *
+     * @return array<string, mixed> `id`, and `recipients` with `canceled` of each
+     */
+    public function cancel(string $id): array
+    {
+        return $this->api->call('POST', '/emails/{}/cancel', [Api::id($id)], isRepeatable: true);
+    }
+
+    /**
+     * What became of the mail of the last `24h`, `7d` or `30d`.
+     *
+     * @return array<string, mixed>
+     */
+    public function statistics(string $period = '24h'): array
+    {
+        return $this->api->call('GET', '/v1/statistics', query: ['period' => $period], member: 'statistics');
     }
 
     public function wait(string $id, float $timeout = 300.0): Message
@@ -83,13 +153,9 @@ final readonly class Client implements ClientInterface
         return (new Poller())->wait(fn (): Message => $this->get($id), $timeout);
     }
 
-    /** A random UUID (version 4). */
-    private static function uuid(): string
+    /** @return ArrayObject<int, array<string, mixed>> */
+    private static function results(Members $members): ArrayObject
     {
-        $bytes = random_bytes(16);
-        $bytes[6] = chr(ord($bytes[6]) & 0x0f | 0x40);
-        $bytes[8] = chr(ord($bytes[8]) & 0x3f | 0x80);
-
-        return vsprintf('%s%s-%s-%s-%s-%s%s%s', str_split(bin2hex($bytes), 4));
+        return new ArrayObject($members->having('results')->toArray()['results']);
     }
 }

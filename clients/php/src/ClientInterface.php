@@ -24,12 +24,12 @@ interface ClientInterface
     public function send(Email $email, ?string $idempotencyKey = null): Receipt;
 
     /**
-     * Reads a message and the results of its recipients.
+     * Reads a message and the results of its recipients; if asked, also when each is tried next.
      *
      * @throws PostroadException when it could not be read
      * @throws InvalidArgumentException when this cannot be an id
      */
-    public function get(string $id): Message;
+    public function get(string $id, bool $includeQueue = false): Message;
 
     /**
      * Waits until every recipient of a message has a final status. It is read after 1 second, then in pauses that grow

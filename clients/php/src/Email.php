@@ -8,14 +8,11 @@ declare(strict_types=1);
 
 namespace Postroad;
 
-use InvalidArgumentException;
-use JsonException;
+use DateTimeInterface;
+use Postroad\Internal\Json;
 
 final readonly class Email
 {
-    private const JSON = JSON_THROW_ON_ERROR | JSON_UNESCAPED_SLASHES | JSON_UNESCAPED_UNICODE
-        | JSON_PRESERVE_ZERO_FRACTION;
-
     /**
      * Addresses are `ada@example.net` or `Ada <ada@example.net>`. What is null is not sent.
      *
@@ -27,6 +24,10 @@ final readonly class Email
      * @param array<string, string>|null $headers
      * @param string|list<string>|null $tags
      * @param list<Attachment>|null $attachments
+     * @param DateTimeInterface|string|null $sendAt when to send; a string is RFC 3339
+     * @param ?int $expiresIn seconds after which delivery is no longer tried
+     * @param array<string, string>|null $metadata your own data, which is not part of the mail
+     * @param array<string, string>|null $simulate with a test key: which provider to imitate, and how it behaves
      */
     public function __construct(
         public string $from,
@@ -42,6 +43,10 @@ final readonly class Email
         public ?array $headers = null,
         public string|array|null $tags = null,
         public ?array $attachments = null,
+        public DateTimeInterface|string|null $sendAt = null,
+        public ?int $expiresIn = null,
+        public ?array $metadata = null,
+        public ?array $simulate = null,
     ) {
     }
 
@@ -51,6 +56,18 @@ final readonly class Email
      * @internal
      */
     public function toJson(): string
+    {
+        return Json::object($this->toMembers());
+    }
+
+    /**
+     * The same before it is JSON.
+     *
+     * @internal
+     *
+     * @return array<string, mixed>
+     */
+    public function toMembers(): array
     {
         $members = [
             'from' => $this->from,
@@ -69,18 +86,13 @@ final readonly class Email
                 static fn (Attachment $attachment): array => $attachment->toMembers(),
                 array_values($this->attachments),
             ),
+            'send_at' => $this->sendAt instanceof DateTimeInterface ? Json::time($this->sendAt) : $this->sendAt,
+            'expires_in' => $this->expiresIn,
+            'metadata' => self::object($this->metadata),
+            'simulate' => self::object($this->simulate),
         ];
-        $encoded = [];
-        foreach (array_filter($members, static fn (mixed $value): bool => $value !== null) as $name => $value) {
-            try {
-                // One by one, so that the error can say which of them is wrong.
-                $encoded[] = "\"$name\":" . json_encode($value, self::JSON);
-            } catch (JsonException $exception) {
-                throw new InvalidArgumentException("$name cannot be written as JSON: " . $exception->getMessage());
-            }
-        }
 
-        return '{' . implode(',', $encoded) . '}';
+        return array_filter($members, static fn (mixed $value): bool => $value !== null);
     }
 
     /**

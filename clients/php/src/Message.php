@@ -16,6 +16,8 @@ final readonly class Message
     /**
      * @param string $status `queued` until every recipient is final; then `delivered`, `partial` or `failed`
      * @param list<Recipient> $recipients
+     * @param array<string, string> $metadata
+     * @param bool $test whether it was sent with a test key
      */
     public function __construct(
         public string $id,
@@ -29,6 +31,10 @@ final readonly class Message
         public ?DateTimeImmutable $createdAt = null,
         public array $recipients = [],
         public ?string $requestId = null,
+        public ?DateTimeImmutable $sendAt = null,
+        public ?DateTimeImmutable $expiresAt = null,
+        public array $metadata = [],
+        public bool $test = false,
     ) {
     }
 
@@ -59,6 +65,10 @@ final readonly class Message
             createdAt: $members->time('created_at'),
             recipients: $members->objects('recipients', Recipient::fromMembers(...)),
             requestId: $members->string('request_id'),
+            sendAt: $members->time('send_at'),
+            expiresAt: $members->time('expires_at'),
+            metadata: $members->stringMap('metadata'),
+            test: $members->flag('test'),
         );
     }
 }

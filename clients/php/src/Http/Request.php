@@ -20,7 +20,17 @@ final readonly class Request
         private SensitiveParameterValue $authorization,
         public ?string $idempotencyKey = null,
         public ?string $body = null,
+        private bool $isHarmless = true,
     ) {
+    }
+
+    /**
+     * Whether a second one like it does no harm when nobody knows what became of the first. What creates something is
+     * repeatable only with a key.
+     */
+    public function isRepeatable(): bool
+    {
+        return $this->isHarmless || $this->idempotencyKey !== null;
     }
 
     /**

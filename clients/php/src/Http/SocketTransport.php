@@ -34,7 +34,7 @@ final class SocketTransport implements Transport
         float $timeout,
     ): Response {
         $deadline = new Deadline($timeout);
-        $url = BaseUrl::parse($request->url);
+        $url = BaseUrl::parse(strtok($request->url, '?'));
         $connection = $this->takeIdle($url) ?? Connection::open($url, $this->caFile, $deadline);
         $parser = new ResponseParser();
         $isReusable = false;
@@ -94,11 +94,14 @@ final class SocketTransport implements Transport
 
     private static function head(#[SensitiveParameter] Request $request, BaseUrl $url): string
     {
-        $head = "$request->method $url->path HTTP/1.1\r\nHost: {$url->authority()}\r\n";
+        $target = $url->path . strstr($request->url, '?');
+        $head = "$request->method $target HTTP/1.1\r\nHost: {$url->authority()}\r\n";
         foreach ($request->headers() as $name => $value) {
             $head .= "$name: $value\r\n";
         }
 
-        return $head . ($request->body === null ? '' : 'Content-Length: ' . strlen($request->body) . "\r\n") . "\r\n";
+        $hasLength = $request->body !== null || $request->method === 'POST';
+
+        return $head . ($hasLength ? 'Content-Length: ' . strlen((string) $request->body) . "\r\n" : '') . "\r\n";
     }
 }

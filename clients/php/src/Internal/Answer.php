@@ -10,6 +10,7 @@ namespace Postroad\Internal;
 
 use Closure;
 use Postroad\Http\Response;
+use stdClass;
 use UnexpectedValueException;
 
 /** @internal */
@@ -29,8 +30,12 @@ final class Answer
      */
     public static function read(Response $response, Closure $make, float $time): object
     {
-        // Null is what is no JSON. Neither is half of something.
-        $json = $response->isCutOff ? null : json_decode($response->body);
+        // Null is what is no JSON. Neither is half of something. A 204 is an object without members.
+        $json = match (true) {
+            $response->status === 204 => new stdClass(),
+            $response->isCutOff => null,
+            default => json_decode($response->body),
+        };
         $code = $json->code ?? null;
         if ($response->status >= 400 && is_string($code) && $code !== '') {
             throw self::failure($response, $json, $time, $code, self::text($json->error ?? null) ?? 'no reason given');

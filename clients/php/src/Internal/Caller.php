@@ -60,7 +60,8 @@ final readonly class Caller
             }
             $error = self::error($failure, $attempt, $request->idempotencyKey);
             $pause = ($error->retryAfter ?? 0.0) + $this->backOff($attempt);
-            if (!$error->isRetryable() || $this->clock->now() + $pause >= $end) {
+            $mayRepeat = $request->isRepeatable() || $error->status === 429;
+            if (!$mayRepeat || !$error->isRetryable() || $this->clock->now() + $pause >= $end) {
                 throw $error;
             }
             $this->clock->sleep($pause);

@@ -28,6 +28,14 @@ final readonly class Members
         return $value instanceof stdClass ? new self($value) : throw self::wrong($name, 'an object');
     }
 
+    /** Itself, if it has this member and the member is not null. */
+    public function having(?string $name): self
+    {
+        $isThere = $name === null || isset($this->object->$name);
+
+        return $isThere ? $this : throw new UnexpectedValueException("$name is missing");
+    }
+
     public function requiredString(string $name): string
     {
         $value = $this->string($name);
@@ -61,6 +69,26 @@ final readonly class Members
     public function object(string $name): self
     {
         return self::of($this->object->$name ?? new stdClass(), $name);
+    }
+
+    /**
+     * An object as an array; null when it is missing.
+     *
+     * @return array<string, mixed>|null
+     */
+    public function array(string $name): ?array
+    {
+        return ($this->object->$name ?? null) === null ? null : $this->object($name)->toArray();
+    }
+
+    /**
+     * The object as an array, and the objects in it as well.
+     *
+     * @return array<string, mixed>
+     */
+    public function toArray(): array
+    {
+        return json_decode(json_encode($this->object, JSON_THROW_ON_ERROR), true, flags: JSON_THROW_ON_ERROR);
     }
 
     public function time(string $name): ?DateTimeImmutable
