@@ -20,10 +20,12 @@ require_relative "postroad/connection"
 require_relative "postroad/connection_pool"
 require_relative "postroad/transport"
 require_relative "postroad/retries"
+require_relative "postroad/api"
+require_relative "postroad/resources"
 require_relative "postroad/client"
 require_relative "postroad/webhook"
 
 module Postroad
   private_constant :Text, :Clock, :Arguments, :Members, :RetryAfter, :Answer, :Credential, :Connection, :ConnectionPool,
-                   :Transport, :Retries
+                   :Transport, :Retries, :Api
 end

@@ -16,17 +16,19 @@ class AnswerTest < PostroadTest
     members = { id: "em_1", status: "queued", source: "api", request_id: "req_1", from: "hello@example.com",
                 to: ["ada@example.net"], cc: [], bcc: ["b@example.net"], reply_to: "help@example.com", subject: "Grüße",
                 billing_status: "reserved", recipient_count: 2, credits_reserved: 2, headers: { "X-Order" => "1042" },
-                tags: ["receipt"], attachments: [{ filename: "a.txt", content_type: "text/plain", size: 3, content_id: nil }] }
+                tags: ["receipt"], attachments: [{ filename: "a.txt", content_type: "text/plain", size: 3, content_id: nil }],
+                send_at: nil, expires_at: nil, metadata: { "order" => "1042" } }
     read = read_receipt(members)
     assert_equal members.merge(attachments: [Postroad::AttachmentInfo.new(**members[:attachments][0])]), read.to_h
     assert [read, read.to, read.headers, read.attachments, read.attachments[0], read.subject].all?(&:frozen?)
   end
 
   def test_a_whole_message
-    read = read_message(id: "em_1", status: "partial", created_at: "2026-01-31T12:00:00.250Z",
+    read = read_message(id: "em_1", status: "partial", created_at: "2026-01-31T12:00:00.250Z", send_at: "2026-01-31T12:00:00Z",
                    recipients: [{ id: "rcp_1", email: "ada@example.net", status: "bounced", attempt_count: 1, last_smtp_code: 550,
                                   last_smtp_response: "no such user", delivered_at: nil, bounced_at: "2026-01-31T13:00:01+01:00" }])
     assert_equal Time.utc(2026, 1, 31, 12, 0, 0.25r), read.created_at
+    assert_equal Time.utc(2026, 1, 31, 12), read.send_at
     recipient = read.recipients.fetch(0)
     assert_equal [550, "no such user", nil], [recipient.last_smtp_code, recipient.last_smtp_response, recipient.delivered_at]
     assert_equal Time.utc(2026, 1, 31, 12, 0, 1), recipient.bounced_at

@@ -7,7 +7,7 @@ require "tmpdir"
 # Runs the code of the README, block by block, against a little server.
 class ReadmeTest < PostroadTest
   README = File.read(File.expand_path("../README.md", __dir__))
-  SEND, WAIT, ERRORS, WEBHOOK = README.scan(/^```ruby\n(.*?)^```$/m).flatten
+  SEND, WAIT, MANAGE, ERRORS, WEBHOOK = README.scan(/^```ruby\n(.*?)^```$/m).flatten
   SECRET = "whsec_readme"
 
   # Where the code runs: its run keeps the Rack application.
@@ -48,7 +48,10 @@ class ReadmeTest < PostroadTest
     poor = ScriptedServer.answer(402, { error: "no credits", code: "insufficient_credits" })
     tomorrow = ScriptedServer.answer(429, { error: "enough for today", code: "warmup_limited" }, "Retry-After" => "40000")
     wrong = ScriptedServer.answer(409, { error: "another email", code: "idempotency_conflict" })
-    scripted = server(ACCEPTED, status("delivered"), poor, tomorrow, wrong)
+    managed = [{ results: [{ id: "em_2" }] }, { id: "em_2" }, { template: {} },
+               { messages: [{ id: "em_3", status: "queued" }], next_cursor: nil }]
+    managed = managed.map { |body| ScriptedServer.answer(200, body) }
+    scripted = server(ACCEPTED, status("delivered"), *managed, poor, tomorrow, wrong)
     Dir.mktmpdir do |folder|
       File.write(File.join(folder, "receipt.pdf"), "%PDF")
       Dir.chdir(folder) { assert_equal "em_1\n", printed(SEND, scripted.url) }
@@ -57,10 +60,11 @@ class ReadmeTest < PostroadTest
     assert_equal [{ "filename" => "receipt.pdf", "content" => "JVBERg==" }], sent["attachments"]
 
     assert_equal "ada@example.net: delivered\n", printed(WAIT)
+    assert_equal "em_3: queued\n", printed(MANAGE)
     assert_equal "Add credits, then send again.\n", printed(ERRORS)
     assert_equal "Send again later, with the key order-1042-receipt.\n", printed(ERRORS)
     assert_predicate error_of { printed(ERRORS) }, :idempotency_conflict?
-    assert_equal 5, scripted.requests.size
+    assert_equal 9, scripted.requests.size
   end
 
   def test_webhook
@@ -82,6 +86,6 @@ class ReadmeTest < PostroadTest
   end
 
   def test_it_is_short
-    assert_operator README.lines.size, :<=, 90
+    assert_operator README.lines.size, :<=, 150
   end
 end

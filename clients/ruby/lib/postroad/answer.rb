@@ -62,11 +62,18 @@ module Postroad
       given.is_a?(String) ? given : @response.headers["x-request-id"]
     end
 
+    # A 204 is an object without members.
+    def parsed
+      return {} if @response.status == 204
+
+      @response.too_large? ? nil : Text.json(@response.body)
+    end
+
     # The body as JSON; nil when it is none.
     def object
       return @object if defined?(@object)
 
-      @object = @response.too_large? ? nil : Text.json(@response.body)
+      @object = parsed
     end
   end
 end

@@ -1,7 +1,5 @@
 # frozen_string_literal: true
 
-require "securerandom"
-
 module Postroad
   # Sends mail through a Postroad, and reads what became of it. One client may be used by many threads.
   #
@@ -9,10 +7,12 @@ module Postroad
   #   receipt = client.deliver(Postroad::Email.new(from: "hello@example.com", to: "ada@example.net", text: "Hello"))
   #   client.get(receipt.id).status
   class Client
-    ID = /\A[A-Za-z0-9_-]+\z/
     FIRST_POLL = 1.0
     LONGEST_POLL = 10.0
-    private_constant :ID, :FIRST_POLL, :LONGEST_POLL
+    private_constant :FIRST_POLL, :LONGEST_POLL
+
+    # The resources of the account.
+    attr_reader :messages, :templates, :suppressions, :domains, :webhooks
 
     # The credential is a token (an API key or a JWT), or the username and password of an SMTP credential.
     #
@@ -24,27 +24,55 @@ module Postroad
     def initialize(base_url, username: nil, password: nil, token: nil, timeout: 30, max_elapsed: 60, ca_file: nil,
                    clock: Clock)
       @transport = Transport.new(base_url, ca_file: ca_file, clock: clock)
-      @authorization = Credential.authorization(username, password, token)
-      @retries = Retries.new(timeout: timeout, max_elapsed: max_elapsed, clock: clock)
       @clock = clock
+      retries = Retries.new(timeout: timeout, max_elapsed: max_elapsed, clock: clock)
+      @api = Api.new(@transport, Credential.authorization(username, password, token), retries, clock)
+      @messages = Messages.new(@api)
+      @templates = Templates.new(@api)
+      @suppressions = Suppressions.new(@api)
+      @domains = Domains.new(@api)
+      @webhooks = Webhooks.new(@api)
       freeze
     end
 
     # Sends an Email and gives a Receipt, or raises an Error. The key makes it safe to send again: the server takes
     # an email with a key that it knows only once. Without one, a random key serves the attempts of this call.
     def deliver(email, idempotency_key: nil)
-      raise ArgumentError, "email must be a Postroad::Email, not #{email.class}" unless email.is_a?(Email)
-
-      key = Credential.header_value("idempotency_key", idempotency_key || SecureRandom.uuid)
-      headers = { "Content-Type" => "application/json", "Idempotency-Key" => key }
-      exchange(Receipt, Net::HTTP::Post, "/emails", headers, email.to_json, idempotency_key: key)
+      @api.send_with_key("/emails", payload(email), idempotency_key, type: Receipt)
     end
 
-    # Gives the Message with this id, or raises an Error.
-    def get(id)
-      raise ArgumentError, "not a message id: #{id.inspect}" unless id.is_a?(String) && id.ascii_only? && ID.match?(id)
+    # Sends many Emails with one request, and gives a Hash for each, with its "id" or its "error".
+    def deliver_batch(emails, idempotency_key: nil, all_or_nothing: false)
+      body = { emails: emails.map { |email| payload(email) } }
+      body[:all_or_nothing] = true if all_or_nothing
+      @api.send_with_key("/emails/batch", body, idempotency_key)
+    end
 
-      exchange(Message, Net::HTTP::Get, "/emails/#{id}", {}, nil)
+    # Sends one template to many recipients, each with an email of their own. The members have the names of the API.
+    def deliver_template_batch(from:, template:, recipients:, idempotency_key: nil, **others)
+      body = { from: from, template: template, recipients: recipients, **others }
+      @api.send_with_key("/emails/batch", body, idempotency_key)
+    end
+
+    # Gives the Message with this id, or raises an Error. If asked, it says when each recipient is tried next.
+    def get(id, include_queue: false)
+      query = include_queue ? { include: "queue" } : {}
+      @api.call(:get, "/emails/#{Api.id(id)}", query: query, type: Message)
+    end
+
+    # Sends a scheduled email at another Time; nil sends it now.
+    def reschedule(id, send_at)
+      @api.call(:patch, "/emails/#{Api.id(id)}", body: { send_at: send_at })
+    end
+
+    # Cancels the recipients for which no attempt has begun, and says of each whether it is canceled.
+    def cancel(id)
+      @api.call(:post, "/emails/#{Api.id(id)}/cancel", repeatable: true)
+    end
+
+    # What became of the mail of the last "24h", "7d" or "30d".
+    def statistics(period: "24h")
+      @api.call(:get, "/v1/statistics", query: { period: period }, member: "statistics")
     end
 
     # Gives the Message with this id as soon as it is final: every recipient has its result. It is read
@@ -74,23 +102,10 @@ module Postroad
 
     private
 
-    def exchange(type, method, path, headers, body, **context)
-      headers = common_headers.merge(headers)
-      @retries.run do |attempt, seconds|
-        response = @transport.call(method, path, headers, body, seconds)
-        Answer.new(response, now: @clock.time, attempts: attempt, **context).value(type)
-      rescue Transport::Failure => e
-        raise Error.of(e.message, code: e.code, attempts: attempt, **context), cause: e.cause
-      end
-    end
+    def payload(email)
+      raise ArgumentError, "email must be a Postroad::Email, not #{email.class}" unless email.is_a?(Email)
 
-    def common_headers
-      {
-        "Authorization" => @authorization,
-        "Accept" => "application/json",
-        "Accept-Encoding" => "identity",
-        "User-Agent" => "postroad-ruby/#{VERSION}"
-      }
+      email.payload
     end
   end
 end

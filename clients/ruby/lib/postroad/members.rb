@@ -58,6 +58,21 @@ module Postroad
       value.is_a?(Hash) && value.each_value.all?(String) ? value.freeze : wrong(name, "not an object of strings")
     end
 
+    # An object as a Hash; nil when it is missing.
+    def hash(name)
+      @object[name] && object(name).to_h
+    end
+
+    # Any value, if it is there.
+    def required(name)
+      @object.fetch(name) { wrong(name, "missing") }
+    end
+
+    # The object as it came.
+    def to_h
+      @object
+    end
+
     # The members of an object inside this one.
     def object(name)
       value = @object[name] || {}

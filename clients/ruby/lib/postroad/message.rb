@@ -1,9 +1,10 @@
 # frozen_string_literal: true
 
 module Postroad
-  # What became of an email for one of its addresses. delivered_at and bounced_at are a Time, or nil.
+  # What became of an email for one of its addresses. delivered_at and bounced_at are a Time, or nil. queue is a
+  # Hash that says when it is tried next, where it was asked for.
   Recipient = Struct.new(:id, :email, :status, :billing_status, :attempt_count, :last_smtp_code, :last_smtp_response,
-                         :delivered_at, :bounced_at, keyword_init: true) do
+                         :delivered_at, :bounced_at, :queue, keyword_init: true) do
     def self.read(members) # :nodoc:
       new(
         id: members.string("id"),
@@ -14,7 +15,8 @@ module Postroad
         last_smtp_code: members.integer("last_smtp_code"),
         last_smtp_response: members.string("last_smtp_response"),
         delivered_at: members.time("delivered_at"),
-        bounced_at: members.time("bounced_at")
+        bounced_at: members.time("bounced_at"),
+        queue: members.hash("queue")
       ).freeze
     end
 
@@ -27,7 +29,7 @@ module Postroad
   # An email as the server knows it. It is "queued" until every recipient has a result, then "delivered", "partial" or
   # "failed". created_at is a Time.
   Message = Struct.new(:id, :status, :source, :from, :subject, :billing_status, :recipient_count, :credits_reserved,
-                       :created_at, :recipients, :request_id, keyword_init: true) do
+                       :created_at, :recipients, :request_id, :send_at, :expires_at, :metadata, :test, keyword_init: true) do
     def self.read(members) # :nodoc:
       new(
         id: members.required_string("id"),
@@ -40,7 +42,11 @@ module Postroad
         credits_reserved: members.integer("credits_reserved"),
         created_at: members.time("created_at"),
         recipients: members.objects("recipients") { |each| Recipient.read(each) },
-        request_id: members.string("request_id")
+        request_id: members.string("request_id"),
+        send_at: members.time("send_at"),
+        expires_at: members.time("expires_at"),
+        metadata: members.string_map("metadata"),
+        test: members.flag("test")
       ).freeze
     end
 

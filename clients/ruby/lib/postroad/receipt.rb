@@ -15,7 +15,8 @@ module Postroad
 
   # The answer to a send: the email is accepted and stored, not yet delivered.
   Receipt = Struct.new(:id, :status, :source, :request_id, :from, :to, :cc, :bcc, :reply_to, :subject, :billing_status,
-                       :recipient_count, :credits_reserved, :headers, :tags, :attachments, keyword_init: true) do
+                       :recipient_count, :credits_reserved, :headers, :tags, :attachments, :send_at, :expires_at, :metadata,
+                       keyword_init: true) do
     def self.read(members) # :nodoc:
       new(
         id: members.required_string("id"),
@@ -33,7 +34,10 @@ module Postroad
         credits_reserved: members.integer("credits_reserved"),
         headers: members.string_map("headers"),
         tags: members.strings("tags"),
-        attachments: members.objects("attachments") { |each| AttachmentInfo.read(each) }
+        attachments: members.objects("attachments") { |each| AttachmentInfo.read(each) },
+        send_at: members.time("send_at"),
+        expires_at: members.time("expires_at"),
+        metadata: members.string_map("metadata")
       ).freeze
     end
   end

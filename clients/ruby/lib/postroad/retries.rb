@@ -14,7 +14,8 @@ module Postroad
     end
 
     # Yields the number of the attempt, from 1, and the seconds that it has. Gives what the block gives.
-    def run
+    # What is not repeatable is tried again only if the server did not take it at all: 429.
+    def run(repeatable: true)
       deadline = @clock.monotonic + @max_elapsed
       attempt = 1
       left = @max_elapsed.zero? ? @timeout : @max_elapsed # 0 is one attempt, with all of its time
@@ -22,6 +23,7 @@ module Postroad
         yield attempt, [@timeout, left].min
       rescue Error => e
         pause = pause_after(e, attempt)
+        raise unless repeatable || e.status == 429
         raise if !e.retryable? || @clock.monotonic + pause >= deadline
 
         @clock.sleep(pause)
