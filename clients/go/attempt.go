@@ -56,8 +56,10 @@ func (c *Client) newRequest(ctx context.Context, call call) (*http.Request, erro
 	request.Header.Set("Accept", "application/json")
 	request.Header.Set("User-Agent", "postroad-go/"+Version)
 	c.authorize(request.Header)
-	if call.method == http.MethodPost {
+	if call.body != nil {
 		request.Header.Set("Content-Type", "application/json")
+	}
+	if call.key != "" {
 		request.Header.Set("Idempotency-Key", call.key)
 	}
 	return request, nil
@@ -97,7 +99,11 @@ func (c *Client) read(response *http.Response, body []byte, into result) *Error 
 	case len(body) > maxResponse:
 		failure.Message = "the response is longer than 4 MiB"
 	case failure.Status >= 200 && failure.Status < 300:
-		if json.Unmarshal(body, into) == nil && into.isComplete() {
+		content := body
+		if failure.Status == http.StatusNoContent {
+			content = []byte("{}")
+		}
+		if json.Unmarshal(content, into) == nil && into.isComplete() {
 			return nil
 		}
 		failure.Message = "the response is not one of Postroad: " + quote(string(body))

@@ -50,7 +50,7 @@ func New(baseURL string, options ...Option) (*Client, error) {
 	}, nil
 }
 
-// SendOption changes one call of Send.
+// SendOption changes one call of Send, or of its kind.
 type SendOption func(*call)
 
 // WithIdempotencyKey names the send. Postroad sends mail with the same key and content once, however often it is asked to.
@@ -61,36 +61,103 @@ func WithIdempotencyKey(key string) SendOption {
 
 // Send hands an email to Postroad. A receipt means that it is stored, not that it reached an inbox.
 func (c *Client) Send(ctx context.Context, email Email, options ...SendOption) (*Receipt, error) {
-	body, err := encode(email)
-	if err != nil {
-		return nil, fmt.Errorf("postroad: the email cannot be written as JSON: %w", err)
-	}
-	send := call{method: http.MethodPost, path: "/emails", key: newKey(), body: body}
-	for _, option := range options {
-		option(&send)
-	}
-	if !isHeaderValue(send.key) {
-		return nil, errors.New("postroad: an idempotency key must be printable ASCII, and not empty")
-	}
 	receipt := new(Receipt)
-	if err := c.do(ctx, send, receipt); err != nil {
+	if err := c.send(ctx, "/emails", email, receipt, options); err != nil {
 		return nil, err
 	}
 	return receipt, nil
 }
 
+// SendBatch sends many emails with one request, and gives a result for each, in order.
+func (c *Client) SendBatch(ctx context.Context, emails []Email, options ...SendOption) ([]BatchResult, error) {
+	return c.sendBatch(ctx, map[string]any{"emails": emails}, options)
+}
+
+// SendTemplateBatch sends one template to many recipients, each with an email of their own.
+func (c *Client) SendTemplateBatch(ctx context.Context, batch TemplateBatch, options ...SendOption) ([]BatchResult, error) {
+	return c.sendBatch(ctx, batch, options)
+}
+
+func (c *Client) sendBatch(ctx context.Context, body any, options []SendOption) ([]BatchResult, error) {
+	receipt := new(batchReceipt)
+	err := c.send(ctx, "/emails/batch", body, receipt, options)
+	return receipt.Results, err
+}
+
+func (c *Client) send(ctx context.Context, path string, body any, into result, options []SendOption) error {
+	send := call{method: http.MethodPost, path: path, key: newKey()}
+	for _, option := range options {
+		option(&send)
+	}
+	if !isHeaderValue(send.key) {
+		return errors.New("postroad: an idempotency key must be printable ASCII, and not empty")
+	}
+	return c.exchange(ctx, send, body, into)
+}
+
+// exchange makes the call with this body; without one it is nil.
+func (c *Client) exchange(ctx context.Context, request call, body any, into result) (err error) {
+	if strings.Contains(request.path, refusedSegment) {
+		return errSegment
+	}
+	if object, isObject := body.(Object); body != nil && (!isObject || object != nil) {
+		if request.body, err = encode(body); err != nil {
+			return fmt.Errorf("postroad: the request cannot be written as JSON: %w", err)
+		}
+	}
+	return c.do(ctx, request, into)
+}
+
 var messageID = regexp.MustCompile(`^[A-Za-z0-9_-]+$`)
+
+// emailPath is the path of an email. Nothing in an id can lead to another one.
+func emailPath(id string) (string, error) {
+	if !messageID.MatchString(id) {
+		return "", fmt.Errorf("postroad: a message id has letters, digits, _ and - only, not %q", id)
+	}
+	return "/emails/" + id, nil
+}
 
 // Get reads what became of an email. The id is that of its receipt.
 func (c *Client) Get(ctx context.Context, id string) (*Message, error) {
-	if !messageID.MatchString(id) {
-		return nil, fmt.Errorf("postroad: a message id has letters, digits, _ and - only, not %q", id)
+	return c.get(ctx, id, "")
+}
+
+// GetWithQueue is Get, and tells when each recipient is tried next, and why not earlier.
+func (c *Client) GetWithQueue(ctx context.Context, id string) (*Message, error) {
+	return c.get(ctx, id, "?include=queue")
+}
+
+func (c *Client) get(ctx context.Context, id, query string) (*Message, error) {
+	path, err := emailPath(id)
+	if err != nil {
+		return nil, err
 	}
 	message := new(Message)
-	if err := c.do(ctx, call{method: http.MethodGet, path: "/emails/" + id}, message); err != nil {
+	if err := c.do(ctx, call{method: http.MethodGet, path: path + query}, message); err != nil {
 		return nil, err
 	}
 	return message, nil
+}
+
+// Reschedule sends a scheduled email at another time; nil sends it now. It gives the id, the status and the new times.
+func (c *Client) Reschedule(ctx context.Context, id string, sendAt *time.Time) (Object, error) {
+	path, err := emailPath(id)
+	if err != nil {
+		return nil, err
+	}
+	return c.object(ctx, http.MethodPatch, path, Object{"send_at": wireTime(sendAt)}, "")
+}
+
+// Cancel cancels the recipients for which no attempt has begun, and tells of each whether it is canceled.
+func (c *Client) Cancel(ctx context.Context, id string) (Object, error) {
+	path, err := emailPath(id)
+	if err != nil {
+		return nil, err
+	}
+	into := response{}
+	err = c.do(ctx, call{method: http.MethodPost, path: path + "/cancel", isHarmless: true}, &into)
+	return into.members, err
 }
 
 const (
@@ -148,11 +215,11 @@ func checkBaseURL(baseURL string) error {
 }
 
 // encode leaves < and > as they are: escaped, an HTML body could outgrow what the server takes.
-func encode(email Email) ([]byte, error) {
+func encode(body any) ([]byte, error) {
 	var buffer bytes.Buffer
 	encoder := json.NewEncoder(&buffer)
 	encoder.SetEscapeHTML(false)
-	err := encoder.Encode(email)
+	err := encoder.Encode(body)
 	return buffer.Bytes(), err
 }
 

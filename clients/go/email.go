@@ -24,7 +24,52 @@ type Email struct {
 	Headers     map[string]string `json:"headers,omitempty"`
 	Tags        []string          `json:"tags,omitempty"`
 	Attachments []Attachment      `json:"attachments,omitempty"`
+	SendAt      *time.Time        `json:"send_at,omitempty"`    // When to send; nil is now.
+	ExpiresIn   int               `json:"expires_in,omitempty"` // Seconds after which delivery is no longer tried.
+	Metadata    map[string]string `json:"metadata,omitempty"`   // Your own data, which is not part of the mail.
+	Simulate    map[string]string `json:"simulate,omitempty"`   // With a test key: which provider to imitate, and how it behaves.
 }
+
+// TemplateBatch is one template for many recipients.
+type TemplateBatch struct {
+	From         string            `json:"from,omitempty"`
+	Template     string            `json:"template,omitempty"`
+	Recipients   []BatchRecipient  `json:"recipients"`
+	ReplyTo      string            `json:"reply_to,omitempty"`
+	Subject      string            `json:"subject,omitempty"`
+	Headers      map[string]string `json:"headers,omitempty"`
+	Tags         []string          `json:"tags,omitempty"`
+	Attachments  []Attachment      `json:"attachments,omitempty"`
+	SendAt       *time.Time        `json:"send_at,omitempty"`
+	ExpiresIn    int               `json:"expires_in,omitempty"`
+	Metadata     map[string]string `json:"metadata,omitempty"`
+	AllOrNothing bool              `json:"all_or_nothing,omitempty"` // Refuse all of them when one is refused.
+}
+
+// BatchRecipient is one recipient of a TemplateBatch; its metadata is added to that of the batch.
+type BatchRecipient struct {
+	To        string            `json:"to"`
+	Variables map[string]any    `json:"variables,omitempty"`
+	Metadata  map[string]string `json:"metadata,omitempty"`
+}
+
+// BatchResult is what became of one email of a batch: its ID, or the error for which it was refused.
+type BatchResult struct {
+	ID    string      `json:"id,omitempty"`
+	Error *BatchError `json:"error,omitempty"`
+}
+
+// BatchError tells why an email of a batch was refused.
+type BatchError struct {
+	Code    string `json:"code"`
+	Message string `json:"message"`
+}
+
+type batchReceipt struct {
+	Results []BatchResult `json:"results"`
+}
+
+func (b *batchReceipt) isComplete() bool { return b.Results != nil }
 
 // Attachment is a file of an Email.
 type Attachment struct {
@@ -69,6 +114,9 @@ type Receipt struct {
 	Headers         map[string]string `json:"headers,omitempty"`
 	Tags            []string          `json:"tags,omitempty"`
 	Attachments     []AttachmentInfo  `json:"attachments,omitempty"`
+	SendAt          *time.Time        `json:"send_at,omitempty"`
+	ExpiresAt       *time.Time        `json:"expires_at,omitempty"`
+	Metadata        map[string]string `json:"metadata,omitempty"`
 	RequestID       string            `json:"request_id,omitempty"`
 }
 
@@ -82,17 +130,21 @@ type AttachmentInfo struct {
 
 // Message is what became of an email.
 type Message struct {
-	ID              string      `json:"id"`
-	Status          string      `json:"status"` // queued, and in the end delivered, partial or failed.
-	Source          string      `json:"source,omitempty"`
-	From            string      `json:"from,omitempty"`
-	Subject         string      `json:"subject,omitempty"`
-	BillingStatus   string      `json:"billing_status,omitempty"`
-	RecipientCount  int         `json:"recipient_count"`
-	CreditsReserved int         `json:"credits_reserved"`
-	CreatedAt       time.Time   `json:"created_at"`
-	Recipients      []Recipient `json:"recipients,omitempty"`
-	RequestID       string      `json:"request_id,omitempty"`
+	ID              string            `json:"id"`
+	Status          string            `json:"status"` // queued, and in the end delivered, partial or failed.
+	Source          string            `json:"source,omitempty"`
+	From            string            `json:"from,omitempty"`
+	Subject         string            `json:"subject,omitempty"`
+	BillingStatus   string            `json:"billing_status,omitempty"`
+	RecipientCount  int               `json:"recipient_count"`
+	CreditsReserved int               `json:"credits_reserved"`
+	CreatedAt       time.Time         `json:"created_at"`
+	Recipients      []Recipient       `json:"recipients,omitempty"`
+	SendAt          *time.Time        `json:"send_at,omitempty"`
+	ExpiresAt       *time.Time        `json:"expires_at,omitempty"`
+	Metadata        map[string]string `json:"metadata,omitempty"`
+	Test            bool              `json:"test,omitempty"` // Whether it was sent with a test key.
+	RequestID       string            `json:"request_id,omitempty"`
 }
 
 // Recipient is what became of an email for one address.
@@ -106,6 +158,7 @@ type Recipient struct {
 	LastSMTPResponse string     `json:"last_smtp_response,omitempty"`
 	DeliveredAt      *time.Time `json:"delivered_at,omitempty"` // nil when it was not delivered.
 	BouncedAt        *time.Time `json:"bounced_at,omitempty"`   // nil when it did not bounce.
+	Queue            Object     `json:"queue,omitempty"`        // When it is tried next, of GetWithQueue.
 }
 
 // IsFinal tells whether every recipient has a final status: delivered, bounced, failed, canceled or expired.

@@ -10,6 +10,7 @@ import (
 	"log"
 	"net/http"
 	"net/http/httptest"
+	"net/url"
 	"os"
 	"strings"
 	"testing"
@@ -31,6 +32,11 @@ func TestMain(m *testing.M) {
 func pretendToBePostroad(w http.ResponseWriter, r *http.Request) {
 	body, _ := io.ReadAll(r.Body)
 	switch {
+	case r.URL.Path == "/emails/batch":
+		w.WriteHeader(http.StatusAccepted)
+		io.WriteString(w, `{"results": [{"id": "em_2"}]}`)
+	case r.URL.Path == "/v1/messages":
+		io.WriteString(w, `{"messages": [{"id": "em_3", "status": "queued"}], "next_cursor": null}`)
 	case r.Method == http.MethodGet:
 		io.WriteString(w, `{"id": "em_1", "status": "delivered", "recipients": [{"email": "ada@example.net", "status": "delivered"}]}`)
 	case strings.Contains(string(body), "poor@example.net"):
@@ -94,6 +100,43 @@ func Example() {
 	// Output:
 	// em_1 queued
 	// delivered
+}
+
+func sendLater(ctx context.Context, client *postroad.Client) error {
+	later := time.Now().Add(time.Hour)
+	results, err := client.SendBatch(ctx, []postroad.Email{{
+		From:      "hello@example.com",
+		To:        []string{"ada@example.net"},
+		Template:  "reminder",
+		Variables: map[string]any{"name": "Ada"},
+		SendAt:    &later,
+		Metadata:  map[string]string{"order": "1042"},
+	}})
+	if err != nil {
+		return err
+	}
+	if _, err := client.Cancel(ctx, results[0].ID); err != nil {
+		return err
+	}
+	messages := client.Messages().List(url.Values{"metadata": {"order:1042"}})
+	for found, err := messages.Next(ctx); found != nil || err != nil; found, err = messages.Next(ctx) {
+		if err != nil {
+			return err
+		}
+		fmt.Println(found["id"], found["status"])
+	}
+	return nil
+}
+
+func ExampleClient_SendBatch() {
+	client, err := postroad.New(os.Getenv("POSTROAD_URL"), postroad.WithToken(os.Getenv("POSTROAD_TOKEN")))
+	if err != nil {
+		log.Fatal(err)
+	}
+	fmt.Println(sendLater(context.Background(), client))
+	// Output:
+	// em_3 queued
+	// <nil>
 }
 
 func sendAgain(ctx context.Context, client *postroad.Client, email postroad.Email) error {

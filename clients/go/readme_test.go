@@ -12,8 +12,8 @@ import (
 func TestReadme(t *testing.T) {
 	readme, examples := withoutIndent(t, "README.md"), withoutIndent(t, "example_test.go")
 	blocks := regexp.MustCompile("(?s)```go\n(.*?)```").FindAllStringSubmatch(readme, -1)
-	if len(blocks) != 5 {
-		t.Fatalf("the README has %d blocks of Go, not 5", len(blocks))
+	if len(blocks) != 6 {
+		t.Fatalf("the README has %d blocks of Go, not 6", len(blocks))
 	}
 	for _, block := range blocks {
 		if code := strings.TrimPrefix(block[1], "import "); !strings.Contains(examples, code) {

@@ -16,6 +16,12 @@ type call struct {
 	method, path string
 	key          string // Empty when the call has none.
 	body         []byte
+	isHarmless   bool // A POST that may be made twice, even without a key.
+}
+
+// isRepeatable tells whether a second request does no harm when nobody knows what became of the first.
+func (c call) isRepeatable() bool {
+	return c.method != http.MethodPost || c.key != "" || c.isHarmless
 }
 
 // clock is what retries need of the world; tests have one of their own.
@@ -43,7 +49,7 @@ func (c *Client) do(ctx context.Context, request call, into result) error {
 		if failure.Status == 0 && ctx.Err() != nil {
 			return interrupted(ctx, failure, "during the request")
 		}
-		if !failure.IsRetryable() {
+		if !failure.IsRetryable() || !request.isRepeatable() && failure.Status != http.StatusTooManyRequests {
 			return failure
 		}
 		wait := failure.RetryAfter + backoff(attempt, c.clock.random())

@@ -70,6 +70,10 @@ type email struct {
 	Headers     map[string]string `json:"headers"`
 	Tags        words             `json:"tags"`
 	Attachments []attachment      `json:"attachments"`
+	SendAt      *time.Time        `json:"send_at"`
+	ExpiresIn   int               `json:"expires_in"`
+	Metadata    map[string]string `json:"metadata"`
+	Simulate    map[string]string `json:"simulate"`
 }
 
 func (e email) build() (postroad.Email, error) {
@@ -77,6 +81,7 @@ func (e email) build() (postroad.Email, error) {
 		From: e.From, To: e.To, CC: e.CC, BCC: e.BCC, ReplyTo: e.ReplyTo,
 		Subject: e.Subject, Text: e.Text, HTML: e.HTML, Template: e.Template,
 		Variables: e.Variables, Headers: e.Headers, Tags: e.Tags,
+		SendAt: e.SendAt, ExpiresIn: e.ExpiresIn, Metadata: e.Metadata, Simulate: e.Simulate,
 	}
 	for _, given := range e.Attachments {
 		attachment, err := given.build()
