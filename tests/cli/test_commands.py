@@ -8,12 +8,15 @@ import click
 import pytest
 
 from postroad import cli
-from postroad.cli import lazy_commands
+from postroad.cli import lazy_commands, server_command
 from postroad.roles import service
 from tests.cli import cli_runner
 
 DOCUMENTATION = Path(__file__).parent.parent.parent / "docs" / "commands.md"
 EVERYWHERE = {"--data", "--config", "--json"}
+OF_SERVERS = {"--url", "--json"}
+# They choose the server, or need none.
+ABOUT_SERVERS = {"postroad login", "postroad logout"}
 RUNNERS = {
     "postroad dev",
     "postroad serve",
@@ -64,15 +67,30 @@ def test_every_command_is_documented_and_no_other() -> None:
     assert sections().keys() == COMMANDS.keys()
 
 
+def common(path: str) -> set[str]:
+    """The options that a command has in common with others of its kind, and that are documented once."""
+    if path in RUNNERS:
+        return set()
+    if isinstance(COMMANDS[path], server_command.EitherCommand):
+        return EVERYWHERE | OF_SERVERS
+    if path in ABOUT_SERVERS:
+        return {"--json"}
+    return OF_SERVERS if isinstance(COMMANDS[path], server_command.ServerCommand) else EVERYWHERE
+
+
 @pytest.mark.parametrize("path", COMMANDS)
 def test_every_argument_and_option_is_documented_and_no_other(path: str) -> None:
-    wanted = names(COMMANDS[path]) - (set() if path in RUNNERS else EVERYWHERE)
-    assert documented(sections()[path]) == wanted
+    assert documented(sections()[path]) == names(COMMANDS[path]) - common(path)
 
 
-@pytest.mark.parametrize("path", [path for path in COMMANDS if path not in RUNNERS])
-def test_every_operator_command_takes_an_installation_and_can_print_json(path: str) -> None:
-    assert names(COMMANDS[path]) >= EVERYWHERE
+@pytest.mark.parametrize("path", COMMANDS)
+def test_every_command_of_a_kind_has_the_options_of_its_kind(path: str) -> None:
+    assert names(COMMANDS[path]) >= common(path)
+
+
+def test_the_options_of_every_server_command_are_documented() -> None:
+    introduction = DOCUMENTATION.read_text().split("## Use a server from anywhere")[1].split("### ")[0]
+    assert documented(introduction) == OF_SERVERS
 
 
 def test_the_options_of_every_operator_command_are_documented() -> None:

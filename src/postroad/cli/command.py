@@ -16,7 +16,7 @@ from typing import Any
 import click
 
 from postroad import config, errors, roles
-from postroad.cli import account_option, data_folder, output, redaction
+from postroad.cli import account_option, data_folder, output, redaction, server_command
 from postroad.roles import composition
 from postroad.services import context as services_context
 from postroad.services.auth import key_check
@@ -26,7 +26,7 @@ FOLDER = click.Path(file_okay=False, path_type=Path)
 FILE = click.Path(dir_okay=False, path_type=Path)
 DATA = click.Option(["--data"], type=FOLDER, metavar="DIR", help="Data folder of 'postroad dev'.")
 CONFIG = click.Option(["--config"], type=FILE, metavar="FILE", help="Configuration file of the installation.")
-JSON = click.Option(["--json", "as_json"], is_flag=True, help="Print JSON.")
+JSON = server_command.JSON
 
 # Errors that an operator can cause, in addition to those of API callers.
 OPERATOR_ERRORS = (

@@ -30,6 +30,11 @@ def show(report: Report, *, as_json: bool) -> None:
         click.echo(report.text)
 
 
+def printable(text: str) -> str:
+    """Foreign text with its control characters escaped: printed as they are, they would be obeyed by a terminal."""
+    return "".join(one if one.isprintable() else one.encode("unicode_escape").decode() for one in text)
+
+
 def table(titles: Sequence[str], rows: Sequence[Sequence[object]], *, empty: str) -> str:
     """An aligned table; `empty` if there are no rows."""
     if not rows:
@@ -38,6 +43,11 @@ def table(titles: Sequence[str], rows: Sequence[Sequence[object]], *, empty: str
     widths = [max(len(row[column]) for row in cells) for column in range(len(titles))]
     lines = ("  ".join(text.ljust(width) for text, width in zip(row, widths, strict=True)).rstrip() for row in cells)
     return "\n".join(lines)
+
+
+def printable_table(titles: Sequence[str], rows: Sequence[Sequence[object]], *, empty: str) -> str:
+    """A table of foreign text."""
+    return table(titles, [[printable(_cell(value)) for value in row] for row in rows], empty=empty)
 
 
 def _cell(value: object) -> str:

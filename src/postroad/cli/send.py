@@ -1,20 +1,25 @@
-"""`postroad send`: queue a test message for a running service, and optionally wait for the result."""
+"""`postroad send`: send a message, and optionally wait for the result."""
 
 import base64
+import secrets
 import sys
+import time
 from collections.abc import Sequence
 from pathlib import Path
 from typing import Any, Final
+from urllib import parse
 
 import click
 
 from postroad import errors
-from postroad.cli import account_option, command, output, send_progress
-from postroad.model import caller, identifiers, limits, mail, send_request
-from postroad.services import context as services_context
-from postroad.services.acceptance import submit
+from postroad.cli import output, server_command
+from postroad.model import limits
+from postroad.network import api_client
 
-STANDARD_INPUT = "-"
+STANDARD_INPUT: Final = "-"
+# Often enough for a person, and a small part of what a key may do.
+POLL_SECONDS: Final = 0.5
+NOT_FINAL: Final = ("queued", "deferred")
 
 _OPTIONS: Final[list[click.Parameter]] = [
     click.Option(["--from", "sender"], required=True, metavar="ADDRESS", help="Sender, at a domain of the account."),
@@ -40,53 +45,83 @@ _OPTIONS: Final[list[click.Parameter]] = [
     click.Option(
         ["--wait"], type=click.IntRange(1, 86_400), metavar="SECONDS", help="Wait up to this long for the result."
     ),
-    account_option.OPTION,
 ]
 
 
-@click.command("send", cls=command.StoreCommand, params=_OPTIONS)
-async def send(
-    context: services_context.Context, *, account: str | None, key: str | None, wait: int | None, **fields: Any
-) -> output.Report:
-    """Send a test message. A running service delivers it."""
-    found = await account_option.account(context, account)
-    who = caller.Caller(found.id, None, caller.Scheme.TOKEN, caller.EVERYTHING)
-    request = _request(fields)
-    accepted = await submit.submit(
-        context,
-        who,
-        request,
-        request_id=context.new_id(identifiers.REQUEST, now=context.clock()),
-        source=mail.Source.TEST,
-        key=None if key is None else _key(key),
-    )
-    if wait is None:
-        return await send_progress.queued(context, found.id, accepted)
-    return await send_progress.result(context, found.id, accepted, seconds=wait)
+@click.command("send", cls=server_command.EitherCommand, local="send_local:send", params=_OPTIONS)
+def send(server: api_client.Client, *, key: str | None, wait: int | None, **fields: Any) -> output.Report:
+    """Send a message. With --data or --config, a running service delivers it."""
+    given = f"cli-{secrets.token_hex(16)}" if key is None else checked_key(key)
+    body = {name: value for name, value in message(fields).items() if value}
+    try:
+        accepted = server.call("POST", "/emails", body, headers={"Idempotency-Key": given})
+    except api_client.ServerError as problem:
+        if problem.status is not None:
+            raise
+        raise api_client.ServerError(
+            f"{problem}. It is unknown whether the message was accepted; repeat the command with --key {given}, "
+            "which cannot send it twice"
+        ) from None
+    found = accepted if wait is None else _result(server, str(accepted.get("id")), seconds=wait)
+    return _report(found, seconds=wait)
 
 
-def _request(fields: dict[str, Any]) -> send_request.SendRequest:
-    return send_request.SendRequest(
-        sender=fields["sender"],
-        to=fields["to"],
-        cc=fields["cc"],
-        bcc=fields["bcc"],
-        reply_to=fields["reply_to"],
-        subject=fields["subject"],
-        text=_text(fields["text"]),
-        html=fields["html"],
-        template=fields["template"],
-        variables=_pairs("--var", fields["variables"], "=") or None,
-        headers={name.strip(): value.strip() for name, value in _pairs("--header", fields["headers"], ":").items()},
-        tags=fields["tags"],
-        attachments=tuple(_attachment(file) for file in fields["files"]),
-    )
+def message(fields: dict[str, Any]) -> dict[str, Any]:
+    """The message as `POST /emails` takes it."""
+    headers = {name.strip(): value.strip() for name, value in _pairs("--header", fields["headers"], ":").items()}
+    return {
+        "from": fields["sender"],
+        "to": list(fields["to"]),
+        "cc": list(fields["cc"]),
+        "bcc": list(fields["bcc"]),
+        "reply_to": fields["reply_to"],
+        "subject": fields["subject"],
+        "text": _text(fields["text"]),
+        "html": fields["html"],
+        "template": fields["template"],
+        "variables": _pairs("--var", fields["variables"], "=") or None,
+        "headers": headers,
+        "tags": list(fields["tags"]),
+        "attachments": [_attachment(file) for file in fields["files"]],
+    }
 
 
-def _key(text: str) -> str:
-    if not 1 <= len(text) <= limits.IDEMPOTENCY_KEY_CHARACTERS:
+def checked_key(text: str) -> str:
+    """An idempotency key of a length that is allowed."""
+    if not (1 <= len(text) <= limits.IDEMPOTENCY_KEY_CHARACTERS and text.isprintable()):
         raise errors.InvalidRequest(f"--key: must have 1 to {limits.IDEMPOTENCY_KEY_CHARACTERS} characters")
     return text
+
+
+def _result(server: api_client.Client, message_id: str, *, seconds: int) -> dict[str, Any]:
+    """The message when all its recipients are final, or when the time is over."""
+    deadline = time.monotonic() + seconds
+    while True:
+        found = server.get(f"/emails/{parse.quote(message_id, safe='')}")
+        if found.get("status") != NOT_FINAL[0] or time.monotonic() >= deadline:
+            return found
+        time.sleep(POLL_SECONDS)
+
+
+def _report(found: dict[str, Any], *, seconds: int | None) -> output.Report:
+    recipients = [*server_command.objects(found.get("recipients"))]
+    lines = [f"{found.get('id')} is queued, for {count(found.get('recipient_count'))}."]
+    lines += [f"{one.get('email')}: {one.get('status')}{_reply(one)}" for one in recipients]
+    missing = [one for one in recipients if one.get("status") in NOT_FINAL]
+    if missing:
+        lines.append(f"Not final after {seconds} s; 'postroad show {found.get('id')}' shows why.")
+    text = "\n".join(map(output.printable, lines))
+    return output.Report(data={"message": found}, text=text, exit_code=1 if missing else 0)
+
+
+def count(number: object) -> str:
+    """A number of recipients."""
+    return f"{number} {'recipient' if number == 1 else 'recipients'}"
+
+
+def _reply(one: dict[str, Any]) -> str:
+    reply = f"{one.get('last_smtp_code') or ''} {one.get('last_smtp_response') or ''}".strip()
+    return f", {reply}" if reply else ""
 
 
 def _text(given: str | None) -> str | None:
@@ -114,11 +149,11 @@ def _pairs(option: str, given: Sequence[str], separator: str) -> dict[str, str]:
     return pairs
 
 
-def _attachment(file: Path) -> send_request.Attachment:
+def _attachment(file: Path) -> dict[str, str]:
     try:
         if file.stat().st_size > limits.MIME_BYTES:
             raise errors.PayloadTooLarge(f"--attach: {file} exceeds the message size limit of 10 MiB")
         content = file.read_bytes()
     except OSError as problem:
         raise errors.InvalidRequest(f"--attach: {file} cannot be read: {problem.strerror}") from None
-    return send_request.Attachment(file.name, base64.b64encode(content).decode())
+    return {"filename": file.name, "content": base64.b64encode(content).decode()}

@@ -13,6 +13,7 @@ from typing import Any, Final
 import msgspec
 
 from postroad import errors
+from postroad.cli import output
 from postroad.concurrency import lru
 from postroad.model import times
 from postroad.protocol import strict_json, webhook_signature
@@ -186,4 +187,4 @@ def _event(body: bytes) -> tuple[Event, object]:
 
 def _printable(text: str) -> str:
     cut = text if len(text) <= SHOWN_CHARACTERS else f"{text[:SHOWN_CHARACTERS]}…"
-    return "".join(one if one.isprintable() else one.encode("unicode_escape").decode() for one in cut)
+    return output.printable(cut)

@@ -1,0 +1,179 @@
+"""The base of commands that work over HTTP, from any machine, with a URL and an API key.
+
+A `ServerCommand` always does. An `EitherCommand` also works on an installation of this machine: on that which `--data`
+or `--config` names, or else the `POSTROAD_…__…` variables of the environment. Which server is used is said on stderr.
+The modules of such commands import nothing of the service, so that they start fast; what works on an installation is
+imported when it is used. The API key never is an argument, because other users of the machine can see those.
+"""
+
+import importlib
+import os
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import Any, Final
+
+import click
+
+import postroad
+from postroad import errors
+from postroad.cli import output, server_login
+from postroad.network import api_client
+
+URL_VARIABLE: Final = "POSTROAD_URL"
+KEY_VARIABLE: Final = "POSTROAD_API_KEY"
+SETTING_PREFIX: Final = "POSTROAD_"
+REFUSED: Final = (401, 403)
+
+URL: Final = click.Option(
+    ["--url"], metavar="URL", help=f"Server to use. Default: {URL_VARIABLE}, or that of the last 'postroad login'."
+)
+JSON: Final = click.Option(["--json", "as_json"], is_flag=True, help="Print JSON.")
+_FOLDER: Final = click.Path(file_okay=False, path_type=Path)
+_FILE: Final = click.Path(dir_okay=False, path_type=Path)
+LOCAL: Final = [
+    click.Option(["--data"], type=_FOLDER, metavar="DIR", help="Data folder of 'postroad dev', instead of a server."),
+    click.Option(["--config"], type=_FILE, metavar="FILE", help="Configuration file, instead of a server."),
+    click.Option(["--account"], metavar="ACCOUNT", help="Account id or unique name, with --data or --config."),
+]
+
+
+class CommandError(click.ClickException):
+    """An error of a command. What a server said is printed without its control characters."""
+
+    def __init__(self, message: str) -> None:
+        super().__init__(output.printable(message))
+
+
+class RefusedError(CommandError):
+    """A wrong key, or a missing scope."""
+
+    exit_code = 3
+
+
+class UnreachableError(CommandError):
+    """No connection, or no usable response."""
+
+    exit_code = 4
+
+
+def error_of(problem: api_client.ServerError) -> CommandError:
+    """The error of a command for that of a server."""
+    if problem.status is None:
+        return UnreachableError(str(problem))
+    return RefusedError(str(problem)) if problem.status in REFUSED else CommandError(str(problem))
+
+
+class ServerCommand(click.Command):
+    """A command whose function is `(server, **arguments) -> Report`."""
+
+    def get_params(self, ctx: click.Context) -> list[click.Parameter]:
+        """The parameters of the command, and those of every command of this kind."""
+        own = super().get_params(ctx)
+        return [*own[:-1], URL, JSON, *own[-1:]]
+
+    def invoke(self, ctx: click.Context) -> None:
+        """Call the function and print its report."""
+        arguments = dict(ctx.params)
+        url, as_json = arguments.pop("url"), arguments.pop("as_json")
+        assert self.callback is not None  # noqa: S101 - set by the decorator
+        server = client(url, os.environ)
+        click.echo(f"Server: {server.url}", err=True)
+        try:
+            report = self.callback(server, **arguments)
+        except api_client.ServerError as problem:
+            raise error_of(problem) from None
+        except errors.PostroadError as problem:
+            raise CommandError(problem.message) from None
+        finally:
+            server.close()
+        output.show(report, as_json=as_json)
+        ctx.exit(report.exit_code)
+
+
+class EitherCommand(ServerCommand):
+    """The same, and `local`, a function of an `AccountCommand` as `module:name`, does it on an installation."""
+
+    def __init__(self, name: str, *, local: str, **options: Any) -> None:
+        super().__init__(name, **options)
+        self._local = local
+
+    def get_params(self, ctx: click.Context) -> list[click.Parameter]:
+        """The parameters, with those that name an installation."""
+        own = super().get_params(ctx)
+        return [*own[:-1], *LOCAL, *own[-1:]]
+
+    def invoke(self, ctx: click.Context) -> None:
+        """Run it on the installation that is named, or else with a server."""
+        given = {name: ctx.params.pop(name) for name in ("data", "config", "account")}
+        if not is_local(given, url=ctx.params["url"], environment=os.environ):
+            super().invoke(ctx)
+            return
+        from postroad.cli import command  # noqa: PLC0415 - the whole service, which a server command does not need
+
+        del ctx.params["url"]
+        ctx.params.update(given)
+        module, _, name = self._local.partition(":")
+        function = getattr(importlib.import_module(f"postroad.cli.{module}"), name)
+        command.AccountCommand(self.name, callback=function).invoke(ctx)
+
+
+def is_local(given: Mapping[str, object], *, url: str | None, environment: Mapping[str, str]) -> bool:
+    """Whether an installation is named; naming a server as well is an error."""
+    named = [f"--{name}" for name in ("data", "config") if given[name] is not None]
+    if not named and any(name.startswith(SETTING_PREFIX) and "__" in name for name in environment):
+        named = ["settings in the environment"]
+    servers = ["--url"] if url is not None else [URL_VARIABLE] if environment.get(URL_VARIABLE) else []
+    if servers == ["--url"] and named and named[0].startswith("--"):
+        raise click.UsageError(f"{named[0]} and --url cannot be combined; use one of them.")
+    if servers == ["--url"]:
+        return False
+    if servers and named == ["settings in the environment"]:
+        raise click.UsageError(
+            f"The environment names both a server ({URL_VARIABLE}) and an installation; choose with --url or --config."
+        )
+    if not named and given["account"] is not None:
+        raise click.UsageError("--account needs --data or --config; the API key decides the account of a server.")
+    return bool(named)
+
+
+def client(url: str | None, environment: Mapping[str, str]) -> api_client.Client:
+    """A client of the server that the option, the environment or the last login names."""
+    try:
+        logins = server_login.load(server_login.path(environment))
+    except server_login.LoginError as problem:
+        raise CommandError(str(problem)) from None
+    named = checked_url(url or environment.get(URL_VARIABLE) or logins.current)
+    key = environment.get(KEY_VARIABLE) or logins.keys.get(named, "")
+    if not key:
+        raise click.UsageError(f"No API key for {named}. Run 'postroad login {named}', or set {KEY_VARIABLE}.")
+    return new_client(named, key)
+
+
+def new_client(url: str, key: str) -> api_client.Client:
+    """A client of this server. The key becomes a header field."""
+    if not (key.isascii() and key.isprintable()) or " " in key:
+        raise CommandError("the API key contains characters that no key has; copy it again")
+    return api_client.Client(url, key, user_agent=f"postroad/{postroad.__version__}")
+
+
+def checked_url(text: str) -> str:
+    """A URL in its stored form, or an error that says what is wrong with it."""
+    if not text:
+        raise click.UsageError(
+            "No server given. Run 'postroad login URL', or set POSTROAD_URL and POSTROAD_API_KEY; "
+            "or use --data DIR or --config FILE where a command takes them."
+        )
+    try:
+        return api_client.check_url(text)
+    except ValueError as problem:
+        raise CommandError(f"{text}: {problem}") from None
+
+
+def rows(found: object, *names: str) -> list[list[Any]]:
+    """The members of a list of objects, as rows of a table."""
+    return [[one.get(name) for name in names] for one in objects(found)]
+
+
+def objects(found: object) -> Sequence[dict[str, Any]]:
+    """The objects of a list; whatever else a server sends is left out."""
+    return [one for one in found if isinstance(one, dict)] if isinstance(found, list) else []

@@ -1,0 +1,76 @@
+"""The logins of `postroad login`: which servers there are, and the API key of each.
+
+They are in one file of mode 0600 in the user's configuration folder. The server of the last login is the current one.
+"""
+
+import contextlib
+import json
+import os
+import tempfile
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any, Final
+
+FOLDER: Final = "postroad"
+FILE: Final = "login.json"
+PRIVATE_FOLDER: Final = 0o700
+
+
+class LoginError(Exception):
+    """The file cannot be used; the message has the reason."""
+
+
+@dataclass(frozen=True, slots=True)
+class Logins:
+    """The API keys by URL, and the URL that commands use by default."""
+
+    current: str = ""
+    keys: Mapping[str, str] = field(default_factory=dict, repr=False)
+
+    def added(self, url: str, key: str) -> "Logins":
+        """With one more server, which is the current one."""
+        return Logins(url, {**self.keys, url: key})
+
+    def removed(self, url: str) -> "Logins":
+        """Without a server; there is no current one if it was that."""
+        left = {one: key for one, key in self.keys.items() if one != url}
+        return Logins("" if self.current == url else self.current, left)
+
+
+def path(environment: Mapping[str, str]) -> Path:
+    """Where the file is: in `XDG_CONFIG_HOME`, by default `~/.config`."""
+    configured = environment.get("XDG_CONFIG_HOME", "")
+    return (Path(configured) if configured else Path.home() / ".config") / FOLDER / FILE
+
+
+def load(file: Path) -> Logins:
+    """What is stored; nothing if there is no file."""
+    try:
+        stored: Any = json.loads(file.read_bytes())
+        return Logins(str(stored["current"]), {str(url): str(key) for url, key in stored["keys"].items()})
+    except FileNotFoundError:
+        return Logins()
+    except OSError as problem:
+        raise LoginError(f"{file} cannot be read: {problem.strerror}") from None
+    except (ValueError, KeyError, TypeError, AttributeError):
+        raise LoginError(f"{file} is damaged; delete it and run 'postroad login' again") from None
+
+
+def store(file: Path, logins: Logins) -> None:
+    """Replace the file, or delete it when there is no login left. Nobody else can read it at any moment."""
+    try:
+        if not logins.keys:
+            file.unlink(missing_ok=True)
+            return
+        file.parent.mkdir(mode=PRIVATE_FOLDER, parents=True, exist_ok=True)
+        descriptor, name = tempfile.mkstemp(prefix=f"{file.name}.", dir=file.parent)
+        try:
+            with os.fdopen(descriptor, "w", encoding="utf-8") as new:
+                json.dump({"current": logins.current, "keys": dict(logins.keys)}, new, indent=2)
+            Path(name).replace(file)
+        finally:
+            with contextlib.suppress(FileNotFoundError):
+                Path(name).unlink()
+    except OSError as problem:
+        raise LoginError(f"{file} cannot be written: {problem.strerror}") from None
