@@ -25,6 +25,8 @@ RUNNERS = {
     "postroad deploy-files",
     "postroad mcp",
 }
+# They print as things happen, not one report.
+STREAMS = {"postroad tail"}
 
 
 def walk(command: click.Command, path: str) -> Iterator[tuple[str, click.Command]]:
@@ -75,7 +77,8 @@ def common(path: str) -> set[str]:
         return EVERYWHERE | OF_SERVERS
     if path in ABOUT_SERVERS:
         return {"--json"}
-    return OF_SERVERS if isinstance(COMMANDS[path], server_command.ServerCommand) else EVERYWHERE
+    is_of_server = isinstance(COMMANDS[path], server_command.ServerCommand) or path in STREAMS
+    return OF_SERVERS if is_of_server else EVERYWHERE
 
 
 @pytest.mark.parametrize("path", COMMANDS)

@@ -1,0 +1,152 @@
+"""`postroad tail`: messages and their results as they happen, until Ctrl-C.
+
+It asks once a second for new messages, and for the details of those that are not final, a few at a time, so that it
+uses a small part of what an API key may do. What happens while the server cannot be reached is shown when it can again.
+"""
+
+import collections
+import json
+import os
+import time
+from collections.abc import Iterator
+from typing import Any, Final
+from urllib import parse
+
+import click
+
+from postroad.cli import output, send, server_command
+from postroad.network import api_client
+
+POLL_SECONDS: Final = 1.0
+MAX_WAIT_SECONDS: Final = 30.0
+PAGE: Final = 100
+# More new messages than this between two requests are not shown one by one.
+MAX_PAGES: Final = 5
+# Messages that are not final; the oldest are forgotten first.
+MAX_OPEN: Final = 500
+MAX_DETAILS: Final = 8
+REMEMBERED: Final = 10 * PAGE
+OPEN: Final = "queued"
+# A response that another request may not get: the server is overloaded, restarts, or asks to wait.
+TEMPORARY: Final = (429, 500, 502, 503, 504)
+
+Event = dict[str, Any]
+
+
+@click.command(
+    "tail",
+    params=[
+        click.Option(["--test"], is_flag=True, help="Messages of test keys, instead of live ones."),
+        server_command.URL,
+        click.Option(["--json", "as_json"], is_flag=True, help="Print one JSON object per line."),
+    ],
+)
+def tail(*, test: bool, url: str | None, as_json: bool) -> None:
+    """Show messages and their results as they happen, until Ctrl-C."""
+    server = server_command.client(url, os.environ)
+    click.echo(f"Server: {server.url}. Press Ctrl-C to stop.", err=True)
+    follower = Follower(server, mode="test" if test else "live")
+    try:
+        for event in _follow(follower, server):
+            click.echo(json.dumps(event) if as_json else line(event))
+    except KeyboardInterrupt:
+        return
+    except api_client.ServerError as problem:
+        raise server_command.error_of(problem) from None
+    finally:
+        server.close()
+
+
+def _follow(follower: "Follower", server: api_client.Client) -> Iterator[Event]:
+    failures = 0
+    while True:
+        try:
+            yield from follower.step()
+            if failures:
+                click.echo(f"{server.url} can be reached again.", err=True)
+            failures = 0
+        except api_client.ServerError as problem:
+            # An error of the first request is one of the command: a wrong URL, or a wrong key.
+            if not follower.has_begun or problem.status not in (None, *TEMPORARY):
+                raise
+            failures += 1
+            if failures == 1:
+                click.echo(output.printable(f"{problem}; trying again."), err=True)
+        time.sleep(min(POLL_SECONDS * 2 ** min(failures, 10), MAX_WAIT_SECONDS))
+
+
+class Follower:
+    """What has been shown of the messages of an account, and what is new."""
+
+    def __init__(self, server: api_client.Client, *, mode: str) -> None:
+        self._server = server
+        self._mode = mode
+        self._seen: collections.OrderedDict[str, None] = collections.OrderedDict()
+        # What was last shown of the recipients, by message.
+        self._open: collections.OrderedDict[str, dict[str, object]] = collections.OrderedDict()
+        self.has_begun = False
+
+    def step(self) -> Iterator[Event]:
+        """What has happened since the last step; nothing in the first."""
+        new = self._new_messages()
+        if not self.has_begun:
+            self.has_begun = True
+            return
+        for message in reversed(new):
+            members = {name: message.get(name) for name in ("from", "subject", "recipient_count")}
+            yield {"event": "accepted", "message_id": message["id"], **members}
+            self._open[message["id"]] = {}
+            if len(self._open) > MAX_OPEN:
+                self._open.popitem(last=False)
+        for message_id in [*self._open][:MAX_DETAILS]:
+            yield from self._results(message_id)
+
+    def _new_messages(self) -> list[dict[str, Any]]:
+        """Those that have not been seen, newest first. A message may become visible after a newer one."""
+        new: list[dict[str, Any]] = []
+        cursor = None
+        for _ in range(MAX_PAGES):
+            found = self._server.get("/v1/messages", mode=self._mode, limit=PAGE, cursor=cursor)
+            page = [one for one in server_command.objects(found.get("messages")) if isinstance(one.get("id"), str)]
+            unseen = [one for one in page if one["id"] not in self._seen]
+            new += unseen
+            cursor = found.get("next_cursor")
+            if not self.has_begun or cursor is None or len(unseen) < len(page):
+                break
+        for one in reversed(new):
+            self._seen[one["id"]] = None
+        while len(self._seen) > REMEMBERED:
+            self._seen.popitem(last=False)
+        return new
+
+    def _results(self, message_id: str) -> Iterator[Event]:
+        """What is new of the recipients of a message. It is asked for again after all others."""
+        shown = self._open.pop(message_id)
+        try:
+            found = self._server.get(f"/v1/messages/{parse.quote(message_id, safe='')}")
+        except api_client.ServerError:
+            self._open[message_id] = shown
+            raise
+        if found.get("status") == OPEN:
+            self._open[message_id] = shown
+        for one in server_command.objects(found.get("recipients")):
+            state = [one.get("status"), one.get("attempt_count")]
+            if one.get("status") != OPEN and shown.get(str(one.get("id"))) != state:
+                shown[str(one.get("id"))] = state
+                yield {
+                    "event": one.get("status"),
+                    "message_id": message_id,
+                    "to": one.get("email"),
+                    "smtp_code": one.get("last_smtp_code"),
+                    "smtp_response": one.get("last_smtp_response"),
+                }
+
+
+def line(event: Event) -> str:
+    """An event as text."""
+    if event["event"] == "accepted":
+        rest = f"{event['from']}, {send.count(event['recipient_count'])}  {event['subject']}"
+    else:
+        rest = f"{event['to']}  {event['smtp_code'] or ''} {event['smtp_response'] or ''}"
+    columns = [time.strftime("%H:%M:%S"), str(event["event"]).ljust(9), str(event["message_id"]), rest.strip()]
+    return output.printable("  ".join(columns))
