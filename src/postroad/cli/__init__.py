@@ -23,6 +23,7 @@ GROUPS: Final[Mapping[str, str]] = {
     "queue": "Inspect and manage the queue.",
     "certificate": "Show and renew the certificates of the listeners.",
     "suppression": "Manage the suppression list.",
+    "import": "Import an account from another service.",
     "upstream": "Test upstreams.",
     "webhook": "Receive webhooks on this machine.",
     "key": "Manage the installation key.",
@@ -95,6 +96,14 @@ COMMANDS: Final[Mapping[str, tuple[str, str]]] = {
     "suppression export": (
         "suppressions:export_file",
         "Export the suppression list of an account as CSV, to FILE or standard output.",
+    ),
+    "import resend": (
+        "imports:from_resend",
+        "Import domains, templates, suppressions and webhooks from Resend into an account.",
+    ),
+    "import postmark": (
+        "imports:from_postmark",
+        "Import domains, templates, suppressions and webhooks from a server of Postmark into an account.",
     ),
     "upstream test": (
         "upstreams:test",

@@ -60,7 +60,7 @@ def render_draft(
     *, subject: str, text: str | None, html: str | None, variables: Mapping[str, mail.TemplateValue]
 ) -> Rendered:
     """Render a template that is not saved yet; fails as saving it, or sending with it, would."""
-    _check(subject=subject, text=text, html=html)
+    check(subject=subject, text=text, html=html)
     draft = templates.Template(
         id="",
         account_id="",
@@ -86,7 +86,7 @@ async def put(
     """Create a template, or replace the one with this alias. An empty body counts as absent."""
     validation.check_alias("alias", alias)
     grants.check_template(ctx.actor)
-    _check(subject=subject, text=text, html=html)
+    check(subject=subject, text=text, html=html)
     now = ctx.clock()
     template = templates.Template(
         id=ctx.new_id(identifiers.TEMPLATE, now=now),
@@ -166,7 +166,8 @@ def _render(field: str, part: placeholders.Template, variables: Mapping[str, mai
     return text
 
 
-def _check(*, subject: str, text: str | None, html: str | None) -> None:
+def check(*, subject: str, text: str | None, html: str | None) -> None:
+    """Validate what is to be saved."""
     validation.check_subject(subject)
     if not text and not html:
         raise errors.InvalidRequest("text: give at least one of text and html")

@@ -14,8 +14,8 @@ from postroad.protocol import address
 from postroad.services import context, csv_rows
 from postroad.services.accounts import registry as services_accounts
 from postroad.services.maintenance import throttled_batches
+from postroad.services.suppressions import bulk, suppression_csv
 from postroad.services.suppressions import registry as suppressions
-from postroad.services.suppressions import suppression_csv
 from postroad.storage import accounts, store
 from postroad.storage import suppressions as stored
 
@@ -159,7 +159,7 @@ async def test_reasons_are_kept_and_the_first_one_stays(ctx: context.Context, ac
 async def test_a_long_file_goes_down_in_several_transactions(
     ctx: context.Context, account: accounts.Account, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(suppression_csv, "BATCH_ROWS", 3)
+    monkeypatch.setattr(bulk, "BATCH_ROWS", 3)
     content = "".join(f"{number}@example.net\n" for number in range(7)).encode()
     rests: list[int] = []
 

@@ -19,10 +19,9 @@ from postroad import errors
 from postroad.model import times
 from postroad.protocol import address
 from postroad.protocol.mime import header_text
-from postroad.services import account_quotas, audit_log, context, csv_rows, work_limits
-from postroad.services.maintenance import throttled_batches
+from postroad.services import account_quotas, context, csv_rows, work_limits
+from postroad.services.suppressions import bulk
 from postroad.services.suppressions import registry as suppressions
-from postroad.storage import store
 from postroad.storage import suppressions as stored
 
 COLUMNS: Final = ("email", "source", "reason", "smtp_code", "message_id", "created_at")
@@ -33,9 +32,8 @@ REASON_CHARACTERS: Final = 4_000
 NO_REASON: Final = "imported"
 # Enough to see what is wrong with a file.
 SHOWN_PROBLEMS: Final = 5
-# For one query, and for one transaction, which all writers wait for.
+# For one query.
 PAGE_ROWS: Final = 1_000
-BATCH_ROWS: Final = 500
 # A file of a hundred thousand rows uses a core for seconds, and half of the database for longer.
 IMPORTS: Final = work_limits.WorkLimit("imports", per_account=1, per_process=2, retry_seconds=5)
 
@@ -86,30 +84,14 @@ async def import_csv(
     with work_limits.acquire(ctx, IMPORTS, account_id):
         reasons, rows = await ctx.threads.run(account_id, functools.partial(_read, content, limits))
         await account_quotas.check_suppressions(ctx, account_id)
-        now, added = ctx.clock(), 0
-        wanted = sorted(reasons.items())
-        for first in range(0, len(wanted), BATCH_ROWS):
-            batch = [
-                stored.Suppression(account_id, key, stored.Source.IMPORT, reason, None, None, now)
-                for key, reason in wanted[first : first + BATCH_ROWS]
-            ]
-            # The first part writes the audit log entry: whatever happens to the others, the import has begun.
-            audited_rows = len(wanted) if first == 0 else None
-            added += len(
-                await throttled_batches.run_batch(
-                    ctx, functools.partial(_store, ctx, batch=batch, audited_rows=audited_rows)
-                )
-            )
+        now = ctx.clock()
+        wanted = [
+            stored.Suppression(account_id, key, stored.Source.IMPORT, reason, None, None, now)
+            for key, reason in sorted(reasons.items())
+        ]
+        subject = "1 address" if len(wanted) == 1 else f"{len(wanted)} addresses"
+        added = await bulk.add(ctx, wanted, audit_subject=subject)
     return Imported(added, rows - added)
-
-
-async def _store(
-    ctx: context.Context, tx: store.Transaction, *, batch: Sequence[stored.Suppression], audited_rows: int | None
-) -> Sequence[stored.SuppressionKey]:
-    if audited_rows is not None:
-        subject = "1 address" if audited_rows == 1 else f"{audited_rows} addresses"
-        await audit_log.write(ctx, tx, batch[0].account_id, "suppression.imported", subject)
-    return await stored.add(tx, batch)
 
 
 def _cells(one: stored.Suppression) -> tuple[str, ...]:

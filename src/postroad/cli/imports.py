@@ -1,0 +1,188 @@
+"""`postroad import`: what an account has at Resend or Postmark, created here.
+
+The key of the other service comes from a variable, a file or a prompt, never from an argument, which other users of
+this machine could see. It is used for the requests to that service, and neither stored, logged nor shown.
+"""
+
+import contextlib
+import datetime as dt
+import os
+import sys
+from collections.abc import AsyncIterator, Callable, Sequence
+from typing import Any, Final, TextIO, TypeVar
+
+import click
+
+from postroad import errors
+from postroad.cli import command, domain_texts, output, views
+from postroad.network import json_api
+from postroad.services import context as services_context
+from postroad.services.domains import checks as domain_checks
+from postroad.services.domains import registry as domains
+from postroad.services.imports import found, importer, postmark, resend
+from postroad.storage import accounts
+
+RESEND_VARIABLE: Final = "RESEND_API_KEY"
+POSTMARK_VARIABLE: Final = "POSTMARK_SERVER_TOKEN"
+ACCOUNT_VARIABLE: Final = "POSTMARK_ACCOUNT_TOKEN"
+# Longer than any key; what is longer is another file.
+KEY_CHARACTERS: Final = 500
+FILE: Final = click.File("r", encoding="utf-8")
+DRY_RUN: Final = click.option("--dry-run", is_flag=True, help="Read and report, without creating anything.")
+
+F = TypeVar("F", bound=Callable[..., Any])
+
+
+def _url_option(default: str) -> Callable[[F], F]:
+    return click.option(
+        "--url", default=default, show_default=True, help="Base URL of the API; http:// only for this machine."
+    )
+
+
+def _key_option(variable: str) -> Callable[[F], F]:
+    return click.option(
+        "--key-file", type=FILE, metavar="FILE", help=f"File with the key; - is standard input. Default: {variable}."
+    )
+
+
+@click.command("resend", cls=command.AccountCommand)
+@_url_option(resend.URL)
+@_key_option(RESEND_VARIABLE)
+@DRY_RUN
+async def from_resend(
+    context: services_context.Context, *, account: accounts.Account, url: str, key_file: TextIO | None, dry_run: bool
+) -> output.Report:
+    """Import domains, templates, suppressions and webhooks from Resend into an account."""
+    key = _key(key_file, RESEND_VARIABLE)
+    async with _api(context, url, {"Authorization": f"Bearer {key}"}, key) as api:
+        return await _run(context, account, resend.ResendReader(api), dry_run=dry_run)
+
+
+@click.command("postmark", cls=command.AccountCommand)
+@_url_option(postmark.URL)
+@_key_option(POSTMARK_VARIABLE)
+@click.option(
+    "--account-key-file",
+    type=FILE,
+    metavar="FILE",
+    help=f"File with the token of the account, which domains need. Default: {ACCOUNT_VARIABLE}.",
+)
+@DRY_RUN
+async def from_postmark(
+    context: services_context.Context,
+    *,
+    account: accounts.Account,
+    url: str,
+    key_file: TextIO | None,
+    account_key_file: TextIO | None,
+    dry_run: bool,
+) -> output.Report:
+    """Import domains, templates, suppressions and webhooks from a server of Postmark into an account."""
+    key = _key(key_file, POSTMARK_VARIABLE)
+    has_account = account_key_file is not None or bool(os.environ.get(ACCOUNT_VARIABLE))
+    async with contextlib.AsyncExitStack() as stack:
+        server = await stack.enter_async_context(_api(context, url, {"X-Postmark-Server-Token": key}, key))
+        owner = None
+        if has_account:
+            token = _key(account_key_file, ACCOUNT_VARIABLE)
+            owner = await stack.enter_async_context(_api(context, url, {"X-Postmark-Account-Token": token}, token))
+        reader = postmark.PostmarkReader(server, owner, today=dt.datetime.now(dt.UTC).date())
+        return await _run(context, account, reader, dry_run=dry_run)
+
+
+@contextlib.asynccontextmanager
+async def _api(
+    context: services_context.Context, url: str, headers: dict[str, str], key: str
+) -> AsyncIterator[json_api.JsonApi]:
+    api = json_api.JsonApi(url, headers=headers, secrets=[key], name_servers=context.settings.delivery.resolvers)
+    try:
+        yield api
+    finally:
+        await api.close()
+
+
+def _key(file: TextIO | None, variable: str) -> str:
+    if file is not None:
+        text = file.read(KEY_CHARACTERS)
+    elif not (text := os.environ.get(variable, "")):
+        if not sys.stdin.isatty():
+            raise click.UsageError(f"No key given. Set {variable}, or use --key-file.")
+        text = click.prompt("Key", hide_input=True, err=True)
+    key = text.strip()
+    if not key or len(key) >= KEY_CHARACTERS or not key.isascii() or not key.isprintable() or " " in key:
+        source = variable if file is None else file.name
+        raise errors.InvalidRequest(f"{source} is not a key: it must be one line of ASCII characters without spaces")
+    return key
+
+
+async def _run(
+    context: services_context.Context, account: accounts.Account, reader: found.Reader, *, dry_run: bool
+) -> output.Report:
+    report = await importer.Importer(context, account.id, reader, dry_run=dry_run).run()
+    named = [*report.domains.created, *report.domains.existing] if not dry_run else report.domains.existing
+    records = {one.name: await _records(context, account, one.name) for one in named}
+    sections = {name: _section_view(section) for name, section in report.sections.items()}
+    for one in sections["domains"]["created"] + sections["domains"]["existing"]:
+        one["records"] = [views.dns_record(each) for each in records.get(one["name"], ())]
+    data = {"dry_run": dry_run, "complete": report.is_complete, **sections}
+    text = "\n".join(_lines(report, reader.name, records, dry_run=dry_run))
+    return output.Report(data=data, text=text, exit_code=0 if report.is_complete else 1)
+
+
+async def _records(
+    context: services_context.Context, account: accounts.Account, name: str
+) -> Sequence[domain_checks.RecordStatus]:
+    domain = await domains.by_name(context, account.id, name)
+    return [domain_texts.for_operator(one) for one in await domain_checks.records(context, domain)]
+
+
+def _section_view(section: importer.Section | importer.SuppressionSection) -> dict[str, Any]:
+    if isinstance(section, importer.SuppressionSection):
+        counts = {"created": section.created, "existing": section.existing, "refused": section.refused}
+        return counts | {"refusals": _items(section.refusals), "stopped": section.stopped}
+    return {
+        "created": _items(section.created),
+        "existing": _items(section.existing),
+        "refused": _items(section.refused),
+        "stopped": section.stopped,
+    }
+
+
+def _items(items: Sequence[importer.Item]) -> list[dict[str, Any]]:
+    return [
+        {"name": one.name, "notes": list(one.notes)} | ({"secret": one.secret} if one.secret else {}) for one in items
+    ]
+
+
+def _lines(
+    report: importer.Report,
+    vendor: str,
+    records: dict[str, Sequence[domain_checks.RecordStatus]],
+    *,
+    dry_run: bool,
+) -> list[str]:
+    lines = ["Dry run: nothing was created."] if dry_run else []
+    created = "to create" if dry_run else "created"
+    for name, section in report.sections.items():
+        if isinstance(section, importer.SuppressionSection):
+            counts, refused = (section.created, section.existing, section.refused), section.refusals
+            listed: list[tuple[str, importer.Item]] = []
+        else:
+            counts = (len(section.created), len(section.existing), len(section.refused))
+            refused = section.refused
+            listed = [(created, one) for one in section.created] + [("exists", one) for one in section.existing]
+        lines.append(f"{name.capitalize()}: {counts[0]} {created}, {counts[1]} already here, {counts[2]} not taken.")
+        for state, one in [*listed, *(("not taken", one) for one in refused)]:
+            lines.append("; ".join([f"  {one.name}: {state}", *one.notes]))
+            if one.secret:
+                lines.append(f"    secret:  {one.secret}\n    {output.SHOWN_ONCE}")
+            lines += [f"    {domain_texts.zone_line(each)}" for each in records.get(one.name, ()) if _is_to_set(each)]
+        if section.stopped:
+            lines.append(f"  Stopped: {section.stopped}.")
+    if not report.is_complete:
+        lines.append(f"Not everything at {vendor} was read. Run the command again: it continues where it stopped.")
+    return lines
+
+
+def _is_to_set(shown: domain_checks.RecordStatus) -> bool:
+    return shown.value is not None and shown.state != "ok" and not shown.record.managed

@@ -1,0 +1,110 @@
+"""Templates of other services in the language of ours, which has `{{name}}` and nothing else.
+
+Resend writes variables as `{{{NAME}}}`. Postmark (Mustachio) writes `{{name}}`, or `{{{name}}}` for HTML that is
+inserted as it is, and has sections, loops, comments and layouts. A layout is merged into its template, and comments are
+removed. What our language does not have (sections, loops, fallbacks, raw HTML) is never approximated: a template that
+says something else than before would reach recipients. Such a template is refused with the tag that it is about.
+"""
+
+import re
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Final
+
+from postroad.protocol import placeholders
+
+# What a tag may contain is bounded, so that a hostile text takes linear time; a longer one is refused by our parser.
+_TAG: Final = re.compile(r"\{\{\{([^{}]{0,200})\}\}\}|\{\{([^{}]{0,200})\}\}")
+_NAME: Final = re.compile(placeholders.NAME_PATTERN)
+_CONTENT: Final = re.compile(r"\{\{\{?[ ]{0,20}@content[ ]{0,20}\}?\}\}")
+# Resend replaces these itself.
+_RESEND_OWN: Final = re.compile(r"RESEND_|contact\.|CONTACT_|FIRST_NAME$|LAST_NAME$|EMAIL$|UNSUBSCRIBE_URL$")
+
+
+class Untranslatable(ValueError):
+    """The template uses something that ours cannot say; the text names it."""
+
+
+@dataclass(frozen=True, slots=True)
+class Bodies:
+    """A template in either language."""
+
+    subject: str
+    text: str | None
+    html: str | None
+
+
+def from_resend(source: Bodies) -> Bodies:
+    """A template of Resend. Our language escapes the values of HTML bodies, which the caller is told."""
+    return _translated(source, _resend_tag)
+
+
+def from_postmark(source: Bodies, layout: Bodies | None = None) -> Bodies:
+    """A template of Postmark, in its layout."""
+    if layout is not None:
+        source = Bodies(source.subject, _laid_out(layout.text, source.text), _laid_out(layout.html, source.html))
+    return _translated(source, _postmark_tag)
+
+
+def has_paths(source: Bodies) -> bool:
+    """Whether a name has a dot: Postmark looks it up inside a value, ours is the name of a value."""
+    names = placeholders.parse(source.subject + (source.text or "") + (source.html or "")).names
+    return any("." in name for name in names)
+
+
+def _laid_out(layout: str | None, content: str | None) -> str | None:
+    if not layout or content is None:
+        return content
+    return _CONTENT.sub(lambda _: content, layout)
+
+
+def _translated(source: Bodies, tag: Callable[[str, bool, bool], str]) -> Bodies:
+    def part(field: str, text: str) -> str:
+        def replaced(match: re.Match[str]) -> str:
+            is_raw = match[1] is not None
+            try:
+                return tag((match[1] if is_raw else match[2]).strip(" "), is_raw, field == "html")
+            except Untranslatable as problem:
+                raise Untranslatable(f"{field}: {match[0]!r}: {problem}") from None
+
+        made = _TAG.sub(replaced, text)
+        try:
+            placeholders.parse(made)
+        except placeholders.TemplateError as problem:
+            raise Untranslatable(f"{field}: {problem}") from None
+        return made
+
+    return Bodies(
+        part("subject", source.subject),
+        None if source.text is None else part("text", source.text),
+        None if source.html is None else part("html", source.html),
+    )
+
+
+def _resend_tag(name: str, is_raw: bool, is_html: bool) -> str:  # noqa: FBT001 - called in one place
+    del is_raw, is_html
+    if name.startswith("!"):
+        return ""
+    if "|" in name:
+        raise Untranslatable("a fallback is not supported; pass the value with every message")
+    if _RESEND_OWN.match(name):
+        raise Untranslatable("this value comes from Resend's contacts and broadcasts; pass one of your own")
+    return _placeholder(name)
+
+
+def _postmark_tag(name: str, is_raw: bool, is_html: bool) -> str:  # noqa: FBT001 - called in one place
+    if name.startswith("!"):
+        return ""
+    if name.startswith("&"):
+        name, is_raw = name[1:].strip(" "), True
+    if is_raw and is_html:
+        raise Untranslatable("HTML in a value is not supported, values are escaped; write the HTML in the template")
+    return _placeholder(name)
+
+
+def _placeholder(name: str) -> str:
+    if name.startswith(("#", "^", "/")) or name == "else":
+        raise Untranslatable("sections, conditions and loops are not supported; render this part in your application")
+    if not _NAME.match(name):
+        raise Untranslatable("not a name; use a letter or underscore, then letters, digits, '_', '.' and '-'")
+    return f"{{{{{name}}}}}"

@@ -1,0 +1,269 @@
+"""Creates in an account what a reader finds at another service, and reports on each object.
+
+What exists already is left as it is, so an import that was interrupted is continued by running it again. A dry run
+reads and compares the same, and writes nothing. A refusal of one object, ours or theirs, does not stop the others; an
+outage of the service, or a key that it does not accept, does.
+"""
+
+import asyncio
+from collections.abc import AsyncIterator, Awaitable, Callable, Sequence
+from dataclasses import dataclass, field
+from http import HTTPStatus
+from typing import Final
+
+from postroad import errors
+from postroad.network import json_api
+from postroad.protocol import address
+from postroad.services import account_quotas, context, templates
+from postroad.services.acceptance import validation
+from postroad.services.domains import registry as domains
+from postroad.services.imports import found
+from postroad.services.suppressions import bulk
+from postroad.services.webhooks import endpoint_settings, endpoints
+from postroad.storage import suppressions as stored
+
+# Services return a hundred at a time; a transaction takes some of these.
+SUPPRESSION_ROWS: Final = 1_000
+# Enough to see what is wrong; all are counted.
+SHOWN_REFUSALS: Final = 20
+_NO_EVENTS: Final = "none of its events exist here; it gets the default ones"
+
+
+@dataclass(frozen=True, slots=True)
+class Item:
+    """An object, with what the reader should know about it. The secret is that of a new endpoint."""
+
+    name: str
+    notes: Sequence[str] = ()
+    secret: str | None = field(default=None, repr=False)
+
+
+@dataclass(slots=True)
+class Section:
+    """What became of one kind of objects. `stopped` says why not all of them were read."""
+
+    created: list[Item] = field(default_factory=list)
+    existing: list[Item] = field(default_factory=list)
+    refused: list[Item] = field(default_factory=list)
+    stopped: str = ""
+
+
+@dataclass(slots=True)
+class SuppressionSection:
+    """The same for suppressed addresses, which are counted; the first refused ones are named."""
+
+    created: int = 0
+    existing: int = 0
+    refused: int = 0
+    refusals: list[Item] = field(default_factory=list)
+    stopped: str = ""
+
+
+@dataclass(slots=True)
+class Report:
+    """The result of an import."""
+
+    domains: Section = field(default_factory=Section)
+    templates: Section = field(default_factory=Section)
+    suppressions: SuppressionSection = field(default_factory=SuppressionSection)
+    webhooks: Section = field(default_factory=Section)
+
+    @property
+    def sections(self) -> dict[str, Section | SuppressionSection]:
+        """By the name of what they count, in the order in which they are imported."""
+        return {name: getattr(self, name) for name in ("domains", "templates", "suppressions", "webhooks")}
+
+    @property
+    def is_complete(self) -> bool:
+        """Whether everything was read."""
+        return not any(section.stopped for section in self.sections.values())
+
+
+class Importer:
+    """One import into an account."""
+
+    def __init__(self, ctx: context.Context, account_id: str, reader: found.Reader, *, dry_run: bool) -> None:
+        self._ctx = ctx
+        self._account_id = account_id
+        self._reader = reader
+        self._dry_run = dry_run
+        self._report = Report()
+
+    async def run(self) -> Report:
+        """Import everything that can be read."""
+        steps: dict[str, Callable[[], Awaitable[None]]] = {
+            "domains": self._domains,
+            "templates": self._templates,
+            "suppressions": self._suppressions,
+            "webhooks": self._webhooks,
+        }
+        stopped = ""
+        for name, step in steps.items():
+            if stopped:
+                self._report.sections[name].stopped = stopped
+                continue
+            try:
+                await step()
+            except json_api.ApiError as problem:
+                self._report.sections[name].stopped = str(problem)
+                if _is_final(problem):
+                    stopped = f"not read, because {name} could not be"
+        return self._report
+
+    async def _domains(self) -> None:
+        section = self._report.domains
+        async for name in self._reader.domains():
+            with _Refusals(section, name):
+                if await self._has_domain(name):
+                    section.existing.append(Item(address.parse_domain(name)))
+                    continue
+                if not self._dry_run:
+                    await domains.add(self._ctx, self._account_id, name, verified=False)
+                elif await domains.verified_owner(self._ctx, name) is not None:
+                    raise errors.Conflict("it is verified by another account")
+                section.created.append(Item(address.parse_domain(name)))
+
+    async def _has_domain(self, name: str) -> bool:
+        try:
+            await domains.by_name(self._ctx, self._account_id, name)
+        except errors.NotFound:
+            return False
+        return True
+
+    async def _templates(self) -> None:
+        section = self._report.templates
+        async for one in self._reader.templates():
+            if isinstance(one, found.Unusable):
+                section.refused.append(Item(one.name, (one.reason,)))
+                continue
+            with _Refusals(section, one.alias):
+                validation.check_alias("alias", one.alias)
+                new = one.bodies
+                templates.check(subject=new.subject, text=new.text, html=new.html)
+                try:
+                    old = await templates.find(self._ctx, self._account_id, one.alias)
+                except errors.NotFound:
+                    if not self._dry_run:
+                        await templates.put(
+                            self._ctx, self._account_id, one.alias, subject=new.subject, text=new.text, html=new.html
+                        )
+                    section.created.append(Item(one.alias, one.notes))
+                else:
+                    is_same = (old.subject, old.text, old.html) == (new.subject, new.text, new.html)
+                    section.existing.append(Item(one.alias, () if is_same else ("the one here differs and is kept",)))
+
+    async def _suppressions(self) -> None:
+        async for rows in _gathered(self._reader.suppressions()):
+            await account_quotas.check_suppressions(self._ctx, self._account_id)
+            await self._add(rows)
+            await asyncio.sleep(0)
+
+    async def _add(self, rows: Sequence[found.Suppression]) -> None:
+        section, now = self._report.suppressions, self._ctx.clock()
+        wanted: dict[str, stored.Suppression] = {}
+        for one in rows:
+            try:
+                key = address.parse(one.email).key
+            except address.AddressError as problem:
+                section.refused += 1
+                if len(section.refusals) < SHOWN_REFUSALS:
+                    section.refusals.append(Item(found.plain(one.email), (str(problem),)))
+                continue
+            since = now if one.created_at is None else min(one.created_at, now)
+            wanted.setdefault(key, stored.Suppression(self._account_id, key, one.source, one.reason, None, None, since))
+        if self._dry_run:
+            async with self._ctx.store.reading() as tx:
+                added = len(wanted) - len(await stored.find(tx, [(self._account_id, key) for key in wanted]))
+        else:
+            is_first = not section.created
+            subject = f"addresses of {self._reader.name}" if is_first else None
+            added = await self._write([wanted[key] for key in sorted(wanted)], subject)
+        section.created += added
+        section.existing += len(wanted) - added
+
+    async def _write(self, rows: Sequence[stored.Suppression], subject: str | None) -> int:
+        """Write only what is new: running an import again writes nothing, in the audit log neither."""
+        async with self._ctx.store.reading() as tx:
+            known = await stored.find(tx, [(row.account_id, row.email_key) for row in rows])
+        new = [row for row in rows if (row.account_id, row.email_key) not in known]
+        return await bulk.add(self._ctx, new, audit_subject=subject)
+
+    async def _webhooks(self) -> None:
+        section = self._report.webhooks
+        urls = {one.url for one in await endpoints.of_account(self._ctx, self._account_id)}
+        async for one in self._reader.webhooks():
+            with _Refusals(section, one.url):
+                # Not enabled, so the host is not looked up.
+                url = await self._ctx.webhook_client.check(one.url, is_enabled=False)
+                shown = endpoints.host(url)
+                if url in urls:
+                    section.existing.append(Item(shown))
+                    continue
+                urls.add(url)
+                saved = None if self._dry_run else await self._create(url, one)
+                section.created.append(Item(shown, tuple(_webhook_notes(one)), saved.secret if saved else None))
+
+    async def _create(self, url: str, one: found.Webhook) -> endpoints.SavedEndpoint:
+        """Disabled: its application does not know our secret yet."""
+        changes = endpoint_settings.Changes(
+            url=url, events=one.events, enabled=False, description=f"Imported from {self._reader.name}"
+        )
+        return await endpoints.create(self._ctx, self._account_id, changes)
+
+
+class _Refusals:
+    """Reports an object that this service refuses, and goes on with the next. An outage of ours is none."""
+
+    def __init__(self, section: Section, name: str) -> None:
+        self._section = section
+        self._name = name
+
+    def __enter__(self) -> None:
+        """Nothing to do."""
+
+    def __exit__(self, kind: type[BaseException] | None, problem: BaseException | None, trace: object) -> bool:
+        """Whether the error is reported."""
+        del kind, trace
+        if isinstance(problem, errors.ServiceUnavailable):
+            return False
+        if isinstance(problem, (errors.PostroadError, address.AddressError)):
+            reason = problem.message if isinstance(problem, errors.PostroadError) else str(problem)
+            self._section.refused.append(Item(found.plain(self._name), (reason,)))
+            return True
+        return False
+
+
+def _is_final(problem: json_api.ApiError) -> bool:
+    """Whether nothing else could be read."""
+    is_wrong_key = isinstance(problem, json_api.Refused) and problem.status == HTTPStatus.UNAUTHORIZED
+    return is_wrong_key or isinstance(problem, json_api.Unavailable)
+
+
+def _webhook_notes(one: found.Webhook) -> list[str]:
+    notes = ["disabled; store its secret in your application, then enable it"]
+    if one.missing:
+        notes.append(f"not sent here: {', '.join(one.missing)}")
+    if not one.events:
+        notes.append(_NO_EVENTS)
+    return notes
+
+
+async def _gathered(pages: AsyncIterator[Sequence[found.Suppression]]) -> AsyncIterator[list[found.Suppression]]:
+    """Rows in groups that are worth a transaction: small pages together, a large one in parts.
+
+    What was read before an error is handed out before the error is raised.
+    """
+    rows: list[found.Suppression] = []
+    problem: json_api.ApiError | None = None
+    try:
+        async for page in pages:
+            rows += page
+            while len(rows) >= SUPPRESSION_ROWS:
+                yield rows[:SUPPRESSION_ROWS]
+                del rows[:SUPPRESSION_ROWS]
+    except json_api.ApiError as raised:
+        problem = raised
+    if rows:
+        yield rows
+    if problem is not None:
+        raise problem

@@ -1,0 +1,218 @@
+"""Reads a server of Postmark, as its API reference describes it.
+
+Lists are continued by an offset. The suppressions of a message stream come as one dump; where that is larger than a
+response may be, it is read in spans of days, each half as long as the one that was too large.
+"""
+
+import datetime as dt
+from collections.abc import AsyncIterator, Sequence
+from typing import Final
+from urllib import parse
+
+import msgspec
+
+from postroad.model import events, vendor_templates
+from postroad.network import json_api
+from postroad.services.imports import found
+from postroad.storage import suppressions
+
+URL: Final = "https://api.postmarkapp.com"
+PAGE: Final = 500
+# Of message streams, and of spans of a dump.
+MAX_STREAMS: Final = 100
+MAX_SPANS: Final = 1_000
+# Postmark began in 2010.
+FIRST_DAY: Final = dt.date(2010, 1, 1)
+
+TRIGGERS: Final = {
+    "Delivery": (events.EventType.DELIVERED,),
+    "Bounce": (events.EventType.BOUNCED, events.EventType.BOUNCED_LATER, events.EventType.DEFERRED),
+    "SpamComplaint": (events.EventType.COMPLAINED,),
+}
+SOURCES: Final = {
+    "HardBounce": suppressions.Source.BOUNCE,
+    "SpamComplaint": suppressions.Source.COMPLAINT,
+}
+
+
+class _Domain(msgspec.Struct, rename="pascal"):
+    name: str
+
+
+class _Domains(msgspec.Struct, rename="pascal"):
+    total_count: int
+    domains: list[_Domain]
+
+
+class _ListedTemplate(msgspec.Struct, rename="pascal"):
+    template_id: int
+    template_type: str = "Standard"
+
+
+class _ListedTemplates(msgspec.Struct, rename="pascal"):
+    total_count: int
+    templates: list[_ListedTemplate]
+
+
+class _Template(msgspec.Struct, rename="pascal"):
+    template_id: int
+    name: str = ""
+    alias: str | None = None
+    subject: str | None = None
+    html_body: str | None = None
+    text_body: str | None = None
+    active: bool = True
+    layout_template: str | None = None
+
+
+class _Stream(msgspec.Struct, rename={"id": "ID", "kind": "MessageStreamType"}):
+    id: str
+    kind: str = ""
+
+
+class _Streams(msgspec.Struct, rename="pascal"):
+    message_streams: list[_Stream]
+
+
+class _Suppression(msgspec.Struct, rename="pascal"):
+    email_address: str
+    suppression_reason: str = ""
+    created_at: str | None = None
+
+
+class _Suppressions(msgspec.Struct, rename="pascal"):
+    suppressions: list[_Suppression]
+
+
+class _Trigger(msgspec.Struct, rename="pascal"):
+    enabled: bool = False
+
+
+class _Webhook(msgspec.Struct, rename="pascal"):
+    url: str
+    triggers: dict[str, _Trigger] | None = None
+
+
+class _Webhooks(msgspec.Struct, rename="pascal"):
+    webhooks: list[_Webhook]
+
+
+class PostmarkReader:
+    """Reads with a server token; domains belong to the account, and need its token."""
+
+    name = "Postmark"
+
+    def __init__(self, server: json_api.JsonApi, account: json_api.JsonApi | None, *, today: dt.date) -> None:
+        self._server = server
+        self._account = account
+        self._today = today
+
+    async def domains(self) -> AsyncIterator[str]:
+        """The names of all domains, verified there or not."""
+        if self._account is None:
+            raise found.NotRead("the token of the account is needed; set POSTMARK_ACCOUNT_TOKEN or --account-key-file")
+        seen = 0
+        for _ in range(found.MAX_PAGES):
+            page = found.decode(await self._account.get(f"/domains?count={PAGE}&offset={seen}"), _Domains)
+            for one in page.domains:
+                yield one.name
+            seen += len(page.domains)
+            if not page.domains or seen >= page.total_count:
+                return
+        raise _endless("/domains")
+
+    async def templates(self) -> AsyncIterator[found.Template | found.Unusable]:
+        """All templates, with their layouts merged into them; the list has no bodies, so each is read."""
+        layouts: dict[str, vendor_templates.Bodies] = {}
+        seen = 0
+        for _ in range(found.MAX_PAGES):
+            page = found.decode(await self._server.get(f"/templates?count={PAGE}&offset={seen}"), _ListedTemplates)
+            for one in page.templates:
+                if one.template_type != "Layout":
+                    yield await self._template(one.template_id, layouts)
+            seen += len(page.templates)
+            if not page.templates or seen >= page.total_count:
+                return
+        raise _endless("/templates")
+
+    async def suppressions(self) -> AsyncIterator[Sequence[found.Suppression]]:
+        """The suppressed addresses of all streams that send."""
+        body = await self._server.get("/message-streams?MessageStreamType=All")
+        streams = [one for one in found.decode(body, _Streams).message_streams if one.kind != "Inbound"]
+        if len(streams) > MAX_STREAMS:
+            raise json_api.ApiError(f"/message-streams: more than {MAX_STREAMS}")
+        for stream in streams:
+            async for page in self._dump(f"/message-streams/{parse.quote(stream.id, safe='')}/suppressions/dump"):
+                yield page
+
+    async def webhooks(self) -> AsyncIterator[found.Webhook]:
+        """All endpoints of all streams."""
+        for one in found.decode(await self._server.get("/webhooks"), _Webhooks).webhooks:
+            wanted = [name for name, trigger in (one.triggers or {}).items() if trigger.enabled]
+            known = tuple(kind for name in wanted for kind in TRIGGERS.get(name, ()))
+            yield found.Webhook(one.url, known, tuple(found.plain(name) for name in wanted if name not in TRIGGERS))
+
+    async def _template(
+        self, template_id: int, layouts: dict[str, vendor_templates.Bodies]
+    ) -> found.Template | found.Unusable:
+        one = found.decode(await self._server.get(f"/templates/{template_id}"), _Template)
+        alias = one.alias or str(one.template_id)
+        shown = found.plain(one.alias or one.name or alias)
+        if not one.active:
+            return found.Unusable(shown, "it is inactive at Postmark")
+        layout = one.layout_template
+        if layout and layout not in layouts:
+            read = found.decode(await self._server.get(f"/templates/{parse.quote(layout, safe='')}"), _Template)
+            layouts[layout] = _bodies(read)
+        try:
+            bodies = vendor_templates.from_postmark(_bodies(one), layouts[layout] if layout else None)
+        except vendor_templates.Untranslatable as problem:
+            return found.Unusable(shown, str(problem))
+        return found.Template(alias.lower(), bodies, tuple(_notes(one, bodies)))
+
+    async def _dump(self, path: str) -> AsyncIterator[Sequence[found.Suppression]]:
+        """A stream's dump, in as few parts as its size permits."""
+        spans: list[tuple[dt.date, dt.date] | None] = [None]
+        for _ in range(MAX_SPANS):
+            span = spans.pop()
+            query = "" if span is None else f"?fromdate={span[0]}&todate={span[1]}"
+            try:
+                body = await self._server.get(f"{path}{query}")
+            except json_api.TooLarge:
+                first, last = span or (FIRST_DAY, self._today)
+                if first == last:
+                    raise
+                middle = first + (last - first) // 2
+                spans += [(middle + dt.timedelta(days=1), last), (first, middle)]
+            else:
+                yield [_suppression(one) for one in found.decode(body, _Suppressions).suppressions]
+            if not spans:
+                return
+        raise _endless(path)
+
+
+def _bodies(one: _Template) -> vendor_templates.Bodies:
+    return vendor_templates.Bodies(one.subject or "", one.text_body or None, one.html_body or None)
+
+
+def _notes(one: _Template, bodies: vendor_templates.Bodies) -> list[str]:
+    notes = []
+    if not one.alias:
+        notes.append(f"it has no alias; {found.plain(one.name)!r} is stored under its id")
+    elif one.alias != one.alias.lower():
+        notes.append("aliases are in lower case here")
+    if one.layout_template:
+        notes.append(f"its layout {found.plain(one.layout_template)!r} is merged into it")
+    if vendor_templates.has_paths(bodies):
+        notes.append("a name with a dot is one name here, not a member of a value")
+    return notes
+
+
+def _suppression(one: _Suppression) -> found.Suppression:
+    source = SOURCES.get(one.suppression_reason, suppressions.Source.IMPORT)
+    reason = f"imported from Postmark: {found.plain(one.suppression_reason) or 'unknown'}"
+    return found.Suppression(one.email_address, source, reason, found.time_of(one.created_at))
+
+
+def _endless(path: str) -> json_api.ApiError:
+    return json_api.ApiError(f"{path}: the list does not end")

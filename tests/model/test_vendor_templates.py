@@ -1,0 +1,96 @@
+"""Templates of other services in our language."""
+
+import pytest
+
+from postroad.model import vendor_templates
+from postroad.model.vendor_templates import Bodies
+
+
+def _resend(html: str) -> str | None:
+    return vendor_templates.from_resend(Bodies("s", None, html)).html
+
+
+def _postmark(html: str) -> str | None:
+    return vendor_templates.from_postmark(Bodies("s", None, html)).html
+
+
+@pytest.mark.parametrize(
+    "theirs, ours",
+    [
+        ("<p>{{{NAME}}} {{{ PRICE }}}</p>", "<p>{{NAME}} {{PRICE}}</p>"),
+        ("a { color: red } b {c{d}}", "a { color: red } b {c{d}}"),
+        ("{{! a note }}x", "x"),
+        ("{{name}}", "{{name}}"),
+    ],
+)
+def test_variables_of_resend_are_placeholders(theirs: str, ours: str) -> None:
+    assert _resend(theirs) == ours
+
+
+def test_every_part_is_translated() -> None:
+    assert vendor_templates.from_resend(Bodies("{{{A}}}", "{{{B}}}", "{{{C}}}")) == Bodies("{{A}}", "{{B}}", "{{C}}")
+
+
+@pytest.mark.parametrize(
+    "theirs, reason",
+    [
+        ("{{{NAME|there}}}", "html: '{{{NAME|there}}}': a fallback is not supported"),
+        ("{{{RESEND_UNSUBSCRIBE_URL}}}", "comes from Resend's contacts"),
+        ("{{{contact.first_name}}}", "comes from Resend's contacts"),
+        ("{{#if A}}x{{/if}}", "'{{#if A}}': sections, conditions and loops are not supported"),
+        ("{{else}}", "sections, conditions and loops are not supported"),
+        ("{{{1st}}}", "not a name"),
+        ("{{{}}}", "not a name"),
+        ("{{{" + "x" * 300 + "}}}", "in line 1 is not a placeholder"),
+        ("{% if a %}", "in line 1 is not a placeholder"),
+        ("{{ {{{A}}}", "in line 1 is not a placeholder"),
+    ],
+)
+def test_what_resend_has_and_we_do_not_is_named(theirs: str, reason: str) -> None:
+    with pytest.raises(vendor_templates.Untranslatable) as refused:
+        _resend(theirs)
+    assert reason in str(refused.value)
+
+
+@pytest.mark.parametrize(
+    "theirs, ours",
+    [
+        ("{{ name }} {{person.first_name}}", "{{name}} {{person.first_name}}"),
+        ("{{! note }}{{name}}", "{{name}}"),
+    ],
+)
+def test_values_of_postmark_are_placeholders(theirs: str, ours: str) -> None:
+    assert _postmark(theirs) == ours
+
+
+def test_a_raw_value_of_postmark_is_one_where_nothing_is_escaped() -> None:
+    translated = vendor_templates.from_postmark(Bodies("{{& a}}", "{{{b}}}", None))
+    assert translated == Bodies("{{a}}", "{{b}}", None)
+
+
+@pytest.mark.parametrize(
+    "theirs, reason",
+    [
+        ("{{{body}}}", "HTML in a value is not supported"),
+        ("{{& body}}", "HTML in a value is not supported"),
+        ("{{#each rows}}{{.}}{{/each}}", "'{{#each rows}}': sections"),
+        ("{{^name}}you{{/name}}", "'{{^name}}': sections"),
+        ("{{../name}}", "not a name"),
+        ("{{.}}", "not a name"),
+    ],
+)
+def test_what_postmark_has_and_we_do_not_is_named(theirs: str, reason: str) -> None:
+    with pytest.raises(vendor_templates.Untranslatable) as refused:
+        _postmark(theirs)
+    assert reason in str(refused.value)
+
+
+def test_a_layout_is_merged_into_its_template() -> None:
+    layout = Bodies("", None, r"<b>{{{ @content }}}</b>")
+    merged = vendor_templates.from_postmark(Bodies("s", "plain", r"\1 {{name}}"), layout)
+    assert merged == Bodies("s", "plain", r"<b>\1 {{name}}</b>")
+
+
+def test_a_name_with_a_dot_is_reported() -> None:
+    assert vendor_templates.has_paths(Bodies("s", "{{a.b}}", None))
+    assert not vendor_templates.has_paths(Bodies("s", None, "{{a}}."))
