@@ -1,0 +1,41 @@
+"""The pages about moving from another service: what they say about the import, and the split of mail."""
+
+import re
+import runpy
+from pathlib import Path
+
+import pytest
+
+from postroad.model import events
+from postroad.services.imports import postmark, resend
+
+DOCS = Path(__file__).parents[2] / "docs"
+
+
+def example(page: str, name: str) -> str:
+    """The code of an example."""
+    (code,) = re.findall(rf"<!-- example: {name} -->\n```\w+\n(.*?)```\n", (DOCS / page).read_text(), re.DOTALL)
+    return str(code)
+
+
+@pytest.mark.parametrize("page", ["migrate-from-resend.md", "migrate-from-postmark.md"])
+def test_the_split_is_the_same_for_every_attempt_of_a_message(page: str, tmp_path: Path) -> None:
+    (tmp_path / "split.py").write_text(example(page, "split"))
+    is_moved = runpy.run_path(str(tmp_path / "split.py"))["is_moved"]
+    moved = [number for number in range(1_000) if is_moved(f"receipt/{number}", "receipt", 20, frozenset())]
+    assert 150 < len(moved) < 250
+    more = [number for number in range(1_000) if is_moved(f"receipt/{number}", "receipt", 50, frozenset())]
+    assert set(moved) < set(more)
+    assert is_moved("receipt/1", "receipt", 0, frozenset({"receipt"}))
+    assert not is_moved("receipt/1", "receipt", 0, frozenset({"other"}))
+
+
+def test_the_tables_of_events_are_those_of_the_import() -> None:
+    resend_rows = (DOCS / "migrate-from-resend.md").read_text().partition("## Webhooks")[2]
+    for theirs, ours in resend.EVENTS.items():
+        assert f"`{theirs}`" in resend_rows
+        assert f"`{ours}`" in resend_rows
+    postmark_rows = (DOCS / "migrate-from-postmark.md").read_text().partition("## Webhooks")[2]
+    for name, kinds in postmark.TRIGGERS.items():
+        assert f"| `{name}` | {', '.join(f'`{kind}`' for kind in kinds)} |" in postmark_rows
+    assert {kind for kinds in postmark.TRIGGERS.values() for kind in kinds} < set(events.SUBSCRIBABLE)
