@@ -35,8 +35,8 @@ class Vendor:
 
 
 @contextlib.contextmanager
-def running(answers: dict[str, Any]) -> Iterator[Vendor]:
-    """A server for the time of the block."""
+def running(answers: dict[str, Any], *, posted: object = None) -> Iterator[Vendor]:
+    """A server for the time of the block. `posted` is the response to every POST."""
     vendor = Vendor(answers)
 
     class Handler(http.server.BaseHTTPRequestHandler):
@@ -45,7 +45,14 @@ def running(answers: dict[str, Any]) -> Iterator[Vendor]:
         def do_GET(self) -> None:
             vendor.requests.append(self.path)
             vendor.headers.append(dict(self.headers))
-            status, body, fields = vendor.answer(self.path)
+            self._respond(*vendor.answer(self.path))
+
+        def do_POST(self) -> None:
+            vendor.requests.append(self.path)
+            self.rfile.read(int(self.headers["Content-Length"]))
+            self._respond(200, posted, {"Content-Type": "application/json"})
+
+        def _respond(self, status: int, body: Any, fields: dict[str, str]) -> None:  # noqa: ANN401 - any JSON
             content = body if isinstance(body, bytes) else json.dumps(body).encode()
             self.send_response(status)
             for name, value in {"Content-Length": str(len(content)), **fields}.items():

@@ -215,15 +215,24 @@ def test_a_dump_that_is_too_large_is_read_in_spans_of_days(
     assert "Suppressions: 2 created, 0 already here, 0 not taken." in said
 
 
-def test_a_wrong_key_stops_the_import_and_is_not_shown(
-    installation: Installation, resend: vendor_server.Vendor
-) -> None:
-    body = {"statusCode": 401, "name": "invalid_api_key", "message": f"API key {KEY} is invalid"}
-    resend.answers["/domains"] = (401, body, {})
+def test_a_wrong_key_creates_nothing_and_is_not_shown(installation: Installation, resend: vendor_server.Vendor) -> None:
+    body = {"statusCode": 403, "name": "invalid_api_key", "message": f"API key {KEY} is invalid"}
+    resend.answers = dict.fromkeys(("/domains", "/templates", "/suppressions", "/webhooks"), (403, body, {}))
     said = _failed(installation, "import", "resend", "--url", resend.url)
-    assert "  Stopped: 127.0.0.1 responded to /domains with 401: API key *** is invalid." in said
-    assert resend.requests == ["/domains?limit=100"]
-    assert said.count("not read, because domains could not be") == 3
+    assert "  Stopped: 127.0.0.1 responded to /domains with 403: API key *** is invalid." in said
+    assert said.count("API key *** is invalid") == 4
+    assert said.count(": 0 created, 0 already here, 0 not taken.") == 4
+
+
+def test_a_key_that_may_not_read_all_of_it_takes_the_rest(
+    installation: Installation, postmark_server: vendor_server.Vendor, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("POSTMARK_ACCOUNT_TOKEN", "wrong")
+    refusal = {"ErrorCode": 10, "Message": "No Account or Server API tokens were supplied in the HTTP headers."}
+    postmark_server.answers["/domains"] = (401, refusal, {})
+    said = _failed(installation, "import", "postmark", "--url", postmark_server.url)
+    assert "  Stopped: 127.0.0.1 responded to /domains with 401: No Account or Server API tokens were" in said
+    assert "Suppressions: 2 created" in said
 
 
 def test_an_outage_keeps_what_was_created_and_the_next_run_goes_on(

@@ -1,14 +1,13 @@
 """Creates in an account what a reader finds at another service, and reports on each object.
 
 What exists already is left as it is, so an import that was interrupted is continued by running it again. A dry run
-reads and compares the same, and writes nothing. A refusal of one object, ours or theirs, does not stop the others; an
-outage of the service, or a key that it does not accept, does.
+reads and compares the same, and writes nothing. A refusal of one object or kind, ours or theirs, does not stop the
+others; an outage of the service does.
 """
 
 import asyncio
 from collections.abc import AsyncIterator, Awaitable, Callable, Sequence
 from dataclasses import dataclass, field
-from http import HTTPStatus
 from typing import Final
 
 from postroad import errors
@@ -104,10 +103,11 @@ class Importer:
                 continue
             try:
                 await step()
+            except json_api.Unavailable as problem:
+                self._report.sections[name].stopped = str(problem)
+                stopped = f"not read, because {name} could not be"
             except json_api.ApiError as problem:
                 self._report.sections[name].stopped = str(problem)
-                if _is_final(problem):
-                    stopped = f"not read, because {name} could not be"
         return self._report
 
     async def _domains(self) -> None:
@@ -231,12 +231,6 @@ class _Refusals:
             self._section.refused.append(Item(found.plain(self._name), (reason,)))
             return True
         return False
-
-
-def _is_final(problem: json_api.ApiError) -> bool:
-    """Whether nothing else could be read."""
-    is_wrong_key = isinstance(problem, json_api.Refused) and problem.status == HTTPStatus.UNAUTHORIZED
-    return is_wrong_key or isinstance(problem, json_api.Unavailable)
 
 
 def _webhook_notes(one: found.Webhook) -> list[str]:

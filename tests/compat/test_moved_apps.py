@@ -1,0 +1,92 @@
+"""A small application of another service is moved by variables: the examples of the pages about it, as they are.
+
+The packages are those of the service, unmodified. Before and after is the same program; only its environment differs.
+"""
+
+import asyncio
+import contextlib
+import os
+import shutil
+import sys
+from collections.abc import AsyncIterator, Mapping
+from pathlib import Path
+
+import pytest
+import structlog
+
+from postroad.compat import room as compat_room
+from postroad.compat import rooms
+from postroad.compat.resend import room as resend
+from postroad.network import http_listener
+from postroad.services import context
+from postroad.services.messages import lookup
+from postroad.storage import accounts
+from tests import accepted_mail, vendor_server
+from tests.compat import room_client
+from tests.docs.test_migration import example
+
+MODULES = Path(__file__).parent / "node_modules"
+THEIR_ID = "49a3999c-0ce1-4ea6-ab68-afcd6dc2e794"
+# A bound for a machine that is busy with other tests; a program takes a second.
+TIMEOUT_SECONDS = 300
+
+
+@contextlib.asynccontextmanager
+async def served(ctx: context.Context, room: compat_room.Room) -> AsyncIterator[str]:
+    """The base URL of a room on a real listener."""
+    log = structlog.wrap_logger(
+        structlog.ReturnLogger(), wrapper_class=structlog.make_filtering_bound_logger("critical")
+    )
+    application = rooms.build_application(ctx, room, log=log)
+    listener = http_listener.HttpListener(application, refuse=application.refuse)
+    await listener.start("127.0.0.1", 0)
+    try:
+        yield f"http://127.0.0.1:{listener.address[1]}{room.prefix}"
+    finally:
+        await listener.stop(grace_seconds=5)
+
+
+async def run(language: str, code: str, environment: Mapping[str, str], folder: Path) -> str:
+    """What a program prints."""
+    tool = {"python": sys.executable, "javascript": "node", "curl": "sh"}[language]
+    if shutil.which(tool) is None or (language == "javascript" and not MODULES.is_dir()):
+        pytest.skip(f"{tool} or its packages are missing: run npm ci in tests/compat")
+    file = folder / "program"
+    file.write_text(code)
+    variables = {name: os.environ[name] for name in ("PATH", "HOME") if name in os.environ}
+    process = await asyncio.create_subprocess_exec(
+        tool,
+        str(file),
+        env={**variables, "NODE_PATH": str(MODULES), **environment},
+        stdout=asyncio.subprocess.PIPE,
+        stderr=asyncio.subprocess.PIPE,
+    )
+    try:
+        async with asyncio.timeout(TIMEOUT_SECONDS):
+            printed, complaints = await process.communicate()
+    finally:
+        if process.returncode is None:
+            process.kill()
+            await process.wait()
+    assert (process.returncode, complaints) == (0, b""), complaints
+    return printed.decode().strip()
+
+
+@pytest.mark.parametrize(
+    "language, variable", [("python", "RESEND_API_URL"), ("javascript", "RESEND_BASE_URL"), ("curl", "RESEND_BASE_URL")]
+)
+async def test_an_application_of_resend_moves_by_one_variable_and_its_key(
+    ctx: context.Context, account: accounts.Account, language: str, variable: str, tmp_path: Path
+) -> None:
+    await accepted_mail.allow_sending(ctx, account.id)
+    key = await room_client.new_key(ctx, account.id)
+    code = example("migrate-from-resend.md", language)
+    with vendor_server.running({}, posted={"id": THEIR_ID}) as theirs:
+        before = await run(language, code, {variable: theirs.url, "RESEND_API_KEY": "re_1"}, tmp_path)
+    assert THEIR_ID in before
+    assert theirs.requests == ["/emails"]
+    async with served(ctx, resend.ROOM) as url:
+        after = await run(language, code, {variable: url, "RESEND_API_KEY": key}, tmp_path)
+    message_id = after.removeprefix('{"id":"').removesuffix('"}')
+    found = (await lookup.details(ctx, account.id, message_id)).receipt
+    assert (found.to, found.subject) == (("ada@example.net",), "Welcome")
