@@ -1,9 +1,12 @@
 """Templates of other services in our language."""
 
+import hypothesis
 import pytest
+from hypothesis import strategies
 
 from postroad.model import vendor_templates
 from postroad.model.vendor_templates import Bodies
+from postroad.protocol import placeholders
 
 
 def _resend(html: str) -> str | None:
@@ -94,3 +97,25 @@ def test_a_layout_is_merged_into_its_template() -> None:
 def test_a_name_with_a_dot_is_reported() -> None:
     assert vendor_templates.has_paths(Bodies("s", "{{a.b}}", None))
     assert not vendor_templates.has_paths(Bodies("s", None, "{{a}}."))
+
+
+@hypothesis.given(strategies.text(alphabet="{}#^/!|@&%ab. \n"), strategies.text(alphabet="{}@content ", max_size=40))
+def test_any_text_is_translated_or_refused(theirs: str, layout: str) -> None:
+    for translate in (
+        lambda: vendor_templates.from_resend(Bodies(theirs, theirs, theirs)),
+        lambda: vendor_templates.from_postmark(Bodies(theirs, theirs, theirs), Bodies("", layout, layout)),
+    ):
+        try:
+            made = translate()
+        except vendor_templates.Untranslatable:
+            continue
+        for part in (made.subject, made.text or "", made.html or ""):
+            placeholders.parse(part)
+
+
+def test_a_hostile_text_takes_linear_time() -> None:
+    # Quadratic time would be minutes.
+    with pytest.raises(vendor_templates.Untranslatable):
+        _resend("{{{" * 300_000)
+    with pytest.raises(vendor_templates.Untranslatable):
+        _postmark("{{ " * 300_000)
