@@ -164,7 +164,7 @@ def test_a_server_of_postmark_is_created_here(
             "notes": [
                 "aliases are in lower case here",
                 "its layout 'my-layout' is merged into it",
-                "a name with a dot is one name here, not a member of a value",
+                "in our own API, a name with a dot is one name and not a member of a value",
             ],
         }
     ]

@@ -6,6 +6,7 @@ The packages are those of the service, unmodified. Before and after is the same 
 import asyncio
 import contextlib
 import os
+import re
 import shutil
 import sys
 from collections.abc import AsyncIterator, Mapping
@@ -16,11 +17,13 @@ import structlog
 
 from postroad.compat import room as compat_room
 from postroad.compat import rooms
+from postroad.compat.postmark import room as postmark
 from postroad.compat.resend import room as resend
 from postroad.network import http_listener
 from postroad.services import context
 from postroad.services.messages import lookup
 from postroad.storage import accounts
+from postroad.web import path_switch
 from tests import accepted_mail, vendor_server
 from tests.compat import room_client
 from tests.docs.test_migration import example
@@ -33,15 +36,17 @@ TIMEOUT_SECONDS = 300
 
 @contextlib.asynccontextmanager
 async def served(ctx: context.Context, room: compat_room.Room) -> AsyncIterator[str]:
-    """The base URL of a room on a real listener."""
+    """The URL of a real listener with one room, to which requests belong by their path or header fields."""
     log = structlog.wrap_logger(
         structlog.ReturnLogger(), wrapper_class=structlog.make_filtering_bound_logger("critical")
     )
     application = rooms.build_application(ctx, room, log=log)
-    listener = http_listener.HttpListener(application, refuse=application.refuse)
+    marks = dict.fromkeys(room.headers, room.prefix)
+    switch = path_switch.PathPrefixes({room.prefix: application}, application, headers=marks)
+    listener = http_listener.HttpListener(switch, refuse=application.refuse)
     await listener.start("127.0.0.1", 0)
     try:
-        yield f"http://127.0.0.1:{listener.address[1]}{room.prefix}"
+        yield f"http://127.0.0.1:{listener.address[1]}"
     finally:
         await listener.stop(grace_seconds=5)
 
@@ -86,7 +91,36 @@ async def test_an_application_of_resend_moves_by_one_variable_and_its_key(
     assert THEIR_ID in before
     assert theirs.requests == ["/emails"]
     async with served(ctx, resend.ROOM) as url:
-        after = await run(language, code, {variable: url, "RESEND_API_KEY": key}, tmp_path)
-    message_id = after.removeprefix('{"id":"').removesuffix('"}')
-    found = (await lookup.details(ctx, account.id, message_id)).receipt
+        after = await run(language, code, {variable: f"{url}/compat/resend", "RESEND_API_KEY": key}, tmp_path)
+    await assert_accepted(ctx, account.id, after)
+
+
+@pytest.mark.parametrize(
+    "language, variable, path",
+    [
+        ("python", "POSTMARK_ROOT_API_URL", "/"),
+        ("javascript", "POSTMARK_URL", "/compat/postmark"),
+        ("curl", "POSTMARK_URL", "/compat/postmark"),
+    ],
+)
+async def test_an_application_of_postmark_moves_by_one_variable_and_its_token(
+    ctx: context.Context, account: accounts.Account, *, language: str, variable: str, path: str, tmp_path: Path
+) -> None:
+    await accepted_mail.allow_sending(ctx, account.id)
+    key = await room_client.new_key(ctx, account.id)
+    code = example("migrate-from-postmark.md", language)
+    posted = {"To": "ada@example.net", "MessageID": THEIR_ID, "ErrorCode": 0, "Message": "OK"}
+    with vendor_server.running({}, posted=posted) as theirs:
+        before = await run(language, code, {variable: theirs.url, "POSTMARK_SERVER_TOKEN": "token"}, tmp_path)
+    assert THEIR_ID in before
+    assert theirs.requests == ["/email"]
+    async with served(ctx, postmark.ROOM) as url:
+        after = await run(language, code, {variable: f"{url}{path}", "POSTMARK_SERVER_TOKEN": key}, tmp_path)
+    await assert_accepted(ctx, account.id, after)
+
+
+async def assert_accepted(ctx: context.Context, account_id: str, printed: str) -> None:
+    """A message with the id that the program has printed is there."""
+    (message_id,) = re.findall(r"em_[0-9a-f]+", printed)
+    found = (await lookup.details(ctx, account_id, message_id)).receipt
     assert (found.to, found.subject) == (("ada@example.net",), "Welcome")

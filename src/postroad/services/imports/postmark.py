@@ -204,7 +204,7 @@ def _notes(one: _Template, bodies: vendor_templates.Bodies) -> list[str]:
     if one.layout_template:
         notes.append(f"its layout {found.plain(one.layout_template)!r} is merged into it")
     if vendor_templates.has_paths(bodies):
-        notes.append("a name with a dot is one name here, not a member of a value")
+        notes.append("in our own API, a name with a dot is one name and not a member of a value")
     return notes
 
 
