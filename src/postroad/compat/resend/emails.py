@@ -8,7 +8,7 @@ import msgspec
 from postroad import errors
 from postroad.compat import room
 from postroad.compat import send as compat_send
-from postroad.compat.resend import payload
+from postroad.compat.resend import attachment_paths, payload
 from postroad.model import batch_request, caller, mail, receipt, send_request, times
 from postroad.services import context
 from postroad.services.acceptance import submit
@@ -61,8 +61,22 @@ class Reschedule(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
 
 async def send(ctx: context.Context, request: routing.Request) -> routing.Response:
     """Accept a message."""
-    accepted, fields = await compat_send.send(ctx, request, payload.translate(request.body, now=ctx.clock()))
+    (email,) = await attachment_paths.fetched(ctx, request.caller.account_id, [request.body])
+    accepted, fields = await compat_send.send(ctx, request, _translated(email, now=ctx.clock()))
     return room.respond({"id": accepted.message_id}, headers=fields)
+
+
+def _translated(email: payload.Email | errors.InvalidRequest, *, now: int) -> send_request.SendRequest:
+    if isinstance(email, errors.InvalidRequest):
+        raise email
+    return payload.translate(email, now=now)
+
+
+def _read(document: object) -> payload.Email | errors.InvalidRequest:
+    try:
+        return payload.read(document)
+    except errors.InvalidRequest as refusal:
+        return refusal
 
 
 async def send_batch(ctx: context.Context, request: routing.Request) -> routing.Response:
@@ -72,9 +86,12 @@ async def send_batch(ctx: context.Context, request: routing.Request) -> routing.
     permissive = _is_permissive(request.headers)
     made: dict[int, send_request.SendRequest] = {}
     refused: dict[int, str] = {}
-    for place, item in enumerate(request.body):
+    read = [_read(item) for item in request.body]
+    good = [one for one in read if isinstance(one, payload.Email)]
+    whole = iter(await attachment_paths.fetched(ctx, request.caller.account_id, good))
+    for place, one in enumerate(read):
         try:
-            made[place] = payload.translate(payload.read(item), now=ctx.clock())
+            made[place] = _translated(next(whole) if isinstance(one, payload.Email) else one, now=ctx.clock())
         except errors.InvalidRequest as refusal:
             if not permissive:
                 raise errors.InvalidRequest(f"emails[{place}]: {refusal.message}") from None

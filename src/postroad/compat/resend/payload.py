@@ -45,11 +45,11 @@ class Template(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
 
 
 class Attachment(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
-    """A file: its content in base64 or as a list of octets."""
+    """A file: its content in base64 or as a list of octets, or the URL that it is fetched from."""
 
     filename: str | None = None
     content: str | list[int] | None = None
-    path: Any = None
+    path: str | None = None
     content_type: str | None = None
     content_id: str | None = None
     inline_content_id: str | None = None
@@ -111,6 +111,11 @@ def unsupported(what: str) -> errors.InvalidRequest:
     return errors.InvalidRequest(room.unsupported(what, "Resend"))
 
 
+def encode(content: bytes) -> str:
+    """A file as the content of an attachment."""
+    return base64.b64encode(content).decode("ascii")
+
+
 def parse_scheduled_at(text: str, *, now: int) -> int:
     """The time of `scheduled_at` in microseconds."""
     match = _FROM_NOW.fullmatch(text.strip())
@@ -138,13 +143,11 @@ def _metadata(tags: list[Tag]) -> dict[str, str]:
 
 
 def _attachment(given: Attachment, place: int) -> dict[str, str | None]:
-    if given.path is not None:
-        raise unsupported(f"attachments[{place}].path")
     content = given.content
     if isinstance(content, list):
         if not all(0 <= octet < _OCTET_VALUES for octet in content):
             raise errors.InvalidRequest(f"attachments[{place}].content: octets are numbers from 0 to 255")
-        content = base64.b64encode(bytes(content)).decode("ascii")
+        content = encode(bytes(content))
     made = {
         "filename": given.filename,
         "content": content,

@@ -1,9 +1,9 @@
-"""The SSRF guard between customers' URLs and the network: which URLs may be saved, and one POST to an endpoint.
+"""The SSRF guard between customers' URLs and the network: which URLs may be saved, a POST to an endpoint, a download.
 
 A host is resolved for each attempt, all its addresses are checked, and the connection goes to one of the checked
 addresses, also over a kept connection. One forbidden address among several blocks the attempt, which defeats DNS
 rebinding. Redirects are not followed, proxies of the environment are not used, and five seconds are the limit for
-everything together. The result is always a `WebhookResponse`.
+everything together, unless a caller of `fetch` sets another. The result of a POST is always a `WebhookResponse`.
 """
 
 import asyncio
@@ -24,6 +24,7 @@ from postroad.model import special_addresses
 from postroad.model import webhook_urls as model
 from postroad.network import hostname, http_client, resolver
 
+OK: Final = 200
 ATTEMPT_SECONDS: Final = 5.0
 BODY_BYTES: Final = 2048
 # Part of an attempt, or of the wait for a form.
@@ -134,7 +135,29 @@ class WebhookClient:
         await self._found.close()
         await self._client.close()
 
+    async def fetch(self, url: str, *, max_bytes: int, seconds: float) -> bytes:
+        """The file at a customer's URL. Raises InvalidRequest, whose message says why there is none."""
+        try:
+            async with asyncio.timeout(seconds):
+                found = await self._reach(url, _download, max_body=max_bytes)
+        except TimeoutError:
+            raise errors.InvalidRequest(f"no complete response within {seconds:g} seconds") from None
+        if isinstance(found, WebhookResponse):
+            raise errors.InvalidRequest((found.error or "").partition(": ")[2])
+        if found.status != OK:
+            raise errors.InvalidRequest(f"the server responded with {found.status}; it must respond with 200")
+        if found.is_truncated:
+            raise errors.InvalidRequest(f"the file is larger than {max_bytes} bytes")
+        return found.body
+
     async def _post(self, url: str, body: bytes, headers: Sequence[tuple[str, str]]) -> WebhookResponse:
+        found = await self._reach(url, lambda receiver: _request(receiver, body, headers), max_body=BODY_BYTES)
+        return found if isinstance(found, WebhookResponse) else _answer(found)
+
+    async def _reach(
+        self, url: str, request: Callable[[model.WebhookUrl], bytes], *, max_body: int
+    ) -> http_client.Response | WebhookResponse:
+        """The response to a request, or the failure to get one."""
         try:
             receiver = (await self._guard.get()).read(url)
         except errors.InvalidRequest as refusal:
@@ -149,12 +172,12 @@ class WebhookClient:
                 return failure(*found.refusal)
             addresses = found.addresses[:MAX_ADDRESSES]
         try:
-            return _answer(await self._exchange(receiver, addresses, _request(receiver, body, headers)))
+            return await self._exchange(receiver, addresses, request(receiver), max_body=max_body)
         except http_client.HttpClientError as trouble:
             return failure(FailureCode(trouble.code), str(trouble))
 
     async def _exchange(
-        self, receiver: model.WebhookUrl, addresses: Sequence[str], request: bytes
+        self, receiver: model.WebhookUrl, addresses: Sequence[str], request: bytes, *, max_body: int
     ) -> http_client.Response:
         """The response of the first reachable address."""
         try:
@@ -169,7 +192,7 @@ class WebhookClient:
             # The last one may use the rest of the attempt's time.
             connect_timeout = CONNECT_SECONDS if address != addresses[-1] else None
             try:
-                return await self._client.exchange(place, request, max_body=BODY_BYTES, connect_seconds=connect_timeout)
+                return await self._client.exchange(place, request, max_body=max_body, connect_seconds=connect_timeout)
             except http_client.ConnectError as trouble:
                 troubles.append(trouble)
         raise troubles[0]
@@ -271,6 +294,11 @@ def _request(receiver: model.WebhookUrl, body: bytes, headers: Sequence[tuple[st
         f"Content-Length: {len(body)}",
     ]
     return "\r\n".join([*lines, "", ""]).encode("ascii") + body
+
+
+def _download(receiver: model.WebhookUrl) -> bytes:
+    lines = (f"GET {receiver.target} HTTP/1.1", f"Host: {receiver.authority}", "Accept-Encoding: identity")
+    return "\r\n".join([*lines, "", ""]).encode("ascii")
 
 
 def _answer(response: http_client.Response) -> WebhookResponse:

@@ -1,0 +1,107 @@
+"""Attachments by URL: fetched through the guard of webhooks, within bounds."""
+
+from collections.abc import AsyncIterator
+from typing import Any
+
+import httpx
+import pytest
+import pytest_asyncio
+
+from postroad import config
+from postroad.compat.resend import room as resend
+from postroad.model import limits
+from postroad.services import context
+from postroad.services.messages import lookup
+from postroad.storage import accounts
+from tests import accepted_mail, contexts, webhook_server
+from tests.compat import room_client
+
+EMAIL: dict[str, Any] = {"from": "shop@example.com", "to": "ada@example.net", "subject": "Your order", "text": "Hi"}
+
+
+@pytest.fixture
+def settings(database_url: str) -> config.Settings:
+    """Files on loopback may be fetched from one address, without TLS."""
+    overrides = {
+        "database": {"url": database_url},
+        "security": {"secret_key": contexts.SECRET_KEY},
+        "warmup": {"enabled": False},
+        "webhooks": {"allow_private": [f"{webhook_server.PUBLIC}/32"], "allow_insecure": True},
+    }
+    return config.load(environment={}, overrides=overrides)
+
+
+@pytest_asyncio.fixture
+async def client(ctx: context.Context, account: accounts.Account) -> AsyncIterator[httpx.AsyncClient]:
+    await accepted_mail.allow_sending(ctx, account.id)
+    key = await room_client.new_key(ctx, account.id)
+    async with room_client.opened(ctx, resend.ROOM, {"Authorization": f"Bearer {key}"}) as opened:
+        yield opened
+
+
+@pytest_asyncio.fixture
+async def files() -> AsyncIterator[webhook_server.WebhookServer]:
+    async with webhook_server.running(tls=False) as server:
+        yield server
+
+
+def url(files: webhook_server.WebhookServer, path: str) -> str:
+    return f"http://{webhook_server.PUBLIC}:{files.port}{path}"
+
+
+async def test_the_file_is_attached(
+    ctx: context.Context, client: httpx.AsyncClient, files: webhook_server.WebhookServer, account: accounts.Account
+) -> None:
+    files.answer = webhook_server.ok(200, b"%PDF-" * 10_000)
+    attachments = [{"path": url(files, "/2027/invoice%207.pdf?a=b")}, {"path": url(files, "/x"), "filename": "b.txt"}]
+    response = await client.post("/emails", json={**EMAIL, "attachments": attachments})
+    assert response.status_code == 200, response.text
+    receipt = (await lookup.details(ctx, account.id, response.json()["id"])).receipt
+    assert [(one.filename, one.content_type, one.size) for one in receipt.attachments] == [
+        ("invoice 7.pdf", "application/pdf", 50_000),
+        ("b.txt", "text/plain", 50_000),
+    ]
+    assert [(one.method, one.path) for one in files.requests] == [("GET", "/2027/invoice%207.pdf?a=b"), ("GET", "/x")]
+
+
+@pytest.mark.parametrize(
+    "answer, message",
+    [
+        (webhook_server.ok(404), "the server responded with 404; it must respond with 200"),
+        (webhook_server.ok(302, b"", "Location: http://127.0.0.1/"), "the server responded with 302"),
+        (webhook_server.ok(200, b"x" * (limits.MIME_BYTES + 1)), "the file is larger than 10485760 bytes"),
+        (b"", ""),
+    ],
+    ids=["missing", "redirect", "large", "hangs up"],
+)
+async def test_what_cannot_be_fetched_is_refused_and_nothing_is_sent(
+    client: httpx.AsyncClient, files: webhook_server.WebhookServer, answer: bytes, message: str
+) -> None:
+    files.answer = answer
+    attachments = [{"filename": "a.txt", "content": "aGk="}, {"path": url(files, "/a.pdf")}]
+    response = await client.post("/emails", json={**EMAIL, "attachments": attachments})
+    assert (response.status_code, response.json()["name"]) == (422, "validation_error")
+    assert response.json()["message"].startswith(f"attachments[1].path: could not be fetched: {message}")
+    assert (await client.get("/emails")).json()["data"] == []
+
+
+@pytest.mark.parametrize(
+    "path", ["http://127.0.0.1/a", "http://[::1]/a", "file:///etc/hostname", "https://localhost/a", "a.pdf", ""]
+)
+async def test_the_guard_of_webhooks_decides_where_files_come_from(client: httpx.AsyncClient, path: str) -> None:
+    response = await client.post("/emails", json={**EMAIL, "attachments": [{"path": path, "filename": "a.txt"}]})
+    assert (response.status_code, response.json()["name"]) == (422, "validation_error")
+    assert response.json()["message"].startswith("attachments[0].path: could not be fetched: ")
+
+
+async def test_in_a_permissive_batch_only_its_own_message_is_refused(
+    client: httpx.AsyncClient, files: webhook_server.WebhookServer
+) -> None:
+    bad = {**EMAIL, "attachments": [{"path": "http://127.0.0.1/a"}]}
+    good = {**EMAIL, "attachments": [{"path": url(files, "/a.txt")}]}
+    both = {**EMAIL, "attachments": [{"path": url(files, "/a.txt"), "content": "aGk="}]}
+    response = await client.post(
+        "/emails/batch", json=[bad, good, 7, both], headers={"x-batch-validation": "permissive"}
+    )
+    assert [one["index"] for one in response.json()["errors"]] == [0, 2, 3]
+    assert len(response.json()["data"]) == 1
