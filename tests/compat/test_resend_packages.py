@@ -1,6 +1,7 @@
 """Resend's own packages, unchanged: each of their methods works, or is told by name that it is not supported."""
 
 import asyncio
+import functools
 import inspect
 import itertools
 import sys
@@ -20,6 +21,7 @@ from tests.compat import method_table, package_runner, room_client
 
 TEMPLATE: Final = {"subject": "Hello", "html": "<p>Hello</p>"}
 EMAIL: Final = {"from": "shop@example.com", "to": "ada@example.net", "subject": "Your order", "text": "On its way"}
+WEBHOOK: Final = {"endpoint": "https://8.8.8.8/hooks", "events": ["email.sent"]}
 NOT_SUPPORTED: Final = "Postroad does not support this part of the Resend API"
 
 
@@ -53,8 +55,22 @@ class Served:
             "$message": lambda: self._made("/emails", EMAIL),
             "$scheduled": lambda: self._made("/emails", {**EMAIL, "scheduled_at": "in 1 hour"}),
             "$template": lambda: self._made("/templates", {**TEMPLATE, "name": f"made-{next(self._numbers)}"}),
+            "$new_domain": lambda: f"new-{next(self._numbers)}.example",
+            "$domain": lambda: self._made("/domains", {"name": f"made-{next(self._numbers)}.example"}),
+            "$key": lambda: self._made("/api-keys", {"name": "made", "permission": "sending_access"}),
+            "$webhook": lambda: self._made("/webhooks", WEBHOOK),
+            "$told": lambda: self.told[0],
+            "$event": lambda: self.told[1],
+            "$suppressed": lambda: self._made("/suppressions", {"email": f"made-{next(self._numbers)}@example.net"}),
         }
         return makers[given]() if given in makers else given
+
+    @functools.cached_property
+    def told(self) -> tuple[str, str]:
+        """A webhook and an event of it."""
+        webhook = self._made("/webhooks", WEBHOOK)
+        self._made("/emails", EMAIL)
+        return webhook, self.client.get(f"/webhooks/{webhook}/events").json()["data"][0]["id"]
 
     def _made(self, path: str, body: dict[str, Any]) -> str:
         response = self.client.post(path, json=body)

@@ -3,7 +3,7 @@
 from typing import Final
 
 from postroad.compat import room
-from postroad.compat.resend import emails, error_shape, templates
+from postroad.compat.resend import api_keys, domains, emails, error_shape, suppressions, templates, webhooks
 from postroad.web import routing
 
 
@@ -18,7 +18,14 @@ def credential(headers: routing.Headers) -> str:
 ROOM: Final = room.Room(
     service="Resend",
     prefix="/compat/resend",
-    routes=(*emails.ROUTES, *templates.ROUTES),
+    routes=(
+        *emails.ROUTES,
+        *templates.ROUTES,
+        *domains.ROUTES,
+        *api_keys.ROUTES,
+        *webhooks.ROUTES,
+        *suppressions.ROUTES,
+    ),
     credential=credential,
     error_body=error_shape.shape,
 )

@@ -1,0 +1,102 @@
+"""Resend's API keys: create, list, rename and remove.
+
+`sending_access` is our scope `send`, and `full_access` every scope. No key gives more than it has.
+"""
+
+from typing import Any, Final, Literal
+
+import msgspec
+
+from postroad import errors
+from postroad.compat import room
+from postroad.compat.resend import emails
+from postroad.model import caller, cursors, identifiers, key_limits, times
+from postroad.services import context
+from postroad.services.auth import api_keys
+from postroad.services.domains import registry
+from postroad.storage import api_keys as stored
+from postroad.web import routing
+
+PERMISSIONS: Final = {
+    "full_access": frozenset(caller.Scope),
+    "sending_access": frozenset({caller.Scope.SEND}),
+}
+
+
+class NewApiKey(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
+    """An API key to create."""
+
+    name: str
+    permission: Literal["full_access", "sending_access"] | None = None
+    domain_id: str | None = None
+
+
+class Rename(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
+    """Another name."""
+
+    name: str
+
+
+async def create(ctx: context.Context, request: routing.Request) -> routing.Response:
+    """Create a key of the caller's own SMTP credential; its secret is shown only now."""
+    body: NewApiKey = request.body
+    account_id = request.caller.account_id
+    limits = key_limits.NO_LIMITS
+    if body.domain_id is not None:
+        if body.permission != "sending_access":
+            raise errors.InvalidRequest("domain_id: only a key with permission sending_access can have a domain")
+        domain = await registry.find(ctx, account_id, body.domain_id)
+        limits = key_limits.Limits(domains=(domain.name,))
+    made, secret = await api_keys.create(
+        ctx,
+        account_id,
+        credential_id=None,
+        name=body.name,
+        scopes=PERMISSIONS[body.permission or "full_access"],
+        limits=limits,
+    )
+    return room.respond({"id": made.id, "token": secret}, status=201)
+
+
+async def index(ctx: context.Context, request: routing.Request) -> routing.Response:
+    """List the keys that are not revoked, oldest first."""
+    query: emails.Page = request.query
+    after = cursors.after(query.after, identifiers.API_KEY)
+    found = await api_keys.of_account(ctx, request.caller.account_id, after=after)
+    active = [row for row in found if row.revoked_at is None]
+    rows, following = cursors.page(active, limit=query.rows)
+    return room.respond({"object": "list", "has_more": following is not None, "data": [_shown(row) for row in rows]})
+
+
+async def update(ctx: context.Context, request: routing.Request) -> routing.Response:
+    """Rename a key."""
+    body: Rename = request.body
+    changed = await api_keys.change(ctx, request.caller.account_id, request.path["id"], name=body.name)
+    return room.respond({"object": "api_key", "id": changed.id})
+
+
+async def remove(ctx: context.Context, request: routing.Request) -> routing.Response:
+    """Revoke a key."""
+    await api_keys.revoke(ctx, request.caller.account_id, request.path["id"])
+    return room.respond({"object": "api_key", "id": request.path["id"], "deleted": True})
+
+
+def _shown(row: stored.ApiKey) -> dict[str, Any]:
+    return {
+        "id": row.id,
+        "name": row.name,
+        "created_at": times.to_wire(row.created_at),
+        "last_used_at": times.optional_to_wire(row.last_used_at),
+    }
+
+
+def _route(endpoint: str, handler: routing.Handler[context.Context], **options: Any) -> room.Route:
+    return room.route(endpoint, handler, scope=caller.Scope.TEAM, **options)
+
+
+ROUTES: Final = (
+    _route("POST /api-keys", create, body=NewApiKey),
+    _route("GET /api-keys", index, query=emails.Page),
+    _route("PATCH /api-keys/{id}", update, body=Rename),
+    _route("DELETE /api-keys/{id}", remove),
+)

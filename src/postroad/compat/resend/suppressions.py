@@ -1,0 +1,142 @@
+"""Resend's suppressions: add, list, get and remove, one or many. The address is the id."""
+
+from typing import Annotated, Any, Final, Literal
+
+import msgspec
+
+from postroad import errors
+from postroad.compat import room
+from postroad.compat.resend import emails
+from postroad.model import caller, cursors, times
+from postroad.protocol import address
+from postroad.services import context
+from postroad.services.suppressions import registry
+from postroad.storage import suppressions as stored
+from postroad.web import routing
+
+REASON: Final = "added by the account"
+MAX_BATCH: Final = 100
+Source = stored.Source
+# Where Resend knows three origins, we know more.
+ORIGINS: Final = {
+    "bounce": (Source.BOUNCE, Source.LATE_BOUNCE),
+    "complaint": (Source.COMPLAINT,),
+    "manual": (Source.OPERATOR, Source.ACCOUNT, Source.IMPORT),
+}
+_ORIGIN_OF: Final = {source: origin for origin, sources in ORIGINS.items() for source in sources}
+
+
+class Page(emails.Page, frozen=True, forbid_unknown_fields=True):
+    """Which part of the list; `after` is an address."""
+
+    origin: Literal["bounce", "complaint", "manual"] | None = None
+
+
+class NewSuppression(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
+    """An address to suppress."""
+
+    email: str
+
+
+_Many = Annotated[list[str], msgspec.Meta(min_length=1, max_length=MAX_BATCH)]
+
+
+class NewSuppressions(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
+    """Addresses to suppress."""
+
+    emails: _Many
+
+
+class Removals(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
+    """Addresses to remove, by either name."""
+
+    emails: _Many | None = None
+    ids: _Many | None = None
+
+
+async def add(ctx: context.Context, request: routing.Request) -> routing.Response:
+    """Suppress an address; one that is on the list stays as it is."""
+    body: NewSuppression = request.body
+    return room.respond(await _add(ctx, request, body.email), status=201)
+
+
+async def add_many(ctx: context.Context, request: routing.Request) -> routing.Response:
+    """Suppress several addresses, or none when one of them is not an address."""
+    body: NewSuppressions = request.body
+    for place, email in enumerate(body.emails):
+        try:
+            address.parse(email)
+        except address.AddressError as problem:
+            raise errors.InvalidRequest(f"emails[{place}]: {problem}") from None
+    return room.respond({"data": [await _add(ctx, request, email) for email in body.emails]}, status=201)
+
+
+async def index(ctx: context.Context, request: routing.Request) -> routing.Response:
+    """List suppressed addresses in alphabetical order."""
+    query: Page = request.query
+    sources: tuple[Source | None, ...] = (None,) if query.origin is None else ORIGINS[query.origin]
+    found: list[stored.Suppression] = []
+    for source in sources:
+        found += await registry.page(
+            ctx, request.caller.account_id, after=query.after or "", limit=query.rows + 1, source=source
+        )
+    found.sort(key=lambda row: row.email_key)
+    rows, following = cursors.page(found, limit=query.rows, key="email_key")
+    return room.respond({"object": "list", "has_more": following is not None, "data": [_shown(row) for row in rows]})
+
+
+async def show(ctx: context.Context, request: routing.Request) -> routing.Response:
+    """Get a suppressed address."""
+    row = await registry.find(ctx, request.caller.account_id, request.path["email"])
+    return room.respond({"object": "suppression", **_shown(row)})
+
+
+async def remove(ctx: context.Context, request: routing.Request) -> routing.Response:
+    """Remove an address from the list."""
+    removed = await registry.remove(ctx, request.caller.account_id, request.path["email"])
+    return room.respond({"object": "suppression", "id": removed, "deleted": True})
+
+
+async def remove_many(ctx: context.Context, request: routing.Request) -> routing.Response:
+    """Remove several addresses; `deleted` says which of them were on the list."""
+    body: Removals = request.body
+    if (body.emails is None) == (body.ids is None):
+        raise errors.InvalidRequest("emails: give either emails or ids")
+    results = []
+    for email in body.emails or body.ids or []:
+        try:
+            await registry.remove(ctx, request.caller.account_id, email)
+            is_removed = True
+        except errors.NotFound:
+            is_removed = False
+        results.append({"object": "suppression", "id": email, "deleted": is_removed})
+    return room.respond({"data": results})
+
+
+async def _add(ctx: context.Context, request: routing.Request, email: str) -> dict[str, Any]:
+    row, _ = await registry.add(ctx, request.caller.account_id, email, reason=REASON, source=Source.ACCOUNT)
+    return {"object": "suppression", "id": row.email_key}
+
+
+def _shown(row: stored.Suppression) -> dict[str, Any]:
+    return {
+        "id": row.email_key,
+        "email": row.email_key,
+        "origin": _ORIGIN_OF[Source(row.source)],
+        "source_id": row.message_id,
+        "created_at": times.to_wire(row.created_at),
+    }
+
+
+def _route(endpoint: str, handler: routing.Handler[context.Context], **options: Any) -> room.Route:
+    return room.route(endpoint, handler, scope=caller.Scope.SUPPRESSIONS, **options)
+
+
+ROUTES: Final = (
+    _route("POST /suppressions", add, body=NewSuppression),
+    _route("POST /suppressions/batch/add", add_many, body=NewSuppressions),
+    _route("POST /suppressions/batch/remove", remove_many, body=Removals),
+    _route("GET /suppressions", index, query=Page),
+    _route("GET /suppressions/{email}", show),
+    _route("DELETE /suppressions/{email}", remove),
+)
