@@ -7,7 +7,7 @@ import dataclasses
 from typing import Final
 
 from postroad.compat import room
-from postroad.compat.postmark import error_shape, sending
+from postroad.compat.postmark import emails, error_shape
 from postroad.web import routing
 
 TOKENS: Final = (b"x-postmark-server-token", b"x-postmark-account-token")
@@ -32,7 +32,7 @@ def _slashed(route: room.Route) -> room.Route:
     return dataclasses.replace(route, path=f"{route.path}/")
 
 
-ROUTES: Final = (*sending.ROUTES,)
+ROUTES: Final = (*emails.ROUTES,)
 ROOM: Final = room.Room(
     service="Postmark",
     prefix="/compat/postmark",
