@@ -55,7 +55,9 @@ async def listening(ctx: context.Context) -> AsyncIterator[str]:
     )
     apps = {room.prefix: rooms.build_application(ctx, room, log=log) for room in rooms.ROOMS}
     first = next(iter(apps.values()))
-    listener = http_listener.HttpListener(path_switch.PathPrefixes(apps, first), refuse=first.refuse)
+    marks = {name: room.prefix for room in rooms.ROOMS for name in room.headers}
+    switch = path_switch.PathPrefixes(apps, first, headers=marks)
+    listener = http_listener.HttpListener(switch, refuse=first.refuse)
     await listener.start("127.0.0.1", 0)
     try:
         yield "http://{}:{}".format(*listener.address)

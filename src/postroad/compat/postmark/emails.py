@@ -11,11 +11,12 @@ import msgspec
 
 from postroad import errors
 from postroad.compat import room
+from postroad.compat import send as compat_send
 from postroad.compat.postmark import error_shape, numbers, schemas, translation
-from postroad.model import batch_request, caller, mail, receipt, send_request, times
+from postroad.model import batch_request, caller, receipt, send_request, times
 from postroad.services import context
 from postroad.services import templates as template_registry
-from postroad.services.acceptance import submit, submit_batch
+from postroad.services.acceptance import submit_batch
 from postroad.web import request_reader, routing
 
 _RECEIPT: Final = msgspec.json.Decoder(receipt.BatchReceipt)
@@ -49,15 +50,8 @@ async def send_template(ctx: context.Context, request: routing.Request) -> routi
 async def _send(
     ctx: context.Context, request: routing.Request, given: schemas.Message, wanted: send_request.SendRequest
 ) -> routing.Response:
-    accepted = await submit.submit(
-        ctx,
-        request.caller,
-        wanted,
-        request_id=request.id,
-        source=mail.Source.API,
-        key=room.idempotency_key(request),
-    )
-    return room.respond(_sent(ctx, given.to, accepted.message_id))
+    accepted, fields = await compat_send.send(ctx, request, wanted)
+    return room.respond(_sent(ctx, given.to, accepted.message_id), headers=fields)
 
 
 async def send_batch(ctx: context.Context, request: routing.Request) -> routing.Response:

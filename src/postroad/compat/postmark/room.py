@@ -6,8 +6,11 @@ Its packages write some paths with a slash at the end, so both forms exist.
 import dataclasses
 from typing import Final
 
+from postroad import errors
 from postroad.compat import room
-from postroad.compat.postmark import emails, error_shape
+from postroad.compat.postmark import bounces, domains, emails, error_shape, messages, server, suppressions, templates
+from postroad.model import caller
+from postroad.services import context
 from postroad.web import routing
 
 TOKENS: Final = (b"x-postmark-server-token", b"x-postmark-account-token")
@@ -32,7 +35,25 @@ def _slashed(route: room.Route) -> room.Route:
     return dataclasses.replace(route, path=f"{route.path}/")
 
 
-ROUTES: Final = (*emails.ROUTES,)
+async def _unsupported(_ctx: context.Context, _request: routing.Request) -> routing.Response:
+    raise errors.UnknownPath(routing.UNKNOWN_PATH)
+
+
+# Paths that would otherwise be taken for those with an id.
+_UNSUPPORTED: Final = (
+    room.route("GET /bounces/tags", _unsupported, scope=caller.Scope.READ),
+    room.route("PUT /templates/push", _unsupported, scope=caller.Scope.TEMPLATES),
+)
+ROUTES: Final = (
+    *emails.ROUTES,
+    *messages.ROUTES,
+    *bounces.ROUTES,
+    *suppressions.ROUTES,
+    *templates.ROUTES,
+    *server.ROUTES,
+    *domains.ROUTES,
+    *_UNSUPPORTED,
+)
 ROOM: Final = room.Room(
     service="Postmark",
     prefix="/compat/postmark",

@@ -18,6 +18,10 @@ class Body(msgspec.Struct, frozen=True, forbid_unknown_fields=True, rename="pasc
     """The rules of all bodies: `null` is the same as leaving a member out."""
 
 
+class NoQuery(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
+    """No filter: those of Postmark that Postroad does not have are refused and not ignored."""
+
+
 class Header(Body, frozen=True):
     """A custom header."""
 

@@ -28,8 +28,12 @@ def email(given: schemas.Email) -> send_request.SendRequest:
 
 def template_email(given: schemas.TemplateEmail, *, alias: str) -> send_request.SendRequest:
     """The send request of a message from the template with this alias."""
-    variables = dict(_values(given.template_model or {}, path="", depth=0))
-    return _request(given, template=alias, variables=variables, subject=given.subject or None)
+    return _request(given, template=alias, variables=values(given.template_model or {}), subject=given.subject or None)
+
+
+def values(model: Mapping[str, Any]) -> dict[str, mail.TemplateValue]:
+    """The values of a model by their dotted names."""
+    return dict(_values(model, path="", depth=0))
 
 
 def stream_of(metadata: Mapping[str, str]) -> tuple[str, dict[str, str]]:

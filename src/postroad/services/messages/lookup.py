@@ -5,6 +5,7 @@ can therefore have few messages, or none, and still have a cursor to continue fr
 """
 
 import dataclasses
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Final
 
@@ -118,6 +119,23 @@ async def details(ctx: context.Context, account_id: str, message_id: str) -> Det
     if stored is None:
         raise _not_found()
     return Details(message, reached, _RECEIPT.decode(stored[0]), tried, reported)
+
+
+async def receipts(
+    ctx: context.Context, account_id: str, listed: Sequence[messages.Message]
+) -> dict[str, receipt.Receipt]:
+    """The receipts of messages of an account, by message id."""
+    async with ctx.store.scanning(account_id) as tx:
+        stored = {one.id: await messages.response(tx, account_id, one.id) for one in listed}
+    return {message_id: _RECEIPT.decode(found[0]) for message_id, found in stored.items() if found is not None}
+
+
+async def recipients_of(
+    ctx: context.Context, account_id: str, listed: Sequence[messages.Message]
+) -> dict[str, list[recipients.Recipient]]:
+    """The recipients of messages of an account, by message id."""
+    async with ctx.store.scanning(account_id) as tx:
+        return {one.id: await recipients.of_message(tx, account_id, one.id) for one in listed}
 
 
 async def raw(ctx: context.Context, account_id: str, message_id: str) -> bytes:

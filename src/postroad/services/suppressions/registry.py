@@ -24,6 +24,12 @@ async def page(
         return await suppressions.of_account(tx, account_id, after=after, limit=limit, source=source)
 
 
+async def count(ctx: context.Context, account_id: str) -> int:
+    """How many addresses are on the list."""
+    async with ctx.store.reading() as tx:
+        return await suppressions.count(tx, account_id)
+
+
 async def find(ctx: context.Context, account_id: str, email: str) -> suppressions.Suppression:
     """One address of the list, in any spelling."""
     place = (account_id, _known_key(email))

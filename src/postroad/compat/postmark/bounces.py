@@ -1,0 +1,215 @@
+"""`/bounces` and `/deliverystats`: recipients that ended as bounced.
+
+The number of a bounce is the time in its recipient's id, in microseconds, by which its message is found again. In a
+batch, two recipients can have the same number; such a number names none of them.
+"""
+
+from collections.abc import Sequence
+from typing import Any, Final
+
+import msgspec
+
+from postroad import errors
+from postroad.compat import room
+from postroad.compat.postmark import days, error_shape, schemas, translation
+from postroad.model import caller, cursors, identifiers, limits, mail, receipt, times
+from postroad.services import context
+from postroad.services.accounts import statistics
+from postroad.services.messages import lookup
+from postroad.services.suppressions import registry as suppressions
+from postroad.storage import attempts, messages, recipients
+from postroad.web import routing
+
+# Postmark's type, its number and its name: of an address that does not exist, of anything else, and of an end in time.
+HARD: Final = ("HardBounce", 1, "Hard bounce")
+SOFT: Final = ("SoftBounce", 4096, "Soft bounce")
+_BOUNCED: Final = (mail.RecipientStatus.BOUNCED, mail.RecipientStatus.EXPIRED, mail.RecipientStatus.FAILED)
+_NUMBER_DIGITS: Final = 16
+
+
+class BouncesQuery(msgspec.Struct, frozen=True, forbid_unknown_fields=True, kw_only=True):
+    """Filters of the list."""
+
+    count: schemas.Count | None = None
+    offset: schemas.Offset | None = None
+    type: str | None = None
+    inactive: bool | None = None
+    email_filter: str | None = msgspec.field(name="emailFilter", default=None)
+    tag: str | None = None
+    message_id: str | None = msgspec.field(name="messageID", default=None)
+    fromdate: str | None = None
+    todate: str | None = None
+    messagestream: str | None = None
+
+
+Bounced = tuple[messages.Message, recipients.Recipient]
+
+
+async def index(ctx: context.Context, request: routing.Request) -> routing.Response:
+    """List bounces, newest message first."""
+    query: BouncesQuery = request.query
+    count, offset = query.count or 100, query.offset or 0
+    found = await _search(ctx, request, query, limit=offset + count + 1)
+    if not query.type and query.inactive is None:
+        shown = await _shown(ctx, request.caller.account_id, found[offset : offset + count])
+        return room.respond({"TotalCount": len(found), "Bounces": shown})
+    shown = [
+        one
+        for one in await _shown(ctx, request.caller.account_id, found)
+        if query.type in (None, "", one["Type"]) and query.inactive in (None, one["Inactive"])
+    ]
+    return room.respond({"TotalCount": len(shown), "Bounces": shown[offset : offset + count]})
+
+
+async def _search(ctx: context.Context, request: routing.Request, query: BouncesQuery, *, limit: int) -> list[Bounced]:
+    """The bounced recipients of messages that failed in whole or in part."""
+    account_id, wanted = request.caller.account_id, (query.email_filter or "").lower()
+    found: list[messages.Message] = []
+    for status in (mail.MessageStatus.FAILED, mail.MessageStatus.PARTIAL):
+        filters = lookup.Filters(
+            status=status,
+            recipient=query.email_filter or None,
+            tag=query.tag or None,
+            message_id=_message_id(query.message_id),
+            metadata=f"{translation.STREAM}:{query.messagestream}" if query.messagestream else None,
+            after=days.begin("fromdate", query.fromdate or None),
+            before=days.end("todate", query.todate or None),
+            mode=mail.Mode.TEST if request.caller.is_test else mail.Mode.LIVE,
+        )
+        found += (await lookup.page(ctx, account_id, filters, limit=limit, cursor=None)).messages
+    newest = sorted(found, key=lambda one: one.id, reverse=True)[:limit]
+    people = await lookup.recipients_of(ctx, account_id, newest)
+    return [
+        (message, one)
+        for message in newest
+        for one in people[message.id]
+        if one.status in _BOUNCED and wanted in ("", one.email.lower())
+    ][:limit]
+
+
+def _message_id(given: str | None) -> str | None:
+    if given and not identifiers.is_identifier(given, identifiers.MESSAGE):
+        raise error_shape.MessageNotFound("messageID: no such message in this account")
+    return given or None
+
+
+async def show(ctx: context.Context, request: routing.Request) -> routing.Response:
+    """One bounce."""
+    return room.respond(await _found(ctx, request))
+
+
+async def dump(ctx: context.Context, request: routing.Request) -> routing.Response:
+    """What the receiving server replied."""
+    return room.respond({"Body": (await _found(ctx, request))["Details"]})
+
+
+async def activate(ctx: context.Context, request: routing.Request) -> routing.Response:
+    """Remove the address of a bounce from the suppression list."""
+    bounce = await _found(ctx, request)
+    await suppressions.remove(ctx, request.caller.account_id, bounce["Email"])
+    return room.respond({"Message": "OK", "Bounce": bounce | {"Inactive": False, "CanActivate": False}})
+
+
+async def _found(ctx: context.Context, request: routing.Request) -> dict[str, Any]:
+    account_id, number = request.caller.account_id, request.path["id"]
+    if not (number.isascii() and number.isdigit() and len(number) <= _NUMBER_DIGITS):
+        raise _not_found()
+    time = int(number)
+    # A recipient's id is at most as many microseconds later than its message's as a message has recipients.
+    filters = lookup.Filters(
+        after=max(0, time - limits.UNIQUE_RECIPIENTS),
+        before=time + 1,
+        mode=mail.Mode.TEST if request.caller.is_test else mail.Mode.LIVE,
+    )
+    near = (await lookup.page(ctx, account_id, filters, limit=schemas.MAX_BATCH, cursor=None)).messages
+    people = await lookup.recipients_of(ctx, account_id, near)
+    found = [(message, one) for message in near for one in people[message.id] if _number(one) == time]
+    found = [(message, one) for message, one in found if one.status in _BOUNCED]
+    if len(found) != 1:
+        raise _not_found()
+    return (await _shown(ctx, account_id, found))[0]
+
+
+async def _shown(ctx: context.Context, account_id: str, found: Sequence[Bounced]) -> list[dict[str, Any]]:
+    receipts = await lookup.receipts(ctx, account_id, [message for message, _ in found])
+    shown = []
+    for message, one in found:
+        try:
+            suppressed = await suppressions.find(ctx, account_id, one.email)
+        except errors.NotFound:
+            suppressed = None
+        shown.append(_bounce(message, one, receipts[message.id], is_inactive=suppressed is not None))
+    return shown
+
+
+def _bounce(
+    message: messages.Message, one: recipients.Recipient, given: receipt.Receipt, *, is_inactive: bool
+) -> dict[str, Any]:
+    kind, code, name = HARD if is_inactive else SOFT
+    stream, metadata = translation.stream_of(given.metadata or {})
+    return {
+        "ID": _number(one),
+        "Type": kind,
+        "TypeCode": code,
+        "Name": name,
+        "Tag": given.tags[0] if given.tags else "",
+        "MessageID": message.id,
+        "MessageStream": stream,
+        "Metadata": metadata,
+        "ServerID": 0,
+        "Description": "The recipient could not be delivered to.",
+        "Details": _reply(one),
+        "Email": one.email,
+        "From": message.sender,
+        "BouncedAt": times.to_wire(one.bounced_at or message.created_at),
+        "DumpAvailable": True,
+        "Inactive": is_inactive,
+        "CanActivate": is_inactive,
+        "Subject": message.subject,
+    }
+
+
+def event(one: recipients.Recipient, tried: Sequence[attempts.Attempt]) -> dict[str, Any] | None:
+    """What happened to a recipient, as one of the events of a message; None before anything has."""
+    last = max((each for each in tried if each.recipient_id == one.id), key=lambda each: each.started_at, default=None)
+    at = one.delivered_at or one.bounced_at or (last.started_at if last else None)
+    if at is None:
+        return None
+    server = {"DestinationServer": last.host, "DestinationIP": last.address} if last else {}
+    kind, details = "Transient", {"DeliveryMessage": _reply(one), **server}
+    if one.status == mail.RecipientStatus.DELIVERED:
+        kind = "Delivered"
+    elif one.status in _BOUNCED:
+        kind, details = "Bounced", {"Summary": _reply(one), "BounceID": str(_number(one))}
+    return {"Recipient": one.email, "Type": kind, "ReceivedAt": times.to_wire(at), "Details": details}
+
+
+def _number(one: recipients.Recipient) -> int:
+    return cursors.time_of(one.id, identifiers.RECIPIENT)
+
+
+def _reply(one: recipients.Recipient) -> str:
+    return f"{one.last_smtp_code or ''} {one.last_smtp_response or ''}".strip()
+
+
+async def delivery_statistics(ctx: context.Context, request: routing.Request) -> routing.Response:
+    """How many addresses are inactive, and how many recipients bounced in the last 30 days."""
+    account_id = request.caller.account_id
+    overview = await statistics.overview(ctx, account_id, statistics.Period.MONTH)
+    inactive = await suppressions.count(ctx, account_id)
+    counts = [{"Name": "All", "Count": overview.totals.bounced}]
+    return room.respond({"InactiveMails": inactive, "Bounces": counts})
+
+
+def _not_found() -> error_shape.BounceNotFound:
+    return error_shape.BounceNotFound("no such bounce in this account")
+
+
+ROUTES: Final = (
+    room.route("GET /bounces", index, query=BouncesQuery, scope=caller.Scope.READ),
+    room.route("GET /bounces/{id}", show, scope=caller.Scope.READ),
+    room.route("GET /bounces/{id}/dump", dump, scope=caller.Scope.READ),
+    room.route("PUT /bounces/{id}/activate", activate, scope=caller.Scope.SUPPRESSIONS),
+    room.route("GET /deliverystats", delivery_statistics, scope=caller.Scope.STATISTICS),
+    room.route("GET /deliveryStats", delivery_statistics, scope=caller.Scope.STATISTICS),
+)

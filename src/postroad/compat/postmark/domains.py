@@ -1,0 +1,111 @@
+"""`/domains`: the sender domains of the account, with their DNS records, which the service checks by itself."""
+
+from typing import Any, Final
+
+import msgspec
+
+from postroad import errors
+from postroad.compat import room
+from postroad.compat.postmark import error_shape, numbers, schemas
+from postroad.model import caller, domain_records
+from postroad.services import context
+from postroad.services.domains import checks, registry
+from postroad.storage import domains as stored
+from postroad.web import routing
+
+_PAGE: Final = 500
+_PURPOSE: Final = domain_records.RecordPurpose
+
+
+class DomainsQuery(msgspec.Struct, frozen=True, forbid_unknown_fields=True, kw_only=True):
+    """A page of the list."""
+
+    count: schemas.Count | None = None
+    offset: schemas.Offset | None = None
+
+
+class NewDomain(schemas.Body, frozen=True):
+    """A domain to register. Return paths of a domain are in the domain that its records name."""
+
+    name: str
+    return_path_domain: str | None = None
+
+
+async def index(ctx: context.Context, request: routing.Request) -> routing.Response:
+    """List domains, oldest first."""
+    query: DomainsQuery = request.query
+    found = await _all(ctx, request.caller.account_id)
+    offset = query.offset or 0
+    listed = found[offset : offset + (query.count or 100)]
+    return room.respond({"TotalCount": len(found), "Domains": [await _domain(ctx, one) for one in listed]})
+
+
+async def show(ctx: context.Context, request: routing.Request) -> routing.Response:
+    """One domain with its records."""
+    return room.respond(await _domain(ctx, await _find(ctx, request)))
+
+
+async def create(ctx: context.Context, request: routing.Request) -> routing.Response:
+    """Register a domain."""
+    body: NewDomain = request.body
+    if body.return_path_domain:
+        raise errors.InvalidRequest("ReturnPathDomain: cannot be chosen; leave it out and publish the record returned")
+    return room.respond(
+        await _domain(ctx, await registry.add(ctx, request.caller.account_id, body.name, verified=False))
+    )
+
+
+async def remove(ctx: context.Context, request: routing.Request) -> routing.Response:
+    """Remove a domain."""
+    found = await _find(ctx, request)
+    await registry.remove(ctx, request.caller.account_id, found.id)
+    return room.respond(error_shape.Error(0, f"Domain {found.name} removed."))
+
+
+async def _all(ctx: context.Context, account_id: str) -> list[stored.Domain]:
+    found: list[stored.Domain] = []
+    while page := await registry.of_account(ctx, account_id, after=found[-1].id if found else "", limit=_PAGE):
+        found += page
+    return found
+
+
+async def _find(ctx: context.Context, request: routing.Request) -> stored.Domain:
+    for one in await _all(ctx, request.caller.account_id):
+        if str(numbers.of(one.id)) == request.path["id"]:
+            return one
+    raise error_shape.DomainNotFound("no such domain in this account")
+
+
+async def _domain(ctx: context.Context, row: stored.Domain) -> dict[str, Any]:
+    records = {one.record.purpose: one for one in await checks.records(ctx, row)}
+    dkim, path = records[_PURPOSE.DKIM], records.get(_PURPOSE.RETURN_PATH)
+    return {
+        "ID": numbers.of(row.id),
+        "Name": row.name,
+        "SPFVerified": _is_ok(records.get(_PURPOSE.SPF)),
+        "DKIMVerified": row.verified_at is not None,
+        "WeakDKIM": False,
+        "ReturnPathDomainVerified": _is_ok(path),
+        "DKIMHost": dkim.record.name,
+        "DKIMTextValue": dkim.value or "",
+        "DKIMPendingHost": "",
+        "DKIMPendingTextValue": "",
+        "DKIMRevokedHost": "",
+        "DKIMRevokedTextValue": "",
+        "DKIMUpdateStatus": "Verified" if row.verified_at is not None else "Pending",
+        "ReturnPathDomain": path.record.name if path else "",
+        "ReturnPathDomainCNAMEValue": (path.value or "") if path else "",
+    }
+
+
+def _is_ok(status: checks.RecordStatus | None) -> bool:
+    return status is not None and status.state is domain_records.RecordState.OK
+
+
+_SCOPE: Final = caller.Scope.DOMAINS
+ROUTES: Final = (
+    room.route("GET /domains", index, query=DomainsQuery, scope=_SCOPE),
+    room.route("POST /domains", create, body=NewDomain, scope=_SCOPE),
+    room.route("GET /domains/{id}", show, scope=_SCOPE),
+    room.route("DELETE /domains/{id}", remove, scope=_SCOPE),
+)

@@ -1,0 +1,136 @@
+"""`/messages/outbound`: search, details and source of messages."""
+
+from typing import Any, Final, Literal
+
+import msgspec
+
+from postroad import errors
+from postroad.compat import room
+from postroad.compat.postmark import bounces, days, error_shape, schemas, translation
+from postroad.model import caller, labels, mail, receipt, search_query, times
+from postroad.protocol import address
+from postroad.services import context
+from postroad.services.messages import lookup, previews
+from postroad.storage import messages as stored
+from postroad.web import routing
+
+# What Postmark calls sent or processed is every message that is no longer queued.
+Status = Literal["queued", "sent", "processed"]
+
+
+class MessagesQuery(msgspec.Struct, frozen=True, forbid_unknown_fields=True, kw_only=True):
+    """Filters of the search."""
+
+    count: schemas.Count | None = None
+    offset: schemas.Offset | None = None
+    recipient: str | None = None
+    fromemail: str | None = None
+    tag: str | None = None
+    status: Status | None = None
+    subject: str | None = None
+    fromdate: str | None = None
+    todate: str | None = None
+    messagestream: str | None = None
+
+
+async def index(ctx: context.Context, request: routing.Request) -> routing.Response:
+    """Search messages, newest first."""
+    query: MessagesQuery = request.query
+    count, offset = query.count or 100, query.offset or 0
+    stream = query.messagestream
+    filters = lookup.Filters(
+        status=mail.MessageStatus.QUEUED if query.status == "queued" else None,
+        sender=query.fromemail or None,
+        recipient=query.recipient or None,
+        tag=query.tag or None,
+        metadata=f"{translation.STREAM}:{stream}" if stream else None,
+        after=days.begin("fromdate", query.fromdate or None),
+        before=days.end("todate", query.todate or None),
+        mode=mail.Mode.TEST if request.caller.is_test else mail.Mode.LIVE,
+        words=(_words(query.subject),) if query.subject else (),
+    )
+    found = (await lookup.page(ctx, request.caller.account_id, filters, limit=offset + count + 1, cursor=None)).messages
+    if query.status in ("sent", "processed"):
+        found = [one for one in found if one.status != mail.MessageStatus.QUEUED]
+    listed = found[offset : offset + count]
+    receipts = await lookup.receipts(ctx, request.caller.account_id, listed)
+    shown = [_message(one, receipts[one.id]) for one in listed if one.id in receipts]
+    return room.respond({"TotalCount": len(found), "Messages": shown})
+
+
+def _words(subject: str) -> str:
+    return labels.check("subject", subject, limit=search_query.MAX_CHARACTERS).lower()
+
+
+async def show(ctx: context.Context, request: routing.Request) -> routing.Response:
+    """A message with its bodies and what happened to it."""
+    account_id, message_id = request.caller.account_id, request.path["id"]
+    raw = await _raw(ctx, request)
+    details = await lookup.details(ctx, account_id, message_id)
+    preview = await previews.in_thread(ctx, account_id, lambda: previews.of_bytes(raw), octets=len(raw))
+    events = [bounces.event(one, details.attempts) for one in details.recipients]
+    return room.respond(
+        _message(details.message, details.receipt)
+        | {
+            "TextBody": preview.text or "",
+            "HtmlBody": preview.html or "",
+            "Body": raw.decode("utf-8", "replace"),
+            "MessageEvents": [one for one in events if one is not None],
+        }
+    )
+
+
+async def dump(ctx: context.Context, request: routing.Request) -> routing.Response:
+    """The source of a message."""
+    return room.respond({"Body": (await _raw(ctx, request)).decode("utf-8", "replace")})
+
+
+async def _raw(ctx: context.Context, request: routing.Request) -> bytes:
+    """The source, empty if it is no longer retained. Raises MessageNotFound."""
+    account_id, message_id = request.caller.account_id, request.path["id"]
+    try:
+        await lookup.check_mode(ctx, request.caller, message_id)
+        await lookup.find(ctx, account_id, message_id)
+    except errors.NotFound as refusal:
+        raise error_shape.MessageNotFound(refusal.message) from None
+    try:
+        return await lookup.raw(ctx, account_id, message_id)
+    except errors.NotFound:
+        return b""
+
+
+def _message(message: stored.Message, given: receipt.Receipt) -> dict[str, Any]:
+    stream, metadata = translation.stream_of(given.metadata or {})
+    lists = {name: [_person(one) for one in getattr(given, name.lower())] for name in ("To", "Cc", "Bcc")}
+    everybody = [one["Email"] for people in lists.values() for one in people]
+    return {
+        "Tag": given.tags[0] if given.tags else "",
+        "MessageID": message.id,
+        "MessageStream": stream,
+        **lists,
+        "Recipients": list(dict.fromkeys(everybody)),
+        "ReceivedAt": times.to_wire(message.created_at),
+        "From": message.sender,
+        "Subject": message.subject,
+        "Attachments": [one.filename for one in given.attachments],
+        "Status": "Queued" if message.status == mail.MessageStatus.QUEUED else "Sent",
+        "TrackOpens": False,
+        "TrackLinks": "None",
+        "Metadata": metadata,
+        "Sandboxed": bool(message.is_test),
+    }
+
+
+def _person(written: str) -> dict[str, str | None]:
+    try:
+        parsed = address.parse(written)
+    except address.AddressError:  # mail over SMTP is kept as it was written
+        return {"Email": written, "Name": None}
+    return {"Email": parsed.written_address, "Name": parsed.display_name}
+
+
+ROUTES: Final = (
+    room.route("GET /messages/outbound", index, query=MessagesQuery, scope=caller.Scope.READ),
+    room.route("GET /messages/outbound/{id}/details", show, scope=caller.Scope.READ),
+    room.route("GET /messages/outbound/{id}/dump", dump, scope=caller.Scope.READ),
+)

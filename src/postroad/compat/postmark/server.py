@@ -1,0 +1,88 @@
+"""`/server` and `/stats/outbound`: the account as a server of Postmark, and its counts of the last 30 days."""
+
+from typing import Final
+
+from postroad.compat import room
+from postroad.compat.postmark import numbers, schemas
+from postroad.model import caller, times
+from postroad.services import context
+from postroad.services.accounts import registry, statistics
+from postroad.web import routing
+
+
+async def show(ctx: context.Context, request: routing.Request) -> routing.Response:
+    """The account; keys are never shown."""
+    account = await registry.find(ctx, request.caller.account_id)
+    return room.respond(
+        {
+            "ID": numbers.of(account.id),
+            "Name": account.name,
+            "ApiTokens": [],
+            "Color": "Grey",
+            "SmtpApiActivated": True,
+            "DeliveryType": "Sandbox" if request.caller.is_test else "Live",
+            "TrackOpens": False,
+            "TrackLinks": "None",
+            "IncludeBounceContentInHook": False,
+            "EnableSmtpApiErrorHooks": False,
+            "InboundHookUrl": "",
+            "BounceHookUrl": "",
+            "OpenHookUrl": "",
+            "DeliveryHookUrl": "",
+            "ClickHookUrl": "",
+        }
+    )
+
+
+async def overview(ctx: context.Context, request: routing.Request) -> routing.Response:
+    """What was sent, and how it ended."""
+    totals = (await _overview(ctx, request)).totals
+    rate = round(100 * totals.bounced / totals.recipients, 3) if totals.recipients else 0
+    return room.respond(
+        {
+            "Sent": totals.recipients,
+            "Bounced": totals.bounced,
+            "SMTPApiErrors": 0,
+            "BounceRate": rate,
+            "SpamComplaints": 0,
+            "SpamComplaintsRate": 0,
+            "Tracked": 0,
+            "Opens": 0,
+            "UniqueOpens": 0,
+            "TotalClicks": 0,
+            "UniqueLinksClicked": 0,
+        }
+    )
+
+
+async def sends(ctx: context.Context, request: routing.Request) -> routing.Response:
+    """Recipients of accepted mail, by day."""
+    found = await _overview(ctx, request)
+    days = [
+        {"Date": times.to_wire(start)[:10], "Sent": count}
+        for start, count in zip(found.series.starts, found.series.recipients, strict=True)
+    ]
+    return room.respond({"Days": days, "Sent": found.totals.recipients})
+
+
+async def bounces(ctx: context.Context, request: routing.Request) -> routing.Response:
+    """Bounced recipients, by day. Their kinds are not counted apart."""
+    found = await _overview(ctx, request)
+    days = [
+        {"Date": times.to_wire(start)[:10], "HardBounce": count}
+        for start, count in zip(found.series.starts, found.series.bounced, strict=True)
+    ]
+    return room.respond({"Days": days, "HardBounce": found.totals.bounced})
+
+
+async def _overview(ctx: context.Context, request: routing.Request) -> statistics.Overview:
+    return await statistics.overview(ctx, request.caller.account_id, statistics.Period.MONTH)
+
+
+_SCOPE: Final = caller.Scope.STATISTICS
+ROUTES: Final = (
+    room.route("GET /server", show, scope=_SCOPE),
+    room.route("GET /stats/outbound", overview, query=schemas.NoQuery, scope=_SCOPE),
+    room.route("GET /stats/outbound/sends", sends, query=schemas.NoQuery, scope=_SCOPE),
+    room.route("GET /stats/outbound/bounces", bounces, query=schemas.NoQuery, scope=_SCOPE),
+)

@@ -1,0 +1,119 @@
+"""`/message-streams/{stream}/suppressions`: the suppression list of the account, which all streams have in common."""
+
+from typing import Any, Final
+
+import msgspec
+
+from postroad import errors
+from postroad.compat import room
+from postroad.compat.postmark import days, schemas
+from postroad.model import caller, times
+from postroad.services import context
+from postroad.services.suppressions import registry
+from postroad.storage import suppressions as stored
+from postroad.web import routing
+
+# Postmark's own limit.
+MAX_ADDRESSES: Final = 50
+_PAGE: Final = 500
+# The reasons and origins of Postmark by our sources.
+REASONS: Final = {
+    stored.Source.BOUNCE: ("HardBounce", "Recipient"),
+    stored.Source.LATE_BOUNCE: ("HardBounce", "Recipient"),
+    stored.Source.COMPLAINT: ("SpamComplaint", "Recipient"),
+    stored.Source.OPERATOR: ("ManualSuppression", "Admin"),
+    stored.Source.ACCOUNT: ("ManualSuppression", "Customer"),
+    stored.Source.IMPORT: ("ManualSuppression", "Customer"),
+}
+
+
+class DumpQuery(msgspec.Struct, frozen=True, forbid_unknown_fields=True, kw_only=True):
+    """Filters of the list, in the spellings of Postmark's packages and of its documentation."""
+
+    reason: str | None = msgspec.field(name="SuppressionReason", default=None)
+    origin: str | None = msgspec.field(name="Origin", default=None)
+    email: str | None = msgspec.field(name="EmailAddress", default=None)
+    fromdate: str | None = None
+    todate: str | None = None
+
+
+class Address(schemas.Body, frozen=True):
+    """An address of a change."""
+
+    email_address: str
+
+
+class Addresses(schemas.Body, frozen=True):
+    """The addresses of a change."""
+
+    suppressions: tuple[Address, ...]
+
+
+async def dump(ctx: context.Context, request: routing.Request) -> routing.Response:
+    """The whole list."""
+    query: DumpQuery = request.query
+    after, found = "", list[stored.Suppression]()
+    while page := await registry.page(ctx, request.caller.account_id, after=after, limit=_PAGE):
+        found += page
+        after = page[-1].email_key
+    begin = days.begin("fromdate", query.fromdate or None) or 0
+    end = days.end("todate", query.todate or None)
+    shown = [_suppression(one) for one in found if begin <= one.created_at and (end is None or one.created_at < end)]
+    wanted = {"SuppressionReason": query.reason, "Origin": query.origin, "EmailAddress": (query.email or "").lower()}
+    kept = [one for one in shown if all(one[name] == value for name, value in wanted.items() if value)]
+    return room.respond({"Suppressions": kept})
+
+
+def _suppression(one: stored.Suppression) -> dict[str, Any]:
+    reason, origin = REASONS[stored.Source(one.source)]
+    return {
+        "EmailAddress": one.email_key,
+        "SuppressionReason": reason,
+        "Origin": origin,
+        "CreatedAt": times.to_wire(one.created_at),
+    }
+
+
+async def create(ctx: context.Context, request: routing.Request) -> routing.Response:
+    """Add addresses."""
+    results = []
+    for email in _emails(request.body):
+        try:
+            await registry.add(
+                ctx, request.caller.account_id, email, reason="added over the API", source=stored.Source.ACCOUNT
+            )
+            results.append(_result(email, "Suppressed"))
+        except errors.InvalidRequest as refusal:
+            results.append(_result(email, "Failed", refusal.message))
+    return room.respond({"Suppressions": results})
+
+
+async def remove(ctx: context.Context, request: routing.Request) -> routing.Response:
+    """Remove addresses."""
+    results = []
+    for email in _emails(request.body):
+        try:
+            await registry.remove(ctx, request.caller.account_id, email)
+            results.append(_result(email, "Deleted"))
+        except errors.NotFound as refusal:
+            results.append(_result(email, "Failed", refusal.message))
+    return room.respond({"Suppressions": results})
+
+
+def _emails(body: Addresses) -> list[str]:
+    if len(body.suppressions) > MAX_ADDRESSES:
+        raise errors.InvalidRequest(f"Suppressions: at most {MAX_ADDRESSES} addresses in a request")
+    return [one.email_address for one in body.suppressions]
+
+
+def _result(email: str, status: str, message: str | None = None) -> dict[str, str | None]:
+    return {"EmailAddress": email, "Status": status, "Message": message}
+
+
+_PATH: Final = "/message-streams/{stream}/suppressions"
+_SCOPE: Final = caller.Scope.SUPPRESSIONS
+ROUTES: Final = (
+    room.route(f"GET {_PATH}/dump", dump, query=DumpQuery, scope=_SCOPE),
+    room.route(f"POST {_PATH}", create, body=Addresses, scope=_SCOPE),
+    room.route(f"POST {_PATH}/delete", remove, body=Addresses, scope=_SCOPE),
+)
