@@ -110,6 +110,7 @@ RESEND: dict[str, Any] = {
                 "events": ["email.sent", "email.opened"],
             },
             {"id": "8", "endpoint": "https://127.0.0.1/webhook", "events": ["email.bounced"]},
+            {"id": "9", "endpoint": "https://opens.example.com/", "events": ["email.opened"]},
         ],
     },
 }

@@ -1,17 +1,21 @@
 """`postroad import`, against the responses that the services' documentation shows."""
 
 import datetime as dt
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from pathlib import Path
 
 import pytest
 
 from postroad.network import json_api
+from postroad.services import context
+from postroad.services.accounts import registry
 from postroad.services.imports import importer, postmark
 from postroad.services.suppressions import registry as suppressions
+from postroad.services.webhooks import endpoints, request_headers
 from tests import vendor_responses, vendor_server
 from tests.cli.cli_runner import Installation
 
+LOOPBACK = "url: 127.0.0.1 is a loopback address; webhooks are sent to public addresses only"
 KEY = "re_c1tpEyD8_NKFusih9vKVQknRAQfmFcWCv"
 
 
@@ -39,6 +43,20 @@ def _failed(installation: Installation, *words: str) -> str:
     assert result.exit_code == 1
     assert KEY not in result.output
     return result.stdout
+
+
+async def _webhooks(ctx: context.Context) -> list[tuple[str, str, int, Sequence[tuple[str, str]]]]:
+    """The endpoints of the only account: format, its events, whether it is enabled, and its header fields."""
+    (account,) = await registry.page(ctx, "", 2)
+    return [
+        (
+            one.format,
+            one.format_events,
+            one.enabled,
+            request_headers.decrypt(ctx, one),
+        )
+        for one in await endpoints.of_account(ctx, account.id)
+    ]
 
 
 def test_an_account_of_resend_is_created_here(installation: Installation, resend: vendor_server.Vendor) -> None:
@@ -86,10 +104,14 @@ def test_an_account_of_resend_is_created_here(installation: Installation, resend
     assert webhook["name"] == "first-endpoint.example.com"
     assert webhook["secret"].startswith("whsec_")
     assert webhook["notes"] == [
-        "disabled; store its secret in your application, then enable it",
+        "disabled; store its secret in your application if that verifies signatures, then enable it",
         "not sent here: email.opened",
     ]
-    assert [one["name"] for one in report["webhooks"]["refused"]] == ["https://127.0.0.1/webhook"]
+    assert installation.ask(_webhooks) == [("resend", "email.sent", 0, [])]
+    assert report["webhooks"]["refused"] == [
+        {"name": "https://127.0.0.1/webhook", "notes": [LOOPBACK]},
+        {"name": "https://opens.example.com/", "notes": ["it wants no event that is sent here: email.opened"]},
+    ]
     assert report["complete"] is True
     stored = installation.json("suppression", "list")["suppressions"]
     assert [(one["email"], one["source"], one["reason"], one["created_at"]) for one in stored] == [
@@ -181,6 +203,8 @@ def test_a_server_of_postmark_is_created_here(
     ]
     (webhook,) = report["webhooks"]["created"]
     assert (webhook["name"], webhook["notes"][1]) == ("www.example.com", "not sent here: Open")
+    fields = [("name", "value"), ("Authorization", "Basic dXNlcjpwYXNz")]
+    assert installation.ask(_webhooks) == [("postmark", "Delivery", 0, fields)]
     monkeypatch.setenv("POSTMARK_ACCOUNT_TOKEN", "account-token")
     again = installation.json("import", "postmark", "--url", postmark_server.url)
     assert (again["suppressions"]["created"], len(again["domains"]["existing"])) == (0, 1)

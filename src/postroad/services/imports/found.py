@@ -6,7 +6,7 @@ from typing import Final, Protocol, TypeVar
 
 import msgspec
 
-from postroad.model import vendor_templates
+from postroad.model import vendor_templates, webhook_formats
 from postroad.network import json_api
 from postroad.storage import suppressions
 
@@ -45,17 +45,18 @@ class Suppression(msgspec.Struct, frozen=True):
 
 
 class Webhook(msgspec.Struct, frozen=True):
-    """An endpoint; the events that we have, and the names of those that we do not."""
+    """An endpoint, the service's names of its events, and the header fields of its requests, which may be secrets."""
 
     url: str
     events: tuple[str, ...]
-    missing: tuple[str, ...] = ()
+    headers: tuple[tuple[str, str], ...] = ()
 
 
 class Reader(Protocol):
     """Reads one service. Every generator may raise `json_api.ApiError`."""
 
     name: str
+    format: webhook_formats.Format
 
     def domains(self) -> AsyncIterator[str]:
         """The names of sender domains."""

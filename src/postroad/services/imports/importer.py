@@ -11,6 +11,7 @@ from dataclasses import dataclass, field
 from typing import Final
 
 from postroad import errors
+from postroad.model import webhook_formats
 from postroad.network import json_api
 from postroad.protocol import address
 from postroad.services import account_quotas, context, templates
@@ -18,14 +19,14 @@ from postroad.services.acceptance import validation
 from postroad.services.domains import registry as domains
 from postroad.services.imports import found
 from postroad.services.suppressions import bulk
-from postroad.services.webhooks import endpoint_settings, endpoints
+from postroad.services.webhooks import endpoint_settings, endpoints, request_headers
 from postroad.storage import suppressions as stored
 
 # Services return a hundred at a time; a transaction takes some of these.
 SUPPRESSION_ROWS: Final = 1_000
 # Enough to see what is wrong; all are counted.
 SHOWN_REFUSALS: Final = 20
-_NO_EVENTS: Final = "none of its events exist here; it gets the default ones"
+_DISABLED: Final = "disabled; store its secret in your application if that verifies signatures, then enable it"
 
 
 @dataclass(frozen=True, slots=True)
@@ -199,16 +200,33 @@ class Importer:
                 if url in urls:
                     section.existing.append(Item(shown))
                     continue
+                known, missing = self._events(one)
                 urls.add(url)
-                saved = None if self._dry_run else await self._create(url, one)
-                section.created.append(Item(shown, tuple(_webhook_notes(one)), saved.secret if saved else None))
+                saved = None if self._dry_run else await self._create(url, known, one.headers)
+                notes = [_DISABLED, *([f"not sent here: {', '.join(missing)}"] if missing else [])]
+                section.created.append(Item(shown, notes, saved.secret if saved else None))
 
-    async def _create(self, url: str, one: found.Webhook) -> endpoints.SavedEndpoint:
-        """Disabled: its application does not know our secret yet."""
+    def _events(self, one: found.Webhook) -> tuple[list[str], list[str]]:
+        """The events of an endpoint that exist here, and those that do not."""
+        sources = webhook_formats.SOURCES[self._reader.format]
+        known = [name for name in one.events if name in sources]
+        if not known:
+            wanted = ", ".join(found.plain(name) for name in one.events) or "none"
+            raise errors.InvalidRequest(f"it wants no event that is sent here: {wanted}")
+        return known, [found.plain(name) for name in one.events if name not in sources]
+
+    async def _create(
+        self, url: str, events: Sequence[str], headers: request_headers.HeaderFields
+    ) -> endpoints.SavedEndpoint:
+        """Disabled, so that an application does not get events of both before it is ready."""
         changes = endpoint_settings.Changes(
-            url=url, events=one.events, enabled=False, description=f"Imported from {self._reader.name}"
+            url=url,
+            format_events=events,
+            enabled=False,
+            description=f"Imported from {self._reader.name}",
+            request_headers=headers or None,
         )
-        return await endpoints.create(self._ctx, self._account_id, changes)
+        return await endpoints.create(self._ctx, self._account_id, changes, of_format=self._reader.format)
 
 
 class _Refusals:
@@ -231,15 +249,6 @@ class _Refusals:
             self._section.refused.append(Item(found.plain(self._name), (reason,)))
             return True
         return False
-
-
-def _webhook_notes(one: found.Webhook) -> list[str]:
-    notes = ["disabled; store its secret in your application, then enable it"]
-    if one.missing:
-        notes.append(f"not sent here: {', '.join(one.missing)}")
-    if not one.events:
-        notes.append(_NO_EVENTS)
-    return notes
 
 
 async def _gathered(pages: AsyncIterator[Sequence[found.Suppression]]) -> AsyncIterator[list[found.Suppression]]:

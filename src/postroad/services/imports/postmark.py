@@ -11,9 +11,10 @@ from urllib import parse
 
 import msgspec
 
-from postroad.model import events, vendor_templates
+from postroad.model import vendor_templates, webhook_formats
 from postroad.network import json_api
 from postroad.services.imports import found
+from postroad.services.webhooks import request_headers
 from postroad.storage import suppressions
 
 URL: Final = "https://api.postmarkapp.com"
@@ -24,11 +25,6 @@ MAX_SPANS: Final = 1_000
 # Postmark began in 2010.
 FIRST_DAY: Final = dt.date(2010, 1, 1)
 
-TRIGGERS: Final = {
-    "Delivery": (events.EventType.DELIVERED,),
-    "Bounce": (events.EventType.BOUNCED, events.EventType.BOUNCED_LATER, events.EventType.DEFERRED),
-    "SpamComplaint": (events.EventType.COMPLAINED,),
-}
 SOURCES: Final = {
     "HardBounce": suppressions.Source.BOUNCE,
     "SpamComplaint": suppressions.Source.COMPLAINT,
@@ -88,9 +84,21 @@ class _Trigger(msgspec.Struct, rename="pascal"):
     enabled: bool = False
 
 
+class _HttpAuth(msgspec.Struct, rename="pascal"):
+    username: str
+    password: str
+
+
+class _Header(msgspec.Struct, rename="pascal"):
+    name: str
+    value: str
+
+
 class _Webhook(msgspec.Struct, rename="pascal"):
     url: str
     triggers: dict[str, _Trigger] | None = None
+    http_auth: _HttpAuth | None = None
+    http_headers: list[_Header] | None = None
 
 
 class _Webhooks(msgspec.Struct, rename="pascal"):
@@ -101,6 +109,7 @@ class PostmarkReader:
     """Reads with a server token; domains belong to the account, and need its token."""
 
     name = "Postmark"
+    format = webhook_formats.Format.POSTMARK
 
     def __init__(self, server: json_api.JsonApi, account: json_api.JsonApi | None, *, today: dt.date) -> None:
         self._server = server
@@ -148,9 +157,11 @@ class PostmarkReader:
     async def webhooks(self) -> AsyncIterator[found.Webhook]:
         """All endpoints of all streams."""
         for one in found.decode(await self._server.get("/webhooks"), _Webhooks).webhooks:
-            wanted = [name for name, trigger in (one.triggers or {}).items() if trigger.enabled]
-            known = tuple(kind for name in wanted for kind in TRIGGERS.get(name, ()))
-            yield found.Webhook(one.url, known, tuple(found.plain(name) for name in wanted if name not in TRIGGERS))
+            wanted = tuple(name for name, trigger in (one.triggers or {}).items() if trigger.enabled)
+            headers = [(each.name, each.value) for each in one.http_headers or ()]
+            if one.http_auth:
+                headers.append(request_headers.basic_authentication(one.http_auth.username, one.http_auth.password))
+            yield found.Webhook(one.url, wanted, tuple(headers))
 
     async def _template(
         self, template_id: int, layouts: dict[str, vendor_templates.Bodies]

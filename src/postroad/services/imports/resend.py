@@ -6,7 +6,7 @@ from urllib import parse
 
 import msgspec
 
-from postroad.model import events, vendor_templates
+from postroad.model import vendor_templates, webhook_formats
 from postroad.network import json_api
 from postroad.services.imports import found
 from postroad.storage import suppressions
@@ -16,15 +16,6 @@ PAGE: Final = 100
 # Bodies have a bound of their own when they are saved.
 _Id = Annotated[str, msgspec.Meta(min_length=1, max_length=200)]
 
-EVENTS: Final = {
-    "email.delivered": events.EventType.DELIVERED,
-    "email.bounced": events.EventType.BOUNCED,
-    "email.failed": events.EventType.FAILED,
-    "email.sent": events.EventType.ACCEPTED,
-    "email.delivery_delayed": events.EventType.DEFERRED,
-    "email.complained": events.EventType.COMPLAINED,
-    "email.suppressed": events.EventType.SUPPRESSED,
-}
 SOURCES: Final = {
     "bounce": suppressions.Source.BOUNCE,
     "complaint": suppressions.Source.COMPLAINT,
@@ -85,6 +76,7 @@ class ResendReader:
     """Reads with an API key."""
 
     name = "Resend"
+    format = webhook_formats.Format.RESEND
 
     def __init__(self, api: json_api.JsonApi) -> None:
         self._api = api
@@ -111,10 +103,7 @@ class ResendReader:
         """All endpoints, enabled or not."""
         async for page in self._pages("/webhooks", _Page[_Webhook]):
             for one in page:
-                wanted = one.events or []
-                known = tuple(EVENTS[name] for name in wanted if name in EVENTS)
-                missing = tuple(found.plain(name) for name in wanted if name not in EVENTS)
-                yield found.Webhook(one.endpoint, known, missing)
+                yield found.Webhook(one.endpoint, tuple(one.events or ()))
 
     async def _pages(
         self, path: str, shape: type[_Page[Row]], *, max_pages: int = found.MAX_PAGES
