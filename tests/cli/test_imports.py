@@ -218,6 +218,15 @@ def test_without_the_account_token_the_rest_is_imported(
     assert "Suppressions: 2 created" in said
 
 
+def test_a_list_that_repeats_itself_is_left(installation: Installation, postmark_server: vendor_server.Vendor) -> None:
+    page = {"TotalCount": 10**9, "Templates": [{"TemplateId": 5678}]}
+    postmark_server.answers |= {"/templates?count=500&offset=0": page, "/templates": page}
+    said = _failed(installation, "import", "postmark", "--url", postmark_server.url)
+    assert "  Stopped: /templates: the list does not end." in said
+    assert postmark_server.requests.count("/templates/5678") == 1
+    assert "Suppressions: 2 created" in said
+
+
 def test_a_dump_that_is_too_large_is_read_in_spans_of_days(
     installation: Installation, postmark_server: vendor_server.Vendor, monkeypatch: pytest.MonkeyPatch
 ) -> None:

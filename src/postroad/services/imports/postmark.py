@@ -5,8 +5,8 @@ response may be, it is read in spans of days, each half as long as the one that 
 """
 
 import datetime as dt
-from collections.abc import AsyncIterator, Sequence
-from typing import Final
+from collections.abc import AsyncIterator, Callable, Sequence
+from typing import Final, TypeVar
 from urllib import parse
 
 import msgspec
@@ -105,6 +105,9 @@ class _Webhooks(msgspec.Struct, rename="pascal"):
     webhooks: list[_Webhook]
 
 
+Row = TypeVar("Row")
+
+
 class PostmarkReader:
     """Reads with a server token; domains belong to the account, and need its token."""
 
@@ -120,29 +123,17 @@ class PostmarkReader:
         """The names of all domains, verified there or not."""
         if self._account is None:
             raise found.NotRead("the token of the account is needed; set POSTMARK_ACCOUNT_TOKEN or --account-key-file")
-        seen = 0
-        for _ in range(found.MAX_PAGES):
-            page = found.decode(await self._account.get(f"/domains?count={PAGE}&offset={seen}"), _Domains)
-            for one in page.domains:
+        async for page in _pages(self._account, "/domains", _read_domains):
+            for one in page:
                 yield one.name
-            seen += len(page.domains)
-            if not page.domains or seen >= page.total_count:
-                return
-        raise _endless("/domains")
 
     async def templates(self) -> AsyncIterator[found.Template | found.Unusable]:
         """All templates, with their layouts merged into them; the list has no bodies, so each is read."""
         layouts: dict[str, vendor_templates.Bodies] = {}
-        seen = 0
-        for _ in range(found.MAX_PAGES):
-            page = found.decode(await self._server.get(f"/templates?count={PAGE}&offset={seen}"), _ListedTemplates)
-            for one in page.templates:
+        async for page in _pages(self._server, "/templates", _read_templates):
+            for one in page:
                 if one.template_type != "Layout":
                     yield await self._template(one.template_id, layouts)
-            seen += len(page.templates)
-            if not page.templates or seen >= page.total_count:
-                return
-        raise _endless("/templates")
 
     async def suppressions(self) -> AsyncIterator[Sequence[found.Suppression]]:
         """The suppressed addresses of all streams that send."""
@@ -200,6 +191,32 @@ class PostmarkReader:
             if not spans:
                 return
         raise _endless(path)
+
+
+async def _pages(
+    api: json_api.JsonApi, path: str, read: Callable[[bytes], tuple[int, list[Row]]]
+) -> AsyncIterator[list[Row]]:
+    """A list, page by page, as long as each brings something else."""
+    seen, before = 0, None
+    for _ in range(found.MAX_PAGES):
+        total, rows = read(await api.get(f"{path}?count={PAGE}&offset={seen}"))
+        if rows == before:
+            break
+        yield rows
+        seen, before = seen + len(rows), rows
+        if not rows or seen >= total:
+            return
+    raise _endless(path)
+
+
+def _read_domains(body: bytes) -> tuple[int, list[_Domain]]:
+    page = found.decode(body, _Domains)
+    return page.total_count, page.domains
+
+
+def _read_templates(body: bytes) -> tuple[int, list[_ListedTemplate]]:
+    page = found.decode(body, _ListedTemplates)
+    return page.total_count, page.templates
 
 
 def _bodies(one: _Template) -> vendor_templates.Bodies:
