@@ -6,6 +6,7 @@ response may be, it is read in spans of days, each half as long as the one that 
 
 import datetime as dt
 from collections.abc import AsyncIterator, Callable, Sequence
+from http import HTTPStatus
 from typing import Final, TypeVar
 from urllib import parse
 
@@ -21,6 +22,7 @@ URL: Final = "https://api.postmarkapp.com"
 PAGE: Final = 500
 # Of message streams, and of spans of a dump.
 MAX_STREAMS: Final = 100
+DEFAULT_STREAM: Final = "outbound"
 MAX_SPANS: Final = 1_000
 # Postmark began in 2010.
 FIRST_DAY: Final = dt.date(2010, 1, 1)
@@ -137,12 +139,8 @@ class PostmarkReader:
 
     async def suppressions(self) -> AsyncIterator[Sequence[found.Suppression]]:
         """The suppressed addresses of all streams that send."""
-        body = await self._server.get("/message-streams?MessageStreamType=All")
-        streams = [one for one in found.decode(body, _Streams).message_streams if one.kind != "Inbound"]
-        if len(streams) > MAX_STREAMS:
-            raise json_api.ApiError(f"/message-streams: more than {MAX_STREAMS}")
-        for stream in streams:
-            async for page in self._dump(f"/message-streams/{parse.quote(stream.id, safe='')}/suppressions/dump"):
+        for stream in await self._streams():
+            async for page in self._dump(f"/message-streams/{parse.quote(stream, safe='')}/suppressions/dump"):
                 yield page
 
     async def webhooks(self) -> AsyncIterator[found.Webhook]:
@@ -153,6 +151,19 @@ class PostmarkReader:
             if one.http_auth:
                 headers.append(request_headers.basic_authentication(one.http_auth.username, one.http_auth.password))
             yield found.Webhook(one.url, wanted, tuple(headers))
+
+    async def _streams(self) -> Sequence[str]:
+        """The ids of the streams that send. What speaks Postmark's API without streams has the default one."""
+        try:
+            body = await self._server.get("/message-streams?MessageStreamType=All")
+        except json_api.Refused as problem:
+            if problem.status == HTTPStatus.NOT_FOUND:
+                return (DEFAULT_STREAM,)
+            raise
+        streams = [one.id for one in found.decode(body, _Streams).message_streams if one.kind != "Inbound"]
+        if len(streams) > MAX_STREAMS:
+            raise json_api.ApiError(f"/message-streams: more than {MAX_STREAMS}")
+        return streams
 
     async def _template(
         self, template_id: int, layouts: dict[str, vendor_templates.Bodies]
