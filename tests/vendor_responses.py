@@ -202,10 +202,15 @@ POSTMARK: dict[str, Any] = {
     "/webhooks": {
         "Webhooks": [
             {
-                "ID": 1234567,
-                "Url": "https://www.example.com/webhook-test-tracking",
-                "MessageStream": "outbound",
+                "ID": 7,
+                "Url": "https://hooks.example.com/",
                 "HttpAuth": {"Username": "user", "Password": "pass"},
+                "Triggers": {"Bounce": {"Enabled": True, "IncludeContent": False}},
+            },
+            {
+                "ID": 1234567,
+                "Url": "https://user:p%40ss@www.example.com/hook?key=secret",
+                "MessageStream": "outbound",
                 "HttpHeaders": [{"Name": "name", "Value": "value"}],
                 "Triggers": {
                     "Open": {"Enabled": True, "PostFirstOpenOnly": False},
@@ -215,7 +220,7 @@ POSTMARK: dict[str, Any] = {
                     "SpamComplaint": {"Enabled": False, "IncludeContent": False},
                     "SubscriptionChange": {"Enabled": False},
                 },
-            }
+            },
         ]
     },
 }

@@ -1,6 +1,7 @@
 """`postroad import`, against the responses that the services' documentation shows."""
 
 import datetime as dt
+import json
 from collections.abc import Iterator, Sequence
 from pathlib import Path
 
@@ -101,7 +102,7 @@ def test_an_account_of_resend_is_created_here(installation: Installation, resend
     assert report["suppressions"]["created"] == 2
     assert [one["name"] for one in report["suppressions"]["refusals"]] == ["not an address"]
     (webhook,) = report["webhooks"]["created"]
-    assert webhook["name"] == "first-endpoint.example.com"
+    assert webhook["name"] == "https://first-endpoint.example.com/webhook"
     assert webhook["secret"].startswith("whsec_")
     assert webhook["notes"] == [
         "disabled; store its secret in your application if that verifies signatures, then enable it",
@@ -201,10 +202,14 @@ def test_a_server_of_postmark_is_created_here(
         ("address@wildbit.com", "import", "imported from Postmark: ManualSuppression", "2019-12-10T13:58:33.000Z"),
         ("bounce.address@wildbit.com", "bounce", "imported from Postmark: HardBounce", "2019-12-11T13:58:33.000Z"),
     ]
-    (webhook,) = report["webhooks"]["created"]
-    assert (webhook["name"], webhook["notes"][1]) == ("www.example.com", "not sent here: Open")
-    fields = [("name", "value"), ("Authorization", "Basic dXNlcjpwYXNz")]
-    assert installation.ask(_webhooks) == [("postmark", "Delivery", 0, fields)]
+    _, webhook = report["webhooks"]["created"]
+    assert not [secret for secret in ("p%40ss", "p@ss", "key=secret") if secret in json.dumps(report)]
+    assert (webhook["name"], webhook["notes"][1]) == ("https://www.example.com/hook", "not sent here: Open")
+    fields = [("name", "value"), ("Authorization", "Basic dXNlcjpwQHNz")]
+    assert installation.ask(_webhooks) == [
+        ("postmark", "Bounce", 0, [("Authorization", "Basic dXNlcjpwYXNz")]),
+        ("postmark", "Delivery", 0, fields),
+    ]
     monkeypatch.setenv("POSTMARK_ACCOUNT_TOKEN", "account-token")
     again = installation.json("import", "postmark", "--url", postmark_server.url)
     assert (again["suppressions"]["created"], len(again["domains"]["existing"])) == (0, 1)

@@ -9,6 +9,7 @@ import asyncio
 from collections.abc import AsyncIterator, Awaitable, Callable, Sequence
 from dataclasses import dataclass, field
 from typing import Final
+from urllib import parse
 
 from postroad import errors
 from postroad.model import webhook_formats
@@ -193,16 +194,17 @@ class Importer:
         section = self._report.webhooks
         urls = {one.url for one in await endpoints.of_account(self._ctx, self._account_id)}
         async for one in self._reader.webhooks():
-            with _Refusals(section, one.url):
+            given, headers = _without_credentials(one)
+            shown = given.partition("?")[0]
+            with _Refusals(section, shown):
                 # Not enabled, so the host is not looked up.
-                url = await self._ctx.webhook_client.check(one.url, is_enabled=False)
-                shown = endpoints.host(url)
+                url = await self._ctx.webhook_client.check(given, is_enabled=False)
                 if url in urls:
                     section.existing.append(Item(shown))
                     continue
                 known, missing = self._events(one)
                 urls.add(url)
-                saved = None if self._dry_run else await self._create(url, known, one.headers)
+                saved = None if self._dry_run else await self._create(url, known, headers)
                 notes = [_DISABLED, *([f"not sent here: {', '.join(missing)}"] if missing else [])]
                 section.created.append(Item(shown, notes, saved.secret if saved else None))
 
@@ -249,6 +251,23 @@ class _Refusals:
             self._section.refused.append(Item(found.plain(self._name), (reason,)))
             return True
         return False
+
+
+def _without_credentials(one: found.Webhook) -> tuple[str, request_headers.HeaderFields]:
+    """The URL without a username and password, which become a header field: our URLs have none, and reports show them.
+
+    The query is not shown either, because it may be a secret.
+    """
+    scheme, _, rest = one.url.partition("://")
+    authority, slash, path = rest.partition("/")
+    credentials, at, host = authority.rpartition("@")
+    if not at:
+        return one.url, one.headers
+    username, _, password = map(parse.unquote, credentials.partition(":"))
+    return f"{scheme}://{host}{slash}{path}", (
+        *one.headers,
+        request_headers.basic_authentication(username, password),
+    )
 
 
 async def _gathered(pages: AsyncIterator[Sequence[found.Suppression]]) -> AsyncIterator[list[found.Suppression]]:
