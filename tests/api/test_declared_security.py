@@ -119,7 +119,7 @@ def test_the_endpoints_of_the_interface_declare_what_it_says() -> None:
     assert paths["/emails"]["post"]["security"] == [{"basic": []}, {"api_key": ["send"]}, {"token": []}]
     assert paths["/emails/{id}"]["get"]["security"] == [{"basic": []}, {"api_key": ["read"]}, {"token": []}]
     of_webhooks = [operation for path, item in paths.items() if "webhook" in path for operation in item.values()]
-    assert len(of_webhooks) == 20
+    assert len(of_webhooks) == 22
     assert all(operation["security"] == [{"api_key": ["webhooks"]}, {"token": []}] for operation in of_webhooks)
     assert paths["/v1/test-email"]["post"]["security"] == [{"api_key": ["send"]}, {"token": []}]
 
@@ -146,6 +146,7 @@ def test_every_route_of_the_management_belongs_to_a_scope() -> None:
         "templates": {"templates"},
         "test-email": {"send"},
         "webhook": {"webhooks"},
+        "webhook-listeners": {"webhooks"},
         "webhooks": {"webhooks"},
     }
     (retry,) = (route for route in listeners.ROUTES if route.path.startswith("/v1/messages") and route.method != "GET")

@@ -119,11 +119,12 @@ async def _furnish(tenant: Tenant) -> None:
     shown = await arrived(tenant, (await tenant.send())["id"])
     (endpoint,) = (await do("GET", "/v1/webhooks"))["webhooks"]
     (event,) = (await do("GET", "/v1/webhook/deliveries"))["deliveries"]
+    listener = await do("POST", "/v1/webhook-listeners", json={"events": ["account.warned"]})
     username, password = credential["credential"]["username"], credential["password"]
     pair = base64.b64encode(f"{username}:{password}".encode()).decode()
     login = base64.b64encode(f"\0{username}\0{password}".encode()).decode()
     link = invited["link"].rpartition("/")[2]
-    secrets = (password, pair, login, key["secret"], hook["secret"], rotated["secret"], link)
+    secrets = (password, pair, login, key["secret"], hook["secret"], rotated["secret"], listener["secret"], link)
     tenant.secrets.extend(secrets)
     tenant.things.update(
         api_key=key["api_key"]["id"],
@@ -137,6 +138,7 @@ async def _furnish(tenant: Tenant) -> None:
         webhook=endpoint["id"],
         webhook_delivery=event["id"],
         delivery_of_webhook=f"{endpoint['id']}/{event['id']}",
+        listener=listener["webhook"]["id"],
     )
 
 

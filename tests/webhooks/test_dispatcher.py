@@ -53,6 +53,21 @@ async def test_a_round_without_anything_to_take_ends_and_writes_nothing(
         await parts.finish()
 
 
+async def test_a_listener_is_sent_nothing_and_is_removed_when_nobody_asks_for_its_events(url: str) -> None:
+    async with webhook_harness.opened(url) as harness:
+        listener = await harness.endpoint(NOWHERE)
+        async with harness.ctx.store.transaction() as tx:
+            await webhooks.update(tx, msgspec.structs.replace(listener, url=webhooks.LISTENER_URL))
+        delivery_id = await harness.write(listener)
+        parts = harness.parts()
+        assert await parts.dispatching.step() is not None
+        assert (await harness.see(listener, delivery_id)).standing == ("ready", 0)
+        harness.clock.pass_seconds(601)
+        await parts.dispatching.step()
+        assert await services_endpoints.of_account(harness.ctx, listener.account_id) == []
+        await parts.finish()
+
+
 async def test_what_one_endpoint_does_not_need_is_for_the_others(url: str) -> None:
     async with webhook_server.running(tls=False) as server, webhook_harness.opened(url) as harness:
         endpoints = [await harness.endpoint(server.url) for _ in range(3)]

@@ -112,8 +112,8 @@ COMMANDS: Final[Mapping[str, tuple[str, str]]] = {
     "certificate list": ("certificates:show_list", "List the certificates of the listeners, with the days left."),
     "certificate renew": ("certificates:renew", "Order the certificate of acme.names now, whether it is due or not."),
     "webhook listen": (
-        "webhooks:listen",
-        "Receive and verify webhooks on this machine, and print one line for each, until Ctrl-C.",
+        "webhook_listen:listen",
+        "Receive webhooks on this machine, and print one line for each, until Ctrl-C.",
     ),
     "mcp": ("mcp:mcp", "Serve the tools for AI agents on standard input and output, with an API key."),
     "key rotate": ("keys:rotate", "Replace the installation key and re-encrypt every stored secret."),

@@ -16,7 +16,7 @@ from typing import Final
 import click
 
 from postroad import config, errors, roles
-from postroad.cli import command, data_folder, dev, dev_seed, webhook_listener
+from postroad.cli import command, data_folder, dev, dev_seed, webhook_listen, webhook_listener
 from postroad.network import http_limits, http_listener
 from postroad.roles import composition
 from postroad.services import context as services_context
@@ -24,7 +24,7 @@ from postroad.services.auth import users
 from postroad.services.webhooks import endpoints, signing_secrets
 from postroad.storage import webhooks as stored_webhooks
 
-VARIABLE: Final = "POSTROAD_WEBHOOK_SECRET"
+VARIABLE: Final = webhook_listen.SECRET_VARIABLE
 # A service keeps a few connections to one endpoint.
 LIMITS: Final = http_limits.Limits(connections=64)
 # Requests in progress have been reported already.
@@ -35,33 +35,8 @@ SIGNALS: Final = (signal.SIGINT, signal.SIGTERM)
 Serve = Callable[[webhook_listener.Secrets], contextlib.AbstractAsyncContextManager[tuple[str, asyncio.Future[None]]]]
 
 
-@click.command("listen")
-@click.option(
-    "--port",
-    type=click.IntRange(0, 65_535),
-    default=8026,
-    show_default=True,
-    help="Port to listen on; 0 chooses a free port.",
-)
-@click.option("--host", default="127.0.0.1", show_default=True, help="Address to listen on.")
-@click.option(
-    "--secret",
-    metavar="SECRET",
-    help=f"Secret of the endpoint, or several separated by commas. Prefer the variable {VARIABLE}: other users of this "
-    "machine can see the arguments of a command.",
-)
-@click.option(
-    "--data",
-    type=command.FOLDER,
-    metavar="DIR",
-    help="Data folder of 'postroad dev'; its demo account sends its webhooks here until exit.",
-)
-@click.option(
-    "--status", type=click.IntRange(200, 599), default=200, show_default=True, help="Response status for valid events."
-)
-@click.option("--json", "as_json", is_flag=True, help="Print one JSON object per line.")
 def listen(*, port: int, host: str, secret: str | None, data: Path | None, status: int, as_json: bool) -> None:
-    """Receive and verify webhooks on this machine, and print one line for each, until Ctrl-C."""
+    """Receive and verify webhooks at an endpoint on this machine, and print one line for each, until Ctrl-C."""
     if secret is not None and data is not None:
         raise click.UsageError("--data and --secret cannot be combined; use one of them.")
     with command.report_errors(), command.name_listen_option("--host and --port"):

@@ -27,6 +27,7 @@ from postroad.api.v1 import (
     team,
     templates,
     webhook,
+    webhook_listeners,
     webhooks,
 )
 from postroad.compat import rooms
@@ -71,6 +72,7 @@ ROUTES: Final[tuple[routing.Route[services_context.Context], ...]] = (
     *suppressions.ROUTES,
     *webhook.ROUTES,
     *webhooks.ROUTES,
+    *webhook_listeners.ROUTES,
     *event_schemas.ROUTES,
     *team.ROUTES,
     *audit_log.ROUTES,

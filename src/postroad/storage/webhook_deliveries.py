@@ -145,6 +145,17 @@ async def release(tx: store.Transaction, keys: Sequence[Key], *, worker: str) ->
     await tx.execute_many("webhook_deliveries.release", [(*key, worker) for key in keys])
 
 
+async def ready(tx: store.Transaction, account_id: str, webhook_id: str, *, limit: int) -> list[Delivery]:
+    """The oldest ready deliveries of an endpoint, without a lease."""
+    rows = await tx.fetch("webhook_deliveries.ready", account_id, webhook_id, limit)
+    return [_delivery(row) for row in rows]
+
+
+async def acknowledge(tx: store.Transaction, account_id: str, webhook_id: str, ids: Sequence[str]) -> None:
+    """Delete ready deliveries of an endpoint."""
+    await tx.execute_many("webhook_deliveries.acknowledge", [(account_id, webhook_id, one) for one in ids])
+
+
 async def record(tx: store.Transaction, results: Sequence[DeliveryUpdate]) -> set[Key]:
     """Store the results of attempts; returns those whose worker still held the lease."""
     rows = [

@@ -22,6 +22,8 @@ ADDITIONAL: Final = "additional"
 TABLES: Final = (FIRST, ADDITIONAL)
 # The first of an account has always our format.
 _FORMAT_COLUMNS: Final = ("format", "format_events", "request_headers")
+# In place of the URL of an endpoint whose events are fetched, not sent.
+LISTENER_URL: Final = "listen:"
 
 
 class Webhook(msgspec.Struct, frozen=True):
@@ -53,6 +55,11 @@ class Webhook(msgspec.Struct, frozen=True):
     format: str = webhook_formats.Format.POSTROAD
     format_events: str = ""
     request_headers: bytes | None = None
+
+    @property
+    def is_listener(self) -> bool:
+        """Whether its events are fetched, not sent."""
+        return self.url == LISTENER_URL
 
 
 class Secret(msgspec.Struct, frozen=True):

@@ -15,6 +15,7 @@ from postroad.model import lease_clock, times, webhook_concurrency, webhook_sche
 from postroad.services import context
 from postroad.services.webhooks import attempt as webhook_attempt
 from postroad.services.webhooks import client as webhook_client
+from postroad.services.webhooks import listeners
 from postroad.storage import store, webhook_attempts, webhook_deliveries, webhooks
 from postroad.telemetry import logs
 from postroad.webhooks import attempter, recorder
@@ -106,11 +107,19 @@ class Dispatcher:
             is_due = await webhook_deliveries.is_due(tx, now=now, leases_until=self._leases_until(now))
             found = await webhook_deliveries.endpoints(tx, after=self._cursor.after, limit=MAX_ENDPOINTS_PER_STEP)
             enabled = await webhooks.enabled(tx, found)
-        plan = self._plan(enabled)
+        await self._expire(enabled, now=now)
+        # The events of a listener are fetched.
+        plan = self._plan({key: webhook for key, webhook in enabled.items() if not webhook.is_listener})
         batch = await self._claim(plan, now=now, is_due=is_due) if plan or is_due else ClaimedBatch()
         self._log_lost(batch.promoted)
         await self._begin(batch, plan)
         return self._advance(found, has_found_work=bool(batch.claims or batch.promoted))
+
+    async def _expire(self, enabled: Mapping[str, webhooks.Webhook], *, now: int) -> None:
+        """Remove listeners that have events which nobody has asked for."""
+        for webhook in enabled.values():
+            if listeners.is_expired(webhook, now=now):
+                await listeners.expire(self._ctx, webhook)
 
     def _advance(self, found: Sequence[str], *, has_found_work: bool) -> float | None:
         self._idle_endpoints = 0 if has_found_work else self._idle_endpoints + len(found)

@@ -40,6 +40,8 @@ ACTIONS: Mapping[Key, str | None] = {
     ("POST", "/v1/webhook/deliveries/replay"): "webhook.replayed",
     ("POST", "/v1/webhook/deliveries/{id}/replay"): "webhook.replayed",
     ("POST", "/v1/webhooks"): "webhook.saved",
+    ("POST", "/v1/webhook-listeners"): "webhook.saved",
+    ("POST", "/v1/webhook-listeners/{id}/receive"): None,
     ("PATCH", "/v1/webhooks/{webhook}"): "webhook.saved",
     ("DELETE", "/v1/webhooks/{webhook}"): "webhook.removed",
     ("POST", "/v1/webhooks/{webhook}/rotate-secret"): "webhook.secret_rotated",

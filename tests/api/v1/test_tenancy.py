@@ -12,7 +12,17 @@ import httpx
 import pytest
 
 from postroad import config
-from postroad.api.v1 import account, audit_log, messages, send_test, statistics, team, webhook, webhooks
+from postroad.api.v1 import (
+    account,
+    audit_log,
+    messages,
+    send_test,
+    statistics,
+    team,
+    webhook,
+    webhook_listeners,
+    webhooks,
+)
 from postroad.api.v1 import api_keys as v1_api_keys
 from postroad.api.v1 import credentials as v1_credentials
 from postroad.api.v1 import domains as v1_domains
@@ -23,7 +33,7 @@ from postroad.services import context, templates
 from postroad.services.auth import api_keys, credentials, users
 from postroad.services.domains import registry as domains
 from postroad.services.suppressions import registry as suppressions
-from postroad.services.webhooks import endpoints
+from postroad.services.webhooks import endpoint_settings, endpoints, listeners
 from postroad.storage import accounts as stored_accounts
 from postroad.storage import suppressions as stored_suppressions
 from postroad.web import routing
@@ -44,6 +54,7 @@ ROUTES = (
     *send_test.ROUTES,
     *webhook.ROUTES,
     *webhooks.ROUTES,
+    *webhook_listeners.ROUTES,
 )
 Key = tuple[str, str]
 BODIES: Mapping[Key, dict[str, Any]] = {
@@ -62,6 +73,8 @@ BODIES: Mapping[Key, dict[str, Any]] = {
     ("POST", "/v1/webhook/rotate-secret"): {},
     ("POST", "/v1/webhook/deliveries/replay"): {"after": "2026-01-01T00:00:00Z", "before": "2030-01-01T00:00:00Z"},
     ("POST", "/v1/webhooks"): {"url": webhook_rows.URL},
+    ("POST", "/v1/webhook-listeners"): {"version": 2},
+    ("POST", "/v1/webhook-listeners/{id}/receive"): {"wait_seconds": 0},
     ("PATCH", "/v1/webhooks/{webhook}"): {"description": "New"},
     ("POST", "/v1/webhooks/{webhook}/rotate-secret"): {},
     ("POST", "/v1/webhooks/{webhook}/deliveries/replay"): {
@@ -105,6 +118,7 @@ NAMED: Mapping[Key, str] = {
     ("POST", "/v1/webhooks/{webhook}/deliveries/replay"): "webhook",
     ("GET", "/v1/webhooks/{webhook}/deliveries/{id}"): "delivery_of_webhook",
     ("POST", "/v1/webhooks/{webhook}/deliveries/{id}/replay"): "delivery_of_webhook",
+    ("POST", "/v1/webhook-listeners/{id}/receive"): "listener",
 }
 UNKNOWN = {
     "api_key": "key_" + "0" * 28,
@@ -116,6 +130,7 @@ UNKNOWN = {
     "template": "nothing-here",
     "webhook": "whk_" + "0" * 28,
     "webhook_delivery": "whd_" + "0" * 28,
+    "listener": "whk_" + "0" * 28,
     "delivery_of_webhook": "whk_" + "0" * 28 + "/whd_" + "0" * 28,
 }
 # The members that hold the rows and the place of the next part, and what asks for it.
@@ -164,6 +179,7 @@ async def create_sample_data(ctx: context.Context, account_id: str, *, domain: s
         "webhook": endpoint.id,
         "webhook_delivery": (delivery := await webhook_rows.put_ended(ctx, account_id)).id,
         "delivery_of_webhook": f"{endpoint.id}/{delivery.id}",
+        "listener": (await listeners.create(ctx, account_id, endpoint_settings.Changes())).webhook.id,
     }
 
 

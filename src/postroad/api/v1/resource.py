@@ -26,6 +26,7 @@ SCOPES: Final[Mapping[str, caller.Scope | None]] = {
     "templates": caller.Scope.TEMPLATES,
     "test-email": caller.Scope.SEND,
     "webhook": caller.Scope.WEBHOOKS,
+    "webhook-listeners": caller.Scope.WEBHOOKS,
     "webhooks": caller.Scope.WEBHOOKS,
 }
 

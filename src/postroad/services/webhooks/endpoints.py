@@ -69,7 +69,7 @@ async def save(
     async with ctx.store.transaction() as tx:
         existing = await find_locked(tx, account_id)
         if existing is None:
-            saved = await _create(ctx, tx, account_id, checked)
+            saved = await create_in(ctx, tx, account_id, checked)
         else:
             saved = SavedEndpoint(await _change(ctx, tx, existing, checked))
     # Deliveries held while it was disabled can be sent now.
@@ -91,7 +91,7 @@ async def create(
     checked = await _check(ctx, changes, None, of_format=of_format)
     async with ctx.store.transaction() as tx:
         await accounts.lock(tx, [account_id])
-        return await _create(ctx, tx, account_id, checked, of_format=of_format)
+        return await create_in(ctx, tx, account_id, checked, of_format=of_format)
 
 
 async def change(
@@ -162,6 +162,8 @@ def not_found() -> errors.NotFound:
 
 def host(url: str) -> str:
     """The host of a URL for the audit log: its path and query may be secrets of the endpoint."""
+    if url == webhooks.LISTENER_URL:
+        return "listener"
     try:
         return parse.urlsplit(url).hostname or ""
     except ValueError:  # the rules were different when it was saved
@@ -192,7 +194,7 @@ async def _check(
     return msgspec.structs.replace(checked, url=await ctx.webhook_client.check(url, is_enabled=is_enabled))
 
 
-async def _create(
+async def create_in(
     ctx: context.Context,
     tx: store.Transaction,
     account_id: str,
@@ -200,6 +202,7 @@ async def _create(
     *,
     of_format: webhook_formats.Format = webhook_formats.Format.POSTROAD,
 ) -> SavedEndpoint:
+    """Create an endpoint with settings that were checked, in a transaction that has locked the account."""
     await account_quotas.check(ctx, tx, account_id, "webhooks")
     now = ctx.clock()
     webhook = webhooks.Webhook(
@@ -211,7 +214,12 @@ async def _create(
         secret_hint="",
         created_at=now,
         updated_at=now,
-        is_first=int(of_format is webhook_formats.Format.POSTROAD and await webhooks.first_of(tx, account_id) is None),
+        # A listener comes and goes, and no other takes the place of the first when it is removed.
+        is_first=int(
+            of_format is webhook_formats.Format.POSTROAD
+            and changes.url != webhooks.LISTENER_URL
+            and await webhooks.first_of(tx, account_id) is None
+        ),
         format=of_format,
     )
     webhook = _apply(ctx, webhook, changes, now=now)

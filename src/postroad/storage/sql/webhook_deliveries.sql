@@ -38,6 +38,17 @@ WHERE (account_id, webhook_id, id) IN (
     ORDER BY id LIMIT $2)
 RETURNING account_id, webhook_id, id, event_id, event_type, message_id, body, attempt_count;
 
+-- name: ready
+-- The oldest ready rows of an endpoint.
+SELECT account_id, webhook_id, id, event_id, event_type, message_id, recipient_id, replay_of, url, body, state,
+    attempt_count, due_at, worker, created_at, ended_at
+FROM webhook_deliveries
+WHERE state = 'ready' AND webhook_id = $2 AND account_id = $1 ORDER BY id LIMIT $3;
+
+-- name: acknowledge
+-- Delete a ready row.
+DELETE FROM webhook_deliveries WHERE account_id = $1 AND webhook_id = $2 AND id = $3 AND state = 'ready';
+
 -- name: release
 -- Return claimed rows that were not attempted.
 UPDATE webhook_deliveries SET state = 'ready', worker = NULL, attempt_count = attempt_count - 1
