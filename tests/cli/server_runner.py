@@ -35,7 +35,9 @@ class Server:
 def server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Server]:
     folder = tmp_path_factory.mktemp("server")
     words = ("dev", "--http", "127.0.0.1:0", "--smtp", "127.0.0.1:0")
-    with cli_runner.Service(*words, folder=folder) as service:
+    # A domain check asks a DNS server; nobody is there.
+    environment = {"POSTROAD_DELIVERY__RESOLVERS": "127.0.0.1:1"}
+    with cli_runner.Service(*words, folder=folder, environment=environment) as service:
         file = folder / ".postroad" / "dev.json"
         info = service.wait_for(lambda: json.loads(file.read_text()) if file.exists() else None, what="the start")
         plain = Server(service, file.parent, info["base_url"], info["api_key"])

@@ -67,7 +67,7 @@ COMMANDS: Final[Mapping[str, tuple[str, str]]] = {
     "domain list": ("domains:show_list", "List an account's domains."),
     "domain show": ("domains:show", "Show a domain with its DNS records and warm-up."),
     "domain verify": ("domains:verify", "Mark a domain as verified without a DNS check."),
-    "domain check": ("domains:check", "Check the DNS records of a domain."),
+    "domain check": ("domain_check:check", "Check the DNS records of a domain."),
     "domain rotate-key": ("domains:rotate_key", "Create a new DKIM key for a domain."),
     "domain records": ("domains:zone_records", "Print the DKIM keys of all domains as lines of the operator's zone."),
     "domain warm": ("domains:warm", "Exempt a domain with an established reputation from warm-up."),
@@ -90,11 +90,11 @@ COMMANDS: Final[Mapping[str, tuple[str, str]]] = {
     "suppression add": ("suppressions:add", "Add an address to the suppression list of an account."),
     "suppression remove": ("suppressions:remove", "Remove an address from the suppression list of an account."),
     "suppression import": (
-        "suppressions:import_file",
+        "suppressions_local:import_file",
         "Add the addresses of a CSV file to the suppression list of an account.",
     ),
     "suppression export": (
-        "suppressions:export_file",
+        "suppressions_local:export_file",
         "Export the suppression list of an account as CSV, to FILE or standard output.",
     ),
     "import resend": (

@@ -59,10 +59,8 @@ async def verify(context: services_context.Context, name: str, account: accounts
     return await domain_report(context, domain)
 
 
-@click.command("check", cls=command.AccountCommand)
-@click.argument("name", metavar="DOMAIN")
 async def check(context: services_context.Context, name: str, account: accounts.Account) -> output.Report:
-    """Check the DNS records of a domain. The exit code is 1 while a required record is missing or wrong."""
+    """Check the DNS records of a domain, for `postroad domain check` on an installation."""
     domain = await services_domains.by_name(context, account.id, name)
     checked = await domain_checks.check(context, domain)
     return await domain_report(context, checked.domain, is_check=True)

@@ -1,106 +1,58 @@
 """`postroad suppression`: the suppression list of an account."""
 
-import contextlib
-import sys
-from collections.abc import Iterator
-from pathlib import Path
-from typing import BinaryIO
+from typing import Final
+from urllib import parse
 
 import click
 
-from postroad.cli import command, output, views
-from postroad.model import cursors, times
-from postroad.protocol import address
-from postroad.services import context as services_context
-from postroad.services.queue import wait_reasons
-from postroad.services.suppressions import registry as suppressions
-from postroad.services.suppressions import suppression_csv
-from postroad.storage import accounts
-from postroad.storage import suppressions as stored
+from postroad.cli import output, server_command
+from postroad.network import api_client
 
-TITLES = ("address", "since", "source", "reason")
+PATH: Final = "/v1/suppressions"
+TITLES: Final = ("address", "since", "source", "reason")
+MEMBERS: Final = ("email", "created_at", "source", "reason")
+SOURCES: Final = ("bounce", "late_bounce", "complaint", "operator", "account", "import")
+# Rows of one request.
+PAGE: Final = 100
 
 
-@click.command("list", cls=command.AccountCommand)
+@click.command("list", cls=server_command.EitherCommand, local="suppressions_local:show_list")
 @click.option("--after", default="", metavar="EMAIL", help="Start after this address.")
 @click.option("--limit", type=click.IntRange(1, 1000), default=100, show_default=True, help="Maximum number of rows.")
-@click.option(
-    "--source", type=click.Choice([one.value for one in stored.Source]), help="Only entries from this source."
-)
-async def show_list(
-    context: services_context.Context, account: accounts.Account, *, after: str, limit: int, source: str | None
-) -> output.Report:
+@click.option("--source", type=click.Choice(SOURCES), help="Only entries from this source.")
+def show_list(server: api_client.Client, *, after: str, limit: int, source: str | None) -> output.Report:
     """List the suppressed addresses of an account."""
-    place = address.key_of(after)
-    listed = await suppressions.page(context, account.id, after=place, limit=limit + 1, source=source)
-    page, next_cursor = cursors.page(listed, limit=limit, key="email_key")
-    rows = [
-        (one.email_key, times.to_wire(one.created_at), one.source, wait_reasons.shortened(one.reason)) for one in page
-    ]
-    text = output.table(TITLES, rows, empty="The suppression list is empty.")
-    data = {"suppressions": [views.suppression(one) for one in page], "next_after": next_cursor}
-    return output.Report(data=data, text=output.with_more(text, next_cursor))
+    listed: list[dict[str, object]] = []
+    # A cursor of this list is the address before it, in hexadecimal.
+    cursor = after.strip().lower().encode().hex() or None
+    while True:
+        found = server.get(PATH, source=source, limit=min(PAGE, limit - len(listed)), cursor=cursor)
+        listed += server_command.objects(found.get("suppressions"))
+        cursor = found.get("next_cursor")
+        if cursor is None or len(listed) >= limit:
+            break
+    following = None if cursor is None or not listed else str(listed[-1].get("email"))
+    text = output.printable_table(TITLES, server_command.rows(listed, *MEMBERS), empty="The suppression list is empty.")
+    shown = None if following is None else output.printable(following)
+    return output.Report(data={"suppressions": listed, "next_after": following}, text=output.with_more(text, shown))
 
 
-@click.command("add", cls=command.AccountCommand)
+@click.command("add", cls=server_command.EitherCommand, local="suppressions_local:add")
 @click.argument("email")
-@click.option("--reason", default="added by the operator", show_default=True, help="Reason, shown to senders.")
-async def add(
-    context: services_context.Context, *, email: str, account: accounts.Account, reason: str
-) -> output.Report:
+@click.option("--reason", help="Reason, shown to senders. Default: who added it.")
+def add(server: api_client.Client, *, email: str, reason: str | None) -> output.Report:
     """Add an address to the suppression list of an account."""
-    one, _ = await suppressions.add(context, account.id, email, reason=reason, source=stored.Source.OPERATOR)
-    text = f"{one.email_key} is suppressed: {wait_reasons.shortened(one.reason)}"
-    return output.Report(data={"suppression": views.suppression(one)}, text=text)
+    body = {"email": email} if reason is None else {"email": email, "reason": reason}
+    found = server.call("POST", PATH, body)
+    one = found.get("suppression")
+    shown = one if isinstance(one, dict) else {}
+    text = output.printable(f"{shown.get('email')} is suppressed: {shown.get('reason')}")
+    return output.Report(data={"suppression": shown}, text=text)
 
 
-@click.command("remove", cls=command.AccountCommand)
+@click.command("remove", cls=server_command.EitherCommand, local="suppressions_local:remove")
 @click.argument("email")
-async def remove(context: services_context.Context, email: str, account: accounts.Account) -> output.Report:
+def remove(server: api_client.Client, email: str) -> output.Report:
     """Remove an address from the suppression list of an account."""
-    removed = await suppressions.remove(context, account.id, email)
-    return output.Report(data={"removed": removed}, text=f"{removed} is no longer suppressed.")
-
-
-@click.command("import", cls=command.AccountCommand)
-@click.argument("file", type=click.File("rb"))
-async def import_file(context: services_context.Context, file: BinaryIO, account: accounts.Account) -> output.Report:
-    """Add the addresses of a CSV file to the suppression list of an account.
-
-    The first line of FILE names the columns, email and optionally reason; or FILE is a plain list of addresses, one
-    per line. If FILE has an error, nothing is imported. Use - for standard input.
-    """
-    bounds = suppression_csv.OPERATOR_LIMITS
-    content = file.read(bounds.max_bytes + 1)
-    imported = await suppression_csv.import_csv(context, account.id, content, limits=bounds)
-    data = {"added": imported.added, "unchanged": imported.unchanged}
-    return output.Report(data=data, text=f"{imported.added} added, {imported.unchanged} already on the list.")
-
-
-@click.command("export", cls=command.AccountCommand)
-@click.argument("file", type=command.FILE, required=False)
-async def export_file(context: services_context.Context, file: Path | None, account: accounts.Account) -> output.Report:
-    """Export the suppression list of an account as CSV, to FILE or standard output."""
-    if file is None and click.get_current_context().params["as_json"]:
-        raise click.UsageError("--json requires a FILE.")
-    with _written(file) as target:
-        async for part in suppression_csv.export(context, account.id):
-            target.write(part)
-    return output.Report(data={"file": str(file)}, text=f"Written: {file}" if file else "")
-
-
-@contextlib.contextmanager
-def _written(file: Path | None) -> Iterator[BinaryIO]:
-    """The output stream. A file is replaced only when the export is complete."""
-    if file is None:
-        yield sys.stdout.buffer
-        return
-    part = file.with_name(f"{file.name}.part")
-    try:
-        with part.open("wb") as target:
-            yield target
-        part.replace(file)
-    except OSError as problem:
-        raise click.FileError(str(file), hint=problem.strerror) from problem
-    finally:
-        part.unlink(missing_ok=True)
+    server.call("DELETE", f"{PATH}/{parse.quote(email, safe='')}")
+    return output.Report(data={"removed": email}, text=f"{output.printable(email)} is no longer suppressed.")

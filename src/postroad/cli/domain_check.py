@@ -1,0 +1,46 @@
+"""`postroad domain check`: the DNS records of a sender domain."""
+
+from typing import Any, Final
+from urllib import parse
+
+import click
+
+from postroad.cli import output, server_command
+from postroad.network import api_client
+
+PATH: Final = "/v1/domains"
+OK: Final = "ok"
+# More domains than an account may have.
+MAX_PAGES: Final = 100
+
+
+@click.command("check", cls=server_command.EitherCommand, local="domains:check")
+@click.argument("name", metavar="DOMAIN")
+def check(server: api_client.Client, name: str) -> output.Report:
+    """Check the DNS records of a domain. The exit code is 1 while a required record is missing or wrong."""
+    domain_id = _find(server, name.strip().lower().rstrip("."))
+    found = server.call("POST", f"{PATH}/{parse.quote(domain_id, safe='')}/check").get("domain")
+    domain = found if isinstance(found, dict) else {}
+    records = server_command.objects(domain.get("records"))
+    lines = [f"{domain.get('name')}: {'verified' if domain.get('verified') else 'not verified'}"]
+    for record in records:
+        lines.append(f"{record.get('purpose')}: {record.get('state')}. {record.get('detail')}")
+        if record.get("state") != OK and record.get("value") is not None:
+            lines.append(f"    {record.get('name')} {record.get('type')} {record.get('value')}")
+    is_open = any(one.get("required") and one.get("state") != OK for one in records)
+    text = "\n".join(map(output.printable, lines))
+    return output.Report(data={"domain": domain}, text=text, exit_code=1 if is_open else 0)
+
+
+def _find(server: api_client.Client, name: str) -> str:
+    """The id of a domain of the account."""
+    cursor: Any = None
+    for _ in range(MAX_PAGES):
+        found = server.get(PATH, limit=100, cursor=cursor)
+        for one in server_command.objects(found.get("domains")):
+            if one.get("name") == name:
+                return str(one.get("id"))
+        cursor = found.get("next_cursor")
+        if cursor is None:
+            break
+    raise server_command.CommandError(f"{name} is not a domain of this account")

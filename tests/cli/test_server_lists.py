@@ -1,0 +1,51 @@
+"""`postroad suppression` and `postroad domain check` with a real server."""
+
+import pytest
+
+from postroad.cli import suppressions
+from postroad.storage import suppressions as stored
+from tests.cli import cli_runner, server_runner
+from tests.cli.server_runner import Server, home, remote, server
+
+__all__ = ["home", "remote", "server"]
+
+
+def test_addresses_are_added_listed_page_by_page_and_removed(remote: Server, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(suppressions, "PAGE", 2)
+    assert server_runner.text("suppression", "list") == "The suppression list is empty.\n"
+    for name in "abcde":
+        said = server_runner.text("suppression", "add", f"{name}@Example.net", "--reason", "asked for it")
+        assert said == f"{name}@example.net is suppressed: asked for it\n"
+    listed = server_runner.data("suppression", "list", "--limit", "3")
+    assert [one["email"] for one in listed["suppressions"]] == ["a@example.net", "b@example.net", "c@example.net"]
+    assert listed["next_after"] == "c@example.net"
+    rest = server_runner.text("suppression", "list", "--after", "c@example.net", "--source", "account")
+    assert [line.split()[0] for line in rest.splitlines()] == ["ADDRESS", "d@example.net", "e@example.net"]
+    said = server_runner.text("suppression", "remove", "a@example.net")
+    assert said == "a@example.net is no longer suppressed.\n"
+    # The same command on the installation sees the same list.
+    local = cli_runner.run("suppression", "list", "--data", str(remote.data), "--json", "--url", remote.url)
+    assert "--data and --url cannot be combined" in local.stderr
+    monkeypatch.delenv("POSTROAD_URL")
+    assert "b@example.net" in server_runner.text("suppression", "list", "--data", str(remote.data))
+
+
+def test_an_address_that_is_not_there_or_none_is_an_error(remote: Server) -> None:
+    del remote
+    gone = cli_runner.run("suppression", "remove", "nobody@example.net")
+    assert "not" in server_runner.refusal(gone, exit_code=1)
+    none = cli_runner.run("suppression", "add", "nobody")
+    assert server_runner.refusal(none, exit_code=1).startswith("email: ")
+
+
+def test_the_sources_are_those_of_the_store() -> None:
+    assert tuple(stored.Source) == suppressions.SOURCES
+
+
+def test_a_domain_is_checked_and_the_exit_code_says_whether_it_is_complete(remote: Server) -> None:
+    del remote
+    result = cli_runner.run("domain", "check", "Example.com.")
+    assert result.exit_code == 1
+    assert result.stdout.startswith("example.com: verified\ndkim: ")
+    said = server_runner.refusal(cli_runner.run("domain", "check", "other.example"), exit_code=1)
+    assert said == "other.example is not a domain of this account"
