@@ -24,6 +24,7 @@ RUNNERS = {
     "postroad init",
     "postroad deploy-files",
     "postroad mcp",
+    "postroad completion",
 }
 # They print as things happen, not one report.
 STREAMS = {"postroad tail"}

@@ -80,6 +80,12 @@ COMMANDS: Final[Mapping[str, tuple[str, str]]] = {
     "apikey revoke": ("api_keys:revoke", "Revoke an API key."),
     "template put": ("templates:put", "Create a template, or replace the one with this alias."),
     "template list": ("templates:show_list", "List an account's templates by alias."),
+    "template push": (
+        "template_folder:push",
+        "Make the templates of a server those of a folder, after showing the difference.",
+    ),
+    "template pull": ("template_folder:pull", "Write the templates of a server to a folder."),
+    "template diff": ("template_folder:diff", "Show how the templates of a server differ from a folder."),
     "queue list": ("queue:show_list", "List queued recipients, oldest first, with a summary."),
     "queue show": ("queue:show", "Show a message or one recipient: its state, the reason, and every attempt."),
     "queue retry": ("queue:retry", "Schedule the next attempt of waiting recipients now."),
@@ -123,6 +129,7 @@ COMMANDS: Final[Mapping[str, tuple[str, str]]] = {
     "migrate": ("maintenance:migrate", "Migrate the database schema to this version."),
     "verify": ("maintenance:verify", "Check that the ledger, counts and statuses are consistent."),
     "doctor": ("doctor:doctor", "Check this host and the installation, and say what to do about each finding."),
+    "completion": ("completion:completion", "Print the completion script of a shell: bash, zsh or fish."),
     "check-config": (
         "maintenance:check_config",
         "Validate the settings and print the effective values, with secrets masked.",

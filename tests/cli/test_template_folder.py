@@ -1,0 +1,110 @@
+"""`postroad template push`, `pull` and `diff`: a folder and a real server."""
+
+import json
+from pathlib import Path
+
+import pytest
+
+from tests.cli import cli_runner, scripted_server, server_runner
+from tests.cli.server_runner import Server, home, remote, server
+
+__all__ = ["home", "remote", "server"]
+
+
+def put(folder: Path, alias: str, **files: str) -> None:
+    (folder / alias).mkdir(parents=True, exist_ok=True)
+    for name, text in files.items():
+        (folder / alias / name.replace("_", ".")).write_bytes(text.encode())
+
+
+def test_a_folder_is_pulled_changed_shown_and_pushed(remote: Server, tmp_path: Path) -> None:
+    del remote
+    put(tmp_path / "first", "welcome", subject_txt="Welcome", body_txt="Hello {{name}}\n")
+    server_runner.text("template", "push", str(tmp_path / "first"), "--yes", "--delete")
+    folder = tmp_path / "templates"
+    assert server_runner.text("template", "pull", str(folder)) == "1 added, 0 changed, 0 removed.\n"
+    assert (folder / "welcome" / "body.txt").read_text() == "Hello {{name}}\n"
+    assert server_runner.text("template", "diff", str(folder)) == "The templates are the same.\n"
+    put(folder, "welcome", subject_txt="New {{name}}\n")
+    put(folder, "receipt", subject_txt="Receipt", body_html="<p>Grüße\r\n</p>")
+    (folder / "README.md").write_text("Not a template.")
+    shown = cli_runner.run("template", "diff", str(folder))
+    assert (shown.exit_code, "+++ b/welcome/subject.txt" in shown.stdout) == (1, True)
+    refused = cli_runner.run("template", "push", str(folder), given="n\n")
+    assert (refused.exit_code, "+New {{name}}" in refused.stderr) == (1, True)
+    assert "-New {{name}}" not in cli_runner.run("template", "diff", str(folder)).stdout
+    assert server_runner.data("template", "push", str(folder), "--yes") == {
+        "added": ["receipt"],
+        "changed": ["welcome"],
+        "removed": [],
+    }
+    assert server_runner.text("template", "push", str(folder)) == "The templates are the same.\n"
+    again = tmp_path / "again"
+    server_runner.text("template", "pull", str(again))
+    assert (again / "receipt" / "body.html").read_bytes() == "<p>Grüße\r\n</p>".encode()
+    assert [one.name for one in (again / "receipt").iterdir() if one.name == "body.txt"] == []
+
+
+def test_nothing_is_deleted_or_overwritten_without_being_told_to(remote: Server, tmp_path: Path) -> None:
+    del remote
+    put(tmp_path / "a", "one", subject_txt="One", body_txt="1")
+    put(tmp_path / "a", "two", subject_txt="Two", body_txt="2")
+    server_runner.text("template", "push", str(tmp_path / "a"), "--yes")
+    put(tmp_path / "b", "one", subject_txt="Mine", body_txt="1")
+    put(tmp_path / "b", "local", subject_txt="Local", body_txt="1")
+    refused = cli_runner.run("template", "pull", str(tmp_path / "b"))
+    assert server_runner.refusal(refused, exit_code=1).startswith("one: different in ")
+    assert "-Mine" in refused.stderr
+    assert sorted(one.name for one in (tmp_path / "b").iterdir()) == ["local", "one"]
+    server_runner.text("template", "pull", str(tmp_path / "b"), "--force")
+    assert (tmp_path / "b" / "one" / "subject.txt").read_text() == "One\n"
+    assert (tmp_path / "b" / "local" / "subject.txt").read_text() == "Local"
+    put(tmp_path / "c", "one", subject_txt="One", body_txt="1")
+    assert server_runner.data("template", "push", str(tmp_path / "c"), "--yes")["removed"] == []
+    assert "two" in server_runner.data("template", "push", str(tmp_path / "c"), "--yes", "--delete")["removed"]
+    assert server_runner.text("template", "diff", str(tmp_path / "c")) == "The templates are the same.\n"
+
+
+@pytest.mark.parametrize(
+    "files, said",
+    [
+        ({}, "needs subject.txt, and body.txt or body.html"),
+        ({"subject_txt": "x"}, "needs subject.txt"),
+        ({"body_txt": "x"}, "needs subject.txt"),
+    ],
+)
+def test_a_template_that_is_not_whole_is_refused(
+    remote: Server, tmp_path: Path, files: dict[str, str], said: str
+) -> None:
+    del remote
+    put(tmp_path / "t", "broken", **files)
+    result = cli_runner.run("template", "push", str(tmp_path / "t"), "--yes", "--delete")
+    assert said in server_runner.refusal(result, exit_code=1)
+
+
+def test_bad_folders_and_files_are_refused_and_the_server_names_what_it_refuses(remote: Server, tmp_path: Path) -> None:
+    del remote
+    nowhere = cli_runner.run("template", "push", str(tmp_path / "nowhere"))
+    assert server_runner.refusal(nowhere, exit_code=1).endswith("is not a folder")
+    put(tmp_path / "a", "not an alias", subject_txt="x", body_txt="x")
+    bad = cli_runner.run("template", "diff", str(tmp_path / "a"))
+    assert "cannot be the alias" in server_runner.refusal(bad, exit_code=1)
+    put(tmp_path / "b", "bytes", subject_txt="x")
+    (tmp_path / "b" / "bytes" / "body.txt").write_bytes(b"\xff")
+    binary = cli_runner.run("template", "diff", str(tmp_path / "b"))
+    assert "it is not UTF-8 text" in server_runner.refusal(binary, exit_code=1)
+    put(tmp_path / "c", "placeholder", subject_txt="x", body_txt="{{")
+    refused = cli_runner.run("template", "push", str(tmp_path / "c"), "--yes")
+    assert server_runner.refusal(refused, exit_code=1).startswith("placeholder: ")
+
+
+def test_a_hostile_alias_is_never_the_name_of_a_folder(
+    home: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    del home
+    monkeypatch.setenv("POSTROAD_API_KEY", "pr_live_a")
+    hostile = {"templates": [{"alias": "../outside"}], "template": {"subject": "x", "text": "x"}}
+    with scripted_server.answering(json.dumps(hostile).encode()) as server:
+        result = cli_runner.run("template", "pull", str(tmp_path / "in" / "side"), "--url", server.url)
+    assert "cannot be the alias of a template" in server_runner.refusal(result, exit_code=1)
+    assert not (tmp_path / "in").exists()
