@@ -35,6 +35,8 @@ class Language:
     modules: Command = ()
     # Without these the suite fails; the others may be missing on a developer's machine.
     is_required: bool = False
+    # Whether its driver has the operation `call`.
+    covers_api: bool = False
 
     @property
     def path(self) -> Path:
@@ -74,6 +76,7 @@ LANGUAGES: Final = (
         driver=("{python}", "conformance/driver.py", "sync"),
         tests=("{python}", "-m", "pytest", "-q", "-p", "no:cacheprovider", "tests"),
         is_required=True,
+        covers_api=True,
     ),
     Language(
         name="python-async",
@@ -85,6 +88,7 @@ LANGUAGES: Final = (
         driver=("{python}", "conformance/driver.py", "async"),
         tests=None,
         is_required=True,
+        covers_api=True,
     ),
     Language(
         name="javascript",
@@ -95,6 +99,7 @@ LANGUAGES: Final = (
         driver=("node", "conformance/driver.mjs"),
         tests=("npm", "test"),
         is_required=True,
+        covers_api=True,
     ),
     Language(
         name="php",

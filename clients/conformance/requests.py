@@ -29,6 +29,8 @@ def problems(scenario: scenarios.Scenario, requests: list[wire.Request], *, agen
     if not least <= len(requests) <= most:
         wanted = f"{least} to {most}" if least != most else least
         found.append(f"expected {wanted} requests, came {len(requests)}")
+    if "paths" in scenario.expect and scenario.expect["paths"] != [request.path for request in requests]:
+        found.append(f"expected {scenario.expect['paths']}, came {[request.path for request in requests]}")
     for number, request in enumerate(requests, start=1):
         wrong = _always(scenario.call, request, agent=agent) + _expected(scenario.expect.get("request", {}), request)
         found += [f"request {number}: {what}" for what in wrong]
@@ -46,18 +48,22 @@ def made_key(scenario: scenarios.Scenario, requests: list[wire.Request]) -> str 
 
 
 def _always(call: dict[str, Any], request: wire.Request, *, agent: str) -> list[str]:
-    is_send = call["operation"] == "send"
+    is_send, is_call = call["operation"] == "send", call["operation"] == scenarios.CALL
     base = parse.urlsplit(call["client"]["base_url"]).path.rstrip("/")
     wanted = {
         "method": "POST" if is_send else "GET",
-        "path": f"{base}/emails" if is_send else f"{base}/emails/{call['id']}",
+        "path": f"{base}/emails" if is_send else f"{base}/emails/{call.get('id')}",
         "authorization": _authorization(call["client"]),
     }
+    if is_call:
+        wanted = {"authorization": wanted["authorization"]}
     came = {"method": request.method, "path": request.path, "authorization": request.value("authorization")}
     found = [f"{name}: expected {wanted[name]}, came {came[name]}" for name in wanted if wanted[name] != came[name]]
     found += [f"{name} came {len(request.values(name))} times" for name in ONCE if len(request.values(name)) != 1]
     if not re.fullmatch(rf"{re.escape(agent)}/\d+\.\d+\.\d+", request.value("user-agent") or ""):
         found.append(f"user-agent: expected {agent}/<version>, came {request.value('user-agent')}")
+    if is_call:
+        return found
     return found + (_sent(call, request) if is_send else _asked(request))
 
 
@@ -92,7 +98,9 @@ def _expected(expected: dict[str, Any], request: wire.Request) -> list[str]:
     for name, value in expected.get("headers", {}).items():
         if request.values(name) != [value]:
             found.append(f"{name}: expected {value}, came {request.values(name)}")
-    if "body" in expected:
+    if "body" in expected and expected["body"] is None:
+        found += ["expected no body"] if request.body else []
+    elif "body" in expected:
         found += _body(expected["body"], request.body)
     return found
 

@@ -81,7 +81,10 @@ async def _play(report: Report, drivers: list[Driver], *, files: Path) -> None:
     suite = scenarios.load()
     suite.write_files(files)
     report.rows |= dict.fromkeys(scenario.name for scenario in suite.scenarios)  # the table has them in this order
-    waiting = iter(suite.scenarios)
+    covered = [
+        each for each in suite.scenarios if report.language.covers_api or each.call["operation"] != scenarios.CALL
+    ]
+    waiting = iter(covered)
 
     async def take_turns(driver: Driver) -> None:
         player = scenario_player.Player(driver, agent=report.language.agent, files=files)

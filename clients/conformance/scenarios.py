@@ -7,9 +7,13 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Final
 
+from clients.conformance import operations
+
 HERE: Final = Path(__file__).parent
 # What a call has of the defaults when it says nothing itself.
 DEFAULT_MEMBER: Final = {"send": "email", "get": "id", "wait": "id"}
+# The operation of a driver that calls any method of the library, with plain values.
+CALL: Final = "call"
 # A step that is about the port, and not about a request.
 REFUSE_FOR: Final = "refuse_connections_for"
 
@@ -51,7 +55,7 @@ class Suite:
 def load(path: Path = HERE / "scenarios.json") -> Suite:
     """Read the scenarios."""
     document = json.loads(path.read_text(encoding="utf-8"))
-    scenarios = [_scenario(given, document) for given in document["scenarios"]]
+    scenarios = [_scenario(given, document) for given in (*document["scenarios"], *operations.scenarios())]
     return Suite(scenarios, {name: base64.b64decode(content) for name, content in document["files"].items()})
 
 
@@ -66,10 +70,11 @@ def _scenario(given: dict[str, Any], document: dict[str, Any]) -> Scenario:
     call, expect = dict(given["call"]), dict(given["expect"])
     client = {"base_url": "{base_url}", **defaults["client"], **call.get("client", {})}
     call["client"] = {name: value for name, value in client.items() if value is not None}
-    member = DEFAULT_MEMBER[call["operation"]]
-    call.setdefault(member, defaults[member])
+    if call["operation"] in DEFAULT_MEMBER:
+        member = DEFAULT_MEMBER[call["operation"]]
+        call.setdefault(member, defaults[member])
     steps = [{**step, "json": _body(step["json"], bodies)} if "json" in step else step for step in given["server"]]
-    if "result" in expect:
+    if "result" in expect and call["operation"] != CALL:
         expect["result"] = _body(expect["result"], bodies)
     return Scenario(given["name"], given.get("host", "127.0.0.1"), call, steps, expect)
 

@@ -157,6 +157,7 @@ var strings = (name) => member(name, () => [], (value) => Array.isArray(value) &
 var stringsByName = (name) => member(name, () => ({}), (value) => isObject(value) && Object.values(value).every(isString));
 var list = (name, fields) => member(name, () => [], Array.isArray, (values) => values.map(record(fields)));
 var object = (name, fields) => member(name, () => record(fields)({}), isObject, (value) => record(fields)(value));
+var plain = (name) => member(name, nothing, isObject);
 var required = (name) => (object2) => {
   if (!isString(object2[name]) || object2[name] === "") throw new Mismatch(`there is no \`${name}\``);
   return object2[name];
@@ -178,7 +179,7 @@ function readRetryAfter(value) {
 }
 
 // lib/answer.js
-function readAnswer(answer, read2) {
+function readAnswer(answer, read2, { hasContent = true } = {}) {
   const { status, headers } = answer;
   const body = parse(answer);
   const facts = {
@@ -187,6 +188,7 @@ function readAnswer(answer, read2) {
     retryAfter: readRetryAfter(headers.get("retry-after"))
   };
   const unexpected = (text) => ({ failure: { ...facts, code: "unexpected_response", text } });
+  if (status === 204 && !hasContent) return { value: null };
   if (answer.redirected) return unexpected("the given fetch followed a redirect, and must not");
   if (answer.isTooLarge) return unexpected("the response is larger than 4 MiB");
   if (status >= 300 && status < 400) {
@@ -233,16 +235,22 @@ var NAMES = {
   variables: "variables",
   headers: "headers",
   tags: "tags",
-  attachments: "attachments"
+  attachments: "attachments",
+  sendAt: "send_at",
+  expiresIn: "expires_in",
+  metadata: "metadata"
 };
 function emailToJson(email) {
+  return JSON.stringify(emailMembers(email));
+}
+function emailMembers(email) {
   onlyKnown(email, Object.keys(NAMES), "email");
   const body = {};
   for (const [name, sent] of Object.entries(NAMES)) {
     const value = email[name] ?? void 0;
     body[sent] = name === "attachments" ? value && attachmentsToJson(value) : value;
   }
-  return JSON.stringify(body);
+  return body;
 }
 function attachmentsToJson(attachments) {
   if (!Array.isArray(attachments)) throw new TypeError("attachments must be an array");
@@ -397,7 +405,10 @@ var readReceipt = record({
     size: integer("size"),
     contentId: string2("content_id")
   }),
-  requestId: string2("request_id")
+  requestId: string2("request_id"),
+  sendAt: time("send_at"),
+  expiresAt: time("expires_at"),
+  metadata: stringsByName("metadata")
 });
 var readMessage = record({
   id: required("id"),
@@ -418,9 +429,13 @@ var readMessage = record({
     lastSmtpCode: integer("last_smtp_code"),
     lastSmtpResponse: string2("last_smtp_response"),
     deliveredAt: time("delivered_at"),
-    bouncedAt: time("bounced_at")
+    bouncedAt: time("bounced_at"),
+    queue: plain("queue")
   }),
-  requestId: string2("request_id")
+  requestId: string2("request_id"),
+  sendAt: time("send_at"),
+  expiresAt: time("expires_at"),
+  metadata: stringsByName("metadata")
 });
 var readEvent = record({
   id: required("id"),
@@ -437,6 +452,104 @@ var readEvent = record({
     test: boolean("test")
   })
 });
+function plainReader(member2) {
+  return (object2) => {
+    if (typeof object2 !== "object" || object2 === null || Array.isArray(object2)) throw new Mismatch("it is not an object");
+    if (member2 !== void 0 && !(member2 in object2)) throw new Mismatch(`there is no \`${member2}\``);
+    return member2 === void 0 ? object2 : object2[member2];
+  };
+}
+
+// lib/resources.js
+var RESOURCES = {
+  messages: {
+    list: ["GET", "/v1/messages", { items: "messages" }],
+    get: ["GET", "/v1/messages/{}"],
+    retry: ["POST", "/v1/messages/{}/retry", { hasBody: true }]
+  },
+  templates: {
+    list: ["GET", "/v1/templates", { items: "templates" }],
+    get: ["GET", "/v1/templates/{}", { member: "template" }],
+    save: ["PUT", "/v1/templates/{}", { hasBody: true, member: "template" }],
+    delete: ["DELETE", "/v1/templates/{}"],
+    preview: ["POST", "/v1/templates/{}/preview", { hasBody: true, isRepeatable: true }]
+  },
+  suppressions: {
+    list: ["GET", "/v1/suppressions", { items: "suppressions" }],
+    create: ["POST", "/v1/suppressions", { hasBody: true, member: "suppression" }],
+    get: ["GET", "/v1/suppressions/{}", { member: "suppression" }],
+    delete: ["DELETE", "/v1/suppressions/{}"]
+  },
+  domains: {
+    list: ["GET", "/v1/domains", { items: "domains" }],
+    create: ["POST", "/v1/domains", { hasBody: true, member: "domain" }],
+    get: ["GET", "/v1/domains/{}", { member: "domain" }],
+    delete: ["DELETE", "/v1/domains/{}"],
+    check: ["POST", "/v1/domains/{}/check", { member: "domain", isRepeatable: true }],
+    rotateKey: ["POST", "/v1/domains/{}/rotate-key", { member: "domain" }]
+  },
+  webhooks: {
+    list: ["GET", "/v1/webhooks", { items: "webhooks" }],
+    create: ["POST", "/v1/webhooks", { hasBody: true }],
+    get: ["GET", "/v1/webhooks/{}", { member: "webhook" }],
+    update: ["PATCH", "/v1/webhooks/{}", { hasBody: true, member: "webhook" }],
+    delete: ["DELETE", "/v1/webhooks/{}"],
+    rotateSecret: ["POST", "/v1/webhooks/{}/rotate-secret", { hasBody: true, member: "secret" }],
+    ping: ["POST", "/v1/webhooks/{}/ping", { member: "delivery" }],
+    deliveries: ["GET", "/v1/webhooks/{}/deliveries", { items: "deliveries" }],
+    getDelivery: ["GET", "/v1/webhooks/{}/deliveries/{}", { member: "delivery" }],
+    replay: ["POST", "/v1/webhooks/{}/deliveries/{}/replay", { member: "delivery" }],
+    replayFailed: ["POST", "/v1/webhooks/{}/deliveries/replay", { hasBody: true }]
+  },
+  apiKeys: {
+    list: ["GET", "/v1/api-keys", { items: "api_keys" }],
+    create: ["POST", "/v1/api-keys", { hasBody: true }],
+    update: ["PATCH", "/v1/api-keys/{}", { hasBody: true, member: "api_key" }],
+    revoke: ["DELETE", "/v1/api-keys/{}"]
+  }
+};
+var NEXT_PAGES = { next_cursor: "cursor", next_before: "before" };
+function makeResources(call) {
+  const made = Object.entries(RESOURCES).map(([name, operations]) => {
+    const functions = Object.entries(operations).map(([verb, operation]) => [verb, makeFunction(call, ...operation)]);
+    return [name, Object.freeze(Object.fromEntries(functions))];
+  });
+  return Object.fromEntries(made);
+}
+function makeFunction(call, method, path, { items, hasBody = false, member: member2, isRepeatable = method !== "POST" } = {}) {
+  const count = path.split("{}").length - 1;
+  return (...given) => {
+    const filled = fill(path, given.slice(0, count));
+    const parameters = given[count] ?? {};
+    if (items) return pages(call, filled, items, parameters);
+    return call(method, filled, { body: hasBody ? parameters : void 0, member: member2, isRepeatable });
+  };
+}
+async function* pages(call, path, items, filters) {
+  for (let following = {}; following; ) {
+    const page = await call("GET", path + query({ ...filters, ...following }), { isRepeatable: true });
+    yield* page[items] ?? [];
+    const next = Object.keys(NEXT_PAGES).find((name) => page[name] != null);
+    following = next && { [NEXT_PAGES[next]]: page[next] };
+  }
+}
+function fill(path, names) {
+  let used = 0;
+  return path.replace(/\{\}/g, () => {
+    const name = names[used++];
+    if (typeof name !== "string" || ["", ".", ".."].includes(name)) {
+      throw new TypeError('a name in a path is a string, not empty, and not "." or ".."');
+    }
+    return encodeURIComponent(name);
+  });
+}
+function query(parameters) {
+  const given = Object.entries(parameters).filter(([, value]) => value != null);
+  const written = given.map(([name, value]) => {
+    return `${name}=${encodeURIComponent(value instanceof Date ? value.toISOString() : value)}`;
+  });
+  return written.length ? `?${written.join("&")}` : "";
+}
 
 // lib/error.js
 var RETRYABLE_STATUSES = [408, 429, 500, 502, 503, 504];
@@ -556,7 +669,7 @@ var FIRST_POLL = 1e3;
 var POLL_GROWTH = 1.5;
 var LONGEST_POLL = 1e4;
 var FINAL_STATUSES = ["delivered", "bounced", "failed", "canceled", "expired"];
-async function withRetries(attempt, { timeout, maxElapsed }, { idempotencyKey, signal }) {
+async function withRetries(attempt, { timeout, maxElapsed }, { idempotencyKey, signal, isRepeatable = true }) {
   const deadline = clock.elapsed() + maxElapsed;
   const timeLeft = () => Math.max(1, deadline - clock.elapsed());
   for (let attempts = 1; ; attempts++) {
@@ -564,7 +677,8 @@ async function withRetries(attempt, { timeout, maxElapsed }, { idempotencyKey, s
     if (!failure) return value;
     const error = errorOf(failure.text, { ...failure, idempotencyKey, attempts });
     const pause = (error.retryAfter ?? 0) * 1e3 + backOff(attempts);
-    if (!error.isRetryable || pause >= deadline - clock.elapsed()) throw error;
+    const hasDoneNothing = error.status === 429 || error.code === "service_unavailable";
+    if (!error.isRetryable || !(isRepeatable || hasDoneNothing) || pause >= deadline - clock.elapsed()) throw error;
     await clock.sleep(pause, signal);
   }
 }
@@ -604,6 +718,7 @@ var Postroad = class {
     this.#authorization = authorization;
     this.#limits = limits;
     this.#fetch = fetch;
+    Object.assign(this, makeResources((method, path, details) => this.#plain(method, path, details)));
   }
   async send(email, options = {}) {
     onlyKnown(options, ["idempotencyKey", "signal"], "options of send");
@@ -613,8 +728,9 @@ var Postroad = class {
     return this.#call("/emails", init, readReceipt, { idempotencyKey, signal: options.signal });
   }
   async get(id, options = {}) {
-    onlyKnown(options, ["signal"], "options of get");
-    return this.#call(`/emails/${messageId(id)}`, { method: "GET" }, readMessage, { signal: options.signal });
+    onlyKnown(options, ["includeQueue", "signal"], "options of get");
+    const path = `/emails/${messageId(id)}${options.includeQueue ? "?include=queue" : ""}`;
+    return this.#call(path, { method: "GET" }, readMessage, { signal: options.signal });
   }
   async wait(id, options = {}) {
     onlyKnown(options, ["timeout", "signal"], "options of wait");
@@ -622,7 +738,42 @@ var Postroad = class {
     messageId(id);
     return untilFinal(() => this.get(id, { signal }), { id, timeout: nonNegative(timeout, "timeout"), signal });
   }
-  #call(path, init, read2, { idempotencyKey, signal }) {
+  async sendBatch(emails, options = {}) {
+    onlyKnown(options, ["allOrNothing", "idempotencyKey", "signal"], "options of sendBatch");
+    if (!Array.isArray(emails)) throw new TypeError("emails must be an array");
+    return this.#batch({ emails: emails.map(emailMembers), all_or_nothing: options.allOrNothing }, options);
+  }
+  async sendTemplateBatch(members, options = {}) {
+    onlyKnown(options, ["idempotencyKey", "signal"], "options of sendTemplateBatch");
+    return this.#batch(members, options);
+  }
+  async reschedule(id, sendAt) {
+    return this.#plain("PATCH", `/emails/${messageId(id)}`, { body: { send_at: sendAt }, isRepeatable: true });
+  }
+  async cancel(id) {
+    return this.#plain("POST", `/emails/${messageId(id)}/cancel`, { isRepeatable: true });
+  }
+  async statistics(period) {
+    return this.#plain("GET", `/v1/statistics${query({ period })}`, { member: "statistics", isRepeatable: true });
+  }
+  async account() {
+    return this.#plain("GET", "/v1/account", { member: "account", isRepeatable: true });
+  }
+  #batch(body, { idempotencyKey = crypto.randomUUID(), signal }) {
+    const key = headerValue(idempotencyKey, "idempotencyKey");
+    const details = { body, member: "results", isRepeatable: true, idempotencyKey: key, signal };
+    return this.#plain("POST", "/emails/batch", details);
+  }
+  async #plain(method, path, { body, member: member2, isRepeatable, idempotencyKey, signal }) {
+    const headers = {
+      ...body && { "Content-Type": "application/json" },
+      ...idempotencyKey && { "Idempotency-Key": idempotencyKey }
+    };
+    const init = { method, headers, body: body && JSON.stringify(body) };
+    const hasContent = method !== "DELETE";
+    return this.#call(path, init, plainReader(member2), { idempotencyKey, signal, isRepeatable, hasContent });
+  }
+  #call(path, init, read2, { idempotencyKey, signal, isRepeatable = true, hasContent = true }) {
     const headers = {
       Accept: "application/json",
       Authorization: this.#authorization,
@@ -632,9 +783,9 @@ var Postroad = class {
     const request = { fetch: this.#fetch, url: this.#base + path, init: { ...init, headers }, signal };
     const attempt = async (timeout) => {
       const { answer, failure } = await exchange(request, timeout);
-      return failure ? { failure } : readAnswer(answer, read2);
+      return failure ? { failure } : readAnswer(answer, read2, { hasContent });
     };
-    return withRetries(attempt, this.#limits, { idempotencyKey, signal });
+    return withRetries(attempt, this.#limits, { idempotencyKey, signal, isRepeatable });
   }
 };
 

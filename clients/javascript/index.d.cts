@@ -24,6 +24,8 @@ export interface SendOptions {
 }
 
 export interface GetOptions {
+  /** Adds to each recipient when it is tried next, and why not earlier. */
+  includeQueue?: boolean | undefined;
   /** Ends the call, which then rejects with the signal's reason. */
   signal?: AbortSignal | undefined;
 }
@@ -53,6 +55,12 @@ export interface Email {
   headers?: Readonly<Record<string, string>> | undefined;
   tags?: string | readonly string[] | undefined;
   attachments?: readonly (Attachment | AttachmentMembers)[] | undefined;
+  /** When to send, up to 30 days ahead; at once when not given. */
+  sendAt?: Date | string | undefined;
+  /** Seconds after which delivery is no longer tried. */
+  expiresIn?: number | undefined;
+  /** Your own data, which is returned and can be searched for. */
+  metadata?: Readonly<Record<string, string>> | undefined;
 }
 
 export interface AttachmentMembers {
@@ -101,6 +109,9 @@ export interface Receipt {
   readonly tags: readonly string[];
   readonly attachments: readonly AttachmentMetadata[];
   readonly requestId: string | null;
+  readonly sendAt: Date | null;
+  readonly expiresAt: Date | null;
+  readonly metadata: Readonly<Record<string, string>>;
 }
 
 export interface AttachmentMetadata {
@@ -123,6 +134,9 @@ export interface Message {
   readonly createdAt: Date | null;
   readonly recipients: readonly Recipient[];
   readonly requestId: string | null;
+  readonly sendAt: Date | null;
+  readonly expiresAt: Date | null;
+  readonly metadata: Readonly<Record<string, string>>;
 }
 
 export interface Recipient {
@@ -136,6 +150,75 @@ export interface Recipient {
   readonly lastSmtpResponse: string | null;
   readonly deliveredAt: Date | null;
   readonly bouncedAt: Date | null;
+  /** With `includeQueue`: when it is tried next, and why not earlier. */
+  readonly queue: PlainObject | null;
+}
+
+/** An object of the API, with the API's own names, as `/docs` of your server describes it. */
+export type PlainObject = { readonly [name: string]: any };
+/** Filters of a list, or members of a request, with the API's own names. What is undefined is not sent. */
+export type Parameters = { readonly [name: string]: unknown };
+/** The items of a list; the next page is read when it is needed. */
+export type Items = AsyncGenerator<PlainObject, void, undefined>;
+
+export interface BatchOptions extends SendOptions {
+  /** The first error refuses the whole batch. */
+  allOrNothing?: boolean | undefined;
+}
+
+/** The message log. */
+export interface Messages {
+  list(filters?: Parameters): Items;
+  get(id: string): Promise<PlainObject>;
+  retry(id: string, members?: { recipient_id?: string }): Promise<PlainObject>;
+}
+
+export interface Templates {
+  list(filters?: Parameters): Items;
+  get(alias: string): Promise<PlainObject>;
+  save(alias: string, members: { subject: string; text?: string; html?: string }): Promise<PlainObject>;
+  delete(alias: string): Promise<null>;
+  preview(alias: string, members?: { variables?: Parameters }): Promise<PlainObject>;
+}
+
+export interface Suppressions {
+  list(filters?: Parameters): Items;
+  create(members: { email: string; reason?: string }): Promise<PlainObject>;
+  get(email: string): Promise<PlainObject>;
+  delete(email: string): Promise<null>;
+}
+
+export interface Domains {
+  list(filters?: Parameters): Items;
+  create(members: { name: string }): Promise<PlainObject>;
+  get(id: string): Promise<PlainObject>;
+  delete(id: string): Promise<null>;
+  check(id: string): Promise<PlainObject>;
+  rotateKey(id: string): Promise<PlainObject>;
+}
+
+export interface Webhooks {
+  list(): Items;
+  /** The result has the `webhook` and, this once, its `secret`. */
+  create(members: { url: string } & Parameters): Promise<PlainObject>;
+  get(id: string): Promise<PlainObject>;
+  update(id: string, members: Parameters): Promise<PlainObject>;
+  delete(id: string): Promise<null>;
+  /** The new secret. */
+  rotateSecret(id: string, members?: { overlap_hours?: number }): Promise<string>;
+  ping(id: string): Promise<PlainObject>;
+  deliveries(id: string, filters?: Parameters): Items;
+  getDelivery(id: string, deliveryId: string): Promise<PlainObject>;
+  replay(id: string, deliveryId: string): Promise<PlainObject>;
+  replayFailed(id: string, members: Parameters): Promise<PlainObject>;
+}
+
+export interface ApiKeys {
+  list(filters?: Parameters): Items;
+  /** The result has the `api_key` and, this once, its `secret`. */
+  create(members: { name: string } & Parameters): Promise<PlainObject>;
+  update(id: string, members: Parameters): Promise<PlainObject>;
+  revoke(id: string): Promise<null>;
 }
 
 /** A client. One is enough for a whole application. Its calls reject with a `PostroadError`; bad arguments are a `TypeError`. */
@@ -145,6 +228,22 @@ export class Postroad {
   get(id: string, options?: GetOptions): Promise<Message>;
   /** The message, once every recipient is delivered, bounced or failed; a `TimedOutError` when they are not in time. */
   wait(id: string, options?: WaitOptions): Promise<Message>;
+  /** Up to 100 emails under one key. Each result has the `id` of its message, or its `error`. */
+  sendBatch(emails: readonly Email[], options?: BatchOptions): Promise<PlainObject[]>;
+  /** One template for up to 500 recipients, with the members of `POST /emails/batch`. */
+  sendTemplateBatch(members: Parameters, options?: SendOptions): Promise<PlainObject[]>;
+  /** Sends a scheduled message at another time; null is now. */
+  reschedule(id: string, sendAt: Date | string | null): Promise<PlainObject>;
+  /** Cancels the recipients for which no attempt has begun. */
+  cancel(id: string): Promise<PlainObject>;
+  statistics(period?: "24h" | "7d" | "30d"): Promise<PlainObject>;
+  account(): Promise<PlainObject>;
+  readonly messages: Messages;
+  readonly templates: Templates;
+  readonly suppressions: Suppressions;
+  readonly domains: Domains;
+  readonly webhooks: Webhooks;
+  readonly apiKeys: ApiKeys;
 }
 
 export type ErrorCode = Word<

@@ -30,6 +30,16 @@ const OPERATIONS = {
   async wait({ client, id, timeout }) {
     return fromMessage(await connect(client).wait(id, { timeout: timeout * 1000 }));
   },
+  async call({ client, name, arguments: given, parameters }) {
+    const [method, owner] = name.split(".").map(toCamelCase).reverse();
+    const connected = connect(client);
+    if (name === "send_batch") {
+      const emails = await Promise.all(given[0].map(toEmail));
+      return connected.sendBatch(emails, { idempotencyKey: parameters.idempotency_key });
+    }
+    const result = (owner ? connected[owner] : connected)[method](...given, ...(Object.keys(parameters).length ? [parameters] : []));
+    return Symbol.asyncIterator in result ? collect(result) : result;
+  },
   async parse_event({ body_base64: body, header, secrets, tolerance, now }) {
     return fromEvent(await parseEvent(Buffer.from(body, "base64"), header, secrets, tolerance, now));
   },
@@ -37,6 +47,16 @@ const OPERATIONS = {
     return verify(Buffer.from(body, "base64"), header, secret, tolerance, now);
   },
 };
+
+function toCamelCase(name) {
+  return name.replace(/_(.)/g, (_, letter) => letter.toUpperCase());
+}
+
+async function collect(items) {
+  const all = [];
+  for await (const item of items) all.push(item);
+  return all;
+}
 
 function connect({ base_url: baseUrl, timeout, max_elapsed: maxElapsed, ...credential }) {
   const milliseconds = (seconds) => (seconds === undefined ? undefined : seconds * 1000);

@@ -4,7 +4,7 @@ import { Mismatch } from "./members.js";
 import { readRetryAfter } from "./retry-after.js";
 
 /** Gives `{ value }`, as `read` makes it of a good response's JSON, or `{ failure }`. */
-function readAnswer(answer, read) {
+function readAnswer(answer, read, { hasContent = true } = {}) {
   const { status, headers } = answer;
   const body = parse(answer);
   const facts = {
@@ -14,6 +14,7 @@ function readAnswer(answer, read) {
   };
   const unexpected = (text) => ({ failure: { ...facts, code: "unexpected_response", text } });
 
+  if (status === 204 && !hasContent) return { value: null };
   if (answer.redirected) return unexpected("the given fetch followed a redirect, and must not");
   if (answer.isTooLarge) return unexpected("the response is larger than 4 MiB");
   if (status >= 300 && status < 400) {

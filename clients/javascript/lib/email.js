@@ -18,16 +18,23 @@ const NAMES = {
   headers: "headers",
   tags: "tags",
   attachments: "attachments",
+  sendAt: "send_at",
+  expiresIn: "expires_in",
+  metadata: "metadata",
 };
 
 function emailToJson(email) {
+  return JSON.stringify(emailMembers(email));
+}
+
+function emailMembers(email) {
   onlyKnown(email, Object.keys(NAMES), "email");
   const body = {};
   for (const [name, sent] of Object.entries(NAMES)) {
     const value = email[name] ?? undefined; // JSON leaves undefined out.
     body[sent] = name === "attachments" ? value && attachmentsToJson(value) : value;
   }
-  return JSON.stringify(body);
+  return body;
 }
 
 function attachmentsToJson(attachments) {
@@ -43,4 +50,4 @@ function attachmentsToJson(attachments) {
   });
 }
 
-export { emailToJson };
+export { emailMembers, emailToJson };

@@ -31,6 +31,9 @@ const list = (name, fields) => member(name, () => [], Array.isArray, (values) =>
 
 const object = (name, fields) => member(name, () => record(fields)({}), isObject, (value) => record(fields)(value));
 
+/** An object with the names of the API. */
+const plain = (name) => member(name, nothing, isObject);
+
 const required = (name) => (object) => {
   if (!isString(object[name]) || object[name] === "") throw new Mismatch(`there is no \`${name}\``);
   return object[name];
@@ -44,4 +47,4 @@ function record(fields) {
   };
 }
 
-export { Mismatch, boolean, integer, list, object, record, required, string, strings, stringsByName, time };
+export { Mismatch, boolean, integer, list, object, plain, record, required, string, strings, stringsByName, time };

@@ -1,6 +1,6 @@
 // Receipts, messages and events: the names that applications see, and those that the server uses.
 
-import { boolean, integer, list, object, record, required, string, strings, stringsByName, time } from "./members.js";
+import { Mismatch, boolean, integer, list, object, plain, record, required, string, strings, stringsByName, time } from "./members.js";
 
 const readReceipt = record({
   id: required("id"),
@@ -24,6 +24,9 @@ const readReceipt = record({
     contentId: string("content_id"),
   }),
   requestId: string("request_id"),
+  sendAt: time("send_at"),
+  expiresAt: time("expires_at"),
+  metadata: stringsByName("metadata"),
 });
 
 const readMessage = record({
@@ -46,8 +49,12 @@ const readMessage = record({
     lastSmtpResponse: string("last_smtp_response"),
     deliveredAt: time("delivered_at"),
     bouncedAt: time("bounced_at"),
+    queue: plain("queue"),
   }),
   requestId: string("request_id"),
+  sendAt: time("send_at"),
+  expiresAt: time("expires_at"),
+  metadata: stringsByName("metadata"),
 });
 
 const readEvent = record({
@@ -66,4 +73,13 @@ const readEvent = record({
   }),
 });
 
-export { readEvent, readMessage, readReceipt };
+/** A reader that leaves the names of the API as they are; of one member, or of everything. */
+function plainReader(member) {
+  return (object) => {
+    if (typeof object !== "object" || object === null || Array.isArray(object)) throw new Mismatch("it is not an object");
+    if (member !== undefined && !(member in object)) throw new Mismatch(`there is no \`${member}\``);
+    return member === undefined ? object : object[member];
+  };
+}
+
+export { plainReader, readEvent, readMessage, readReceipt };

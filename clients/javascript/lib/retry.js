@@ -14,7 +14,7 @@ const FINAL_STATUSES = ["delivered", "bounced", "failed", "canceled", "expired"]
  * Calls `attempt(timeout)` until it gives a `value`, or a `failure` that is not worth another attempt.
  * Whatever it throws ends everything at once.
  */
-async function withRetries(attempt, { timeout, maxElapsed }, { idempotencyKey, signal }) {
+async function withRetries(attempt, { timeout, maxElapsed }, { idempotencyKey, signal, isRepeatable = true }) {
   const deadline = clock.elapsed() + maxElapsed;
   const timeLeft = () => Math.max(1, deadline - clock.elapsed()); // Never nothing: a pause may end a little late.
   for (let attempts = 1; ; attempts++) {
@@ -23,7 +23,8 @@ async function withRetries(attempt, { timeout, maxElapsed }, { idempotencyKey, s
     if (!failure) return value;
     const error = errorOf(failure.text, { ...failure, idempotencyKey, attempts });
     const pause = (error.retryAfter ?? 0) * 1000 + backOff(attempts);
-    if (!error.isRetryable || pause >= deadline - clock.elapsed()) throw error;
+    const hasDoneNothing = error.status === 429 || error.code === "service_unavailable";
+    if (!error.isRetryable || !(isRepeatable || hasDoneNothing) || pause >= deadline - clock.elapsed()) throw error;
     await clock.sleep(pause, signal);
   }
 }

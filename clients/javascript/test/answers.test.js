@@ -38,7 +38,7 @@ test("a receipt has everything that the server said", async (t) => {
     id: "em_1", status: "queued", source: "api",
     from: "hello@example.com", to: ["a@example.net"], cc: [], bcc: ["b@example.net"],
     replyTo: "c@example.com", subject: "Hello", billingStatus: "reserved", recipientCount: 2, creditsReserved: 2,
-    headers: { "X-A": "1" }, tags: ["t"], requestId: "req_1",
+    headers: { "X-A": "1" }, tags: ["t"], requestId: "req_1", sendAt: null, expiresAt: null, metadata: {},
     attachments: [{ filename: "a.txt", contentType: "text/plain", size: 3, contentId: null }],
   });
 });
@@ -46,7 +46,7 @@ test("a receipt has everything that the server said", async (t) => {
 test("what a receipt does not say is empty", async (t) => {
   assert.deepEqual(await answered(t, { status: 200, json: { id: "em_1" } }), {
     id: "em_1", status: null, source: null, from: null, to: [], cc: [], bcc: [], replyTo: null, subject: null,
-    billingStatus: null, recipientCount: null, creditsReserved: null, headers: {}, tags: [], attachments: [], requestId: null,
+    billingStatus: null, recipientCount: null, creditsReserved: null, headers: {}, tags: [], attachments: [], requestId: null, sendAt: null, expiresAt: null, metadata: {},
   });
 });
 
@@ -63,10 +63,10 @@ test("a message has times, and words that are new", async (t) => {
   const server = await serve(t, [{ status: 200, json }]);
   assert.deepEqual(await clientOf(server).get("em_1"), {
     id: "em_1", status: "pondering", source: "test", from: "hello@example.com", subject: "Hello", billingStatus: "settled",
-    recipientCount: 1, creditsReserved: 1, createdAt: new Date("2026-01-31T12:00:00Z"), requestId: "req_1",
+    recipientCount: 1, creditsReserved: 1, createdAt: new Date("2026-01-31T12:00:00Z"), requestId: "req_1", sendAt: null, expiresAt: null, metadata: {},
     recipients: [{
       id: "rcp_1", email: "a@example.net", status: "pondering", billingStatus: "settled", attemptCount: 3,
-      lastSmtpCode: 250, lastSmtpResponse: "ok", deliveredAt: new Date("2026-01-31T12:00:01.250Z"), bouncedAt: null,
+      lastSmtpCode: 250, lastSmtpResponse: "ok", deliveredAt: new Date("2026-01-31T12:00:01.250Z"), bouncedAt: null, queue: null,
     }],
   });
 });

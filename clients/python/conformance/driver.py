@@ -6,13 +6,14 @@ import asyncio
 import base64
 import dataclasses
 import json
+import operator
 import sys
-from collections.abc import Mapping
+from collections.abc import AsyncIterator, Iterator, Mapping
 from datetime import datetime
 from typing import Any
 
 import postroad_client
-from postroad_client import AsyncClient, Attachment, Client, Email, Message, PostroadError, Receipt, parse_event, verify
+from postroad_client import AsyncClient, Attachment, Client, Email, PostroadError, parse_event, verify
 
 ERROR_MEMBERS = (
     "status code request_id message retry_after idempotency_key is_retryable is_insufficient_credits"
@@ -59,8 +60,18 @@ def written(value: object) -> object:
     return value
 
 
-def answered(line: dict[str, Any]) -> Receipt | Message:
+def called(client: object, line: dict[str, Any]) -> Any:  # noqa: ANN401 - any result
+    arguments = line["arguments"]
+    if line["name"] == "send_batch":
+        arguments = [[email(each) for each in line["arguments"][0]]]
+    return operator.attrgetter(line["name"])(client)(*arguments, **line["parameters"])
+
+
+def answered(line: dict[str, Any]) -> object:
     with Client(**line["client"]) as client:
+        if line["operation"] == "call":
+            result = called(client, line)
+            return list(result) if isinstance(result, Iterator) else result
         if line["operation"] == "send":
             return client.send(email(line["email"]), idempotency_key=line.get("idempotency_key"))
         if line["operation"] == "wait":
@@ -68,8 +79,11 @@ def answered(line: dict[str, Any]) -> Receipt | Message:
         return client.get(line["id"])
 
 
-async def answered_async(line: dict[str, Any]) -> Receipt | Message:
+async def answered_async(line: dict[str, Any]) -> object:
     async with AsyncClient(**line["client"]) as client:
+        if line["operation"] == "call":
+            result = called(client, line)
+            return [item async for item in result] if isinstance(result, AsyncIterator) else await result
         if line["operation"] == "send":
             return await client.send(email(line["email"]), idempotency_key=line.get("idempotency_key"))
         if line["operation"] == "wait":

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Mapping
+from dataclasses import field
 from datetime import datetime
 from typing import Any, Final, TypeVar
 
@@ -51,6 +52,9 @@ class Receipt:
     headers: Mapping[str, str]
     tags: tuple[str, ...]
     attachments: tuple[AttachmentInfo, ...]
+    send_at: datetime | None = None
+    expires_at: datetime | None = None
+    metadata: Mapping[str, str] = field(default_factory=dict)
 
 
 @record
@@ -66,6 +70,8 @@ class Recipient:
     last_smtp_response: str | None
     delivered_at: datetime | None
     bounced_at: datetime | None
+    # With `include_queue`: when it is tried next, and why not earlier, with the names of the API.
+    queue: Mapping[str, Any] | None = None
 
 
 @record
@@ -83,6 +89,9 @@ class Message:
     created_at: datetime | None
     recipients: tuple[Recipient, ...]
     request_id: str | None
+    send_at: datetime | None = None
+    expires_at: datetime | None = None
+    metadata: Mapping[str, str] = field(default_factory=dict)
 
     @property
     def is_final(self) -> bool:
@@ -130,9 +139,12 @@ def receipt(members: dict[str, Any]) -> Receipt:
         billing_status=_text(members, "billing_status"),
         recipient_count=_number(members, "recipient_count"),
         credits_reserved=_number(members, "credits_reserved"),
-        headers=_headers(members),
+        headers=_texts_by_name(members, "headers"),
         tags=_texts(members, "tags"),
         attachments=_parts(members, "attachments", _attachment),
+        send_at=_time(members, "send_at"),
+        expires_at=_time(members, "expires_at"),
+        metadata=_texts_by_name(members, "metadata"),
     )
 
 
@@ -150,6 +162,9 @@ def message(members: dict[str, Any]) -> Message:
         created_at=_time(members, "created_at"),
         recipients=_parts(members, "recipients", _recipient),
         request_id=_text(members, "request_id"),
+        send_at=_time(members, "send_at"),
+        expires_at=_time(members, "expires_at"),
+        metadata=_texts_by_name(members, "metadata"),
     )
 
 
@@ -193,6 +208,7 @@ def _recipient(members: dict[str, Any]) -> Recipient:
         last_smtp_response=_text(members, "last_smtp_response"),
         delivered_at=_time(members, "delivered_at"),
         bounced_at=_time(members, "bounced_at"),
+        queue=_member(members, "queue", dict),
     )
 
 
@@ -227,11 +243,11 @@ def _texts(members: dict[str, Any], name: str) -> tuple[str, ...]:
     return tuple(values)
 
 
-def _headers(members: dict[str, Any]) -> Mapping[str, str]:
-    headers = _member(members, "headers", dict) or {}
-    if not all(isinstance(value, str) for value in headers.values()):
-        raise ValueError("'headers' is not an object of strings")
-    return headers
+def _texts_by_name(members: dict[str, Any], name: str) -> Mapping[str, str]:
+    texts = _member(members, name, dict) or {}
+    if not all(isinstance(value, str) for value in texts.values()):
+        raise ValueError(f"{name!r} is not an object of strings")
+    return texts
 
 
 def _parts(members: dict[str, Any], name: str, build: Callable[[dict[str, Any]], T]) -> tuple[T, ...]:

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import asyncio
 import ssl
-from collections.abc import Awaitable, Callable
-from typing import TYPE_CHECKING, TypeVar
+from collections.abc import AsyncIterator, Awaitable, Callable, Mapping
+from typing import TYPE_CHECKING, Any, TypeVar
 
-from postroad_client import answers, calls, configuration, emails
+from postroad_client import answers, calls, configuration, emails, resources
 
 if TYPE_CHECKING:
     from typing_extensions import Self
@@ -15,7 +15,7 @@ if TYPE_CHECKING:
 T = TypeVar("T")
 
 
-class AsyncClient:
+class AsyncClient(resources.Account["Awaitable[Any]", "AsyncIterator[Any]"]):
     """`Client` for asyncio, with the same arguments; for any number of tasks of one event loop."""
 
     def __init__(
@@ -29,6 +29,7 @@ class AsyncClient:
         max_elapsed: float = 60.0,
         ssl_context: ssl.SSLContext | None = None,
     ) -> None:
+        super().__init__(self._operation, self._items)
         from postroad_client import async_connections  # noqa: PLC0415 - so that only this class needs aiohttp
 
         self._settings = configuration.Settings.check(
@@ -46,9 +47,9 @@ class AsyncClient:
         """Send an email. Two sends with the same key send one; without a key, each call has its own."""
         return await self._run(calls.send(self._settings, email, idempotency_key))
 
-    async def get(self, message_id: str) -> answers.Message:
-        """What has become of an email, by the `id` of its receipt."""
-        return await self._run(calls.get(self._settings, message_id))
+    async def get(self, message_id: str, *, include_queue: bool = False) -> answers.Message:
+        """What has become of an email, by the `id` of its receipt; with the queue, also when it is tried next."""
+        return await self._run(calls.get(self._settings, message_id, include_queue=include_queue))
 
     async def wait(self, message_id: str, timeout: float = 300.0) -> answers.Message:
         """The message, once all of its recipients are final. A TimedOutError when they are not in time."""
@@ -66,6 +67,17 @@ class AsyncClient:
 
     def __repr__(self) -> str:
         return f"AsyncClient({self._settings.place.url!r})"
+
+    async def _operation(self, method: str, path: str, *names: str, **options: Any) -> Any:  # noqa: ANN401 - JSON
+        return await self._run(calls.operation(self._settings, method, path, *names, **options))
+
+    async def _items(self, path: str, *names: str, items: str, query: Mapping[str, Any]) -> AsyncIterator[Any]:
+        following: dict[str, Any] | None = {}
+        while following is not None:
+            page = await self._operation("GET", path, *names, query={**query, **following})
+            for item in page.get(items) or ():
+                yield item
+            following = resources.next_page(page)
 
     async def _run(self, call: calls.Call[T]) -> T:
         try:

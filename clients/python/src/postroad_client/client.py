@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import ssl
 import time
-from collections.abc import Callable
-from typing import TYPE_CHECKING, TypeVar
+from collections.abc import Callable, Iterator, Mapping
+from typing import TYPE_CHECKING, Any, TypeVar
 
-from postroad_client import answers, calls, configuration, connections, emails
+from postroad_client import answers, calls, configuration, connections, emails, resources
 
 if TYPE_CHECKING:
     from typing_extensions import Self
@@ -15,7 +15,7 @@ if TYPE_CHECKING:
 T = TypeVar("T")
 
 
-class Client:
+class Client(resources.Account["Any", "Iterator[Any]"]):
     """Sends mail and reads what became of it; for any number of threads.
 
     It takes a `token` (an API key or a JWT), or the `username` and `password` of an SMTP credential. `timeout` is for
@@ -34,6 +34,7 @@ class Client:
         max_elapsed: float = 60.0,
         ssl_context: ssl.SSLContext | None = None,
     ) -> None:
+        super().__init__(self._operation, self._items)
         self._settings = configuration.Settings.check(
             base_url,
             token=token,
@@ -49,9 +50,9 @@ class Client:
         """Send an email. Two sends with the same key send one; without a key, each call has its own."""
         return self._run(calls.send(self._settings, email, idempotency_key))
 
-    def get(self, message_id: str) -> answers.Message:
-        """What has become of an email, by the `id` of its receipt."""
-        return self._run(calls.get(self._settings, message_id))
+    def get(self, message_id: str, *, include_queue: bool = False) -> answers.Message:
+        """What has become of an email, by the `id` of its receipt; with the queue, also when it is tried next."""
+        return self._run(calls.get(self._settings, message_id, include_queue=include_queue))
 
     def wait(self, message_id: str, timeout: float = 300.0) -> answers.Message:
         """The message, once all of its recipients are final. A TimedOutError when they are not in time."""
@@ -69,6 +70,16 @@ class Client:
 
     def __repr__(self) -> str:
         return f"Client({self._settings.place.url!r})"
+
+    def _operation(self, method: str, path: str, *names: str, **options: Any) -> Any:  # noqa: ANN401 - JSON
+        return self._run(calls.operation(self._settings, method, path, *names, **options))
+
+    def _items(self, path: str, *names: str, items: str, query: Mapping[str, Any]) -> Iterator[Any]:
+        following: dict[str, Any] | None = {}
+        while following is not None:
+            page = self._operation("GET", path, *names, query={**query, **following})
+            yield from page.get(items) or ()
+            following = resources.next_page(page)
 
     def _run(self, call: calls.Call[T]) -> T:
         try:

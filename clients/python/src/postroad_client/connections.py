@@ -86,7 +86,7 @@ class Pool:
     def _bytes(self, request: calls.Request) -> bytes:
         """Head and body in one piece, so that one deadline holds for sending it."""
         headers = {"Host": self._place.authority, **request.headers}
-        if request.method == "POST":
+        if request.method != "GET":
             headers["Content-Length"] = str(len(request.body))
         lines = [f"{request.method} {request.path} HTTP/1.1", *(f"{name}: {value}" for name, value in headers.items())]
         return "\r\n".join([*lines, "", ""]).encode("ascii") + request.body

@@ -67,13 +67,26 @@ class Email:
     headers: Mapping[str, str] | None = None
     tags: str | Sequence[str] | None = None
     attachments: Sequence[Attachment] | None = None
+    send_at: dt.datetime | str | None = None
+    expires_in: int | None = None
+    metadata: Mapping[str, str] | None = None
 
 
 def encode(email: Email) -> bytes:
     """The body of the request. What JSON cannot say is a TypeError or a ValueError."""
+    return encode_members(checked(email))
+
+
+def encode_members(members: Mapping[str, Any]) -> bytes:
+    """Members of any request as JSON."""
+    return json.dumps(members, default=_plain, allow_nan=False).encode()
+
+
+def checked(email: Email) -> dict[str, Any]:
+    """The members of an email."""
     if not isinstance(email, Email):
         raise TypeError(f"an email is made with Email(sender=…, to=…, …); this is of the type {type(email).__name__}")
-    return json.dumps(_members(email), default=_plain, allow_nan=False).encode()
+    return _members(email)
 
 
 def _members(part: Email | Attachment) -> dict[str, Any]:

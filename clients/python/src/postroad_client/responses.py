@@ -36,6 +36,7 @@ def read(
     *,
     attempts: int = 1,
     idempotency_key: str | None = None,
+    no_content: bool = False,
 ) -> T:
     """What `build` makes of a good response. Everything else is a PostroadError."""
     status: int | None = None
@@ -46,6 +47,8 @@ def read(
     else:
         status, headers = outcome.status, outcome.headers
         try:
+            if no_content and status == 204:  # noqa: PLR2004 - RFC 9110 section 15.3.5
+                return build({})
             members = _members(outcome)
             if 200 <= status < 300:  # noqa: PLR2004 - RFC 9110 section 15: 2xx is success
                 return build(members)

@@ -1,0 +1,26 @@
+"""The table of operations that all libraries share is made of the OpenAPI document."""
+
+from clients.conformance import operations
+from postroad.api import openapi
+from postroad.roles import listeners
+
+DOCUMENT = openapi.document(listeners.ROUTES, version="0")
+# What libraries leave to plain HTTP: users and their logins, files, and the first webhook, which is one of all of them.
+LEFT_OUT = {
+    "logIn", "logOut", "changePassword", "getCurrentUser", "listUsers", "inviteUser", "updateUser", "removeUser",
+    "createPasswordLink", "listAuditLog", "listCredentials", "createCredential", "getCredential", "revokeCredential",
+    "listLedgerEntries", "exportLedger", "exportSuppressions", "importSuppressions", "getRawMessage", "sendTestEmail",
+    "listEventSchemas", "getEventSchemas",
+}  # fmt: skip
+# What has types of its own.
+WRITTEN = {"sendEmail", "sendEmailBatch", "getEmail", "rescheduleEmail", "cancelEmail"}
+
+
+def test_the_table_is_that_of_the_document() -> None:
+    assert operations.TABLE.read_text() == operations.text(DOCUMENT)
+
+
+def test_every_operation_is_in_the_libraries_or_left_out_on_purpose() -> None:
+    ids = {operation["operationId"] for item in DOCUMENT["paths"].values() for operation in item.values()}
+    first_webhook = {name for name in ids if "FirstWebhook" in name}
+    assert ids == operations.METHODS.keys() | WRITTEN | LEFT_OUT | first_webhook
