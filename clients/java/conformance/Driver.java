@@ -119,6 +119,13 @@ public final class Driver {
                 .html(text(given, "html"))
                 .template(text(given, "template"))
                 .tag(texts(given, "tags"));
+        map(given.get("metadata")).forEach((name, value) -> builder.metadata((String) name, (String) value));
+        if (given.containsKey("send_at")) {
+            builder.sendAt(Instant.parse(text(given, "send_at")));
+        }
+        if (given.containsKey("expires_in")) {
+            builder.expiresIn((int) seconds(given.get("expires_in")).toSeconds());
+        }
         map(given.get("variables")).forEach((name, value) -> builder.variable((String) name, value));
         map(given.get("headers")).forEach((name, value) -> builder.header((String) name, (String) value));
         for (Object each : list(given.get("attachments"))) {
@@ -159,6 +166,9 @@ public final class Driver {
         members.put("headers", receipt.headers());
         members.put("tags", receipt.tags());
         members.put("attachments", receipt.attachments().stream().map(Driver::attachmentInfo).toList());
+        members.put("send_at", time(receipt.sendAt()));
+        members.put("expires_at", time(receipt.expiresAt()));
+        members.put("metadata", receipt.metadata());
         return members;
     }
 
@@ -184,6 +194,9 @@ public final class Driver {
         members.put("created_at", time(message.createdAt()));
         members.put("recipients", message.recipients().stream().map(Driver::recipient).toList());
         members.put("request_id", message.requestId());
+        members.put("send_at", time(message.sendAt()));
+        members.put("expires_at", time(message.expiresAt()));
+        members.put("metadata", message.metadata());
         return members;
     }
 

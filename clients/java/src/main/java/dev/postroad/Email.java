@@ -1,5 +1,6 @@
 package dev.postroad;
 
+import java.time.Instant;
 import java.util.ArrayList;
 import java.util.Collection;
 import java.util.Collections;
@@ -46,7 +47,11 @@ public final class Email {
         private String subject;
         private String text;
         private String html;
+        private final Map<String, String> metadata = new LinkedHashMap<>();
+        private final Map<String, String> simulate = new LinkedHashMap<>();
         private String template;
+        private Instant sendAt;
+        private Integer expiresIn;
 
         private Builder() {
         }
@@ -197,6 +202,52 @@ public final class Email {
         }
 
         /**
+         * When to send; by default now.
+         *
+         * @param sendAt the time, up to 30 days ahead
+         * @return this
+         */
+        public Builder sendAt(Instant sendAt) {
+            this.sendAt = sendAt;
+            return this;
+        }
+
+        /**
+         * After how many seconds delivery is no longer tried.
+         *
+         * @param seconds from sendAt, or from now
+         * @return this
+         */
+        public Builder expiresIn(int seconds) {
+            this.expiresIn = seconds;
+            return this;
+        }
+
+        /**
+         * Adds your own data, which is not part of the mail.
+         *
+         * @param key its name
+         * @param value its value
+         * @return this
+         */
+        public Builder metadata(String key, String value) {
+            metadata.put(key, value);
+            return this;
+        }
+
+        /**
+         * With a test key: which provider to imitate, and how it behaves.
+         *
+         * @param member {@code provider} or {@code behaviour}
+         * @param value its value
+         * @return this
+         */
+        public Builder simulate(String member, String value) {
+            simulate.put(member, value);
+            return this;
+        }
+
+        /**
          * Makes the message.
          *
          * @return the message
@@ -216,6 +267,10 @@ public final class Email {
             members.put("headers", new LinkedHashMap<>(headers));
             members.put("tags", List.copyOf(tags));
             members.put("attachments", attachments.stream().map(Attachment::members).toList());
+            members.put("send_at", sendAt == null ? null : sendAt.toString());
+            members.put("expires_in", expiresIn);
+            members.put("metadata", new LinkedHashMap<>(metadata));
+            members.put("simulate", new LinkedHashMap<>(simulate));
             members.values().removeIf(Builder::isMissing);
             return new Email(members);
         }

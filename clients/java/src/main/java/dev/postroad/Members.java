@@ -22,6 +22,28 @@ final class Members {
     }
 
     /** A string that must be there and say something. */
+    /** The object as it came. */
+    Map<String, Object> map() {
+        Map<String, Object> map = new LinkedHashMap<>();
+        members.forEach((name, value) -> map.put((String) name, value));
+        return Collections.unmodifiableMap(map);
+    }
+
+    Map<String, Object> requiredMap(String name) {
+        if (members.get(name) == null) {
+            throw new JsonException("it has no " + name);
+        }
+        return object(name).map();
+    }
+
+    /** The list of objects that has to be there. */
+    List<Map<String, Object>> requiredMaps(String name) {
+        if (members.get(name) == null) {
+            throw new JsonException("it has no " + name);
+        }
+        return objects(name, Members::map);
+    }
+
     String required(String name) {
         String value = string(name);
         if (value == null || value.isEmpty()) {

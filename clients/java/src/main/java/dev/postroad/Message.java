@@ -2,6 +2,7 @@ package dev.postroad;
 
 import java.time.Instant;
 import java.util.List;
+import java.util.Map;
 import java.util.Set;
 
 /**
@@ -18,6 +19,10 @@ import java.util.Set;
  * @param createdAt when it was accepted
  * @param recipients what became of it, for each recipient
  * @param requestId the id of this request, under which the server's log has it
+ * @param sendAt when it is sent, if it was scheduled
+ * @param expiresAt when delivery ends, if that was given
+ * @param metadata your own data
+ * @param test whether it was sent with a test key
  */
 public record Message(
         String id,
@@ -30,7 +35,11 @@ public record Message(
         Integer creditsReserved,
         Instant createdAt,
         List<Recipient> recipients,
-        String requestId) {
+        String requestId,
+        Instant sendAt,
+        Instant expiresAt,
+        Map<String, String> metadata,
+        boolean test) {
     private static final Set<String> FINAL = Set.of("delivered", "bounced", "failed", "canceled", "expired");
 
     /**
@@ -55,6 +64,10 @@ public record Message(
                 members.integer("credits_reserved"),
                 members.time("created_at"),
                 members.objects("recipients", Recipient::from),
-                members.string("request_id"));
+                members.string("request_id"),
+                members.time("send_at"),
+                members.time("expires_at"),
+                members.stringMap("metadata"),
+                members.flag("test"));
     }
 }

@@ -4,7 +4,11 @@ import java.net.URI;
 import java.net.http.HttpClient;
 import java.nio.charset.StandardCharsets;
 import java.time.Duration;
+import java.time.Instant;
 import java.util.Base64;
+import java.util.Collections;
+import java.util.List;
+import java.util.Map;
 import java.util.Objects;
 import java.util.UUID;
 import java.util.concurrent.CompletableFuture;
@@ -30,12 +34,14 @@ public final class Postroad {
     private final Transport transport;
     private final Retries retries;
     private final Timing timing;
+    private final Api api;
 
     private Postroad(Builder builder, URI baseUrl, String authorization, Timing timing) {
         this.emails = URI.create(baseUrl + "/emails");
         this.transport = new Transport(builder.httpClient, authorization);
         this.retries = new Retries(builder.timeout, builder.maxElapsed, timing);
         this.timing = timing;
+        this.api = new Api(baseUrl.toString(), transport, retries, timing);
     }
 
     /**
@@ -71,7 +77,7 @@ public final class Postroad {
      */
     public Receipt send(Email email, String idempotencyKey) {
         String key = key(idempotencyKey);
-        return retries.run(key, post(email, key), this::receipt);
+        return retries.run(key, true, post(email, key), this::receipt);
     }
 
     /**
@@ -85,7 +91,7 @@ public final class Postroad {
      */
     public CompletableFuture<Receipt> sendAsync(Email email, String idempotencyKey) {
         String key = key(idempotencyKey);
-        return retries.start(key, post(email, key), this::receipt);
+        return retries.start(key, true, post(email, key), this::receipt);
     }
 
     /**
@@ -97,7 +103,7 @@ public final class Postroad {
      * @throws IllegalArgumentException if the id holds anything but letters, digits, '_' and '-'
      */
     public Message get(String id) {
-        return retries.run(null, read(id), this::message);
+        return retries.run(null, true, read(id), this::message);
     }
 
     /**
@@ -108,7 +114,121 @@ public final class Postroad {
      * @throws IllegalArgumentException if the id holds anything but letters, digits, '_' and '-'
      */
     public CompletableFuture<Message> getAsync(String id) {
-        return retries.start(null, read(id), this::message);
+        return retries.start(null, true, read(id), this::message);
+    }
+
+    /**
+     * Reads a message, and when each of its recipients is tried next.
+     *
+     * @param id the id of the receipt
+     * @return the message
+     * @throws PostroadException if it could not be read
+     */
+    public Message getWithQueue(String id) {
+        return api.call("GET", "/emails/" + Arguments.id(id) + "?include=queue", null, true, Message::from);
+    }
+
+    /**
+     * Sends many emails with one request.
+     *
+     * @param emails the emails
+     * @param idempotencyKey names the batch; null for a random one
+     * @return for each, in order, its {@code id} or its {@code error}
+     * @throws PostroadException if the batch was not accepted, or nobody knows whether it was
+     */
+    public List<Map<String, Object>> sendBatch(List<Email> emails, String idempotencyKey) {
+        return sendTemplateBatch(Map.of("emails", emails.stream().map(Email::members).toList()), idempotencyKey);
+    }
+
+    /**
+     * Sends one template to many recipients, each with an email of their own.
+     *
+     * @param batch the members of the API: from, template, recipients and so on
+     * @param idempotencyKey names the batch; null for a random one
+     * @return for each, in order, its {@code id} or its {@code error}
+     * @throws PostroadException if the batch was not accepted, or nobody knows whether it was
+     */
+    public List<Map<String, Object>> sendTemplateBatch(Map<String, ?> batch, String idempotencyKey) {
+        String key = key(idempotencyKey);
+        return retries.run(key, true, post(URI.create(emails + "/batch"), batch, key),
+                response -> response.read(members -> members.requiredMaps("results"), timing.now()));
+    }
+
+    /**
+     * Sends a scheduled email at another time.
+     *
+     * @param id the id of the receipt
+     * @param sendAt when; null for now
+     * @return the id, the status and the new times
+     */
+    public Map<String, Object> reschedule(String id, Instant sendAt) {
+        Map<String, Object> body = Collections.singletonMap("send_at", sendAt == null ? null : sendAt.toString());
+        return api.call("PATCH", "/emails/" + Arguments.id(id), body, true, Members::map);
+    }
+
+    /**
+     * Cancels the recipients for which no attempt has begun.
+     *
+     * @param id the id of the receipt
+     * @return the recipients, and of each whether it is {@code canceled}
+     */
+    public Map<String, Object> cancel(String id) {
+        return api.call("POST", "/emails/" + Arguments.id(id) + "/cancel", null, true, Members::map);
+    }
+
+    /**
+     * Counts what became of the mail.
+     *
+     * @param period {@code 24h}, {@code 7d} or {@code 30d}
+     * @return the statistics
+     */
+    public Map<String, Object> statistics(String period) {
+        return api.call("GET", "/v1/statistics?period=" + Api.segment(period).substring(1), null, "statistics");
+    }
+
+    /**
+     * The message log.
+     *
+     * @return the resource
+     */
+    public MessageLog messages() {
+        return new MessageLog(api);
+    }
+
+    /**
+     * The templates.
+     *
+     * @return the resource
+     */
+    public Templates templates() {
+        return new Templates(api);
+    }
+
+    /**
+     * The suppressed addresses.
+     *
+     * @return the resource
+     */
+    public Suppressions suppressions() {
+        return new Suppressions(api);
+    }
+
+    /**
+     * The sender domains.
+     *
+     * @return the resource
+     */
+    public Domains domains() {
+        return new Domains(api);
+    }
+
+    /**
+     * The webhooks.
+     *
+     * @return the resource
+     */
+    public WebhookEndpoints webhooks() {
+        return new WebhookEndpoints(api);
     }
 
     private static String key(String given) {
@@ -117,13 +237,17 @@ public final class Postroad {
 
     private Retries.Attempt post(Email email, String key) {
         Objects.requireNonNull(email, "email");
-        byte[] body = JsonWriter.write(email.members()).getBytes(StandardCharsets.UTF_8);
-        return limit -> transport.post(emails, body, key, limit);
+        return post(emails, email.members(), key);
+    }
+
+    private Retries.Attempt post(URI uri, Map<String, ?> members, String key) {
+        byte[] body = JsonWriter.write(members).getBytes(StandardCharsets.UTF_8);
+        return limit -> transport.exchange("POST", uri, body, key, limit);
     }
 
     private Retries.Attempt read(String id) {
         URI message = URI.create(emails + "/" + Arguments.id(id));
-        return limit -> transport.get(message, limit);
+        return limit -> transport.exchange("GET", message, null, null, limit);
     }
 
     private Receipt receipt(Response response) throws Failure {

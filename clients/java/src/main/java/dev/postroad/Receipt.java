@@ -1,5 +1,6 @@
 package dev.postroad;
 
+import java.time.Instant;
 import java.util.List;
 import java.util.Map;
 
@@ -22,6 +23,9 @@ import java.util.Map;
  * @param headers custom headers
  * @param tags the tags
  * @param attachments what is known of the attachments
+ * @param sendAt when it is sent, if it was scheduled
+ * @param expiresAt when delivery ends, if that was given
+ * @param metadata your own data
  */
 public record Receipt(
         String id,
@@ -39,7 +43,10 @@ public record Receipt(
         Integer creditsReserved,
         Map<String, String> headers,
         List<String> tags,
-        List<AttachmentInfo> attachments) {
+        List<AttachmentInfo> attachments,
+        Instant sendAt,
+        Instant expiresAt,
+        Map<String, String> metadata) {
 
     static Receipt from(Members members) {
         return new Receipt(
@@ -58,6 +65,9 @@ public record Receipt(
                 members.integer("credits_reserved"),
                 members.stringMap("headers"),
                 members.strings("tags"),
-                members.objects("attachments", AttachmentInfo::from));
+                members.objects("attachments", AttachmentInfo::from),
+                members.time("send_at"),
+                members.time("expires_at"),
+                members.stringMap("metadata"));
     }
 }

@@ -1,6 +1,7 @@
 package dev.postroad;
 
 import java.time.Instant;
+import java.util.Map;
 
 /**
  * One recipient of a {@link Message}.
@@ -15,6 +16,7 @@ import java.time.Instant;
  * @param lastSmtpResponse the text of that reply, or why nobody was asked
  * @param deliveredAt when the destination accepted it
  * @param bouncedAt when the destination refused it for good
+ * @param queue when it is tried next, and why not earlier, where that was asked for; otherwise empty
  */
 public record Recipient(
         String id,
@@ -25,7 +27,8 @@ public record Recipient(
         Integer lastSmtpCode,
         String lastSmtpResponse,
         Instant deliveredAt,
-        Instant bouncedAt) {
+        Instant bouncedAt,
+        Map<String, Object> queue) {
 
     static Recipient from(Members members) {
         return new Recipient(
@@ -37,6 +40,7 @@ public record Recipient(
                 members.integer("last_smtp_code"),
                 members.string("last_smtp_response"),
                 members.time("delivered_at"),
-                members.time("bounced_at"));
+                members.time("bounced_at"),
+                members.object("queue").map());
     }
 }

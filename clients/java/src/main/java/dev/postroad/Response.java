@@ -35,6 +35,9 @@ record Response(int status, HttpHeaders headers, byte[] body) {
     }
 
     private Members members() {
+        if (status == 204) {
+            return new Members(Map.of());
+        }
         if (body.length == 0) {
             throw new JsonException("it is empty");
         }

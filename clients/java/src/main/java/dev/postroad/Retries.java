@@ -33,15 +33,16 @@ final class Retries {
     }
 
     /** Makes a call. The future fails with a {@link PostroadException}; whoever cancels it ends the call. */
-    <T> CompletableFuture<T> start(String idempotencyKey, Attempt attempt, Reader<T> reader) {
-        Call<T> call = new Call<>(idempotencyKey, attempt, reader);
+    <T> CompletableFuture<T> start(
+            String idempotencyKey, boolean isRepeatable, Attempt attempt, Reader<T> reader) {
+        Call<T> call = new Call<>(idempotencyKey, isRepeatable, attempt, reader);
         call.attempt(1, maxElapsed == 0 ? timeout : maxElapsed); // 0 is one attempt, with all of its time
         return call.result;
     }
 
     /** Makes a call, and waits for it. */
-    <T> T run(String idempotencyKey, Attempt attempt, Reader<T> reader) {
-        return await(start(idempotencyKey, attempt, reader), idempotencyKey);
+    <T> T run(String idempotencyKey, boolean isRepeatable, Attempt attempt, Reader<T> reader) {
+        return await(start(idempotencyKey, isRepeatable, attempt, reader), idempotencyKey);
     }
 
     void pause(long nanos) {
@@ -72,12 +73,15 @@ final class Retries {
     private final class Call<T> {
         private final CompletableFuture<T> result = new CompletableFuture<>();
         private final String idempotencyKey;
+        // Whether a second request does no harm when nobody knows what became of the first.
+        private final boolean isRepeatable;
         private final Attempt attempt;
         private final Reader<T> reader;
         private final long start = timing.nanoTime();
 
-        Call(String idempotencyKey, Attempt attempt, Reader<T> reader) {
+        Call(String idempotencyKey, boolean isRepeatable, Attempt attempt, Reader<T> reader) {
             this.idempotencyKey = idempotencyKey;
+            this.isRepeatable = isRepeatable;
             this.attempt = attempt;
             this.reader = reader;
         }
@@ -99,7 +103,7 @@ final class Retries {
 
         private void repeat(int number, PostroadException error) {
             long pause = pauseAfter(number, error.retryAfter());
-            if (!error.isRetryable() || pause >= left()) {
+            if (!error.isRetryable() || !isRepeatable && error.status() != 429 || pause >= left()) {
                 result.completeExceptionally(error);
                 return;
             }

@@ -31,17 +31,17 @@ final class Transport {
         this.authorization = authorization;
     }
 
-    /** The future fails with a {@link Failure}; whoever cancels it closes the connection. */
-    CompletableFuture<Response> post(URI uri, byte[] json, String idempotencyKey, long limit) {
-        return exchange(HttpRequest.newBuilder(uri)
-                .header("Content-Type", "application/json")
-                .header("Idempotency-Key", idempotencyKey)
-                .POST(new OneTimeBody(json)), limit);
-    }
-
-    /** The same for a GET. */
-    CompletableFuture<Response> get(URI uri, long limit) {
-        return exchange(HttpRequest.newBuilder(uri).method("GET", new OneTimeBody(new byte[0])), limit);
+    /** One attempt. Without a body or a key they are null. */
+    CompletableFuture<Response> exchange(String method, URI uri, byte[] json, String idempotencyKey, long limit) {
+        HttpRequest.Builder builder = HttpRequest.newBuilder(uri)
+                .method(method, new OneTimeBody(json == null ? new byte[0] : json));
+        if (json != null) {
+            builder.header("Content-Type", "application/json");
+        }
+        if (idempotencyKey != null) {
+            builder.header("Idempotency-Key", idempotencyKey);
+        }
+        return exchange(builder, limit);
     }
 
     private CompletableFuture<Response> exchange(HttpRequest.Builder builder, long limit) {

@@ -44,9 +44,13 @@ class ReadmeTest {
         try (ScriptedServer server = new ScriptedServer(
                 ScriptedServer.answer(202, ScriptedServer.RECEIPT),
                 ScriptedServer.answer(200, READY),
+                ScriptedServer.answer(202, "{\"results\":[{\"id\":\"em_2\"}]}"),
+                ScriptedServer.answer(200, "{\"id\":\"em_2\"}"),
+                ScriptedServer.answer(200, "{\"template\":{}}"),
+                ScriptedServer.answer(200, "{\"messages\":[{\"id\":\"em_3\",\"status\":\"queued\"}]}"),
                 ScriptedServer.answer(402, REFUSAL))) {
             HttpHandler hooks = run(server.url());
-            assertEquals(3, server.requests.size());
+            assertEquals(7, server.requests.size());
             assertTrue(server.requests.get(0).contains("\r\nIdempotency-Key: order-1042-receipt\r\n"));
             assertTrue(server.requests.get(0).contains("{\"filename\":\"receipt.pdf\",\"content\":\"JVBERg==\"}"));
             assertEquals(204, post(hooks, EVENT, EVENT));
@@ -74,6 +78,7 @@ class ReadmeTest {
                 import com.sun.net.httpserver.HttpHandler;
                 import dev.postroad.*;
                 import java.nio.file.Path;
+                import java.time.*;
                 import java.util.*;
                 public class Readme {
                     public static final List<String> said = new ArrayList<>();
@@ -89,7 +94,7 @@ class ReadmeTest {
         try (URLClassLoader loader = new URLClassLoader(new URL[] {folder.toUri().toURL()}, getClass().getClassLoader())) {
             Class<?> readme = loader.loadClass("Readme");
             HttpHandler hooks = (HttpHandler) readme.getMethod("run").invoke(null);
-            assertEquals(List.of("ada@example.net: delivered", "Add credits, then send again with the key order-1042-receipt"),
+            assertEquals(List.of("ada@example.net: delivered", "em_3: queued", "Add credits, then send again with the key order-1042-receipt"),
                     readme.getField("said").get(null));
             return hooks;
         } catch (InvocationTargetException e) {

@@ -24,11 +24,13 @@ class ResponseTest {
                 {"id": "em_1", "status": "queued", "source": "api", "request_id": "req_1", "from": "a@example.com",
                  "to": ["b@example.net"], "cc": [], "reply_to": null, "subject": "Hi", "billing_status": "reserved",
                  "recipient_count": 1, "credits_reserved": 1, "headers": {"X-A": "1"}, "tags": ["t"], "new": [{}],
-                 "attachments": [{"filename": "a.txt", "content_type": "text/plain", "size": 3}]}
+                 "attachments": [{"filename": "a.txt", "content_type": "text/plain", "size": 3}],
+                 "send_at": "2026-01-31T12:00:00Z", "metadata": {"order": "1042"}}
                 """).read(Receipt::from, FakeTiming.START);
         assertEquals(new Receipt("em_1", "queued", "api", "req_1", "a@example.com", List.of("b@example.net"), List.of(),
                 List.of(), null, "Hi", "reserved", 1, 1, Map.of("X-A", "1"), List.of("t"),
-                List.of(new AttachmentInfo("a.txt", "text/plain", 3, null))), receipt);
+                List.of(new AttachmentInfo("a.txt", "text/plain", 3, null)),
+                Instant.parse("2026-01-31T12:00:00Z"), null, Map.of("order", "1042")), receipt);
         assertThrows(UnsupportedOperationException.class, () -> receipt.to().clear());
         assertThrows(UnsupportedOperationException.class, () -> receipt.headers().clear());
     }
@@ -36,7 +38,7 @@ class ResponseTest {
     @Test
     void readsAMessage() throws Failure {
         Message message = answer(200, """
-                {"id": "em_1", "status": "snoozed", "created_at": "2026-01-31T13:00:00.250+01:00", "recipients": [
+                {"id": "em_1", "status": "snoozed", "test": true, "created_at": "2026-01-31T13:00:00.250+01:00", "recipients": [
                   {"id": "rcp_1", "email": "b@example.net", "status": "bounced", "billing_status": "released",
                    "attempt_count": 1, "last_smtp_code": 550, "last_smtp_response": "no such user",
                    "delivered_at": null, "bounced_at": "2026-01-31T12:00:01Z"}]}
@@ -44,8 +46,8 @@ class ResponseTest {
         assertEquals(new Message("em_1", "snoozed", null, null, null, null, null, null,
                 Instant.parse("2026-01-31T12:00:00.250Z"),
                 List.of(new Recipient("rcp_1", "b@example.net", "bounced", "released", 1, 550, "no such user", null,
-                        Instant.parse("2026-01-31T12:00:01Z"))),
-                null), message);
+                        Instant.parse("2026-01-31T12:00:01Z"), Map.of())),
+                null, null, null, Map.of(), true), message);
     }
 
     @ParameterizedTest

@@ -62,7 +62,7 @@ class RetriesTest {
     void doesNotWaitForEverAfterALateAnswer() {
         Retries retries = new Retries(LONG, Duration.ofSeconds(60), timing);
         Failure failure = new Failure(503, "service_unavailable", "later", null, Duration.ofSeconds(999_999_999_999_999L), null);
-        assertThrows(PostroadException.class, () -> retries.run(null, limit -> {
+        assertThrows(PostroadException.class, () -> retries.run(null, true, limit -> {
             timing.pass(Duration.ofSeconds(61));
             return CompletableFuture.failedFuture(failure);
         }, response -> null));
@@ -72,7 +72,7 @@ class RetriesTest {
     @Test
     void givesAnAttemptWhatIsLeft() {
         Retries retries = new Retries(Duration.ofSeconds(30), Duration.ofSeconds(60), timing);
-        assertThrows(PostroadException.class, () -> retries.run(null, limit -> {
+        assertThrows(PostroadException.class, () -> retries.run(null, true, limit -> {
             limits.add(Duration.ofNanos(limit));
             timing.pass(Duration.ofNanos(limit));
             return CompletableFuture.failedFuture(Failure.noResponse(Failure.TIMED_OUT, "late", null));
@@ -133,12 +133,12 @@ class RetriesTest {
     void endsWhenTheFutureIsCancelled() {
         Retries retries = new Retries(LONG, LONG, timing);
         CompletableFuture<Response> exchange = new CompletableFuture<>();
-        assertTrue(retries.start(null, limit -> exchange, response -> null).cancel(true));
+        assertTrue(retries.start(null, true, limit -> exchange, response -> null).cancel(true));
         assertTrue(exchange.isCancelled());
 
         timing.stuck = true;
         AtomicInteger attempts = new AtomicInteger();
-        CompletableFuture<Object> waiting = retries.start(null, limit -> {
+        CompletableFuture<Object> waiting = retries.start(null, true, limit -> {
             attempts.incrementAndGet();
             return CompletableFuture.failedFuture(new Failure(503, "service_unavailable", "later", null, null, null));
         }, response -> null);
@@ -150,7 +150,7 @@ class RetriesTest {
     @Test
     void doesNotHideAFaultOfItsOwn() {
         Retries retries = new Retries(LONG, LONG, timing);
-        CompletableFuture<Object> call = retries.start(null, limit -> CompletableFuture.completedFuture(null), response -> {
+        CompletableFuture<Object> call = retries.start(null, true, limit -> CompletableFuture.completedFuture(null), response -> {
             throw new IllegalStateException("a fault");
         });
         assertInstanceOf(IllegalStateException.class, assertThrows(CompletionException.class, call::join).getCause());
@@ -162,12 +162,12 @@ class RetriesTest {
         CompletableFuture<Response> late = CompletableFuture.supplyAsync(() -> {
             throw new CompletionException(Failure.noResponse(Failure.TIMED_OUT, "late", null));
         });
-        PostroadException error = assertThrows(PostroadException.class, () -> retries.run(null, limit -> late, response -> null));
+        PostroadException error = assertThrows(PostroadException.class, () -> retries.run(null, true, limit -> late, response -> null));
         assertTrue(Arrays.stream(error.getStackTrace()).anyMatch(frame -> frame.getClassName().equals(getClass().getName())));
     }
 
     private PostroadException failing(Retries retries, Failure failure) {
-        return assertThrows(PostroadException.class, () -> retries.run("key-1", limit -> {
+        return assertThrows(PostroadException.class, () -> retries.run("key-1", true, limit -> {
             limits.add(Duration.ofNanos(limit));
             return CompletableFuture.failedFuture(failure);
         }, response -> null));
