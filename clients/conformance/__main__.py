@@ -30,7 +30,7 @@ def main() -> int:
     except ValueError as problem:
         parser.error(str(problem))
     if given.missing:
-        print(*dict.fromkeys(name for language in chosen if language.missing() for name in language.packages))
+        print(*dict.fromkeys(name for language in chosen for name in language.missing_packages()))
         return 0
     reports = asyncio.run(_run(chosen, own_tests=not given.no_tests, is_scripted=given.scripted))
     made = table.markdown(reports)

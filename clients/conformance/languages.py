@@ -30,6 +30,8 @@ class Language:
     packages: Command
     driver: Command
     tests: Command | None
+    # Frameworks that some tests need, and are skipped without: the package of Debian, and a file of it.
+    frameworks: tuple[tuple[str, str], ...] = ()
     build: Command | None = None
     # Modules of Python, which come with `make`.
     modules: Command = ()
@@ -52,6 +54,11 @@ class Language:
         """What this machine lacks."""
         tools = [tool for tool in self.tools if not (Path(tool).exists() if "/" in tool else shutil.which(tool))]
         return tools + [module for module in self.modules if importlib.util.find_spec(module) is None]
+
+    def missing_packages(self) -> list[str]:
+        """The packages of Debian that would bring that, and the frameworks of its tests."""
+        frameworks = [package for package, file in self.frameworks if not any(Path("/").glob(file[1:]))]
+        return [*(self.packages if self.missing() else ()), *frameworks]
 
     def remedy(self) -> str:
         """What would mend that."""
@@ -126,6 +133,9 @@ LANGUAGES: Final = (
         folder="ruby",
         tools=("ruby",),
         packages=("ruby",),
+        frameworks=(
+            ("ruby-actionmailer", "/usr/share/rubygems-integration/all/specifications/actionmailer-*.gemspec"),
+        ),
         driver=("ruby", "-w", "-Ilib", "conformance/driver.rb"),
         tests=("ruby", "-w", "-Ilib", "-Itest", "-e", 'Dir["test/*_test.rb"].each { |file| require "./#{file}" }'),
     ),

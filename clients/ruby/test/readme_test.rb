@@ -7,15 +7,21 @@ require "tmpdir"
 # Runs the code of the README, block by block, against a little server.
 class ReadmeTest < PostroadTest
   README = File.read(File.expand_path("../README.md", __dir__))
-  SEND, WAIT, MANAGE, ERRORS, WEBHOOK = README.scan(/^```ruby\n(.*?)^```$/m).flatten
+  SEND, WAIT, MANAGE, ERRORS, RAILS, WEBHOOK = README.scan(/^```ruby\n(.*?)^```$/m).flatten
   SECRET = "whsec_readme"
 
-  # Where the code runs: its run keeps the Rack application.
+  # Where the code runs: its use keeps the Rack application, and its config that of Rails.
   class Script
-    attr_reader :application
+    Config = Struct.new(:action_mailer)
+    Settings = Struct.new(:delivery_method, :postroad_settings)
+    attr_reader :application, :config
 
-    def run(application)
-      @application = application
+    def initialize
+      @config = Config.new(Settings.new)
+    end
+
+    def use(middleware, **options, &block)
+      @application = middleware.new(->(_) { [404, {}, []] }, **options, &block)
     end
 
     def scope
@@ -80,9 +86,18 @@ class ReadmeTest < PostroadTest
   def receive(body, header)
     response = nil
     output, = capture_io do
-      response = @script.application.call({ "rack.input" => StringIO.new(body), "HTTP_SERVICE_SIGNATURE" => header })
+      response = @script.application.call({ "PATH_INFO" => "/postroad", "REQUEST_METHOD" => "POST",
+                                            "rack.input" => StringIO.new(body), "HTTP_SERVICE_SIGNATURE" => header })
     end
     [output, response.first]
+  end
+
+  def test_rails
+    @scope.local_variable_set(:config, @script.config)
+    printed(RAILS, "http://127.0.0.1:1")
+    settings = @script.config.action_mailer
+    assert_equal :postroad, settings.delivery_method
+    assert_kind_of Postroad::Client, Postroad::DeliveryMethod.new(settings.postroad_settings).client
   end
 
   def test_it_is_short

@@ -1,6 +1,8 @@
 # frozen_string_literal: true
 
 require_relative "helper"
+require "postroad/action_mailer"
+require "postroad/rack"
 
 # The RBS signatures name what the classes have.
 class SignaturesTest < Minitest::Test
