@@ -114,6 +114,10 @@ LANGUAGES: Final = (
         folder="php",
         tools=("php", "phpunit"),
         packages=("php-cli", "phpunit"),
+        frameworks=(
+            ("php-symfony-mailer", "/usr/share/php/Symfony/Component/Mailer/autoload.php"),
+            ("php-illuminate-mail", "/usr/share/php/Illuminate/Support/autoload.php"),
+        ),
         driver=("php", "conformance/driver.php"),
         tests=("phpunit", "--do-not-cache-result", "tests"),
     ),

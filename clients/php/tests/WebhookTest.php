@@ -10,11 +10,40 @@ namespace Postroad\Tests;
 
 use InvalidArgumentException;
 use PHPUnit\Framework\TestCase;
+use Postroad\Event;
 use Postroad\SignatureVerificationException;
 use Postroad\Webhook;
+use Postroad\WebhookReceiver;
+use RuntimeException;
 
 final class WebhookTest extends TestCase
 {
+    public function testTheReceiverGivesEventsAndRefusesOthers(): void
+    {
+        $ids = [];
+        $receiver = new WebhookReceiver(['whsec_old', 'whsec_1'], static function (Event $event) use (&$ids): void {
+            $ids[] = $event->id === 'evt_bad' ? throw new RuntimeException('the database is away') : $event->id;
+        });
+        $time = time();
+        $sign = static fn (string $body): string => "t=$time,v1=" . hash_hmac('sha256', "$time.$body", 'whsec_1');
+        $body = '{"id":"evt_1","type":"email.delivered"}';
+        self::assertSame(204, $receiver->handle($body, $sign($body)));
+        self::assertSame(400, $receiver->handle("$body ", $sign($body)));
+        self::assertSame(400, $receiver->handle($body, null));
+        self::assertSame(400, $receiver->handle('[]', $sign('[]')));
+        self::assertSame(['evt_1'], $ids);
+        self::assertStringNotContainsString('whsec_1', print_r($receiver, true));
+        $this->expectExceptionMessage('the database is away');
+        $body = str_replace('evt_1', 'evt_bad', $body);
+        $receiver->handle($body, $sign($body));
+    }
+
+    public function testTheReceiverNeedsASecret(): void
+    {
+        $this->expectException(InvalidArgumentException::class);
+        new WebhookReceiver('', static fn (): null => null);
+    }
+
     /** @return iterable<string, array{array<string, mixed>}> */
     public function vectors(): iterable
     {
