@@ -29,15 +29,27 @@ end
 def plain(value)
   case value
   when Struct then value.to_h.transform_values { |member| plain(member) }
-  when Array then value.map { |member| plain(member) }
+  when Array, Enumerator then value.map { |member| plain(member) }
   when Time then value.iso8601(3)
   else value
   end
 end
 
+def called(client, call)
+  *owners, method = call["name"].split(".")
+  arguments = call["arguments"]
+  if method == "send_batch"
+    method = "deliver_batch"
+    arguments = [arguments[0].map { |each| email(each) }]
+  end
+  owners.reduce(client) { |owner, name| owner.public_send(name) }
+        .public_send(method, *arguments, **call["parameters"].transform_keys(&:to_sym))
+end
+
 def result(call)
   case call.fetch("operation")
   when "send" then client(call["client"]).deliver(email(call["email"]), idempotency_key: call["idempotency_key"])
+  when "call" then called(client(call["client"]), call)
   when "get" then client(call["client"]).get(call["id"])
   when "wait" then client(call["client"]).wait(call["id"], timeout: call["timeout"])
   when "parse_event"

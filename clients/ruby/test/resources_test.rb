@@ -11,7 +11,8 @@ class ResourcesTest < PostroadTest
     "domain" => { "name" => "example.com" }, "webhook" => { "id" => "whk_1" }, "webhooks" => [{ "id" => "whk_1" }],
     "delivery" => { "id" => "whd_1" }, "secret" => "whsec_1", "next_cursor" => nil, "messages" => [{ "id" => "em_1" }],
     "templates" => [{ "alias" => "welcome" }], "suppressions" => [{ "email" => "ada@example.net" }],
-    "domains" => [{ "id" => "dom_1" }]
+    "domains" => [{ "id" => "dom_1" }], "deliveries" => [{ "id" => "whd_1" }], "account" => { "balance" => 3 },
+    "api_keys" => [{ "id" => "key_1" }], "api_key" => { "id" => "key_1" }
   }.freeze
   # What is called, its request line, its body, and the member of the response that it gives; "" is all of it.
   OPERATIONS = [
@@ -33,21 +34,21 @@ class ResourcesTest < PostroadTest
     [->(c) { c.templates.list.to_a }, "GET /v1/templates", nil, "templates"],
     [->(c) { c.templates.get("a/b c") }, "GET /v1/templates/a%2Fb%20c", nil, "template"],
     [->(c) { c.templates.save("welcome", subject: "Hi", text: "Ho") }, "PUT /v1/templates/welcome",
-     { "subject" => "Hi", "text" => "Ho", "html" => nil }, "template"],
+     { "subject" => "Hi", "text" => "Ho" }, "template"],
     [->(c) { c.templates.delete("welcome") }, "DELETE /v1/templates/welcome", nil, nil],
     [->(c) { c.templates.preview("welcome") }, "POST /v1/templates/welcome/preview", { "variables" => {} }, ""],
     [->(c) { c.suppressions.list(source: "account").to_a }, "GET /v1/suppressions?source=account", nil, "suppressions"],
-    [->(c) { c.suppressions.create("ada@example.net", reason: "asked") }, "POST /v1/suppressions",
+    [->(c) { c.suppressions.create(email: "ada@example.net", reason: "asked") }, "POST /v1/suppressions",
      { "email" => "ada@example.net", "reason" => "asked" }, "suppression"],
     [->(c) { c.suppressions.get("a+b@example.net") }, "GET /v1/suppressions/a%2Bb%40example.net", nil, "suppression"],
     [->(c) { c.suppressions.delete("ada@example.net") }, "DELETE /v1/suppressions/ada%40example.net", nil, nil],
     [->(c) { c.domains.list(limit: 100).to_a }, "GET /v1/domains?limit=100", nil, "domains"],
-    [->(c) { c.domains.create("example.com") }, "POST /v1/domains", { "name" => "example.com" }, "domain"],
+    [->(c) { c.domains.create(name: "example.com") }, "POST /v1/domains", { "name" => "example.com" }, "domain"],
     [->(c) { c.domains.get("dom_1") }, "GET /v1/domains/dom_1", nil, "domain"],
     [->(c) { c.domains.check("dom_1") }, "POST /v1/domains/dom_1/check", nil, "domain"],
     [->(c) { c.domains.rotate_key("dom_1") }, "POST /v1/domains/dom_1/rotate-key", nil, "domain"],
     [->(c) { c.domains.delete("dom_1") }, "DELETE /v1/domains/dom_1", nil, nil],
-    [->(c) { c.webhooks.list }, "GET /v1/webhooks", nil, "webhooks"],
+    [->(c) { c.webhooks.list.to_a }, "GET /v1/webhooks", nil, "webhooks"],
     [->(c) { c.webhooks.create(url: "https://example.com", events: ["email.bounced"]) }, "POST /v1/webhooks",
      { "url" => "https://example.com", "events" => ["email.bounced"] }, ""],
     [->(c) { c.webhooks.get("whk_1") }, "GET /v1/webhooks/whk_1", nil, "webhook"],
@@ -56,7 +57,17 @@ class ResourcesTest < PostroadTest
     [->(c) { c.webhooks.rotate_secret("whk_1", overlap_hours: 24) }, "POST /v1/webhooks/whk_1/rotate-secret",
      { "overlap_hours" => 24 }, "secret"],
     [->(c) { c.webhooks.ping("whk_1") }, "POST /v1/webhooks/whk_1/ping", nil, "delivery"],
-    [->(c) { c.webhooks.deliveries("whk_1", status: "failed") }, "GET /v1/webhooks/whk_1/deliveries?status=failed", nil, ""],
+    [->(c) { c.webhooks.deliveries("whk_1", status: "failed").to_a }, "GET /v1/webhooks/whk_1/deliveries?status=failed",
+     nil, "deliveries"],
+    [->(c) { c.webhooks.get_delivery("whk_1", "whd_1") }, "GET /v1/webhooks/whk_1/deliveries/whd_1", nil, "delivery"],
+    [->(c) { c.webhooks.replay_failed("whk_1", after: NOON, before: NOON) }, "POST /v1/webhooks/whk_1/deliveries/replay",
+     { "after" => "2026-01-31T12:00:00.000Z", "before" => "2026-01-31T12:00:00.000Z" }, ""],
+    [->(c) { c.api_keys.list.to_a }, "GET /v1/api-keys", nil, "api_keys"],
+    [->(c) { c.api_keys.create(name: "shop", scopes: ["send"]) }, "POST /v1/api-keys",
+     { "name" => "shop", "scopes" => ["send"] }, ""],
+    [->(c) { c.api_keys.update("key_1", scopes: ["read"]) }, "PATCH /v1/api-keys/key_1", { "scopes" => ["read"] }, "api_key"],
+    [->(c) { c.api_keys.revoke("key_1") }, "DELETE /v1/api-keys/key_1", nil, nil],
+    [->(c) { c.account }, "GET /v1/account", nil, "account"],
     [->(c) { c.webhooks.replay("whk_1", "whd_1") }, "POST /v1/webhooks/whk_1/deliveries/whd_1/replay", nil, "delivery"]
   ].freeze
 
@@ -92,16 +103,22 @@ class ResourcesTest < PostroadTest
   def test_only_what_does_no_harm_twice_is_repeated_after_a_5xx
     [
       [->(c) { c.templates.delete("welcome") }, 2], [->(c) { c.cancel("em_1") }, 2], [->(c) { c.deliver_batch([]) }, 2],
-      [->(c) { c.domains.create("example.com") }, 1], [->(c) { c.messages.retry("em_1") }, 1]
+      [->(c) { c.domains.create(name: "example.com") }, 1], [->(c) { c.messages.retry("em_1") }, 1]
     ].each do |operation, requests|
-      scripted = server(BUSY, all)
+      scripted = server(ScriptedServer.answer(500, { error: "a fault", code: "internal_error" }), all)
       begin
         operation.call(client(scripted.url))
       rescue Postroad::ServerError => e
-        assert_equal "service_unavailable", e.code
+        assert_equal "internal_error", e.code
       end
       assert_equal requests, scripted.requests.size
     end
+  end
+
+  def test_what_was_not_done_is_repeated
+    scripted = server(BUSY, all)
+    assert_equal({ "name" => "example.com" }, client(scripted.url).domains.create(name: "example.com"))
+    assert_equal 2, scripted.requests.size
   end
 
   def test_a_response_of_another_server_is_unexpected

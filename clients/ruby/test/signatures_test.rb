@@ -20,10 +20,12 @@ class SignaturesTest < Minitest::Test
 
   def test_methods_of_the_others
     { Client: %i[deliver deliver_batch deliver_template_batch get wait reschedule cancel statistics messages templates
-                 suppressions domains webhooks],
+                 suppressions domains webhooks api_keys account],
       Messages: %i[list get retry], Templates: %i[list get save delete preview],
       Suppressions: %i[list create get delete], Domains: %i[list create get check rotate_key delete],
-      Webhooks: %i[list create get update delete rotate_secret ping deliveries replay],
+      Webhooks: %i[list create get update delete rotate_secret ping deliveries get_delivery replay
+                   replay_failed],
+      ApiKeys: %i[list create update revoke],
       TimedOutError: %i[last_message], Error: %i[code idempotency_key request_id retry_after status retryable? insufficient_credits?
                                          idempotency_conflict?] }.each do |type, methods|
       signed = signature(type).scan(/(?:def|attr_reader) ([\w?]+):/).flatten.map(&:to_sym) - [:initialize]

@@ -9,7 +9,9 @@ module Postroad
     METHODS = {
       get: Net::HTTP::Get, post: Net::HTTP::Post, put: Net::HTTP::Put, patch: Net::HTTP::Patch, delete: Net::HTTP::Delete
     }.freeze
-    private_constant :ID, :METHODS
+    # The members that lead to the next page, and the filters that they become.
+    NEXT_PAGES = { "next_cursor" => :cursor, "next_before" => :before }.freeze
+    private_constant :ID, :METHODS, :NEXT_PAGES
 
     # Reads a response as the Hash that JSON makes of it, or one member of it, without which it is none of Postroad.
     Plain = Struct.new(:member) do
@@ -63,9 +65,10 @@ module Postroad
         loop do
           page = call(:get, path, query: query)
           Array(page[name]).each { |item| items << item }
-          break if page["next_cursor"].nil?
+          following = NEXT_PAGES.find { |member, _| page[member] }
+          break if following.nil?
 
-          query = query.merge(cursor: page["next_cursor"])
+          query = query.merge(following[1] => page[following[0]])
         end
       end
     end

@@ -12,7 +12,7 @@ module Postroad
     private_constant :FIRST_POLL, :LONGEST_POLL
 
     # The resources of the account.
-    attr_reader :messages, :templates, :suppressions, :domains, :webhooks
+    attr_reader :messages, :templates, :suppressions, :domains, :webhooks, :api_keys
 
     # The credential is a token (an API key or a JWT), or the username and password of an SMTP credential.
     #
@@ -32,6 +32,7 @@ module Postroad
       @suppressions = Suppressions.new(@api)
       @domains = Domains.new(@api)
       @webhooks = Webhooks.new(@api)
+      @api_keys = ApiKeys.new(@api)
       freeze
     end
 
@@ -70,9 +71,14 @@ module Postroad
       @api.call(:post, "/emails/#{Api.id(id)}/cancel", repeatable: true)
     end
 
-    # What became of the mail of the last "24h", "7d" or "30d".
-    def statistics(period: "24h")
+    # What became of the mail of the last "24h", which is the default, "7d" or "30d".
+    def statistics(period: nil)
       @api.call(:get, "/v1/statistics", query: { period: period }, member: "statistics")
+    end
+
+    # The balance, and whether the account may send.
+    def account
+      @api.call(:get, "/v1/account", member: "account")
     end
 
     # Gives the Message with this id as soon as it is final: every recipient has its result. It is read

@@ -53,7 +53,7 @@ module Postroad
 
     # Creates the template, or changes it.
     def save(alias_name, subject:, text: nil, html: nil)
-      body = { subject: subject, text: text, html: html }
+      body = { subject: subject, text: text, html: html }.compact
       @api.call(:put, "/v1/templates#{path(alias_name)}", body: body, member: "template")
     end
 
@@ -63,7 +63,7 @@ module Postroad
     end
 
     # What a mail with these values would say: subject, text and html.
-    def preview(alias_name, variables = {})
+    def preview(alias_name, variables: {})
       @api.call(:post, "/v1/templates#{path(alias_name)}/preview", body: { variables: variables }, repeatable: true)
     end
   end
@@ -75,8 +75,8 @@ module Postroad
       @api.each("/v1/suppressions", "suppressions", filters)
     end
 
-    def create(email, reason: nil)
-      @api.call(:post, "/v1/suppressions", body: { email: email, reason: reason }, member: "suppression")
+    def create(email:, reason: nil)
+      @api.call(:post, "/v1/suppressions", body: { email: email, reason: reason }.compact, member: "suppression")
     end
 
     # Why an address is suppressed.
@@ -98,7 +98,7 @@ module Postroad
     end
 
     # Registers a domain; its records say what to put into DNS.
-    def create(name)
+    def create(name:)
       @api.call(:post, "/v1/domains", body: { name: name }, member: "domain")
     end
 
@@ -108,7 +108,7 @@ module Postroad
 
     # Checks its DNS records now.
     def check(id)
-      @api.call(:post, "/v1/domains#{path(id)}/check", member: "domain")
+      @api.call(:post, "/v1/domains#{path(id)}/check", member: "domain", repeatable: true)
     end
 
     # Makes a new DKIM key, which signs as soon as its record is found.
@@ -126,7 +126,7 @@ module Postroad
   class Webhooks < Resource
     # All webhooks, the first one first.
     def list
-      @api.call(:get, "/v1/webhooks", member: "webhooks")
+      @api.each("/v1/webhooks", "webhooks", {})
     end
 
     # Creates one: its "webhook", and its "secret", which is never shown again.
@@ -151,7 +151,8 @@ module Postroad
 
     # A new secret. With an overlap, the old one signs as well for so many hours.
     def rotate_secret(id, overlap_hours: nil)
-      @api.call(:post, "/v1/webhooks#{path(id)}/rotate-secret", body: { overlap_hours: overlap_hours }, member: "secret")
+      body = { overlap_hours: overlap_hours }.compact
+      @api.call(:post, "/v1/webhooks#{path(id)}/rotate-secret", body: body, member: "secret")
     end
 
     # Sends a test event now, and gives its delivery.
@@ -159,14 +160,47 @@ module Postroad
       @api.call(:post, "/v1/webhooks#{path(id)}/ping", member: "delivery")
     end
 
-    # A page of its deliveries, newest first: "deliveries" and "next_before".
+    # Its deliveries of the last 7 days, newest first: by message_id and status.
     def deliveries(id, **filters)
-      @api.call(:get, "/v1/webhooks#{path(id)}/deliveries", query: filters)
+      @api.each("/v1/webhooks#{path(id)}/deliveries", "deliveries", filters)
+    end
+
+    # One delivery with every attempt.
+    def get_delivery(id, delivery_id)
+      @api.call(:get, "/v1/webhooks#{path(id)}/deliveries#{path(delivery_id)}", member: "delivery")
     end
 
     # Sends the event of a delivery again.
     def replay(id, delivery_id)
       @api.call(:post, "/v1/webhooks#{path(id)}/deliveries#{path(delivery_id)}/replay", member: "delivery")
+    end
+
+    # Sends the failed events of a period again: after and before.
+    def replay_failed(id, **period)
+      @api.call(:post, "/v1/webhooks#{path(id)}/deliveries/replay", body: period)
+    end
+  end
+
+  # Keys for programs, with scopes.
+  class ApiKeys < Resource
+    # All keys, oldest first, without the keys themselves.
+    def list(**filters)
+      @api.each("/v1/api-keys", "api_keys", filters)
+    end
+
+    # Creates one: its "api_key", and the "secret", which is never shown again.
+    def create(name:, **settings)
+      @api.call(:post, "/v1/api-keys", body: { name: name, **settings })
+    end
+
+    # Changes its name, scopes or limits.
+    def update(id, **settings)
+      @api.call(:patch, "/v1/api-keys#{path(id)}", body: settings, member: "api_key")
+    end
+
+    def revoke(id)
+      @api.call(:delete, "/v1/api-keys#{path(id)}")
+      nil
     end
   end
 end

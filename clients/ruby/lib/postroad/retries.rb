@@ -14,7 +14,7 @@ module Postroad
     end
 
     # Yields the number of the attempt, from 1, and the seconds that it has. Gives what the block gives.
-    # What is not repeatable is tried again only if the server did not take it at all: 429.
+    # What is not repeatable is tried again only after a response that says that nothing was done.
     def run(repeatable: true)
       deadline = @clock.monotonic + @max_elapsed
       attempt = 1
@@ -23,7 +23,7 @@ module Postroad
         yield attempt, [@timeout, left].min
       rescue Error => e
         pause = pause_after(e, attempt)
-        raise unless repeatable || e.status == 429
+        raise unless repeatable || e.status == 429 || e.code == "service_unavailable"
         raise if !e.retryable? || @clock.monotonic + pause >= deadline
 
         @clock.sleep(pause)
