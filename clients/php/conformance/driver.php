@@ -11,10 +11,7 @@ require __DIR__ . '/../src/autoload.php';
 use Postroad\Attachment;
 use Postroad\Client;
 use Postroad\Email;
-use Postroad\Event;
-use Postroad\Message;
 use Postroad\PostroadException;
-use Postroad\Receipt;
 use Postroad\Webhook;
 
 const KINDS = [
@@ -87,7 +84,21 @@ function written(mixed $value): mixed
     return $members;
 }
 
-function perform(array $line): Receipt|Message|Event|bool
+function called(Client $client, array $line): mixed
+{
+    [$method, $owner] = array_reverse(explode('.', $line['name'])) + [1 => null];
+    $arguments = $line['arguments'];
+    if ($method === 'send_batch') {
+        $arguments[0] = array_map(email(...), $arguments[0]);
+    }
+    $names = array_keys(arguments([$method => 0, $owner => 0]));
+    $object = $owner === null ? $client : $client->{$names[1]};
+    $result = $object->{$names[0]}(...$arguments, ...arguments($line['parameters']));
+
+    return $result instanceof Generator ? iterator_to_array($result) : $result;
+}
+
+function perform(array $line): mixed
 {
     if ($line['operation'] === 'parse_event') {
         return Webhook::parseEvent(
@@ -110,6 +121,7 @@ function perform(array $line): Receipt|Message|Event|bool
     $client = new Client(...arguments($line['client']));
 
     return match ($line['operation']) {
+        'call' => called($client, $line),
         'send' => $client->send(email($line['email']), $line['idempotency_key'] ?? null),
         'get' => $client->get($line['id']),
         'wait' => $client->wait($line['id'], $line['timeout']),

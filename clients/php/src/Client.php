@@ -19,6 +19,7 @@ use Postroad\Internal\Caller;
 use Postroad\Internal\Credential;
 use Postroad\Internal\Members;
 use Postroad\Internal\Poller;
+use Postroad\Resources\ApiKeys;
 use Postroad\Resources\Domains;
 use Postroad\Resources\Messages;
 use Postroad\Resources\Suppressions;
@@ -35,6 +36,7 @@ final readonly class Client implements ClientInterface
     public Suppressions $suppressions;
     public Domains $domains;
     public Webhooks $webhooks;
+    public ApiKeys $apiKeys;
     private Api $api;
 
     /**
@@ -72,6 +74,7 @@ final readonly class Client implements ClientInterface
         $this->suppressions = new Suppressions($this->api);
         $this->domains = new Domains($this->api);
         $this->webhooks = new Webhooks($this->api);
+        $this->apiKeys = new ApiKeys($this->api);
     }
 
     public function send(Email $email, ?string $idempotencyKey = null): Receipt
@@ -139,13 +142,23 @@ final readonly class Client implements ClientInterface
     }
 
     /**
-     * What became of the mail of the last `24h`, `7d` or `30d`.
+     * What became of the mail of the last `24h`, which is the default, `7d` or `30d`.
      *
      * @return array<string, mixed>
      */
-    public function statistics(string $period = '24h'): array
+    public function statistics(?string $period = null): array
     {
         return $this->api->call('GET', '/v1/statistics', query: ['period' => $period], member: 'statistics');
+    }
+
+    /**
+     * The balance, and whether the account may send.
+     *
+     * @return array<string, mixed>
+     */
+    public function account(): array
+    {
+        return $this->api->call('GET', '/v1/account', member: 'account');
     }
 
     public function wait(string $id, float $timeout = 300.0): Message

@@ -29,6 +29,8 @@ final class ResourcesTest extends TestCase
         'delivery' => ['id' => 'whd_1'], 'secret' => 'whsec_1', 'next_cursor' => null,
         'messages' => [['id' => 'em_1']], 'templates' => [['alias' => 'welcome']],
         'suppressions' => [['email' => 'ada@example.net']], 'domains' => [['id' => 'dom_1']],
+        'deliveries' => [['id' => 'whd_1']], 'api_keys' => [['id' => 'key_1']], 'api_key' => ['id' => 'key_1'],
+        'account' => ['balance' => 3],
     ];
 
     /** @return iterable<string, array{Closure(Client): mixed, string, ?string, mixed}> */
@@ -58,7 +60,7 @@ final class ResourcesTest extends TestCase
             [fn ($c) => iterator_to_array($c->templates->list()), 'GET /v1/templates', null, $all['templates']],
             [fn ($c) => $c->templates->get('a/b?'), 'GET /v1/templates/a%2Fb%3F', null, $all['template']],
             [fn ($c) => $c->templates->save('welcome', 'Hi', text: 'Ho'), 'PUT /v1/templates/welcome',
-                '{"subject":"Hi","text":"Ho","html":null}', $all['template']],
+                '{"subject":"Hi","text":"Ho"}', $all['template']],
             [fn ($c) => $c->templates->delete('welcome'), 'DELETE /v1/templates/welcome', null, null],
             [fn ($c) => $c->templates->preview('welcome'), 'POST /v1/templates/welcome/preview', '{"variables":{}}', $all],
             [fn ($c) => iterator_to_array($c->suppressions->list(source: 'account')),
@@ -73,7 +75,7 @@ final class ResourcesTest extends TestCase
             [fn ($c) => $c->domains->check('dom_1'), 'POST /v1/domains/dom_1/check', null, $all['domain']],
             [fn ($c) => $c->domains->rotateKey('dom_1'), 'POST /v1/domains/dom_1/rotate-key', null, $all['domain']],
             [fn ($c) => $c->domains->delete('dom_1'), 'DELETE /v1/domains/dom_1', null, null],
-            [fn ($c) => $c->webhooks->list(), 'GET /v1/webhooks', null, $all['webhooks']],
+            [fn ($c) => iterator_to_array($c->webhooks->list()), 'GET /v1/webhooks', null, $all['webhooks']],
             [fn ($c) => $c->webhooks->create('https://example.com/hook', events: ['email.bounced'])['secret'],
                 'POST /v1/webhooks', '{"url":"https://example.com/hook","events":["email.bounced"]}', 'whsec_1'],
             [fn ($c) => $c->webhooks->get('whk_1'), 'GET /v1/webhooks/whk_1', null, $all['webhook']],
@@ -82,7 +84,17 @@ final class ResourcesTest extends TestCase
             [fn ($c) => $c->webhooks->rotateSecret('whk_1', overlapHours: 24), 'POST /v1/webhooks/whk_1/rotate-secret',
                 '{"overlap_hours":24}', 'whsec_1'],
             [fn ($c) => $c->webhooks->ping('whk_1'), 'POST /v1/webhooks/whk_1/ping', null, $all['delivery']],
-            [fn ($c) => $c->webhooks->deliveries('whk_1', status: 'failed'), 'GET /v1/webhooks/whk_1/deliveries?status=failed', null, $all],
+            [fn ($c) => iterator_to_array($c->webhooks->deliveries('whk_1', status: 'failed')),
+                'GET /v1/webhooks/whk_1/deliveries?status=failed', null, $all['deliveries']],
+            [fn ($c) => $c->webhooks->getDelivery('whk_1', 'whd_1'), 'GET /v1/webhooks/whk_1/deliveries/whd_1', null, $all['delivery']],
+            [fn ($c) => $c->webhooks->replayFailed('whk_1', after: $time, before: '2026-02-01T12:00:00Z'),
+                'POST /v1/webhooks/whk_1/deliveries/replay',
+                '{"after":"2026-01-31T12:00:00.000+00:00","before":"2026-02-01T12:00:00Z"}', $all],
+            [fn ($c) => iterator_to_array($c->apiKeys->list()), 'GET /v1/api-keys', null, $all['api_keys']],
+            [fn ($c) => $c->apiKeys->create('shop', scopes: ['send']), 'POST /v1/api-keys', '{"name":"shop","scopes":["send"]}', $all],
+            [fn ($c) => $c->apiKeys->update('key_1', scopes: ['read']), 'PATCH /v1/api-keys/key_1', '{"scopes":["read"]}', $all['api_key']],
+            [fn ($c) => $c->apiKeys->revoke('key_1'), 'DELETE /v1/api-keys/key_1', null, null],
+            [fn ($c) => $c->account(), 'GET /v1/account', null, $all['account']],
             [fn ($c) => $c->webhooks->replay('whk_1', 'whd_1'), 'POST /v1/webhooks/whk_1/deliveries/whd_1/replay', null, $all['delivery']],
         ];
         foreach ($table as $row) {
@@ -140,11 +152,20 @@ final class ResourcesTest extends TestCase
         }
     }
 
+    public function testWhatWasNotDoneIsRepeated(): void
+    {
+        $busy = new Response(503, [], '{"error":"stopping","code":"service_unavailable"}');
+        $transport = self::transport($busy, new Response(201, [], '{"domain":{"id":"dom_1"}}'));
+        self::assertSame(['id' => 'dom_1'], self::client($transport)->domains->create('example.com'));
+        self::assertCount(2, $transport->requests);
+    }
+
     public function testAResponseOfAnotherServerIsUnexpected(): void
     {
-        foreach ([fn ($c) => $c->domains->get('dom_1'), fn ($c) => $c->sendBatch([]), fn ($c) => $c->statistics()] as $operation) {
+        $operations = [fn ($c) => $c->domains->get('dom_1'), fn ($c) => $c->webhooks->rotateSecret('whk_1'), fn ($c) => $c->sendBatch([]), fn ($c) => $c->statistics()];
+        foreach ($operations as $operation) {
             try {
-                $operation(self::client(self::transport(new Response(200, [], '{"hello":"world"}'))));
+                $operation(self::client(self::transport(new Response(200, [], '{"domain":"world","secret":{}}'))));
                 self::fail('it was taken for a response of Postroad');
             } catch (PostroadException $exception) {
                 self::assertSame('unexpected_response', $exception->errorCode);

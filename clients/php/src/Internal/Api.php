@@ -61,20 +61,25 @@ final readonly class Api
     /**
      * The items of a list, page after page; the next page is read when it is needed.
      *
+     * @param list<string> $segments
      * @param string $name what the response calls the items
      * @param array<string, mixed> $query
      *
      * @return Generator<int, array<string, mixed>>
      */
-    public function each(string $path, string $name, array $query): Generator
+    public function each(string $path, array $segments, string $name, array $query): Generator
     {
         do {
-            $page = $this->call('GET', $path, [], $query);
+            $page = $this->call('GET', $path, $segments, $query);
             foreach ($page[$name] ?? [] as $item) {
                 yield $item;
             }
-            $query['cursor'] = $page['next_cursor'] ?? null;
-        } while ($query['cursor'] !== null);
+            $following = array_filter([
+                'cursor' => $page['next_cursor'] ?? null,
+                'before' => $page['next_before'] ?? null,
+            ], is_string(...));
+            $query = [...$query, ...$following];
+        } while ($following !== []);
     }
 
     /**

@@ -60,7 +60,10 @@ final readonly class Caller
             }
             $error = self::error($failure, $attempt, $request->idempotencyKey);
             $pause = ($error->retryAfter ?? 0.0) + $this->backOff($attempt);
-            $mayRepeat = $request->isRepeatable() || $error->status === 429;
+            // What might do something twice is repeated only after a response that says that nothing was done.
+            $mayRepeat = $request->isRepeatable()
+                || $error->status === 429
+                || $error->errorCode === 'service_unavailable';
             if (!$mayRepeat || !$error->isRetryable() || $this->clock->now() + $pause >= $end) {
                 throw $error;
             }

@@ -28,12 +28,13 @@ final readonly class Members
         return $value instanceof stdClass ? new self($value) : throw self::wrong($name, 'an object');
     }
 
-    /** Itself, if it has this member and the member is not null. */
+    /** Itself, if it has this member: an object or a list, or the text of a secret. */
     public function having(?string $name): self
     {
-        $isThere = $name === null || isset($this->object->$name);
+        $value = $name === null ? null : $this->object->$name ?? null;
+        $isThere = $name === null || ($name === 'secret' ? is_string($value) : is_object($value) || is_array($value));
 
-        return $isThere ? $this : throw new UnexpectedValueException("$name is missing");
+        return $isThere ? $this : throw self::wrong($name, 'there');
     }
 
     public function requiredString(string $name): string

@@ -27,7 +27,7 @@ final readonly class Domains
      */
     public function list(mixed ...$filters): Generator
     {
-        return $this->api->each('/v1/domains', 'domains', $filters);
+        return $this->api->each('/v1/domains', [], 'domains', $filters);
     }
 
     /**
@@ -57,7 +57,7 @@ final readonly class Domains
      */
     public function check(string $id): array
     {
-        return $this->api->call('POST', '/v1/domains/{}/check', [$id], member: 'domain');
+        return $this->api->call('POST', '/v1/domains/{}/check', [$id], isRepeatable: true, member: 'domain');
     }
 
     /**

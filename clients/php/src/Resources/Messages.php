@@ -28,7 +28,7 @@ final readonly class Messages
      */
     public function list(mixed ...$filters): Generator
     {
-        return $this->api->each('/v1/messages', 'messages', $filters);
+        return $this->api->each('/v1/messages', [], 'messages', $filters);
     }
 
     /**

@@ -27,7 +27,7 @@ final readonly class Suppressions
      */
     public function list(mixed ...$filters): Generator
     {
-        return $this->api->each('/v1/suppressions', 'suppressions', $filters);
+        return $this->api->each('/v1/suppressions', [], 'suppressions', $filters);
     }
 
     /**
@@ -37,7 +37,7 @@ final readonly class Suppressions
      */
     public function create(string $email, ?string $reason = null): array
     {
-        $body = ['email' => $email, 'reason' => $reason];
+        $body = ['email' => $email] + ($reason === null ? [] : ['reason' => $reason]);
 
         return $this->api->call('POST', '/v1/suppressions', body: $body, member: 'suppression');
     }

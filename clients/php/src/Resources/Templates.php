@@ -27,7 +27,7 @@ final readonly class Templates
      */
     public function list(mixed ...$filters): Generator
     {
-        return $this->api->each('/v1/templates', 'templates', $filters);
+        return $this->api->each('/v1/templates', [], 'templates', $filters);
     }
 
     /**
@@ -47,11 +47,12 @@ final readonly class Templates
      */
     public function save(string $alias, string $subject, ?string $text = null, ?string $html = null): array
     {
-        return $this->api->call('PUT', '/v1/templates/{}', [$alias], body: [
-            'subject' => $subject,
-            'text' => $text,
-            'html' => $html,
-        ], member: 'template');
+        $body = array_filter(
+            ['subject' => $subject, 'text' => $text, 'html' => $html],
+            static fn (?string $value): bool => $value !== null,
+        );
+
+        return $this->api->call('PUT', '/v1/templates/{}', [$alias], body: $body, member: 'template');
     }
 
     /** Removes it. */
@@ -71,6 +72,6 @@ final readonly class Templates
     {
         $body = ['variables' => (object) $variables];
 
-        return $this->api->call('POST', '/v1/templates/{}/preview', [$alias], body: $body);
+        return $this->api->call('POST', '/v1/templates/{}/preview', [$alias], body: $body, isRepeatable: true);
     }
 }

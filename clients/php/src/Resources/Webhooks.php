@@ -8,6 +8,7 @@ declare(strict_types=1);
 
 namespace Postroad\Resources;
 
+use Generator;
 use Postroad\Internal\Api;
 
 final readonly class Webhooks
@@ -20,11 +21,11 @@ final readonly class Webhooks
     /**
      * All webhooks, the first one first.
      *
-     * @return array<string, mixed>
+     * @return Generator<int, array<string, mixed>>
      */
-    public function list(): array
+    public function list(): Generator
     {
-        return $this->api->call('GET', '/v1/webhooks', member: 'webhooks');
+        return $this->api->each('/v1/webhooks', [], 'webhooks', []);
     }
 
     /**
@@ -66,9 +67,9 @@ final readonly class Webhooks
     /** A new secret. With an overlap, the old one signs as well for so many hours. */
     public function rotateSecret(string $id, ?int $overlapHours = null): string
     {
-        return $this->api->call('POST', '/v1/webhooks/{}/rotate-secret', [$id], body: [
-            'overlap_hours' => $overlapHours,
-        ], member: 'secret');
+        $body = $overlapHours === null ? [] : ['overlap_hours' => $overlapHours];
+
+        return $this->api->call('POST', '/v1/webhooks/{}/rotate-secret', [$id], body: $body, member: 'secret');
     }
 
     /**
@@ -82,13 +83,37 @@ final readonly class Webhooks
     }
 
     /**
-     * A page of its deliveries, newest first: `deliveries` and `next_before`.
+     * Its deliveries of the last 7 days, newest first, page after page.
+     *
+     * @param mixed ...$filters as the API names them: message_id, status, limit
+     *
+     * @return Generator<int, array<string, mixed>>
+     */
+    public function deliveries(string $id, mixed ...$filters): Generator
+    {
+        return $this->api->each('/v1/webhooks/{}/deliveries', [$id], 'deliveries', $filters);
+    }
+
+    /**
+     * One delivery with every attempt.
      *
      * @return array<string, mixed>
      */
-    public function deliveries(string $id, mixed ...$filters): array
+    public function getDelivery(string $id, string $deliveryId): array
     {
-        return $this->api->call('GET', '/v1/webhooks/{}/deliveries', [$id], $filters);
+        return $this->api->call('GET', '/v1/webhooks/{}/deliveries/{}', [$id, $deliveryId], member: 'delivery');
+    }
+
+    /**
+     * Sends the failed events of a period again.
+     *
+     * @param mixed ...$period `after` and `before`
+     *
+     * @return array<string, mixed>
+     */
+    public function replayFailed(string $id, mixed ...$period): array
+    {
+        return $this->api->call('POST', '/v1/webhooks/{}/deliveries/replay', [$id], body: $period);
     }
 
     /**
