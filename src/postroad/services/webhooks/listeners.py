@@ -12,7 +12,7 @@ from typing import Final
 
 import msgspec
 
-from postroad.model import identifiers, times
+from postroad.model import identifiers, times, webhook_formats
 from postroad.services import audit_log, context, work_limits
 from postroad.services.webhooks import endpoint_settings, endpoints
 from postroad.storage import accounts, webhook_deliveries, webhooks
@@ -31,7 +31,7 @@ REFRESH: Final = 60 * times.SECOND
 
 async def create(ctx: context.Context, account_id: str, changes: endpoint_settings.Changes) -> endpoints.SavedEndpoint:
     """Create a listener; expired ones of the account are removed."""
-    checked = endpoint_settings.check(changes)
+    checked = endpoint_settings.check(changes, webhook_formats.Format.POSTROAD)
     checked = msgspec.structs.replace(checked, url=webhooks.LISTENER_URL, description=DESCRIPTION)
     async with ctx.store.transaction() as tx:
         await accounts.lock(tx, [account_id])
