@@ -5,6 +5,7 @@ import functools
 import inspect
 import itertools
 import sys
+import time
 from collections.abc import AsyncIterator, Callable
 from typing import Any, Final
 
@@ -14,7 +15,9 @@ import pytest_asyncio
 import resend
 
 from postroad.compat.resend import room
+from postroad.protocol import standard_webhooks
 from postroad.services import context
+from postroad.services.webhooks import signing_secrets
 from postroad.storage import accounts
 from tests import accepted_mail
 from tests.compat import method_table, package_runner, room_client
@@ -50,7 +53,7 @@ class Served:
             return [self.filled(one) for one in given]
         if isinstance(given, dict):
             return {name: self.filled(one) for name, one in given.items()}
-        makers: dict[str, Callable[[], str]] = {
+        makers: dict[str, Callable[[], Any]] = {
             "$new": lambda: f"new-{next(self._numbers)}",
             "$message": lambda: self._made("/emails", EMAIL),
             "$scheduled": lambda: self._made("/emails", {**EMAIL, "scheduled_at": "in 1 hour"}),
@@ -59,6 +62,7 @@ class Served:
             "$domain": lambda: self._made("/domains", {"name": f"made-{next(self._numbers)}.example"}),
             "$key": lambda: self._made("/api-keys", {"name": "made", "permission": "sending_access"}),
             "$webhook": lambda: self._made("/webhooks", WEBHOOK),
+            "$signed": signed,
             "$told": lambda: self.told[0],
             "$event": lambda: self.told[1],
             "$suppressed": lambda: self._made("/suppressions", {"email": f"made-{next(self._numbers)}@example.net"}),
@@ -76,6 +80,14 @@ class Served:
         response = self.client.post(path, json=body)
         assert response.is_success, response.text
         return str(response.json()["id"])
+
+
+def signed() -> dict[str, Any]:
+    """An event as a request of a webhook has it, for either package."""
+    secret, body = signing_secrets.new(), b'{"type":"email.sent"}'
+    sent = standard_webhooks.svix_headers([secret], body, event_id="evt_1", timestamp=int(time.time()))
+    headers = {name.removeprefix("svix-"): value for name, value in sent}
+    return {"payload": body.decode(), "headers": headers, "webhookSecret": secret, "webhook_secret": secret}
 
 
 @pytest_asyncio.fixture

@@ -10,9 +10,9 @@ import trustme
 
 from postroad import config
 from postroad.dashboard import verification_snippets, webhook
-from postroad.model import events, times
+from postroad.model import events, times, webhook_formats
 from postroad.services import context
-from postroad.services.webhooks import delivery_log, endpoints
+from postroad.services.webhooks import delivery_log, endpoint_settings, endpoints
 from tests import contexts, webhook_rows, webhook_server
 from tests.dashboard import browser_client, sample_account
 from tests.dashboard.browser_client import Browser
@@ -57,6 +57,28 @@ def test_the_code_is_that_of_the_documentation() -> None:
     for snippet in verification_snippets.SNIPPETS:
         assert snippet.text in documented
     assert set(webhook.EVENTS) == set(events.SUBSCRIBABLE)
+
+
+async def test_a_webhook_of_another_service_keeps_its_events_when_its_page_is_saved(
+    ctx: context.Context, browser: Browser
+) -> None:
+    wanted = endpoint_settings.Changes(url=URL, format_events=["email.sent"])
+    made = await endpoints.create(ctx, browser.account_id, wanted, of_format=webhook_formats.Format.RESEND)
+    page = f"/webhooks/{made.webhook.id}"
+    text = (await browser.get(page)).text
+    assert "<code>resend</code>" in text
+    assert "<code>email.sent</code>" in text
+    assert 'name="version"' not in text
+    assert '<input type="hidden" name="events" value="email.accepted">' in text
+    form = {"url": f"{URL}/2", "events": "email.accepted", "enabled": "true", "has_options": "true", "tags": "invoice"}
+    assert browser_client.notice_of(await browser.post(page, form)) == "Webhook saved."
+    saved = await endpoints.get(ctx, browser.account_id, made.webhook.id)
+    assert (saved.url, saved.events, saved.format_events, saved.tags) == (
+        f"{URL}/2",
+        "email.accepted",
+        "email.sent",
+        "invoice",
+    )
 
 
 async def test_the_first_save_shows_the_secret_and_no_later_page_does(ctx: context.Context, browser: Browser) -> None:

@@ -9,7 +9,8 @@ ALTER TABLE additional_webhooks ADD COLUMN format TEXT COLLATE "C" NOT NULL DEFA
 ALTER TABLE additional_webhooks ADD COLUMN format_events TEXT COLLATE "C" NOT NULL DEFAULT '';
 ALTER TABLE additional_webhooks ADD COLUMN request_headers BYTEA;
 
-CREATE OR REPLACE VIEW webhook_endpoints AS
+DROP VIEW webhook_endpoints;
+CREATE VIEW webhook_endpoints AS
 SELECT id, account_id, url, events, enabled, secret_hint, created_at, updated_at, CAST(1 AS BIGINT) AS is_first, version, tags,
     sender_domains, mode, standard_signature, description, failing_since, disabled_reason, removed_at
 FROM webhooks
