@@ -24,6 +24,8 @@ NOT_SUPPORTED: Final = "Postroad does not support this part of the Postmark API"
 EMAIL: Final = {"From": "shop@example.com", "To": "ada@example.net", "Subject": "Your order", "TextBody": "On its way"}
 TEMPLATE: Final = {"Subject": "Hello {{user.name}}", "TextBody": "Hello {{user.name}}"}
 
+WEBHOOK: Final = {"Url": "https://app.example/hooks", "Triggers": {"Bounce": {"Enabled": True}}}
+
 
 class Served:
     """A service, and what calls need from it."""
@@ -46,6 +48,7 @@ class Served:
             "$template": lambda: self._made("/templates", TEMPLATE | {"Name": self._name()}, "Alias"),
             "$number": lambda: self._made("/templates", TEMPLATE | {"Name": self._name()}, "TemplateId"),
             "$domain": lambda: self._made("/domains", {"Name": f"{self._name()}.example"}, "ID"),
+            "$webhook": lambda: self._made("/webhooks", WEBHOOK, "ID"),
             "$bounce": lambda: next(self._bounces),
         }
         return makers[given]() if given in makers else given

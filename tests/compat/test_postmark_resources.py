@@ -16,6 +16,7 @@ from postroad.model import caller, mail
 from postroad.model.bounces import disposition
 from postroad.services import context
 from postroad.services.accounts import registry as account_registry
+from postroad.services.webhooks import endpoint_settings, endpoints
 from postroad.storage import accounts
 from tests import accepted_mail
 from tests.compat import room_client
@@ -173,6 +174,46 @@ async def test_templates_are_created_edited_and_removed(client: httpx.AsyncClien
     gone = await client.delete(f"/templates/{number}")
     assert gone.json() == {"ErrorCode": 0, "Message": "Template welcome-new removed."}
     assert (await client.get("/templates/welcome-new")).json()["ErrorCode"] == 1101
+
+
+async def test_webhooks_are_created_changed_and_removed(
+    ctx: context.Context, account: accounts.Account, client: httpx.AsyncClient
+) -> None:
+    triggers = {"Bounce": {"Enabled": True, "IncludeContent": True}, "Open": {"Enabled": False}}
+    made = await client.post(
+        "/webhooks",
+        json={
+            "Url": "https://app.example/hooks",
+            "HttpAuth": {"Username": "u", "Password": "hidden"},
+            "HttpHeaders": [{"Name": "X-Token", "Value": "hidden"}],
+            "Triggers": triggers,
+        },
+    )
+    assert made.status_code == 200, made.text
+    assert "hidden" not in made.text
+    enabled = [name for name, one in made.json()["Triggers"].items() if one["Enabled"]]
+    assert enabled == ["Bounce"]
+    number = made.json()["ID"]
+    changed = await client.put(f"/webhooks/{number}", json={"Triggers": {"Delivery": {"Enabled": True}}})
+    assert [name for name, one in changed.json()["Triggers"].items() if one["Enabled"]] == ["Delivery", "Bounce"]
+    for body, told in [
+        ({"Triggers": {"Open": {"Enabled": True}}}, "Triggers.Open: Postroad does not track mail"),
+        ({"MessageStream": "broadcast"}, "MessageStream: an endpoint gets the events of all"),
+        ({"Url": "ftp://x"}, ""),
+        ({"Triggers": {"Bounce": {"Enabled": False}, "Delivery": {"Enabled": False}}}, ""),
+    ]:
+        refused = await client.put(f"/webhooks/{number}", json=body)
+        assert (refused.status_code, refused.json()["ErrorCode"]) == (422, 300)
+        assert told in refused.json()["Message"]
+    assert (await client.post("/webhooks", json={"Triggers": triggers})).json()["Message"] == "Url: is required"
+    await endpoints.create(ctx, account.id, endpoint_settings.Changes(url="https://app.example/own"))
+    other = await account_registry.create(ctx, "Other")
+    key = presented(await room_client.new_key(ctx, other.id))
+    assert (await client.delete(f"/webhooks/{number}", headers=key)).json()["ErrorCode"] == 404
+    listed = (await client.get("/webhooks")).json()["Webhooks"]
+    assert [one["ID"] for one in listed] == [number]
+    assert (await client.delete(f"/webhooks/{number}")).json()["ErrorCode"] == 0
+    assert (await client.get(f"/webhooks/{number}")).status_code == 404
 
 
 async def test_another_account_sees_nothing(

@@ -128,7 +128,7 @@ POSTMARK = {
 REPLY = "550 5.1.1 <ada@example.net>: Recipient address rejected: user unknown in virtual mailbox table"
 BOUNCED = {
     "RecordType": "Bounce",
-    "ID": int("63c75c8211311be"[-14:], 16) % 2**53,
+    "ID": 1_794_732_171_512_998,
     "Type": "HardBounce",
     "TypeCode": 1,
     "Name": "Hard bounce",
@@ -177,6 +177,11 @@ COMPLAINT = {
 )
 def test_events_of_postmark(happened: events.EmailEvent, own: dict[str, Any]) -> None:
     assert translated("postmark", happened) == POSTMARK | own
+
+
+def test_the_message_stream_of_postmark_is_not_shown_as_metadata() -> None:
+    body = translated("postmark", event(Kind.DELIVERED, metadata={"order": "1042", "postmark-stream": "broadcast"}))
+    assert (body["MessageStream"], body["Metadata"]) == ("broadcast", {"order": "1042"})
 
 
 def test_a_message_without_tags_and_metadata_has_empty_ones() -> None:

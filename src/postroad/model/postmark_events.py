@@ -3,11 +3,12 @@
 An address that is suppressed is `Inactive` there. A message has one `Tag` and is in one message stream.
 """
 
+from collections.abc import Mapping
 from typing import Any, Final, NamedTuple
 
 import msgspec
 
-from postroad.model import events, times
+from postroad.model import cursors, events, identifiers, times
 from postroad.model.bounces import reasons
 
 Kind = events.EventType
@@ -19,9 +20,9 @@ SOURCES: Final = {
     "SpamComplaint": (Kind.COMPLAINED,),
     "SubscriptionChange": (Kind.SUPPRESSED,),
 }
-MESSAGE_STREAM: Final = "outbound"
-# Numbers that JavaScript can represent.
-_MAX_ID: Final = 2**53
+# The metadata key of the message stream, which Postmark's shapes show as `MessageStream` and not as metadata.
+STREAM: Final = "postmark-stream"
+DEFAULT_STREAM: Final = "outbound"
 
 
 class BounceType(NamedTuple):
@@ -91,21 +92,28 @@ def is_inactive(cause: str) -> bool:
 
 
 def bounce_id(recipient_id: str) -> int:
-    """The number of a recipient's bounce, from the random part of its id."""
-    return int(recipient_id[-14:], 16) % _MAX_ID
+    """The number of a recipient's bounce: the time in its id, by which `compat/postmark/bounces.py` finds it again."""
+    return cursors.time_of(recipient_id, identifiers.RECIPIENT)
+
+
+def stream_of(metadata: Mapping[str, str]) -> tuple[str, dict[str, str]]:
+    """The message stream that stored metadata names, and the caller's own metadata."""
+    own = dict(metadata)
+    return own.pop(STREAM, DEFAULT_STREAM), own
 
 
 def translate(event: events.EmailEvent) -> tuple[str, bytes]:
     """The record type of an event, and its bytes."""
     name = next(name for name, kinds in SOURCES.items() if event.kind in kinds)
     data = event.data
+    stream, metadata = stream_of(data.metadata)
     members = {
         "RecordType": name,
         "MessageID": data.email_id,
         "ServerID": 0,
-        "MessageStream": MESSAGE_STREAM,
+        "MessageStream": stream,
         "Tag": data.tags[0] if data.tags else "",
-        "Metadata": data.metadata,
+        "Metadata": metadata,
         **_OWN_MEMBERS[name](event),
     }
     return name, msgspec.json.encode(members)

@@ -11,8 +11,8 @@ import msgspec
 
 from postroad import errors
 from postroad.compat import room
-from postroad.compat.postmark import days, error_shape, schemas, translation
-from postroad.model import caller, cursors, identifiers, limits, mail, receipt, times
+from postroad.compat.postmark import days, error_shape, schemas
+from postroad.model import caller, identifiers, limits, mail, postmark_events, receipt, times
 from postroad.services import context
 from postroad.services.accounts import statistics
 from postroad.services.messages import lookup
@@ -71,7 +71,7 @@ async def _search(ctx: context.Context, request: routing.Request, query: Bounces
             recipient=query.email_filter or None,
             tag=query.tag or None,
             message_id=_message_id(query.message_id),
-            metadata=f"{translation.STREAM}:{query.messagestream}" if query.messagestream else None,
+            metadata=f"{postmark_events.STREAM}:{query.messagestream}" if query.messagestream else None,
             after=days.begin("fromdate", query.fromdate or None),
             before=days.end("todate", query.todate or None),
             mode=mail.Mode.TEST if request.caller.is_test else mail.Mode.LIVE,
@@ -146,7 +146,7 @@ def _bounce(
     message: messages.Message, one: recipients.Recipient, given: receipt.Receipt, *, is_inactive: bool
 ) -> dict[str, Any]:
     kind, code, name = HARD if is_inactive else SOFT
-    stream, metadata = translation.stream_of(given.metadata or {})
+    stream, metadata = postmark_events.stream_of(given.metadata or {})
     return {
         "ID": _number(one),
         "Type": kind,
@@ -185,7 +185,7 @@ def event(one: recipients.Recipient, tried: Sequence[attempts.Attempt]) -> dict[
 
 
 def _number(one: recipients.Recipient) -> int:
-    return cursors.time_of(one.id, identifiers.RECIPIENT)
+    return postmark_events.bounce_id(one.id)
 
 
 def _reply(one: recipients.Recipient) -> str:

@@ -6,8 +6,8 @@ import msgspec
 
 from postroad import errors
 from postroad.compat import room
-from postroad.compat.postmark import bounces, days, error_shape, schemas, translation
-from postroad.model import caller, labels, mail, receipt, search_query, times
+from postroad.compat.postmark import bounces, days, error_shape, schemas
+from postroad.model import caller, labels, mail, postmark_events, receipt, search_query, times
 from postroad.protocol import address
 from postroad.services import context
 from postroad.services.messages import lookup, previews
@@ -43,7 +43,7 @@ async def index(ctx: context.Context, request: routing.Request) -> routing.Respo
         sender=query.fromemail or None,
         recipient=query.recipient or None,
         tag=query.tag or None,
-        metadata=f"{translation.STREAM}:{stream}" if stream else None,
+        metadata=f"{postmark_events.STREAM}:{stream}" if stream else None,
         after=days.begin("fromdate", query.fromdate or None),
         before=days.end("todate", query.todate or None),
         mode=mail.Mode.TEST if request.caller.is_test else mail.Mode.LIVE,
@@ -100,7 +100,7 @@ async def _raw(ctx: context.Context, request: routing.Request) -> bytes:
 
 
 def _message(message: stored.Message, given: receipt.Receipt) -> dict[str, Any]:
-    stream, metadata = translation.stream_of(given.metadata or {})
+    stream, metadata = postmark_events.stream_of(given.metadata or {})
     lists = {name: [_person(one) for one in getattr(given, name.lower())] for name in ("To", "Cc", "Bcc")}
     everybody = [one["Email"] for people in lists.values() for one in people]
     return {

@@ -8,7 +8,17 @@ from typing import Final
 
 from postroad import errors
 from postroad.compat import room
-from postroad.compat.postmark import bounces, domains, emails, error_shape, messages, server, suppressions, templates
+from postroad.compat.postmark import (
+    bounces,
+    domains,
+    emails,
+    error_shape,
+    messages,
+    server,
+    suppressions,
+    templates,
+    webhooks,
+)
 from postroad.model import caller
 from postroad.services import context
 from postroad.web import routing
@@ -52,6 +62,7 @@ ROUTES: Final = (
     *templates.ROUTES,
     *server.ROUTES,
     *domains.ROUTES,
+    *webhooks.ROUTES,
     *_UNSUPPORTED,
 )
 ROOM: Final = room.Room(

@@ -1,7 +1,8 @@
 """From Postmark's messages to send requests. Pure: templates are looked up before.
 
-A message stream is kept as metadata under `STREAM`. Models are nested objects, and the placeholders of our templates
-are names with dots, so `{"user": {"name": "Ada"}}` is the value of `{{user.name}}`; a list has no counterpart.
+A message stream is kept as metadata under `postmark_events.STREAM`. Models are nested objects, and the placeholders of
+our templates are names with dots, so `{"user": {"name": "Ada"}}` is the value of `{{user.name}}`; a list has no
+counterpart.
 """
 
 from collections.abc import Iterator, Mapping, Sequence
@@ -9,14 +10,11 @@ from typing import Any, Final
 
 from postroad import errors
 from postroad.compat.postmark import schemas
-from postroad.model import mail, send_request
+from postroad.model import mail, postmark_events, send_request
 from postroad.protocol import address
 from postroad.protocol.mime import address_lists
 from postroad.web import validation_errors
 
-# The metadata key of the message stream, which Postmark's shapes show as `MessageStream` and not as metadata.
-STREAM: Final = "postmark-stream"
-DEFAULT_STREAM: Final = "outbound"
 # Deeper models are a mistake, and would exhaust the stack.
 MAX_DEPTH: Final = 16
 
@@ -36,16 +34,10 @@ def values(model: Mapping[str, Any]) -> dict[str, mail.TemplateValue]:
     return dict(_values(model, path="", depth=0))
 
 
-def stream_of(metadata: Mapping[str, str]) -> tuple[str, dict[str, str]]:
-    """The message stream that stored metadata names, and the caller's own metadata."""
-    own = dict(metadata)
-    return own.pop(STREAM, DEFAULT_STREAM), own
-
-
 def _request(given: schemas.Message, **content: Any) -> send_request.SendRequest:
     metadata = dict(given.metadata or {})
     if given.message_stream:
-        metadata[STREAM] = given.message_stream
+        metadata[postmark_events.STREAM] = given.message_stream
     return send_request.SendRequest(
         sender=_one("From", given.sender),
         to=_addresses("To", given.to),

@@ -1,0 +1,169 @@
+"""`/webhooks`: endpoints that get events in Postmark's format (`model/postmark_events.py`). Others are not shown here.
+
+An endpoint gets the events of all message streams. Credentials and header fields are secrets, and are never shown.
+"""
+
+from typing import Any, Final
+
+import msgspec
+
+from postroad import errors
+from postroad.compat import room
+from postroad.compat.postmark import error_shape, numbers, schemas
+from postroad.model import caller, postmark_events, webhook_formats
+from postroad.services import context
+from postroad.services.webhooks import endpoint_settings, endpoints, request_headers
+from postroad.storage import webhooks as stored
+from postroad.web import routing
+
+# Nobody here measures them.
+_UNMEASURED: Final = ("Open", "Click")
+
+
+class Trigger(schemas.Body, frozen=True):
+    """Whether an event is sent. The content of messages never is."""
+
+    enabled: bool | None = None
+    post_first_open_only: bool | None = None
+    include_content: bool | None = None
+
+
+class Triggers(schemas.Body, frozen=True):
+    """Which events are sent."""
+
+    open: Trigger | None = None
+    click: Trigger | None = None
+    delivery: Trigger | None = None
+    bounce: Trigger | None = None
+    spam_complaint: Trigger | None = None
+    subscription_change: Trigger | None = None
+
+
+class HttpAuth(schemas.Body, frozen=True):
+    """Credentials of HTTP Basic authentication."""
+
+    username: str
+    password: str
+
+
+class Webhook(schemas.Body, frozen=True):
+    """A webhook to create, or what to change of one."""
+
+    url: str | None = None
+    message_stream: str | None = None
+    http_auth: HttpAuth | None = None
+    http_headers: tuple[schemas.Header, ...] | None = None
+    triggers: Triggers | None = None
+
+
+class WebhooksQuery(msgspec.Struct, frozen=True, forbid_unknown_fields=True, rename="pascal"):
+    """The filter of the list."""
+
+    message_stream: str | None = None
+
+
+async def index(ctx: context.Context, request: routing.Request) -> routing.Response:
+    """List webhooks, oldest first."""
+    query: WebhooksQuery = request.query
+    _check_stream(query.message_stream)
+    return room.respond({"Webhooks": [_shown(row) for row in await _all(ctx, request.caller.account_id)]})
+
+
+async def show(ctx: context.Context, request: routing.Request) -> routing.Response:
+    """One webhook."""
+    return room.respond(_shown(await _find(ctx, request)))
+
+
+async def create(ctx: context.Context, request: routing.Request) -> routing.Response:
+    """Create a webhook."""
+    body: Webhook = request.body
+    if not body.url:
+        raise errors.InvalidRequest("Url: is required")
+    changes = _changes(body, before=())
+    saved = await endpoints.create(ctx, request.caller.account_id, changes, of_format=webhook_formats.Format.POSTMARK)
+    return room.respond(_shown(saved.webhook))
+
+
+async def edit(ctx: context.Context, request: routing.Request) -> routing.Response:
+    """Change a webhook; what is not given stays."""
+    row = await _find(ctx, request)
+    changes = _changes(request.body, before=tuple(row.format_events.split()))
+    await endpoints.change(ctx, request.caller.account_id, row.id, changes)
+    return room.respond(_shown(await _find(ctx, request)))
+
+
+async def remove(ctx: context.Context, request: routing.Request) -> routing.Response:
+    """Remove a webhook."""
+    row = await _find(ctx, request)
+    await endpoints.remove(ctx, request.caller.account_id, row.id)
+    return room.respond(error_shape.Error(0, f"Webhook {numbers.of(row.id)} removed."))
+
+
+def _changes(body: Webhook, *, before: tuple[str, ...]) -> endpoint_settings.Changes:
+    _check_stream(body.message_stream)
+    fields = None
+    if body.http_auth is not None or body.http_headers is not None:
+        fields = [(header.name, header.value) for header in body.http_headers or ()]
+        if body.http_auth is not None:
+            fields.append(request_headers.basic_authentication(body.http_auth.username, body.http_auth.password))
+    return endpoint_settings.Changes(
+        url=body.url or None,
+        format_events=None if body.triggers is None else _events(body.triggers, before=before),
+        request_headers=fields,
+    )
+
+
+def _events(triggers: Triggers, *, before: tuple[str, ...]) -> list[str]:
+    """The names of the events that are wanted."""
+    given = {field.encode_name: getattr(triggers, field.name) for field in msgspec.structs.fields(Triggers)}
+    wanted = {name: trigger.enabled for name, trigger in given.items() if trigger and trigger.enabled is not None}
+    for name in _UNMEASURED:
+        if wanted.get(name):
+            raise errors.InvalidRequest(f"Triggers.{name}: Postroad does not track mail, so there is no such event")
+    return [name for name in postmark_events.SOURCES if wanted.get(name, name in before)]
+
+
+def _check_stream(stream: str | None) -> None:
+    if stream not in (None, "", postmark_events.DEFAULT_STREAM):
+        raise errors.InvalidRequest(
+            "MessageStream: an endpoint gets the events of all message streams; leave it out, or give 'outbound'"
+        )
+
+
+async def _all(ctx: context.Context, account_id: str) -> list[stored.Webhook]:
+    found = await endpoints.of_account(ctx, account_id)
+    return [row for row in found if row.format == webhook_formats.Format.POSTMARK]
+
+
+async def _find(ctx: context.Context, request: routing.Request) -> stored.Webhook:
+    for row in await _all(ctx, request.caller.account_id):
+        if str(numbers.of(row.id)) == request.path["id"]:
+            return row
+    raise endpoints.not_found()
+
+
+def _shown(row: stored.Webhook) -> dict[str, Any]:
+    wanted = row.format_events.split()
+    triggers: dict[str, dict[str, bool]] = {
+        name: {"Enabled": name in wanted} for name in (*_UNMEASURED, *postmark_events.SOURCES)
+    }
+    triggers["Open"]["PostFirstOpenOnly"] = False
+    triggers["Bounce"]["IncludeContent"] = triggers["SpamComplaint"]["IncludeContent"] = False
+    return {
+        "ID": numbers.of(row.id),
+        "Url": row.url,
+        "MessageStream": postmark_events.DEFAULT_STREAM,
+        "HttpAuth": None,
+        "HttpHeaders": [],
+        "Triggers": triggers,
+    }
+
+
+_SCOPE: Final = caller.Scope.WEBHOOKS
+ROUTES: Final = (
+    room.route("GET /webhooks", index, query=WebhooksQuery, scope=_SCOPE),
+    room.route("POST /webhooks", create, body=Webhook, scope=_SCOPE),
+    room.route("GET /webhooks/{id}", show, scope=_SCOPE),
+    room.route("PUT /webhooks/{id}", edit, body=Webhook, scope=_SCOPE),
+    room.route("DELETE /webhooks/{id}", remove, scope=_SCOPE),
+)
