@@ -22,6 +22,7 @@ COMMANDS: dict[str, float] = {
     "--version": 150.0,
     "--help": 150.0,
     "account --help": 150.0,
+    "messages --help": 150.0,
     "account list": 400.0,
 }
 OF_AN_INSTALLATION = ("account list",)

@@ -74,6 +74,15 @@ def test_a_short_command_imports_no_more_than_its_own_part_of_the_service(tmp_pa
     assert imported & UNUSED == set()
 
 
+@pytest.mark.parametrize("words", ["messages", "show em_1", "tail", "suppression list", "webhook listen --event x"])
+def test_a_command_over_http_imports_no_part_of_the_service(words: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("POSTROAD_URL", "http://127.0.0.1:1")
+    monkeypatch.setenv("POSTROAD_API_KEY", "pr_live_a")
+    imported = imported_by(*words.split())
+    assert "postroad.network.api_client" in imported
+    assert imported & (HEAVY - {"ssl"}) == set()
+
+
 def imported_by(*words: str) -> set[str]:
     command = [sys.executable, "-c", IMPORTED, *words]
     printed = subprocess.run(command, capture_output=True, text=True, check=False).stdout

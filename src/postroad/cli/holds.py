@@ -31,7 +31,7 @@ async def hold(context: services_context.Context, *, account: str | None, domain
     queued = sum(one.recipients for one in await holds.queued_counts(context, held))
     text = (
         f"{'Held' if is_new else f'Already held since {times.to_wire(held.held_at)}'}: {holds.scope(held)}; "
-        f"{queue_texts.recipients(queued)} in the queue.\n"
+        f"{output.recipients(queued)} in the queue.\n"
         f"Attempts under way finish. To continue: postroad queue release{_options(held)}"
     )
     return output.Report(data={"hold": queue_texts.hold_view(held), "recipients": queued}, text=text)
@@ -62,7 +62,7 @@ async def release(
     if must_ask:
         lines.append(f"Nothing was released. To release it: postroad queue release{_options(held)} --yes")
     else:
-        lines.append(f"Released: {holds.scope(held)}; {queue_texts.recipients(total)} in the queue.")
+        lines.append(f"Released: {holds.scope(held)}; {output.recipients(total)} in the queue.")
     data = {
         "released": not must_ask,
         "hold": queue_texts.hold_view(held),
@@ -77,7 +77,7 @@ def _duplicates(held: stored_holds.Hold, counts: list[holds.QueuedCount], total:
     rows = [(one.account_id, one.domain, one.recipients) for one in counts[:TOP_COUNTS]]
     more = [f"and {len(counts) - TOP_COUNTS} more domains; --list shows every recipient"][: len(counts) > TOP_COUNTS]
     return [
-        f"{queue_texts.recipients(total)} may have been delivered already; {held.reason}.",
+        f"{output.recipients(total)} may have been delivered already; {held.reason}.",
         output.table(("account", "domain", "recipients"), rows, empty=""),
         *more,
         "To cancel some of them first: postroad queue cancel --domain DOMAIN (or --account ACCOUNT, or ids) --yes",

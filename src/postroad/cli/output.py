@@ -8,7 +8,6 @@ from dataclasses import dataclass
 from typing import Final
 
 import click
-import msgspec
 
 SHOWN_ONCE: Final = "Shown only once; store it safely."
 
@@ -25,6 +24,8 @@ class Report:
 def show(report: Report, *, as_json: bool) -> None:
     """Print a report as JSON or text. The text of an export to stdout is empty."""
     if as_json:
+        import msgspec  # noqa: PLC0415 - it takes longer than the text of a command over HTTP
+
         click.echo(msgspec.json.format(msgspec.json.encode(report.data), indent=2))
     elif report.text:
         click.echo(report.text)
@@ -50,6 +51,11 @@ def printable_table(titles: Sequence[str], rows: Sequence[Sequence[object]], *, 
     return table(titles, [[printable(_cell(value)) for value in row] for row in rows], empty=empty)
 
 
+def recipients(number: object) -> str:
+    """A number of recipients."""
+    return f"{number} {'recipient' if number == 1 else 'recipients'}"
+
+
 def _cell(value: object) -> str:
     return "-" if value is None else str(value)
 
@@ -66,4 +72,6 @@ def literal(value: object) -> str:
         return f"{{ {', '.join(pairs)} }}"
     if isinstance(value, (list, tuple)):
         return f"[{','.join(map(literal, value))}]"
+    import msgspec  # noqa: PLC0415 - see above
+
     return msgspec.json.encode(value).decode()

@@ -48,7 +48,7 @@ async def retry(
 ) -> output.Report:
     """Schedule the next attempt of waiting recipients now."""
     done = await inspection.retry(context, await _selection(context, ids, filters, everything=everything))
-    text = f"{queue_texts.recipients(done.changed)} scheduled for an attempt now."
+    text = f"{output.recipients(done.changed)} scheduled for an attempt now."
     return output.Report(data={"retried": done.changed, "being_sent": done.held}, text=text + _skipped_note(done))
 
 
@@ -64,7 +64,7 @@ async def cancel(
     if meant > 1 and not yes:
         raise errors.InvalidRequest(f"this cancels {meant} recipients and cannot be undone; add --yes to confirm")
     done = await inspection.cancel(context, choices)
-    text = f"{queue_texts.recipients(done.changed)} canceled."
+    text = f"{output.recipients(done.changed)} canceled."
     return output.Report(data={"canceled": done.changed, "being_sent": done.held}, text=text + _skipped_note(done))
 
 

@@ -28,11 +28,6 @@ _LATER: Final = (queue_views.WAITING, queue_views.SCHEDULED)
 _ASYNC_BOUNCE: Final = ("received_at", "action", "status", "fault", "response")
 
 
-def recipients(number: int) -> str:
-    """A number of recipients."""
-    return f"{number} {'recipient' if number == 1 else 'recipients'}"
-
-
 def overview(found: inspection.Overview) -> str:
     """The list, with a summary below it."""
     rows = [
@@ -58,7 +53,7 @@ def overview(found: inspection.Overview) -> str:
     oldest = min(count.queued_at for count in found.counts.values())
     busiest = ", ".join(f"{domain} {number}" for domain, number in found.domains)
     return (
-        f"{listed}\n\n{recipients(total)}: {by_state}.\n"
+        f"{listed}\n\n{output.recipients(total)}: {by_state}.\n"
         f"Oldest: queued at {times.to_wire(oldest)}, {durations.relative_time(oldest, now=found.now)}.\n"
         f"Top domains: {busiest}{held}"
     )
@@ -94,7 +89,7 @@ def trace(found: inspection.MessageTrace) -> str:
         f"  from {message.sender}, {message.subject!r}, {message.size} bytes, by {message.source}\n"
         f"  accepted at {times.to_wire(message.created_at)}, "
         f"{durations.relative_time(message.created_at, now=found.now)}; "
-        f"{message.status}, {message.billing_status}, {recipients(message.recipient_count)}; "
+        f"{message.status}, {message.billing_status}, {output.recipients(message.recipient_count)}; "
         f"request {message.request_id}"
     )
     return "\n\n".join([head, *(_recipient_trace(recipient_trace) for recipient_trace in found.courses)])

@@ -105,18 +105,13 @@ def _result(server: api_client.Client, message_id: str, *, seconds: int) -> dict
 
 def _report(found: dict[str, Any], *, seconds: int | None) -> output.Report:
     recipients = [*server_command.objects(found.get("recipients"))]
-    lines = [f"{found.get('id')} is queued, for {count(found.get('recipient_count'))}."]
+    lines = [f"{found.get('id')} is queued, for {output.recipients(found.get('recipient_count'))}."]
     lines += [f"{one.get('email')}: {one.get('status')}{_reply(one)}" for one in recipients]
     missing = [one for one in recipients if one.get("status") in NOT_FINAL]
     if missing:
         lines.append(f"Not final after {seconds} s; 'postroad show {found.get('id')}' shows why.")
     text = "\n".join(map(output.printable, lines))
     return output.Report(data={"message": found}, text=text, exit_code=1 if missing else 0)
-
-
-def count(number: object) -> str:
-    """A number of recipients."""
-    return f"{number} {'recipient' if number == 1 else 'recipients'}"
 
 
 def _reply(one: dict[str, Any]) -> str:

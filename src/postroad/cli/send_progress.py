@@ -51,7 +51,7 @@ async def result(
 def _summary(found: Found, accepted: transaction.Accepted) -> str:
     message, _ = found
     again = "was already queued with the same key" if accepted.replayed else "is queued"
-    return f"{message.id} {again}, for {queue_texts.recipients(message.recipient_count)}."
+    return f"{message.id} {again}, for {output.recipients(message.recipient_count)}."
 
 
 def _recipient_line(one: recipients.Recipient) -> str:
@@ -66,7 +66,7 @@ def _unfinished(
         return f"No attempt within {seconds} s; check that the service is running."
     verb = "is" if len(missing) == 1 else "are"
     return (
-        f"{queue_texts.recipients(len(missing))} {verb} not final after {seconds} s; "
+        f"{output.recipients(len(missing))} {verb} not final after {seconds} s; "
         f"'postroad queue show {missing[0].message_id}{command.installation_option()}' shows why."
     )
 

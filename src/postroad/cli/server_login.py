@@ -3,10 +3,8 @@
 They are in one file of mode 0600 in the user's configuration folder. The server of the last login is the current one.
 """
 
-import contextlib
 import json
 import os
-import tempfile
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -15,6 +13,7 @@ from typing import Any, Final
 FOLDER: Final = "postroad"
 FILE: Final = "login.json"
 PRIVATE_FOLDER: Final = 0o700
+PRIVATE_FILE: Final = 0o600
 
 
 class LoginError(Exception):
@@ -64,13 +63,14 @@ def store(file: Path, logins: Logins) -> None:
             file.unlink(missing_ok=True)
             return
         file.parent.mkdir(mode=PRIVATE_FOLDER, parents=True, exist_ok=True)
-        descriptor, name = tempfile.mkstemp(prefix=f"{file.name}.", dir=file.parent)
+        # `tempfile` takes longer to import than the rest of this module.
+        part = file.with_name(f"{file.name}.{os.getpid()}")
         try:
+            descriptor = os.open(part, os.O_WRONLY | os.O_CREAT | os.O_EXCL, PRIVATE_FILE)
             with os.fdopen(descriptor, "w", encoding="utf-8") as new:
                 json.dump({"current": logins.current, "keys": dict(logins.keys)}, new, indent=2)
-            Path(name).replace(file)
+            part.replace(file)
         finally:
-            with contextlib.suppress(FileNotFoundError):
-                Path(name).unlink()
+            part.unlink(missing_ok=True)
     except OSError as problem:
         raise LoginError(f"{file} cannot be written: {problem.strerror}") from None

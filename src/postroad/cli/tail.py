@@ -14,7 +14,7 @@ from urllib import parse
 
 import click
 
-from postroad.cli import output, send, server_command
+from postroad.cli import output, server_command
 from postroad.network import api_client
 
 POLL_SECONDS: Final = 1.0
@@ -145,7 +145,7 @@ class Follower:
 def line(event: Event) -> str:
     """An event as text."""
     if event["event"] == "accepted":
-        rest = f"{event['from']}, {send.count(event['recipient_count'])}  {event['subject']}"
+        rest = f"{event['from']}, {output.recipients(event['recipient_count'])}  {event['subject']}"
     else:
         rest = f"{event['to']}  {event['smtp_code'] or ''} {event['smtp_response'] or ''}"
     columns = [time.strftime("%H:%M:%S"), str(event["event"]).ljust(9), str(event["message_id"]), rest.strip()]
