@@ -155,9 +155,7 @@ func (c *Client) Cancel(ctx context.Context, id string) (Object, error) {
 	if err != nil {
 		return nil, err
 	}
-	into := response{}
-	err = c.do(ctx, call{method: http.MethodPost, path: path + "/cancel", isHarmless: true}, &into)
-	return into.members, err
+	return c.harmless(ctx, path+"/cancel", nil, "")
 }
 
 const (

@@ -168,31 +168,26 @@ func ExampleError() {
 	// postroad: 402 insufficient_credits: the account has no credits (req_1)
 }
 
-func handleWebhook(w http.ResponseWriter, r *http.Request) {
-	body, err := io.ReadAll(http.MaxBytesReader(w, r.Body, 64<<10)) // The raw bytes: they are what was signed.
-	if err != nil {
-		return
-	}
+func handleWebhooks() {
 	secrets := []string{os.Getenv("POSTROAD_WEBHOOK_SECRET")}
-	event, err := postroad.ParseEvent(body, r.Header.Get("Service-Signature"), secrets, 5*time.Minute)
-	if err != nil {
-		http.Error(w, "not from Postroad", http.StatusForbidden)
-		return
-	}
-	fmt.Println(event.Type, event.Data.To) // The same event.ID can come twice.
+	http.Handle("/postroad", postroad.WebhookHandler(secrets, func(ctx context.Context, event *postroad.Event) error {
+		fmt.Println(event.Type, event.Data.To) // The same event.ID can come twice.
+		return nil
+	}))
 }
 
-func ExampleParseEvent() {
+func ExampleWebhookHandler() {
+	handleWebhooks()
 	body := `{"id": "evt_1", "type": "email.delivered", "created_at": "2026-01-31T12:00:03Z", "data": {"to": "ada@example.net"}}`
 	for _, secret := range []string{"whsec_example", "whsec_another"} {
 		request := httptest.NewRequest(http.MethodPost, "/postroad", strings.NewReader(body))
 		request.Header.Set("Service-Signature", sign(body, secret, time.Now()))
 		response := httptest.NewRecorder()
-		handleWebhook(response, request)
+		http.DefaultServeMux.ServeHTTP(response, request)
 		fmt.Println(response.Code)
 	}
 	// Output:
 	// email.delivered ada@example.net
-	// 200
-	// 403
+	// 204
+	// 400
 }

@@ -8,6 +8,7 @@ import (
 	"errors"
 	"net/http"
 	"net/url"
+	"strings"
 	"time"
 )
 
@@ -29,6 +30,32 @@ type Domains struct{ client *Client }
 // Webhooks are the settings of the webhooks; Verify and ParseEvent are for what they send.
 type Webhooks struct{ client *Client }
 
+// APIKeys are keys for programs, with scopes.
+type APIKeys struct{ client *Client }
+
+// APIKeys gives the API keys.
+func (c *Client) APIKeys() APIKeys { return APIKeys{c} }
+
+// List gives all keys, oldest first, without the keys themselves.
+func (k APIKeys) List(filters url.Values) *Pages {
+	return k.client.pages("/v1/api-keys", "api_keys", filters)
+}
+
+// Create makes a key: the member api_key, and its secret, which is never shown again. The settings need a name.
+func (k APIKeys) Create(ctx context.Context, settings Object) (Object, error) {
+	return k.client.object(ctx, http.MethodPost, "/v1/api-keys", settings, "")
+}
+
+// Update changes the name, the scopes or the limits of a key.
+func (k APIKeys) Update(ctx context.Context, id string, settings Object) (Object, error) {
+	return k.client.object(ctx, http.MethodPatch, "/v1/api-keys/"+segment(id), settings, "api_key")
+}
+
+// Revoke revokes a key.
+func (k APIKeys) Revoke(ctx context.Context, id string) error {
+	return k.client.remove(ctx, "/v1/api-keys/"+segment(id))
+}
+
 // Messages gives the message log.
 func (c *Client) Messages() Messages { return Messages{c} }
 
@@ -44,9 +71,18 @@ func (c *Client) Domains() Domains { return Domains{c} }
 // Webhooks gives the webhooks.
 func (c *Client) Webhooks() Webhooks { return Webhooks{c} }
 
-// Statistics counts what became of the mail of a period: 24h, 7d or 30d.
+// Statistics counts what became of the mail of a period: 24h, which an empty one means, 7d or 30d.
 func (c *Client) Statistics(ctx context.Context, period string) (Object, error) {
-	return c.object(ctx, http.MethodGet, "/v1/statistics?period="+url.QueryEscape(period), nil, "statistics")
+	path := "/v1/statistics"
+	if period != "" {
+		path += "?" + encodeQuery(url.Values{"period": {period}})
+	}
+	return c.object(ctx, http.MethodGet, path, nil, "statistics")
+}
+
+// Account gives the balance, and whether the account may send.
+func (c *Client) Account(ctx context.Context) (Object, error) {
+	return c.object(ctx, http.MethodGet, "/v1/account", nil, "account")
 }
 
 // List gives the messages that match, newest first. Filters are status, source, from, to, tag, metadata, after, before and mode.
@@ -69,7 +105,9 @@ func (m Messages) Retry(ctx context.Context, id, recipientID string) (Object, er
 }
 
 // List gives all templates, without their bodies.
-func (t Templates) List() *Pages { return t.client.pages("/v1/templates", "templates", nil) }
+func (t Templates) List(filters url.Values) *Pages {
+	return t.client.pages("/v1/templates", "templates", filters)
+}
 
 // Get gives one template.
 func (t Templates) Get(ctx context.Context, alias string) (Object, error) {
@@ -92,7 +130,7 @@ func (t Templates) Preview(ctx context.Context, alias string, variables map[stri
 		variables = map[string]any{}
 	}
 	body := Object{"variables": variables}
-	return t.client.object(ctx, http.MethodPost, "/v1/templates/"+segment(alias)+"/preview", body, "")
+	return t.client.harmless(ctx, "/v1/templates/"+segment(alias)+"/preview", body, "")
 }
 
 // List gives the suppressed addresses in alphabetical order. Filters are email and source.
@@ -120,7 +158,9 @@ func (s Suppressions) Delete(ctx context.Context, email string) error {
 }
 
 // List gives all domains, without their DNS records.
-func (d Domains) List() *Pages { return d.client.pages("/v1/domains", "domains", nil) }
+func (d Domains) List(filters url.Values) *Pages {
+	return d.client.pages("/v1/domains", "domains", filters)
+}
 
 // Create registers a domain; its records say what to put into DNS.
 func (d Domains) Create(ctx context.Context, name string) (Object, error) {
@@ -134,7 +174,7 @@ func (d Domains) Get(ctx context.Context, id string) (Object, error) {
 
 // Check checks the DNS records of a domain now.
 func (d Domains) Check(ctx context.Context, id string) (Object, error) {
-	return d.client.object(ctx, http.MethodPost, "/v1/domains/"+segment(id)+"/check", nil, "domain")
+	return d.client.harmless(ctx, "/v1/domains/"+segment(id)+"/check", nil, "domain")
 }
 
 // RotateKey makes a new DKIM key, which signs as soon as its record is found.
@@ -147,10 +187,8 @@ func (d Domains) Delete(ctx context.Context, id string) error {
 	return d.client.remove(ctx, "/v1/domains/"+segment(id))
 }
 
-// List gives all webhooks as the member webhooks, the first one first.
-func (w Webhooks) List(ctx context.Context) (Object, error) {
-	return w.client.object(ctx, http.MethodGet, "/v1/webhooks", nil, "")
-}
+// List gives all webhooks, the first one first.
+func (w Webhooks) List() *Pages { return w.client.pages("/v1/webhooks", "webhooks", nil) }
 
 // Create makes a webhook: the member webhook, and its secret, which is never shown again. The settings need a url.
 func (w Webhooks) Create(ctx context.Context, settings Object) (Object, error) {
@@ -188,57 +226,26 @@ func (w Webhooks) Ping(ctx context.Context, id string) (Object, error) {
 	return w.client.object(ctx, http.MethodPost, "/v1/webhooks/"+segment(id)+"/ping", nil, "delivery")
 }
 
-// Deliveries gives a page of the deliveries, newest first: deliveries and next_before.
-func (w Webhooks) Deliveries(ctx context.Context, id string, filters url.Values) (Object, error) {
-	return w.client.object(ctx, http.MethodGet, withQuery("/v1/webhooks/"+segment(id)+"/deliveries", filters), nil, "")
+// Deliveries gives the deliveries of the last 7 days, newest first. Filters are message_id and status.
+func (w Webhooks) Deliveries(id string, filters url.Values) *Pages {
+	return w.client.pages("/v1/webhooks/"+segment(id)+"/deliveries", "deliveries", filters)
+}
+
+// GetDelivery gives one delivery with every attempt.
+func (w Webhooks) GetDelivery(ctx context.Context, id, deliveryID string) (Object, error) {
+	path := "/v1/webhooks/" + segment(id) + "/deliveries/" + segment(deliveryID)
+	return w.client.object(ctx, http.MethodGet, path, nil, "delivery")
+}
+
+// ReplayFailed sends the failed events of a period again: after and before.
+func (w Webhooks) ReplayFailed(ctx context.Context, id string, period Object) (Object, error) {
+	return w.client.object(ctx, http.MethodPost, "/v1/webhooks/"+segment(id)+"/deliveries/replay", period, "")
 }
 
 // Replay sends the event of a delivery again.
 func (w Webhooks) Replay(ctx context.Context, id, deliveryID string) (Object, error) {
 	path := "/v1/webhooks/" + segment(id) + "/deliveries/" + segment(deliveryID) + "/replay"
 	return w.client.object(ctx, http.MethodPost, path, nil, "delivery")
-}
-
-// Pages goes through a list; the next page is read when it is needed.
-type Pages struct {
-	client     *Client
-	path, name string
-	query      url.Values
-	items      []Object
-	isLast     bool
-}
-
-func (c *Client) pages(path, name string, filters url.Values) *Pages {
-	query := url.Values{}
-	for filter, values := range filters {
-		query[filter] = values
-	}
-	return &Pages{client: c, path: path, name: name, query: query}
-}
-
-// Next gives the next item; nil without an error is the end of the list.
-func (p *Pages) Next(ctx context.Context) (Object, error) {
-	for len(p.items) == 0 {
-		if p.isLast {
-			return nil, nil
-		}
-		page, err := p.client.object(ctx, http.MethodGet, withQuery(p.path, p.query), nil, "")
-		if err != nil {
-			return nil, err
-		}
-		items, _ := page[p.name].([]any)
-		for _, item := range items {
-			if object, ok := item.(Object); ok {
-				p.items = append(p.items, object)
-			}
-		}
-		cursor, _ := page["next_cursor"].(string)
-		p.isLast = cursor == ""
-		p.query.Set("cursor", cursor)
-	}
-	item := p.items[0]
-	p.items = p.items[1:]
-	return item, nil
 }
 
 // response is any object, or one with a member without which it is none of Postroad.
@@ -261,7 +268,7 @@ func segment(name string) string {
 	if name == "" || name == "." || name == ".." {
 		return refusedSegment
 	}
-	return url.PathEscape(name)
+	return strings.ReplaceAll(url.QueryEscape(name), "+", "%20")
 }
 
 // refusedSegment is in no path: a zero byte is always escaped.
@@ -269,8 +276,12 @@ const refusedSegment = "\x00"
 
 // object makes a request, and gives the response or a member of it.
 func (c *Client) object(ctx context.Context, method, path string, body Object, member string) (Object, error) {
+	return c.result(ctx, call{method: method, path: path}, body, member)
+}
+
+func (c *Client) result(ctx context.Context, request call, body Object, member string) (Object, error) {
 	into := response{needs: member}
-	if err := c.exchange(ctx, call{method: method, path: path}, body, &into); err != nil {
+	if err := c.exchange(ctx, request, body, &into); err != nil {
 		return nil, err
 	}
 	if member == "" {
@@ -279,15 +290,13 @@ func (c *Client) object(ctx context.Context, method, path string, body Object, m
 	return into.members[member].(Object), nil
 }
 
-func (c *Client) remove(ctx context.Context, path string) error {
-	return c.exchange(ctx, call{method: http.MethodDelete, path: path}, nil, &response{})
+// harmless makes a POST that may be made twice.
+func (c *Client) harmless(ctx context.Context, path string, body Object, member string) (Object, error) {
+	return c.result(ctx, call{method: http.MethodPost, path: path, isHarmless: true}, body, member)
 }
 
-func withQuery(path string, query url.Values) string {
-	if len(query) == 0 {
-		return path
-	}
-	return path + "?" + query.Encode()
+func (c *Client) remove(ctx context.Context, path string) error {
+	return c.exchange(ctx, call{method: http.MethodDelete, path: path}, nil, &response{})
 }
 
 // wireTime is a time as the API takes it.

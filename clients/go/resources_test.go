@@ -19,7 +19,8 @@ const everything = `{"id": "em_1", "status": "queued", "results": [{"id": "em_1"
 	"template": {"alias": "welcome"}, "suppression": {"email": "ada@example.net"}, "domain": {"name": "example.com"},
 	"webhook": {"id": "whk_1"}, "webhooks": [{"id": "whk_1"}], "delivery": {"id": "whd_1"}, "secret": "whsec_1",
 	"messages": [{"id": "em_1"}], "templates": [{"alias": "welcome"}], "suppressions": [{"email": "ada@example.net"}],
-	"domains": [{"id": "dom_1"}], "deliveries": [], "next_cursor": null}`
+	"domains": [{"id": "dom_1"}], "deliveries": [{"id": "whd_1"}], "api_keys": [{"id": "key_1"}], "api_key": {"id": "key_1"},
+	"account": {"balance": 3}, "next_cursor": null}`
 
 type operation func(context.Context, *Client) (any, error)
 
@@ -48,11 +49,11 @@ func TestOperations(t *testing.T) {
 		{func(x context.Context, c *Client) (any, error) { return c.Statistics(x, "7d") }, "GET /v1/statistics?period=7d", "", "map[queued:3]"},
 		{func(x context.Context, c *Client) (any, error) {
 			return c.Messages().List(url.Values{"metadata": {"order:1 2"}}).Next(x)
-		}, "GET /v1/messages?metadata=order%3A1+2", "", "map[id:em_1]"},
+		}, "GET /v1/messages?metadata=order%3A1%202", "", "map[id:em_1]"},
 		{func(x context.Context, c *Client) (any, error) { return c.Messages().Get(x, "em_1") }, "GET /v1/messages/em_1", "", "*"},
 		{func(x context.Context, c *Client) (any, error) { return c.Messages().Retry(x, "em_1", "") }, "POST /v1/messages/em_1/retry", "{}", "*"},
 		{func(x context.Context, c *Client) (any, error) { return c.Messages().Retry(x, "em_1", "rcp_1") }, "POST /v1/messages/em_1/retry", `{"recipient_id":"rcp_1"}`, "*"},
-		{func(x context.Context, c *Client) (any, error) { return c.Templates().List().Next(x) }, "GET /v1/templates", "", "map[alias:welcome]"},
+		{func(x context.Context, c *Client) (any, error) { return c.Templates().List(nil).Next(x) }, "GET /v1/templates", "", "map[alias:welcome]"},
 		{func(x context.Context, c *Client) (any, error) { return c.Templates().Get(x, "a/b?") }, "GET /v1/templates/a%2Fb%3F", "", "map[alias:welcome]"},
 		{func(x context.Context, c *Client) (any, error) {
 			return c.Templates().Save(x, "welcome", Object{"subject": "Hi"})
@@ -65,17 +66,17 @@ func TestOperations(t *testing.T) {
 		{func(x context.Context, c *Client) (any, error) {
 			return c.Suppressions().Create(x, "ada@example.net", "asked")
 		}, "POST /v1/suppressions", `{"email":"ada@example.net","reason":"asked"}`, "map[email:ada@example.net]"},
-		{func(x context.Context, c *Client) (any, error) { return c.Suppressions().Get(x, "a/b@example.net") }, "GET /v1/suppressions/a%2Fb@example.net", "", "map[email:ada@example.net]"},
+		{func(x context.Context, c *Client) (any, error) { return c.Suppressions().Get(x, "a/b@example.net") }, "GET /v1/suppressions/a%2Fb%40example.net", "", "map[email:ada@example.net]"},
 		{func(x context.Context, c *Client) (any, error) {
 			return deleted(c.Suppressions().Delete(x, "ada@example.net"))
-		}, "DELETE /v1/suppressions/ada@example.net", "", "<nil>"},
-		{func(x context.Context, c *Client) (any, error) { return c.Domains().List().Next(x) }, "GET /v1/domains", "", "map[id:dom_1]"},
+		}, "DELETE /v1/suppressions/ada%40example.net", "", "<nil>"},
+		{func(x context.Context, c *Client) (any, error) { return c.Domains().List(nil).Next(x) }, "GET /v1/domains", "", "map[id:dom_1]"},
 		{func(x context.Context, c *Client) (any, error) { return c.Domains().Create(x, "example.com") }, "POST /v1/domains", `{"name":"example.com"}`, "map[name:example.com]"},
 		{func(x context.Context, c *Client) (any, error) { return c.Domains().Get(x, "dom_1") }, "GET /v1/domains/dom_1", "", "map[name:example.com]"},
 		{func(x context.Context, c *Client) (any, error) { return c.Domains().Check(x, "dom_1") }, "POST /v1/domains/dom_1/check", "", "map[name:example.com]"},
 		{func(x context.Context, c *Client) (any, error) { return c.Domains().RotateKey(x, "dom_1") }, "POST /v1/domains/dom_1/rotate-key", "", "map[name:example.com]"},
 		{func(x context.Context, c *Client) (any, error) { return deleted(c.Domains().Delete(x, "dom_1")) }, "DELETE /v1/domains/dom_1", "", "<nil>"},
-		{func(x context.Context, c *Client) (any, error) { return c.Webhooks().List(x) }, "GET /v1/webhooks", "", "*"},
+		{func(x context.Context, c *Client) (any, error) { return c.Webhooks().List().Next(x) }, "GET /v1/webhooks", "", "map[id:whk_1]"},
 		{func(x context.Context, c *Client) (any, error) {
 			return c.Webhooks().Create(x, Object{"url": "https://example.com"})
 		}, "POST /v1/webhooks", `{"url":"https://example.com"}`, "*"},
@@ -87,8 +88,19 @@ func TestOperations(t *testing.T) {
 		{func(x context.Context, c *Client) (any, error) { return c.Webhooks().RotateSecret(x, "whk_1", 24) }, "POST /v1/webhooks/whk_1/rotate-secret", `{"overlap_hours":24}`, "whsec_1"},
 		{func(x context.Context, c *Client) (any, error) { return c.Webhooks().Ping(x, "whk_1") }, "POST /v1/webhooks/whk_1/ping", "", "map[id:whd_1]"},
 		{func(x context.Context, c *Client) (any, error) {
-			return c.Webhooks().Deliveries(x, "whk_1", url.Values{"status": {"failed"}})
-		}, "GET /v1/webhooks/whk_1/deliveries?status=failed", "", "*"},
+			return c.Webhooks().Deliveries("whk_1", url.Values{"status": {"failed"}}).Next(x)
+		}, "GET /v1/webhooks/whk_1/deliveries?status=failed", "", "map[id:whd_1]"},
+		{func(x context.Context, c *Client) (any, error) { return c.Webhooks().GetDelivery(x, "whk_1", "whd_1") }, "GET /v1/webhooks/whk_1/deliveries/whd_1", "", "map[id:whd_1]"},
+		{func(x context.Context, c *Client) (any, error) {
+			return c.Webhooks().ReplayFailed(x, "whk_1", Object{"after": noon})
+		}, "POST /v1/webhooks/whk_1/deliveries/replay", `{"after":"2026-01-31T12:00:00Z"}`, "*"},
+		{func(x context.Context, c *Client) (any, error) { return c.APIKeys().List(nil).Next(x) }, "GET /v1/api-keys", "", "map[id:key_1]"},
+		{func(x context.Context, c *Client) (any, error) { return c.APIKeys().Create(x, Object{"name": "shop"}) }, "POST /v1/api-keys", `{"name":"shop"}`, "*"},
+		{func(x context.Context, c *Client) (any, error) {
+			return c.APIKeys().Update(x, "key_1", Object{"name": "shop"})
+		}, "PATCH /v1/api-keys/key_1", `{"name":"shop"}`, "map[id:key_1]"},
+		{func(x context.Context, c *Client) (any, error) { return deleted(c.APIKeys().Revoke(x, "key_1")) }, "DELETE /v1/api-keys/key_1", "", "<nil>"},
+		{func(x context.Context, c *Client) (any, error) { return c.Account(x) }, "GET /v1/account", "", "map[balance:3]"},
 		{func(x context.Context, c *Client) (any, error) { return c.Webhooks().Replay(x, "whk_1", "whd_1") }, "POST /v1/webhooks/whk_1/deliveries/whd_1/replay", "", "map[id:whd_1]"},
 	} {
 		var line, body, key string
@@ -135,7 +147,7 @@ func TestPages(t *testing.T) {
 			t.Errorf("the second page was read before it was needed")
 		}
 	}
-	if fmt.Sprint(ids, asked) != "[em_1 em_2 em_3] [/v1/messages?limit=2 /v1/messages?cursor=em_2&limit=2]" {
+	if fmt.Sprint(ids, asked) != "[em_1 em_2 em_3] [/v1/messages?limit=2 /v1/messages?limit=2&cursor=em_2]" {
 		t.Errorf("came %v of %v", ids, asked)
 	}
 }
@@ -154,7 +166,7 @@ func TestOnlyWhatDoesNoHarmTwiceIsRepeated(t *testing.T) {
 		requests := 0
 		client := talking(t, func(w http.ResponseWriter, r *http.Request) {
 			if requests++; requests == 1 {
-				w.WriteHeader(http.StatusServiceUnavailable)
+				w.WriteHeader(http.StatusInternalServerError)
 				return
 			}
 			io.WriteString(w, everything)

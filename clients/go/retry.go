@@ -49,7 +49,7 @@ func (c *Client) do(ctx context.Context, request call, into result) error {
 		if failure.Status == 0 && ctx.Err() != nil {
 			return interrupted(ctx, failure, "during the request")
 		}
-		if !failure.IsRetryable() || !request.isRepeatable() && failure.Status != http.StatusTooManyRequests {
+		if !failure.IsRetryable() || !request.isRepeatable() && !failure.isUndone() {
 			return failure
 		}
 		wait := failure.RetryAfter + backoff(attempt, c.clock.random())
@@ -61,6 +61,11 @@ func (c *Client) do(ctx context.Context, request call, into result) error {
 			return interrupted(ctx, failure, "while waiting to try again after "+failure.Code)
 		}
 	}
+}
+
+// isUndone tells of a response that says that nothing was done.
+func (e *Error) isUndone() bool {
+	return e.Status == http.StatusTooManyRequests || e.Code == CodeServiceUnavailable
 }
 
 // interrupted is the error of a call whose caller did not want to wait any longer.

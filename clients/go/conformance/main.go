@@ -28,6 +28,7 @@ type operation struct {
 	Timeout        float64       `json:"timeout"`
 	Tolerance      float64       `json:"tolerance"`
 	Now            int64         `json:"now"`
+	resourceCall
 }
 
 // output is a line of the output: one of its members.
@@ -78,6 +79,8 @@ func perform(op operation) (any, error) {
 		return nil, err
 	}
 	switch op.Operation {
+	case "call":
+		return op.resourceCall.perform(client)
 	case "send":
 		return send(client, op)
 	case "get":
@@ -103,6 +106,8 @@ func send(client *postroad.Client, op operation) (any, error) {
 func describe(result any, err error) output {
 	var failure *postroad.Error
 	switch {
+	case err == nil && result == nil:
+		return output{Result: json.RawMessage("null")} // A nil would be left out.
 	case err == nil:
 		return output{Result: result}
 	case errors.As(err, &failure):
