@@ -13,4 +13,4 @@ cd "$(dirname "$0")"
 
 rm -rf "$folder/dev"
 javac -Xlint:all -Werror --release 17 -encoding UTF-8 -d "$folder" src/main/java/dev/postroad/*.java \
-    conformance/Driver.java
+    conformance/*.java

@@ -9,6 +9,7 @@ import java.nio.charset.StandardCharsets;
 import java.nio.file.Path;
 import java.time.Duration;
 import java.time.Instant;
+import java.util.ArrayList;
 import java.util.Base64;
 import java.util.Collections;
 import java.util.LinkedHashMap;
@@ -66,6 +67,8 @@ public final class Driver {
             case "send":
                 return receipt(client(map(call.get("client")))
                         .send(email(map(call.get("email"))), text(call, "idempotency_key")));
+            case "call":
+                return called(client(map(call.get("client"))), call);
             case "get":
                 return message(client(map(call.get("client"))).get(text(call, "id")));
             case "wait":
@@ -88,6 +91,19 @@ public final class Driver {
             default:
                 throw new IllegalStateException("unknown operation: " + call.get("operation"));
         }
+    }
+
+    private static Object called(Postroad client, Map<?, ?> call) throws IOException {
+        List<?> arguments = list(call.get("arguments"));
+        Map<?, ?> parameters = map(call.get("parameters"));
+        if (!text(call, "name").equals("send_batch")) {
+            return ResourceCalls.perform(client, text(call, "name"), arguments, parameters);
+        }
+        List<Email> emails = new ArrayList<>();
+        for (Object each : list(arguments.get(0))) {
+            emails.add(email(map(each)));
+        }
+        return client.sendBatch(emails, text(parameters, "idempotency_key"));
     }
 
     private static Postroad client(Map<?, ?> options) {

@@ -14,6 +14,9 @@ import java.util.stream.Collectors;
 
 /** Makes the requests of the resources: paths, queries, bodies, and the retries that each may have. */
 final class Api {
+    /** The members that lead to the next page, and the filters that they become. */
+    private static final Map<String, String> NEXT_PAGES = Map.of("next_cursor", "cursor", "next_before", "before");
+
     private final String baseUrl;
     private final Transport transport;
     private final Retries retries;
@@ -34,8 +37,8 @@ final class Api {
         return "/" + encode(name);
     }
 
-    Map<String, Object> get(String path, Map<String, ?> query) {
-        return call("GET", path + query(query), null, true, Members::map);
+    Map<String, Object> get(String path) {
+        return call("GET", path, null, true, Members::map);
     }
 
     /** A request with this body, or without one when it is null, and a member of the response. */
@@ -107,9 +110,13 @@ final class Api {
 
         private Pages read(Members page) {
             items = page.objects(name, Members::map).iterator();
-            String cursor = page.string("next_cursor");
-            isLast = cursor == null;
-            query.put("cursor", cursor);
+            isLast = true;
+            NEXT_PAGES.forEach((member, filter) -> {
+                if (page.string(member) != null) {
+                    isLast = false;
+                    query.put(filter, page.string(member));
+                }
+            });
             return this;
         }
     }

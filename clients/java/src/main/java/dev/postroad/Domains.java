@@ -13,10 +13,11 @@ public final class Domains {
     /**
      * All domains, without their DNS records.
      *
+     * @param filters limit
      * @return the items
      */
-    public Iterable<Map<String, Object>> list() {
-        return api.pages("/v1/domains", "domains", Map.of());
+    public Iterable<Map<String, Object>> list(Map<String, ?> filters) {
+        return api.pages("/v1/domains", "domains", filters);
     }
 
     /**
@@ -46,7 +47,8 @@ public final class Domains {
      * @return what the API responds
      */
     public Map<String, Object> check(String id) {
-        return api.call("POST", "/v1/domains" + Api.segment(id) + "/check", null, "domain");
+        return api.call("POST", "/v1/domains" + Api.segment(id) + "/check", null, true,
+                members -> members.requiredMap("domain"));
     }
 
     /**

@@ -27,7 +27,7 @@ public final class MessageLog {
      * @return what the API responds
      */
     public Map<String, Object> get(String id) {
-        return api.get("/v1/messages" + Api.segment(id), Map.of());
+        return api.get("/v1/messages" + Api.segment(id));
     }
 
     /**

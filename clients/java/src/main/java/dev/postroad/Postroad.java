@@ -187,6 +187,33 @@ public final class Postroad {
     }
 
     /**
+     * The balance, and whether the account may send.
+     *
+     * @return the account
+     */
+    public Map<String, Object> account() {
+        return api.call("GET", "/v1/account", null, "account");
+    }
+
+    /**
+     * Counts what became of the mail of the last 24 hours.
+     *
+     * @return the statistics
+     */
+    public Map<String, Object> statistics() {
+        return api.call("GET", "/v1/statistics", null, "statistics");
+    }
+
+    /**
+     * The API keys.
+     *
+     * @return the resource
+     */
+    public ApiKeys apiKeys() {
+        return new ApiKeys(api);
+    }
+
+    /**
      * The message log.
      *
      * @return the resource

@@ -103,7 +103,7 @@ final class Retries {
 
         private void repeat(int number, PostroadException error) {
             long pause = pauseAfter(number, error.retryAfter());
-            if (!error.isRetryable() || !isRepeatable && error.status() != 429 || pause >= left()) {
+            if (!error.isRetryable() || !isRepeatable && !isUndone(error) || pause >= left()) {
                 result.completeExceptionally(error);
                 return;
             }
@@ -116,6 +116,11 @@ final class Retries {
                     result.completeExceptionally(error); // the pause was longer than asked for
                 }
             }));
+        }
+
+        /** Whether the response says that nothing was done. */
+        private static boolean isUndone(PostroadException error) {
+            return error.status() == 429 || error.code().equals("service_unavailable");
         }
 
         private long left() {

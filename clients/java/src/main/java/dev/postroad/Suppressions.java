@@ -24,11 +24,12 @@ public final class Suppressions {
      * Suppresses an address.
      *
      * @param email the address
-     * @param reason why
+     * @param reason why; null for none
      * @return what the API responds
      */
     public Map<String, Object> create(String email, String reason) {
-        return api.call("POST", "/v1/suppressions", Map.of("email", email, "reason", reason), "suppression");
+        Map<String, String> body = reason == null ? Map.of("email", email) : Map.of("email", email, "reason", reason);
+        return api.call("POST", "/v1/suppressions", body, "suppression");
     }
 
     /**

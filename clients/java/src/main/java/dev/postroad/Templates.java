@@ -13,10 +13,11 @@ public final class Templates {
     /**
      * All templates, without their bodies.
      *
+     * @param filters limit
      * @return the items
      */
-    public Iterable<Map<String, Object>> list() {
-        return api.pages("/v1/templates", "templates", Map.of());
+    public Iterable<Map<String, Object>> list(Map<String, ?> filters) {
+        return api.pages("/v1/templates", "templates", filters);
     }
 
     /**

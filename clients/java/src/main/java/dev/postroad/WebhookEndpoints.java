@@ -1,6 +1,5 @@
 package dev.postroad;
 
-import java.util.List;
 import java.util.Map;
 
 /** The settings of the webhooks; {@link Webhooks} is for what they send. They are the objects of the API as maps. */
@@ -16,8 +15,8 @@ public final class WebhookEndpoints {
      *
      * @return what the API responds
      */
-    public List<Map<String, Object>> list() {
-        return api.call("GET", "/v1/webhooks", null, true, members -> members.objects("webhooks", Members::map));
+    public Iterable<Map<String, Object>> list() {
+        return api.pages("/v1/webhooks", "webhooks", Map.of());
     }
 
     /**
@@ -84,14 +83,37 @@ public final class WebhookEndpoints {
     }
 
     /**
-     * A page of the deliveries, newest first: {@code deliveries} and {@code next_before}.
+     * The deliveries of the last 7 days, newest first, page after page.
      *
      * @param id its id
-     * @param filters message_id, status, limit or before
+     * @param filters message_id, status or limit
+     * @return the items
+     */
+    public Iterable<Map<String, Object>> deliveries(String id, Map<String, ?> filters) {
+        return api.pages("/v1/webhooks" + Api.segment(id) + "/deliveries", "deliveries", filters);
+    }
+
+    /**
+     * One delivery with every attempt.
+     *
+     * @param id its id
+     * @param deliveryId that of the delivery
      * @return what the API responds
      */
-    public Map<String, Object> deliveries(String id, Map<String, ?> filters) {
-        return api.get("/v1/webhooks" + Api.segment(id) + "/deliveries", filters);
+    public Map<String, Object> getDelivery(String id, String deliveryId) {
+        return api.call("GET",
+                "/v1/webhooks" + Api.segment(id) + "/deliveries" + Api.segment(deliveryId), null, "delivery");
+    }
+
+    /**
+     * Sends the failed events of a period again.
+     *
+     * @param id its id
+     * @param period after and before
+     * @return what the API responds
+     */
+    public Map<String, Object> replayFailed(String id, Map<String, ?> period) {
+        return api.call("POST", "/v1/webhooks" + Api.segment(id) + "/deliveries/replay", period, false, Members::map);
     }
 
     /**

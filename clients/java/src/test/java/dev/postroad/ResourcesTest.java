@@ -25,7 +25,8 @@ class ResourcesTest {
              "domain": {"name": "example.com"}, "webhook": {"id": "whk_1"}, "webhooks": [{"id": "whk_1"}],
              "delivery": {"id": "whd_1"}, "secret": "whsec_1", "messages": [{"id": "em_1"}],
              "templates": [{"alias": "welcome"}], "suppressions": [{"email": "ada@example.net"}],
-             "domains": [{"id": "dom_1"}], "next_cursor": null}
+             "domains": [{"id": "dom_1"}], "deliveries": [{"id": "whd_1"}], "api_keys": [{"id": "key_1"}],
+             "api_key": {"id": "key_1"}, "account": {"balance": 3}, "next_cursor": null}
             """;
 
     private Postroad postroad;
@@ -58,7 +59,7 @@ class ResourcesTest {
                 () -> check("POST /v1/messages/em_1/retry", "{\"recipient_id\":\"rcp_1\"}", "*",
                         () -> postroad.messages().retry("em_1", "rcp_1")),
                 () -> check("GET /v1/templates", "", "{alias=welcome}",
-                        () -> first(postroad.templates().list())),
+                        () -> first(postroad.templates().list(Map.of()))),
                 () -> check("GET /v1/templates/a%2Fb%3F", "", "{alias=welcome}",
                         () -> postroad.templates().get("a/b?")),
                 () -> check("PUT /v1/templates/welcome", "{\"subject\":\"Hi\"}", "{alias=welcome}",
@@ -76,7 +77,7 @@ class ResourcesTest {
                 () -> check("DELETE /v1/suppressions/ada%40example.net", "", "null",
                         () -> none(() -> postroad.suppressions().delete("ada@example.net"))),
                 () -> check("GET /v1/domains", "", "{id=dom_1}",
-                        () -> first(postroad.domains().list())),
+                        () -> first(postroad.domains().list(Map.of()))),
                 () -> check("POST /v1/domains", "{\"name\":\"example.com\"}", "{name=example.com}",
                         () -> postroad.domains().create("example.com")),
                 () -> check("GET /v1/domains/dom_1", "", "{name=example.com}",
@@ -87,8 +88,8 @@ class ResourcesTest {
                         () -> postroad.domains().rotateKey("dom_1")),
                 () -> check("DELETE /v1/domains/dom_1", "", "null",
                         () -> none(() -> postroad.domains().delete("dom_1"))),
-                () -> check("GET /v1/webhooks", "", "[{id=whk_1}]",
-                        () -> postroad.webhooks().list()),
+                () -> check("GET /v1/webhooks", "", "{id=whk_1}",
+                        () -> first(postroad.webhooks().list())),
                 () -> check("POST /v1/webhooks", "{\"url\":\"https://example.com\"}", "whsec_1",
                         () -> postroad.webhooks().create(Map.of("url", "https://example.com")).get("secret")),
                 () -> check("GET /v1/webhooks/whk_1", "", "{id=whk_1}",
@@ -101,8 +102,24 @@ class ResourcesTest {
                         () -> postroad.webhooks().rotateSecret("whk_1", 24)),
                 () -> check("POST /v1/webhooks/whk_1/ping", "", "{id=whd_1}",
                         () -> postroad.webhooks().ping("whk_1")),
-                () -> check("GET /v1/webhooks/whk_1/deliveries?status=failed", "", "*",
-                        () -> postroad.webhooks().deliveries("whk_1", Map.of("status", "failed"))),
+                () -> check("GET /v1/webhooks/whk_1/deliveries?status=failed", "", "{id=whd_1}",
+                        () -> first(postroad.webhooks().deliveries("whk_1", Map.of("status", "failed")))),
+                () -> check("GET /v1/webhooks/whk_1/deliveries/whd_1", "", "{id=whd_1}",
+                        () -> postroad.webhooks().getDelivery("whk_1", "whd_1")),
+                () -> check("POST /v1/webhooks/whk_1/deliveries/replay", "{\"after\":\"2026-01-31T12:00:00Z\"}", "*",
+                        () -> postroad.webhooks().replayFailed("whk_1", Map.of("after", "2026-01-31T12:00:00Z"))),
+                () -> check("GET /v1/api-keys", "", "{id=key_1}",
+                        () -> first(postroad.apiKeys().list(Map.of()))),
+                () -> check("POST /v1/api-keys", "{\"name\":\"shop\"}", "*",
+                        () -> postroad.apiKeys().create(Map.of("name", "shop"))),
+                () -> check("PATCH /v1/api-keys/key_1", "{\"name\":\"shop\"}", "{id=key_1}",
+                        () -> postroad.apiKeys().update("key_1", Map.of("name", "shop"))),
+                () -> check("DELETE /v1/api-keys/key_1", "", "null",
+                        () -> none(() -> postroad.apiKeys().revoke("key_1"))),
+                () -> check("GET /v1/account", "", "{balance=3}",
+                        () -> postroad.account()),
+                () -> check("GET /v1/statistics", "", "{queued=3}",
+                        () -> postroad.statistics()),
                 () -> check("POST /v1/webhooks/whk_1/deliveries/whd_1/replay", "", "{id=whd_1}",
                         () -> postroad.webhooks().replay("whk_1", "whd_1")));
     }
@@ -129,12 +146,12 @@ class ResourcesTest {
                 ScriptedServer.answer(200, "{\"domains\":[{\"id\":\"dom_1\"},{\"id\":\"dom_2\"}],\"next_cursor\":\"dom_2\"}"),
                 ScriptedServer.answer(200, "{\"domains\":[{\"id\":\"dom_3\"}],\"next_cursor\":null}"))) {
             List<Object> ids = new ArrayList<>();
-            for (Map<String, Object> domain : client(server).domains().list()) {
+            for (Map<String, Object> domain : client(server).domains().list(Map.of("limit", 2))) {
                 ids.add(domain.get("id"));
                 assertEquals(ids.size() < 3 ? 1 : 2, server.requests.size());
             }
             assertEquals(List.of("dom_1", "dom_2", "dom_3"), ids);
-            assertTrue(server.requests.get(1).startsWith("GET /v1/domains?cursor=dom_2 "));
+            assertTrue(server.requests.get(1).startsWith("GET /v1/domains?limit=2&cursor=dom_2 "));
         }
     }
 
@@ -148,7 +165,7 @@ class ResourcesTest {
     }
 
     private static void repeats(int requests, Function<Postroad, Object> operation) throws IOException {
-        ScriptedServer.Step busy = ScriptedServer.answer(503, "{\"error\":\"busy\",\"code\":\"service_unavailable\"}");
+        ScriptedServer.Step busy = ScriptedServer.answer(500, "{\"error\":\"a fault\",\"code\":\"internal_error\"}");
         try (ScriptedServer server = new ScriptedServer(busy, ScriptedServer.answer(200, EVERYTHING))) {
             if (requests == 1) {
                 assertThrows(ServerException.class, () -> operation.apply(client(server)));
