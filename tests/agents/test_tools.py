@@ -8,6 +8,7 @@ from postroad.agents import tools
 from postroad.model import key_limits
 from postroad.services import context, templates
 from postroad.services.accounts import registry
+from postroad.services.approvals import decision
 from postroad.services.messages import lookup
 from postroad.services.suppressions import registry as suppressions
 from postroad.storage import accounts
@@ -228,3 +229,17 @@ async def test_wrong_arguments_are_named(server: AgentServer, account: accounts.
         assert "recipients" in await error(client, "send_template", **arguments)
         arguments = {**CALLS["send_template"][0], "idempotency_key": "a\r\nX-Evil: 1"}
         assert "idempotency_key" in await error(client, "send_template", **arguments)
+
+
+async def test_a_large_send_waits_for_a_person_and_the_same_call_gives_the_result(
+    ctx: context.Context, server: AgentServer, account: accounts.Account
+) -> None:
+    await furnish(ctx, account.id)
+    arguments = CALLS["send_template"][0]
+    async with server.client(account.id, "send", limits=key_limits.Limits(approval_above=0)) as client:
+        assert "waits for approval in the dashboard" in await error(client, "send_template", **arguments)
+        assert await sent(ctx, account.id) == 0
+        (waiting,) = await decision.latest(ctx, account.id)
+        await decision.approve(ctx, account.id, waiting.id)
+        assert (await result(client, "send_template", **arguments))["state"] == "accepted"
+        assert await sent(ctx, account.id) == 1

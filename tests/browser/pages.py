@@ -49,6 +49,7 @@ PAGES: Final = (
     Page(name="webhook", path="/webhook", sees="URL"),
     Page(name="webhooks", path="/webhooks", sees="Add a webhook"),
     Page(name="delivery", path="/webhook/deliveries/{delivery}", sees="500"),
+    Page(name="approvals", path="/approvals", sees="Approvals"),
     Page(name="suppressions", path="/suppressions", sees="Add"),
     Page(name="credits", path="/credits", sees="Available"),
     Page(name="team", path="/team", sees="Invite"),

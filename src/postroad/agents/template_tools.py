@@ -163,7 +163,8 @@ TOOLS: Final = (
         title="Send a template",
         description="Send mail by template to up to 500 recipients, each of whom gets a message of their own: all of "
         "them, or none when one is refused. Mail cannot be taken back: ask the user first, or use dry_run. Needs a key "
-        "with the scope send; the limits of the key (templates, domains, recipients per day, budget) apply.",
+        "with the scope send; the limits of the key (templates, domains, recipients per day, budget) apply. Above its "
+        "approval limit a person has to approve the send: call again later with the same idempotency_key.",
         arguments=SendInput,
         result=SendResult,
         run=send,

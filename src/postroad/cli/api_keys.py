@@ -36,6 +36,9 @@ from postroad.storage import accounts
 )
 @click.option("--recipients-per-day", type=int, metavar="N", help="Maximum recipients per UTC day.")
 @click.option("--credit-budget", type=int, metavar="N", help="Maximum credits in total.")
+@click.option(
+    "--approval-above", type=int, metavar="N", help="Recipients of a request above which a person approves it."
+)
 @click.option("--expires", metavar="TIME", help="Expiry, such as 2026-12-31 or 2026-12-31T12:00:00Z. Default: never.")
 async def create(
     context: services_context.Context,
@@ -50,6 +53,7 @@ async def create(
     templates: tuple[str, ...],
     recipients_per_day: int | None,
     credit_budget: int | None,
+    approval_above: int | None,
     expires: str | None,
 ) -> output.Report:
     """Create an API key and show it once."""
@@ -59,6 +63,7 @@ async def create(
         templates=templates,
         recipients_per_day=recipients_per_day,
         credit_budget=credit_budget,
+        approval_above=approval_above,
         expires_at=None if expires is None else _time(expires),
     )
     if credential is None:

@@ -38,6 +38,7 @@ class NewKey(forms.Form, frozen=True, kw_only=True):
     templates: str | None = None
     recipients_per_day: int | None = None
     credit_budget: int | None = None
+    approval_above: int | None = None
     last_day: str | None = None
 
     @property
@@ -49,6 +50,7 @@ class NewKey(forms.Form, frozen=True, kw_only=True):
             templates=_names(self.templates),
             recipients_per_day=self.recipients_per_day,
             credit_budget=self.credit_budget,
+            approval_above=self.approval_above,
             expires_at=None if self.last_day is None else _end_of_day("last_day", self.last_day),
         )
 

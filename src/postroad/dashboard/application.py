@@ -4,6 +4,7 @@ from typing import Final
 
 from postroad.dashboard import (
     api_keys,
+    approvals,
     audit_log,
     credentials,
     credits,
@@ -49,6 +50,7 @@ ROUTES: Final = (
     *webhook.ROUTES,
     *deliveries.ROUTES,
     *suppressions.ROUTES,
+    *approvals.ROUTES,
     *credits.ROUTES,
     *team.ROUTES,
     *audit_log.ROUTES,

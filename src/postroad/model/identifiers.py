@@ -21,6 +21,7 @@ EVENT: Final = "evt_"
 WEBHOOK: Final = "whk_"
 WEBHOOK_DELIVERY: Final = "whd_"
 AUDIT_ENTRY: Final = "jrn_"
+APPROVAL: Final = "apr_"
 TOKEN: Final = "tok_"  # noqa: S105 - a prefix, not a secret
 
 ENTROPY_BYTES: Final = 7

@@ -26,6 +26,8 @@ class Limits(msgspec.Struct, frozen=True, kw_only=True):
     recipients_per_day: int | None = None
     credit_budget: int | None = None
     expires_at: int | None = None
+    # Recipients of one request; with more, a person has to approve it.
+    approval_above: int | None = None
 
     @property
     def is_counted(self) -> bool:
@@ -85,7 +87,7 @@ def exceeded(limits: Limits, own: Limits) -> str | None:
             return member
     if own.networks and not (limits.networks and all(_is_inside(network, own.networks) for network in limits.networks)):
         return "networks"
-    for member in ("recipients_per_day", "credit_budget", "expires_at"):
+    for member in ("recipients_per_day", "credit_budget", "expires_at", "approval_above"):
         amount, bound = getattr(limits, member), getattr(own, member)
         if bound is not None and (amount is None or amount > bound):
             return member

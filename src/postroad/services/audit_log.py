@@ -23,6 +23,8 @@ ACTIONS: Final[Mapping[str, str]] = {
     "account.closed": "closed the account {subject}",
     "account.reopened": "opened the account {subject} again",
     "account.removed": "removed the account {subject}",
+    "approval.approved": "approved the send {subject}",
+    "approval.rejected": "rejected the send {subject}",
     "api_key.changed": "changed the API key {subject}",
     "api_key.created": "created the API key {subject}",
     "api_key.revoked": "revoked the API key {subject}",

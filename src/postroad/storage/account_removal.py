@@ -12,6 +12,7 @@ from postroad.storage import store
 MAX_ROWS: Final = 1_000
 # In this order: what refers to another table comes before it, and the audit log is complete until the end.
 TABLES: Final = (
+    "approvals",
     "api_key_usage",
     "api_keys",
     "rates",

@@ -96,8 +96,9 @@ def _key(row: store.Row) -> ApiKey:
         recipients_per_day=row[12],
         credit_budget=row[13],
         expires_at=row[14],
+        approval_above=row[15],
     )
-    return dataclasses.replace(ApiKey(*row[:9]), limits=limits, usage=_usage(row[15:]))
+    return dataclasses.replace(ApiKey(*row[:9]), limits=limits, usage=_usage(row[16:]))
 
 
 def _usage(columns: store.Row) -> key_limits.Usage | None:
@@ -106,4 +107,4 @@ def _usage(columns: store.Row) -> key_limits.Usage | None:
 
 def _limit_columns(limits: key_limits.Limits) -> tuple[str | int | None, ...]:
     names = (" ".join(words) for words in (limits.domains, limits.networks, limits.templates))
-    return (*names, limits.recipients_per_day, limits.credit_budget, limits.expires_at)
+    return (*names, limits.recipients_per_day, limits.credit_budget, limits.expires_at, limits.approval_above)

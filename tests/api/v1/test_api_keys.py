@@ -36,6 +36,7 @@ async def test_a_new_key_sends_and_its_secret_is_shown_once(ctx: context.Context
         "credit_budget": None,
         "credits_used": None,
         "expires_at": None,
+        "approval_above": None,
         "created_at": "2027-01-15T08:00:00.000Z",
         "last_used_at": None,
         "revoked_at": None,

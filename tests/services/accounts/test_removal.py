@@ -32,6 +32,9 @@ SELECT account_id, id, 'spf', 'ok', '', '', 1 FROM domains;
 INSERT INTO revoked_tokens (id, account_id, expires_at) SELECT 'tok_' || id, id, 9 FROM accounts;
 INSERT INTO holds (account_id, domain, reason, held_at) SELECT id, 'example.net', 'a test', 1 FROM accounts;
 INSERT INTO api_key_usage (key_id, account_id, day, recipients, credits) SELECT id, account_id, 1, 1, 1 FROM api_keys;
+INSERT INTO approvals (id, account_id, key_id, identity, idempotency_key, body_hash, is_batch, is_test, body,
+    recipients, request_id, state, created_at)
+SELECT 'apr_' || id, account_id, id, credential_id, id, SECRET, 0, 0, SECRET, 1, 'req_1', 'pending', 1 FROM api_keys;
 INSERT INTO webhook_pings (account_id, pinged_at) SELECT id, 1 FROM accounts;
 INSERT INTO additional_webhooks (id, account_id, url, events, enabled, secret_hint, created_at, updated_at)
 SELECT 'whk_2_' || id, id, 'https://hooks.example.com/2', 'email.failed', 1, '', 1, 1 FROM accounts;

@@ -76,6 +76,15 @@ RecipientsPerDay = Annotated[
         le=limit_rules.MAX_AMOUNT,
     ),
 ]
+ApprovalAbove = Annotated[
+    int,
+    msgspec.Meta(
+        description="A request to more recipients than this waits until a person approves it in the dashboard; null: "
+        "none does.",
+        ge=0,
+        le=limit_rules.MAX_AMOUNT,
+    ),
+]
 CreditBudget = Annotated[
     int,
     msgspec.Meta(description="Credits that the key may use in total; null: no limit.", ge=1, le=limit_rules.MAX_AMOUNT),
@@ -109,6 +118,7 @@ class ApiKey(msgspec.Struct, frozen=True, kw_only=True):
     credit_budget: int | None
     credits_used: Annotated[int | None, msgspec.Meta(description="Credits used of the budget.")]
     expires_at: times.WireTime | None
+    approval_above: int | None
     created_at: times.WireTime
     last_used_at: times.WireTime | None
     revoked_at: times.WireTime | None
@@ -127,6 +137,7 @@ class NewApiKey(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     recipients_per_day: RecipientsPerDay | None = None
     credit_budget: CreditBudget | None = None
     expires_at: ExpiresAt | None = None
+    approval_above: ApprovalAbove | None = None
 
 
 class ApiKeyUpdate(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
@@ -140,6 +151,7 @@ class ApiKeyUpdate(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     recipients_per_day: RecipientsPerDay | msgspec.UnsetType | None = msgspec.UNSET
     credit_budget: CreditBudget | msgspec.UnsetType | None = msgspec.UNSET
     expires_at: ExpiresAt | msgspec.UnsetType | None = msgspec.UNSET
+    approval_above: ApprovalAbove | msgspec.UnsetType | None = msgspec.UNSET
 
 
 class ApiKeyResponse(schemas.Response, frozen=True):
@@ -184,6 +196,7 @@ def _api_key(row: stored.ApiKey, *, now: int) -> ApiKey:
         credit_budget=limits.credit_budget,
         credits_used=None if limits.credit_budget is None else usage.credits,
         expires_at=times.optional_to_wire(limits.expires_at),
+        approval_above=limits.approval_above,
     )
 
 
@@ -269,6 +282,7 @@ EXAMPLES: Final = (
         "templates": ["welcome"],
         "recipients_per_day": 1000,
         "credit_budget": 20_000,
+        "approval_above": 50,
         "expires_at": "2036-12-31T00:00:00Z",
     },
 )

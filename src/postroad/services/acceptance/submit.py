@@ -26,6 +26,7 @@ from postroad.services.acceptance import (
     validation,
 )
 from postroad.services.accounts import credits
+from postroad.services.approvals import approval_limit
 from postroad.services.domains import registry
 from postroad.storage import accounts, domains, idempotency, store
 from postroad.storage import templates as stored_templates
@@ -66,6 +67,8 @@ async def submit(
             ctx, who.account_id, lambda: _check(request, is_keyed=key is not None), threaded=large
         )
         used = None if key is None else transaction.Key(sending_identity(who), key, hashed)
+        if approval_limit.applies_to(who):
+            await approval_limit.check(ctx, who, request, [checked], key=used, request_id=request_id)
         info = SubmissionInfo(request_id=request_id, source=source, key=used)
         return await submit_checked(
             ctx, who, checked, info, lambda identity: compose_fields(ctx, checked, identity, is_large=large)

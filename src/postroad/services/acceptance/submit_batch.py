@@ -21,6 +21,7 @@ from postroad import errors
 from postroad.model import batch_request, caller, mail, send_request
 from postroad.services import context, templates
 from postroad.services.acceptance import batch, body_hash, compose, submit, transaction, validation
+from postroad.services.approvals import approval_limit
 from postroad.storage import idempotency
 from postroad.storage import templates as stored_templates
 
@@ -52,6 +53,8 @@ async def submit_batch(
         threaded = total > submit.INLINE_CHARACTERS or len(expanded.requests) > INLINE_ITEMS
         checked, hashed = await submit.run(ctx, who.account_id, lambda: _check(expanded), threaded=threaded)
         used = transaction.Key(submit.sending_identity(who), key, hashed)
+        if approval_limit.applies_to(who):
+            await approval_limit.check(ctx, who, request, checked, key=used, request_id=request_id)
         with submit.InFlight(ctx.in_flight, used):
             try:
                 made = await _make(ctx, who, checked, expanded, request_id=request_id, key=used, threaded=threaded)

@@ -21,6 +21,8 @@ def checked(limits: key_limits.Limits, *, now: int) -> key_limits.Limits:
         amount = getattr(limits, member)
         if amount is not None and not 1 <= amount <= MAX_AMOUNT:
             raise errors.InvalidRequest(f"{member}: must be from 1 to {MAX_AMOUNT}")
+    if limits.approval_above is not None and not 0 <= limits.approval_above <= MAX_AMOUNT:
+        raise errors.InvalidRequest(f"approval_above: must be from 0 to {MAX_AMOUNT}")
     if limits.expires_at is not None and limits.expires_at <= now:
         raise errors.InvalidRequest(f"expires_at: must be in the future; it is {times.to_wire(now)}")
     return key_limits.Limits(
@@ -30,6 +32,7 @@ def checked(limits: key_limits.Limits, *, now: int) -> key_limits.Limits:
         recipients_per_day=limits.recipients_per_day,
         credit_budget=limits.credit_budget,
         expires_at=limits.expires_at,
+        approval_above=limits.approval_above,
     )
 
 

@@ -13,9 +13,8 @@ from postroad.services.accounts import registry as accounts
 from postroad.services.auth import key_replacement
 from postroad.services.maintenance import retention
 from postroad.services.webhooks import delivery_log
-from postroad.storage import audit_log as storage_audit_log
-from postroad.storage import bounce_guard_days as storage_bounce_guard_days
 from postroad.storage import (
+    approvals,
     holds,
     idempotency,
     known_networks,
@@ -30,6 +29,8 @@ from postroad.storage import (
     webhook_deliveries,
     webhooks,
 )
+from postroad.storage import audit_log as storage_audit_log
+from postroad.storage import bounce_guard_days as storage_bounce_guard_days
 from postroad.storage import hourly_counts as storage_hourly_counts
 
 # A bound for one sweep: ten million rows. The rest follows with the next one.
@@ -42,6 +43,8 @@ HOURLY_COUNTS_HOURS: Final = 62 * 24
 KNOWN_NETWORK_DAYS: Final = 90
 # The report of yesterday is retried for a day; older ones belong to an installation that no longer reports.
 TLS_REPORT_DAYS: Final = 3
+# Sends that a person decided about, or did not, can be looked up for a month.
+APPROVAL_DAYS: Final = 30
 # Removed endpoints per sweep: each takes one transaction or more.
 MAX_REMOVED_ENDPOINTS: Final = 1_000
 
@@ -65,6 +68,7 @@ class SweepResult:
     login_failures: int = 0
     known_networks: int = 0
     tls_reports: int = 0
+    approvals: int = 0
     previous_keys: int = 0
     accounts: int = 0
     bodies: int = 0
@@ -124,6 +128,9 @@ async def sweep(ctx: context.Context) -> SweepResult:
             ctx,
             lambda tx: known_networks.sweep(tx, before=now - KNOWN_NETWORK_DAYS * times.DAY),
             rows=known_networks.SWEEP_ROWS,
+        ),
+        approvals=await _in_batches(
+            ctx, lambda tx: approvals.sweep(tx, before=now - APPROVAL_DAYS * times.DAY), rows=approvals.SWEEP_ROWS
         ),
         tls_reports=await _in_batches(
             ctx,

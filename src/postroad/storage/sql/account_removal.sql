@@ -50,6 +50,10 @@ DELETE FROM known_networks WHERE (user_id, network) IN (
 DELETE FROM password_links WHERE token_hash IN (
     SELECT token_hash FROM password_links WHERE user_id IN (SELECT id FROM users WHERE account_id = $1) LIMIT $2);
 
+-- name: approvals
+-- Delete rows of approvals.
+DELETE FROM approvals WHERE id IN (SELECT id FROM approvals WHERE account_id = $1 LIMIT $2);
+
 -- name: api_key_usage
 -- Delete rows of api_key_usage.
 DELETE FROM api_key_usage WHERE key_id IN (SELECT key_id FROM api_key_usage WHERE account_id = $1 LIMIT $2);

@@ -1,0 +1,113 @@
+"""`/approvals`: sends of API keys that wait for a person, with what they would send; approve and reject."""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any, Final
+
+from postroad import errors
+from postroad.dashboard import forms, requests
+from postroad.services import templates
+from postroad.services.approvals import approval_limit, decision
+from postroad.services.auth import api_keys
+from postroad.storage import approvals
+from postroad.web import routing
+
+PATH: Final = "/approvals"
+# As many as show whom a send is for.
+FIRST_RECIPIENTS: Final = 10
+PREVIEW_CHARACTERS: Final = 2_000
+STATES: Final = {
+    approvals.State.PENDING: "Waiting",
+    approvals.State.APPROVING: "Being sent",
+    approvals.State.APPROVED: "Approved",
+    approvals.State.REJECTED: "Rejected",
+}
+
+
+class Decision(forms.Form, frozen=True, kw_only=True):
+    """Which send."""
+
+    approval_id: str
+
+
+@dataclass(frozen=True, slots=True)
+class Row:
+    """A send as the page shows it."""
+
+    approval: approvals.Approval
+    state: str
+    is_open: bool
+    key_name: str
+    sender: str
+    template: str
+    first_recipients: Sequence[str]
+    subject: str
+    text: str
+
+
+async def index(request: requests.PageRequest) -> routing.Response:
+    """The latest sends, newest first; those that wait have a preview."""
+    ctx, account_id = request.ctx, request.account_id
+    names = {key.id: key.name for key in await api_keys.of_account(ctx, account_id)}
+    found = await decision.latest(ctx, account_id)
+    rows = [await _row(request, one, names.get(one.key_id, one.key_id)) for one in found]
+    return request.page("approvals.html", rows=rows)
+
+
+async def _row(request: requests.PageRequest, one: approvals.Approval, key_name: str) -> Row:
+    expired = approval_limit.is_expired(one, now=request.ctx.clock())
+    body = decision.content(one)
+    items: Sequence[Mapping[str, Any]] = body.get("recipients") or body.get("emails") or (body,)
+    first = {**body, **items[0]}
+    is_open = not expired and one.state in {approvals.State.PENDING, approvals.State.APPROVING}
+    subject, text = await _preview(request, first) if is_open else ("", "")
+    return Row(
+        approval=one,
+        state="Expired" if expired else STATES[approvals.State(one.state)],
+        is_open=is_open,
+        key_name=key_name,
+        sender=str(first.get("from") or ""),
+        template=str(first.get("template") or ""),
+        first_recipients=[address for item in items for address in _addresses(item)][:FIRST_RECIPIENTS],
+        subject=subject,
+        text=text,
+    )
+
+
+def _addresses(item: Mapping[str, Any]) -> list[str]:
+    given = [item.get(member) or () for member in ("to", "cc", "bcc")]
+    return [str(address) for one in given for address in ([one] if isinstance(one, str) else one)]
+
+
+async def _preview(request: requests.PageRequest, first: Mapping[str, Any]) -> tuple[str, str]:
+    """The subject and the text for the first recipient; or why they cannot be shown."""
+    if not first.get("template"):
+        return str(first.get("subject") or ""), str(first.get("text") or first.get("html") or "")[:PREVIEW_CHARACTERS]
+    try:
+        shown = await templates.preview(
+            request.ctx, request.account_id, str(first["template"]), first.get("variables") or {}
+        )
+    except errors.PostroadError as problem:
+        return "", problem.message
+    return shown.subject, (shown.text or shown.html or "")[:PREVIEW_CHARACTERS]
+
+
+async def approve(request: requests.PageRequest) -> routing.Response:
+    """Send it now."""
+    form: Decision = request.form
+    done = await decision.approve(request.ctx, request.account_id, form.approval_id)
+    return request.redirect(PATH, notice=f"Approved: {done.recipients} recipients.")
+
+
+async def reject(request: requests.PageRequest) -> routing.Response:
+    """Refuse it."""
+    form: Decision = request.form
+    done = await decision.reject(request.ctx, request.account_id, form.approval_id)
+    return request.redirect(PATH, notice=f"Rejected: {done.recipients} recipients.")
+
+
+ROUTES: Final = (
+    requests.get(PATH, index),
+    requests.post(f"{PATH}/approve", approve, form=Decision),
+    requests.post(f"{PATH}/reject", reject, form=Decision),
+)

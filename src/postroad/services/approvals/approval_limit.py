@@ -1,0 +1,111 @@
+"""What happens to a send above the approval limit of its key: it is stored and refused until a person decides.
+
+The caller repeats the request with the same idempotency key to learn the result: while it is pending, rejected or
+expired it gets a refusal that says so, and when it is approved the stored response, as for any repeated request. So
+there is no second way to send, and no second answer. Nothing here runs for keys without the limit.
+"""
+
+from collections.abc import Sequence
+from typing import Final
+
+import msgspec
+
+from postroad import errors
+from postroad.model import caller, identifiers, send_request, times
+from postroad.services import context
+from postroad.services.acceptance import transaction, validation
+from postroad.storage import approvals, idempotency
+
+LIFETIME: Final = times.DAY
+# A person looks at them; more are a program that went wrong.
+MAX_PENDING: Final = 100
+# Without large attachments: it waits in the database, perhaps with many others.
+MAX_BODY_BYTES: Final = 1024 * 1024
+
+
+class ApprovalRequired(errors.Forbidden):
+    """The send waits for a person."""
+
+
+def applies_to(who: caller.Caller) -> bool:
+    """Whether the caller's key has the limit."""
+    return who.key is not None and who.key.limits.approval_above is not None
+
+
+async def check(
+    ctx: context.Context,
+    who: caller.Caller,
+    request: msgspec.Struct,
+    messages: Sequence[validation.CheckedSend | errors.PostroadError],
+    *,
+    key: transaction.Key | None,
+    request_id: str,
+) -> None:
+    """Return for a send within the limit or one that was done; otherwise store it, if it is new, and refuse it."""
+    recipients = sum(len(one.recipients) for one in messages if isinstance(one, validation.CheckedSend))
+    limit = None if who.key is None else who.key.limits.approval_above
+    if who.key is None or limit is None or recipients <= limit:
+        return
+    if key is None:
+        raise errors.Forbidden("this API key needs approval for this send; send it with an Idempotency-Key")
+    async with ctx.store.reading() as tx:
+        found = await approvals.by_key(tx, *key.pair)
+        used = await idempotency.find(tx, [key.pair], now=ctx.clock())
+    if used:
+        return  # it was sent: the response, or the conflict with another body, is the usual one
+    if found is None:
+        now = ctx.clock()
+        found = approvals.Approval(
+            id=ctx.new_id(identifiers.APPROVAL, now=now),
+            account_id=who.account_id,
+            key_id=who.key.id,
+            identity=key.credential_id,
+            idempotency_key=key.text,
+            body_hash=key.body_hash,
+            is_batch=not isinstance(request, send_request.SendRequest),
+            is_test=who.is_test,
+            body=_encoded(request),
+            recipients=recipients,
+            request_id=request_id,
+            state=approvals.State.PENDING,
+            created_at=now,
+        )
+        await _store(ctx, found)
+    elif found.body_hash != key.body_hash:
+        raise errors.IdempotencyConflict("Idempotency-Key: this key was used with a different body; use a new key")
+    raise refusal(found, now=ctx.clock())
+
+
+def is_expired(approval: approvals.Approval, *, now: int) -> bool:
+    """Whether it is too late to approve it."""
+    return approval.state == approvals.State.PENDING and now >= approval.created_at + LIFETIME
+
+
+def refusal(approval: approvals.Approval, *, now: int) -> errors.Forbidden:
+    """What the caller is told about a send that is not done."""
+    if approval.state == approvals.State.REJECTED:
+        return errors.Forbidden(f"the send {approval.id} was rejected in the dashboard; do not repeat it")
+    if approval.state == approvals.State.APPROVED:
+        return errors.Forbidden(f"the send {approval.id} was done, and its response is no longer stored")
+    if is_expired(approval, now=now):
+        return errors.Forbidden(f"the send {approval.id} was not approved in time; ask again with a new key")
+    return ApprovalRequired(
+        f"this send to {approval.recipients} recipients waits for approval in the dashboard ({approval.id}); repeat "
+        "the request with the same Idempotency-Key to learn the result"
+    )
+
+
+def _encoded(request: msgspec.Struct) -> bytes:
+    body = msgspec.json.encode(request)
+    if len(body) > MAX_BODY_BYTES:
+        raise errors.PayloadTooLarge(f"body: a send that needs approval has at most {MAX_BODY_BYTES} bytes")
+    return body
+
+
+async def _store(ctx: context.Context, approval: approvals.Approval) -> None:
+    async with ctx.store.transaction() as tx:
+        latest = await approvals.of_account(tx, approval.account_id, limit=MAX_PENDING)
+        waiting = [one for one in latest if one.state == approvals.State.PENDING]
+        if len([one for one in waiting if not is_expired(one, now=approval.created_at)]) >= MAX_PENDING:
+            raise errors.Conflict(f"{MAX_PENDING} sends of this account wait for approval; decide about them first")
+        await approvals.insert(tx, approval)

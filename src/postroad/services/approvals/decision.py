@@ -1,0 +1,121 @@
+"""Decisions about sends that wait: a person of the account approves or rejects them in the dashboard.
+
+Approving runs the normal submit, with the checks of that moment and the key's other limits, under the idempotency key
+of the request. So a send is done once however often it is approved: a second click, or the first one after a crash
+between the send and its mark, gets the stored response.
+"""
+
+import dataclasses
+from typing import Any, Final
+
+import msgspec
+
+from postroad import errors
+from postroad.model import batch_request, caller, identifiers, mail, send_request
+from postroad.services import audit_log, context
+from postroad.services.acceptance import submit, submit_batch
+from postroad.services.approvals import approval_limit
+from postroad.storage import api_keys, approvals
+
+ROWS: Final = approval_limit.MAX_PENDING
+_UNDECIDED: Final = (approvals.State.PENDING, approvals.State.APPROVING)
+
+
+async def latest(ctx: context.Context, account_id: str) -> list[approvals.Approval]:
+    """The latest sends of an account, newest first."""
+    async with ctx.store.reading() as tx:
+        return await approvals.of_account(tx, account_id, limit=ROWS)
+
+
+async def approve(ctx: context.Context, account_id: str, approval_id: str) -> approvals.Approval:
+    """Send it. Raises what the send would raise; then it still waits."""
+    found = await _find(ctx, account_id, approval_id)
+    who = await _caller(ctx, found)
+    # From here on it can no longer be rejected.
+    await _move(ctx, found, approvals.State.APPROVING, among=_UNDECIDED)
+    try:
+        if found.is_batch:
+            batch: msgspec.Struct = msgspec.json.decode(found.body, type=batch_request.BatchRequest)
+            await submit_batch.submit_batch(ctx, who, batch, request_id=found.request_id, key=found.idempotency_key)
+        else:
+            single = msgspec.json.decode(found.body, type=send_request.SendRequest)
+            source, key = mail.Source.API, found.idempotency_key
+            await submit.submit(ctx, who, single, request_id=found.request_id, source=source, key=key)
+    except errors.PostroadError as refusal:
+        # Only what was certainly not sent waits again; another click may be sending it at this moment.
+        if refusal.status < errors.InternalError.status and not isinstance(refusal, errors.IdempotencyInProgress):
+            moved = (approvals.State.APPROVING, approvals.State.APPROVING)
+            async with ctx.store.transaction() as tx:
+                await approvals.set_state(tx, account_id, found.id, approvals.State.PENDING, among=moved)
+        raise
+    async with ctx.store.transaction() as tx:
+        if await approvals.set_state(tx, account_id, found.id, approvals.State.APPROVED, among=_UNDECIDED):
+            await audit_log.write(ctx, tx, account_id, "approval.approved", found.id)
+    return found
+
+
+async def reject(ctx: context.Context, account_id: str, approval_id: str) -> approvals.Approval:
+    """Refuse it for good."""
+    found = await _find(ctx, account_id, approval_id)
+    waiting = (approvals.State.PENDING, approvals.State.PENDING)
+    async with ctx.store.transaction() as tx:
+        if not await approvals.set_state(tx, account_id, found.id, approvals.State.REJECTED, among=waiting):
+            raise _decided()
+        await audit_log.write(ctx, tx, account_id, "approval.rejected", found.id)
+    return found
+
+
+def content(approval: approvals.Approval) -> dict[str, Any]:
+    """The request as it was sent, for people."""
+    read: dict[str, Any] = msgspec.json.decode(approval.body)
+    return read
+
+
+async def _find(ctx: context.Context, account_id: str, approval_id: str) -> approvals.Approval:
+    if not identifiers.is_identifier(approval_id, identifiers.APPROVAL):
+        raise errors.NotFound("there is no such send")
+    async with ctx.store.reading() as tx:
+        found = await approvals.by_id(tx, account_id, approval_id)
+    if found is None:
+        raise errors.NotFound("there is no such send")
+    if approval_limit.is_expired(found, now=ctx.clock()):
+        raise errors.Conflict("the time to approve this send is over; it has to be asked for again")
+    return found
+
+
+async def _move(
+    ctx: context.Context,
+    found: approvals.Approval,
+    state: approvals.State,
+    *,
+    among: tuple[approvals.State, approvals.State],
+) -> None:
+    async with ctx.store.transaction() as tx:
+        if not await approvals.set_state(tx, found.account_id, found.id, state, among=among):
+            raise _decided()
+
+
+def _decided() -> errors.Conflict:
+    return errors.Conflict("this send is already decided")
+
+
+async def _caller(ctx: context.Context, found: approvals.Approval) -> caller.Caller:
+    """The key that asked, as it is now, without its approval limit."""
+    async with ctx.store.reading() as tx:
+        key = await api_keys.by_id(tx, found.account_id, found.key_id)
+    if key is None or key.revoked_at is not None:
+        raise errors.Conflict("the API key of this send was revoked; reject it")
+    if key.limits.expires_at is not None and key.limits.expires_at <= ctx.clock():
+        raise errors.Conflict("the API key of this send has expired; reject it, or extend the key")
+    limits = msgspec.structs.replace(key.limits, approval_above=None)
+    scopes = caller.scopes_of(key.scopes)
+    if caller.Scope.SEND not in scopes:
+        raise errors.Conflict("the API key of this send may no longer send; reject it")
+    who = caller.Caller(
+        account_id=key.account_id,
+        credential_id=key.credential_id,
+        scheme=caller.Scheme.API_KEY,
+        permissions=frozenset({caller.Permission.SEND}),
+        key=caller.ApiKey(key.id, key.name, scopes, limits),
+    )
+    return dataclasses.replace(who, is_test=found.is_test)

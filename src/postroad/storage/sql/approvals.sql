@@ -1,0 +1,34 @@
+-- part: approval
+SELECT id, account_id, key_id, identity, idempotency_key, body_hash, is_batch, is_test, body, recipients, request_id,
+    state, created_at
+FROM approvals
+
+-- name: insert
+-- A send that waits. One with the same idempotency key stays as it is.
+INSERT INTO approvals (id, account_id, key_id, identity, idempotency_key, body_hash, is_batch, is_test, body, recipients,
+    request_id, state, created_at)
+VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11, $12, $13)
+ON CONFLICT (identity, idempotency_key) DO NOTHING;
+
+-- name: by_key
+-- The send with this idempotency key.
+-- include: approval
+WHERE identity = $1 AND idempotency_key = $2;
+
+-- name: by_id
+-- A send of an account.
+-- include: approval
+WHERE account_id = $1 AND id = $2;
+
+-- name: of_account
+-- The latest sends of an account, newest first.
+-- include: approval
+WHERE account_id = $1 ORDER BY id DESC LIMIT $2;
+
+-- name: set_state
+-- Change the state, if it is one of these two.
+UPDATE approvals SET state = $3 WHERE account_id = $1 AND id = $2 AND state IN ($4, $5);
+
+-- name: sweep
+-- Delete old sends, whatever became of them.
+DELETE FROM approvals WHERE id IN (SELECT id FROM approvals WHERE created_at < $1 ORDER BY created_at LIMIT $2);

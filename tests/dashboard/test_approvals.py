@@ -1,0 +1,66 @@
+"""The page of sends that wait: who asked, what would be sent, and the decision."""
+
+import pytest
+
+from postroad.services import context
+from postroad.services.acceptance import submit_batch
+from postroad.services.approvals import approval_limit, decision
+from tests.dashboard import sample_account
+from tests.dashboard.browser_client import Browser
+from tests.services.approvals import test_approvals as waiting_sends
+
+
+async def wait(ctx: context.Context, account_id: str, *names: str, key: str = "k") -> str:
+    who = await waiting_sends.key_of(ctx, account_id)
+    with pytest.raises(approval_limit.ApprovalRequired):
+        await waiting_sends.ask(ctx, who, *names, key=key)
+    return (await decision.latest(ctx, account_id))[0].id
+
+
+async def test_an_empty_page_teaches(browser: Browser) -> None:
+    assert "Nothing waits for approval" in (await browser.get("/approvals")).text
+
+
+async def test_the_page_shows_who_asks_and_what_for(ctx: context.Context, browser: Browser, reader: Browser) -> None:
+    await wait(ctx, browser.account_id, *(f"name{number}" for number in range(12)))
+    text = (await browser.get("/approvals")).text
+    assert "<strong>agent</strong> to 12 recipients" in text
+    assert "name0@example.net, name1@example.net" in text
+    assert "name9@example.net …" in text
+    assert "name10@example.net" not in text
+    assert "From shop@example.com, template welcome" in text
+    assert "<strong>Hi name0</strong>" in text
+    assert "/approvals/approve" not in (await reader.get("/approvals")).text
+
+
+async def test_a_click_sends_it_once(ctx: context.Context, browser: Browser) -> None:
+    approval_id = await wait(ctx, browser.account_id, "ada", "grace")
+    done = await browser.post("/approvals/approve", {"approval_id": approval_id})
+    assert done.status_code == 303
+    assert await waiting_sends.sent(ctx, browser.account_id) == 2
+    again = await browser.post("/approvals/approve", {"approval_id": approval_id})
+    assert again.status_code == 409
+    text = (await browser.get("/approvals")).text
+    assert "Approved" in text
+    assert "/approvals/approve" not in text
+    assert await waiting_sends.sent(ctx, browser.account_id) == 2
+
+
+async def test_a_rejected_one_is_not_sent(ctx: context.Context, browser: Browser) -> None:
+    approval_id = await wait(ctx, browser.account_id, "ada", "grace")
+    assert (await browser.post("/approvals/reject", {"approval_id": approval_id})).status_code == 303
+    assert "Rejected" in (await browser.get("/approvals")).text
+    assert await waiting_sends.sent(ctx, browser.account_id) == 0
+
+
+async def test_text_of_others_is_only_text(ctx: context.Context, browser: Browser) -> None:
+    hostile = sample_account.HOSTILE
+    who = await waiting_sends.key_of(ctx, browser.account_id, above=0)
+    request = waiting_sends.batch("ada")
+    recipients = getattr(request, "recipients")  # noqa: B009 - of a Struct made at run time
+    recipients[0].variables["name"] = hostile
+    with pytest.raises(approval_limit.ApprovalRequired):
+        await submit_batch.submit_batch(ctx, who, request, request_id=waiting_sends.REQUEST, key="k")
+    text = (await browser.get("/approvals")).text
+    assert "<script>alert" not in text
+    assert "<img src=x" not in text

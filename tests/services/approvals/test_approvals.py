@@ -1,0 +1,193 @@
+"""A send above the approval limit of a key waits for a person, and is done once."""
+
+import asyncio
+
+import msgspec
+import pytest
+
+from postroad import errors
+from postroad.model import batch_request, caller, key_limits, mail, send_request
+from postroad.services import audit_log, context, templates
+from postroad.services.acceptance import submit, submit_batch
+from postroad.services.accounts import registry
+from postroad.services.approvals import approval_limit, decision
+from postroad.services.auth import api_keys, credentials
+from postroad.services.maintenance import cleanup
+from postroad.services.messages import lookup
+from postroad.storage import accounts
+from postroad.storage import approvals as stored
+from tests import accepted_mail, contexts
+
+REQUEST = "req_" + "0" * 28
+
+
+async def key_of(ctx: context.Context, account_id: str, *, above: int = 1) -> caller.Caller:
+    await accepted_mail.allow_sending(ctx, account_id)
+    await templates.put(ctx, account_id, "welcome", subject="Hi {{name}}", text="x", html=None)
+    credential, _ = await credentials.create(ctx, account_id, "agent")
+    limits = key_limits.Limits(approval_above=above, templates=("welcome",))
+    key, _ = await api_keys.create(
+        ctx, account_id, credential_id=credential.id, name="agent", scopes=frozenset({"send"}), limits=limits
+    )
+    known = caller.ApiKey(key.id, key.name, frozenset({caller.Scope.SEND}), key.limits)
+    permissions = frozenset({caller.Permission.SEND})
+    return caller.Caller(account_id, credential.id, caller.Scheme.API_KEY, permissions, key=known)
+
+
+def batch(*names: str) -> msgspec.Struct:
+    recipients = [{"to": f"{name}@example.net", "variables": {"name": name}} for name in names]
+    wire = {"from": "shop@example.com", "template": "welcome", "recipients": recipients}
+    read: msgspec.Struct = msgspec.convert(wire, batch_request.BatchRequest)
+    return read
+
+
+async def ask(ctx: context.Context, who: caller.Caller, *names: str, key: str = "k") -> list[str]:
+    accepted = await submit_batch.submit_batch(ctx, who, batch(*names), request_id=REQUEST, key=key)
+    return [item["id"] for item in msgspec.json.decode(accepted.response)["results"]]
+
+
+async def waiting(ctx: context.Context, who: caller.Caller, *names: str) -> stored.Approval:
+    with pytest.raises(approval_limit.ApprovalRequired):
+        await ask(ctx, who, *names)
+    return (await decision.latest(ctx, who.account_id))[0]
+
+
+async def sent(ctx: context.Context, account_id: str) -> int:
+    return len((await lookup.page(ctx, account_id, lookup.Filters(), limit=50, cursor=None)).messages)
+
+
+async def actions(ctx: context.Context, account_id: str) -> list[str]:
+    entries = await audit_log.page(ctx, account_id, before=None, limit=50)
+    return [entry.action for entry in entries if entry.action.startswith("approval.")]
+
+
+async def test_a_send_above_the_limit_waits_and_is_done_once_when_approved(
+    ctx: context.Context, account: accounts.Account
+) -> None:
+    who = await key_of(ctx, account.id)
+    assert len(await ask(ctx, who, "ada", key="small")) == 1
+    one = await waiting(ctx, who, "ada", "grace")
+    assert (one.recipients, one.state) == (2, "pending")
+    assert (await waiting(ctx, who, "ada", "grace")).id == one.id
+    assert len(await decision.latest(ctx, account.id)) == 1
+    assert await sent(ctx, account.id) == 1
+    # Two people click at the same time.
+    clicks = [decision.approve(ctx, account.id, one.id) for _ in range(2)]
+    done = await asyncio.gather(*clicks, return_exceptions=True)
+    assert any(isinstance(result, stored.Approval) for result in done)
+    assert await sent(ctx, account.id) == 3
+    # Repeating the request gives the response of the send.
+    assert len(await ask(ctx, who, "ada", "grace")) == 2
+    assert await sent(ctx, account.id) == 3
+    assert await actions(ctx, account.id) == ["approval.approved"]
+    with pytest.raises(errors.Conflict):
+        await decision.reject(ctx, account.id, one.id)
+
+
+async def test_a_single_message_waits_too(ctx: context.Context, account: accounts.Account) -> None:
+    who = await key_of(ctx, account.id, above=0)
+    request = send_request.SendRequest(
+        sender="shop@example.com", to=("ada@example.net",), template="welcome", variables={"name": "Ada"}
+    )
+    for _ in range(2):
+        with pytest.raises(approval_limit.ApprovalRequired, match="waits for approval in the dashboard"):
+            await submit.submit(ctx, who, request, request_id=REQUEST, source=mail.Source.API, key="k")
+    (one,) = await decision.latest(ctx, account.id)
+    await decision.approve(ctx, account.id, one.id)
+    again = await submit.submit(ctx, who, request, request_id=REQUEST, source=mail.Source.API, key="k")
+    assert again.replayed
+    with pytest.raises(errors.Forbidden, match="Idempotency-Key"):
+        await submit.submit(ctx, who, request, request_id=REQUEST, source=mail.Source.API, key=None)
+
+
+async def test_a_rejected_send_is_refused_for_good(ctx: context.Context, account: accounts.Account) -> None:
+    who = await key_of(ctx, account.id)
+    one = await waiting(ctx, who, "ada", "grace")
+    await decision.reject(ctx, account.id, one.id)
+    with pytest.raises(errors.Forbidden, match="was rejected"):
+        await ask(ctx, who, "ada", "grace")
+    for decide in (decision.approve, decision.reject):
+        with pytest.raises(errors.Conflict, match="already decided"):
+            await decide(ctx, account.id, one.id)
+    assert await sent(ctx, account.id) == 0
+    assert await actions(ctx, account.id) == ["approval.rejected"]
+
+
+async def test_after_a_day_it_is_too_late_and_after_a_month_forgotten(
+    ctx: context.Context, account: accounts.Account, clock: contexts.Clock
+) -> None:
+    who = await key_of(ctx, account.id)
+    one = await waiting(ctx, who, "ada", "grace")
+    clock.pass_seconds(24 * 3600)
+    with pytest.raises(errors.Conflict, match="time to approve"):
+        await decision.approve(ctx, account.id, one.id)
+    with pytest.raises(errors.Forbidden, match="not approved in time"):
+        await ask(ctx, who, "ada", "grace")
+    clock.pass_seconds(30 * 24 * 3600)
+    assert (await cleanup.sweep(ctx)).approvals == 1
+    assert await decision.latest(ctx, account.id) == []
+
+
+async def test_another_body_is_not_what_was_approved(ctx: context.Context, account: accounts.Account) -> None:
+    who = await key_of(ctx, account.id)
+    one = await waiting(ctx, who, "ada", "grace")
+    with pytest.raises(errors.IdempotencyConflict):
+        await ask(ctx, who, "eve", "mallory")
+    await decision.approve(ctx, account.id, one.id)
+    with pytest.raises(errors.IdempotencyConflict):
+        await ask(ctx, who, "eve", "mallory")
+    assert await sent(ctx, account.id) == 2
+
+
+async def test_approving_checks_what_holds_then(ctx: context.Context, account: accounts.Account) -> None:
+    who = await key_of(ctx, account.id)
+    one = await waiting(ctx, who, "ada", "grace")
+    assert who.key is not None
+    await api_keys.change(ctx, account.id, who.key.id, limits={"recipients_per_day": 1})
+    await decision.approve(ctx, account.id, one.id)  # one of the two is refused, as without approval
+    assert await sent(ctx, account.id) == 1
+    with pytest.raises(approval_limit.ApprovalRequired):
+        await ask(ctx, who, "ada", "grace", key="second")
+    (second,) = [each for each in await decision.latest(ctx, account.id) if each.idempotency_key == "second"]
+    await api_keys.revoke(ctx, account.id, who.key.id)
+    with pytest.raises(errors.Conflict, match="was revoked"):
+        await decision.approve(ctx, account.id, second.id)
+    await decision.reject(ctx, account.id, second.id)
+
+
+async def test_what_a_crash_left_is_continued(ctx: context.Context, account: accounts.Account) -> None:
+    who = await key_of(ctx, account.id)
+    one = await waiting(ctx, who, "ada", "grace")
+    await decision.approve(ctx, account.id, one.id)
+    # As if the process had died between the send and its mark.
+    async with ctx.store.transaction() as tx:
+        done = (stored.State.APPROVED, stored.State.APPROVED)
+        assert await stored.set_state(tx, account.id, one.id, stored.State.APPROVING, among=done)
+    with pytest.raises(errors.Conflict):
+        await decision.reject(ctx, account.id, one.id)
+    await decision.approve(ctx, account.id, one.id)
+    assert await sent(ctx, account.id) == 2
+
+
+async def test_another_account_sees_and_decides_nothing(ctx: context.Context, account: accounts.Account) -> None:
+    who = await key_of(ctx, account.id)
+    one = await waiting(ctx, who, "ada", "grace")
+    other = await registry.create(ctx, "Other")
+    assert await decision.latest(ctx, other.id) == []
+    for decide in (decision.approve, decision.reject):
+        for name in (one.id, "apr_" + "0" * 28, "x", ""):
+            with pytest.raises(errors.NotFound):
+                await decide(ctx, other.id, name)
+
+
+async def test_what_waits_is_bounded(
+    ctx: context.Context, account: accounts.Account, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    who = await key_of(ctx, account.id)
+    monkeypatch.setattr(approval_limit, "MAX_PENDING", 1)
+    await waiting(ctx, who, "ada", "grace")
+    with pytest.raises(errors.Conflict, match="wait for approval"):
+        await ask(ctx, who, "ada", "grace", key="second")
+    monkeypatch.setattr(approval_limit, "MAX_BODY_BYTES", 10)
+    with pytest.raises(errors.PayloadTooLarge):
+        await ask(ctx, who, "ada", "grace", key="third")
