@@ -40,6 +40,7 @@ OWN: dict[str, Any] = {
     "recipients_per_day": 100,
     "credit_budget": 1000,
     "expires_at": 5,
+    "approval_above": 10,
 }
 
 
@@ -64,6 +65,9 @@ OWN: dict[str, Any] = {
         ({"credit_budget": None}, "credit_budget"),
         ({"expires_at": 6}, "expires_at"),
         ({"expires_at": None}, "expires_at"),
+        ({"approval_above": 0}, None),
+        ({"approval_above": 11}, "approval_above"),
+        ({"approval_above": None}, "approval_above"),
     ],
 )
 def test_limits_exceed_others_in_any_member(change: dict[str, Any], member: str | None) -> None:
