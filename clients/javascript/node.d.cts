@@ -1,6 +1,6 @@
 // The types of `postroad/node`.
 
-import { Attachment, AttachmentMembers } from "./index.cjs";
+import { Attachment, AttachmentMembers, Event, Postroad } from "./index.cjs";
 
 /** Reads a file now. Its name is the last part of the path unless you give another. */
 export function attachmentFromFile(
@@ -21,3 +21,24 @@ export function verify(
   tolerance?: number,
   now?: number,
 ): boolean;
+
+/**
+ * A transport for Nodemailer: `nodemailer.createTransport(nodemailerTransport(client))`.
+ * A mail may also have `template`, `variables`, `tags`, `metadata`, `sendAt`, `expiresIn` and `idempotencyKey`.
+ */
+export function nodemailerTransport(client: Pick<Postroad, "send">): {
+  name: string;
+  version: string;
+  send(mail: any, callback: (error: Error | null, info?: any) => void): void;
+};
+
+/**
+ * A middleware of Express and its like, which verifies a webhook and puts its event into `request.event`.
+ * A bad signature is answered with 400. Put it before anything that parses the body, or after `express.raw`.
+ */
+export function webhookMiddleware(
+  secret: string | readonly string[],
+): (request: any, response: any, next: (error?: unknown) => void) => Promise<void>;
+
+/** The type of `request.event`. */
+export type WebhookEvent = Event;

@@ -8,6 +8,9 @@ import { Attachment } from "./index.js";
 import { onlyKnown } from "./lib/arguments.js";
 import { isRaw, readSignatures } from "./lib/signature.js";
 
+export { webhookMiddleware } from "./lib/middleware.js";
+export { nodemailerTransport } from "./lib/nodemailer.js";
+
 /** Reads a file now; it is named as on disk unless `members` says otherwise. */
 export async function attachmentFromFile(path, members = {}) {
   onlyKnown(members, ["filename", "contentType", "contentId"], "attachment");

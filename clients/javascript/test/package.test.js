@@ -19,7 +19,7 @@ const OFFERED = [
 const require = createRequire(import.meta.url);
 
 test("import and require give the same things, and nothing else", async () => {
-  for (const [entry, names] of Object.entries({ postroad: OFFERED, "postroad/node": ["attachmentFromFile", "verify"] })) {
+  for (const [entry, names] of Object.entries({ postroad: OFFERED, "postroad/node": ["attachmentFromFile", "nodemailerTransport", "verify", "webhookMiddleware"] })) {
     assert.deepEqual(Object.keys(await import(entry)), names);
     assert.deepEqual(Object.keys(require(entry)).sort(), names);
   }

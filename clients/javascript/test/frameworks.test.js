@@ -1,0 +1,81 @@
+// Nodemailer itself with our transport, and the middleware in a server.
+
+import assert from "node:assert/strict";
+import { createHmac } from "node:crypto";
+import { once } from "node:events";
+import { createServer } from "node:http";
+import { createRequire } from "node:module";
+import { test } from "node:test";
+import { nodemailerTransport, webhookMiddleware } from "../node.js";
+
+const nodemailer = createRequire(new URL("../../../tests/compat/package.json", import.meta.url))("nodemailer");
+const SECRET = "whsec_x";
+const EVENT = '{"id": "evt_1", "type": "email.delivered", "data": {"to": "ada@example.net"}}';
+
+function recorder() {
+  const sent = [];
+  const client = {
+    async send(email, options) {
+      sent.push({ email, options });
+      return { id: "em_1", status: "queued", to: ["b@example.net"], cc: [], bcc: [] };
+    },
+  };
+  return { sent, transport: nodemailer.createTransport(nodemailerTransport(client)) };
+}
+
+test("Nodemailer sends through Postroad", async () => {
+  const { sent, transport } = recorder();
+  const info = await transport.sendMail({
+    from: { name: 'The "Shop"', address: "a@example.com" },
+    to: "Ada <b@example.net>, c@example.net",
+    replyTo: "help@example.com",
+    subject: "Hello",
+    text: "Hi",
+    html: "<p>Hi <img src='cid:logo'>",
+    headers: { "X-Order": "1042" },
+    attachments: [
+      { filename: "total.txt", content: "42.00" },
+      { filename: "logo.png", content: Buffer.from([137, 80]), cid: "logo" },
+    ],
+    tags: ["receipt"],
+    idempotencyKey: "order-1042",
+  });
+  assert.deepEqual([info.messageId, info.accepted], ["em_1", ["b@example.net"]]);
+  const [{ email, options }] = sent;
+  assert.deepEqual(options, { idempotencyKey: "order-1042" });
+  assert.equal(email.from, '"The \\"Shop\\"" <a@example.com>');
+  assert.deepEqual(email.to, ['"Ada" <b@example.net>', "c@example.net"]);
+  assert.equal(email.replyTo, "help@example.com");
+  assert.deepEqual(Object.values(email.headers), ["1042"]);
+  assert.deepEqual([email.subject, email.text, email.tags], ["Hello", "Hi", ["receipt"]]);
+  const [total, logo] = email.attachments;
+  assert.deepEqual([total.filename, Buffer.from(total.content).toString()], ["total.txt", "42.00"]);
+  assert.deepEqual([logo.contentId, [...logo.content]], ["logo", [137, 80]]);
+});
+
+test("Nodemailer hears what Postroad cannot send", async () => {
+  const { sent, transport } = recorder();
+  const mail = { from: "a@example.com", to: "b@example.net", subject: "Hello", text: "Hi" };
+  await assert.rejects(transport.sendMail({ ...mail, replyTo: "a@example.com, b@example.com" }), /one Reply-To/);
+  await assert.rejects(transport.sendMail({ ...mail, icalEvent: { content: "x" } }), /not supported/);
+  assert.deepEqual(sent, []);
+});
+
+test("a middleware verifies webhooks", async (t) => {
+  const middleware = webhookMiddleware(SECRET);
+  const server = createServer((request, response) => {
+    middleware(request, response, (error) => response.writeHead(error ? 500 : 200).end(request.event?.id));
+  }).listen(0, "127.0.0.1");
+  t.after(() => server.close());
+  await once(server, "listening");
+  const post = async (secret) => {
+    const time = Math.floor(Date.now() / 1000);
+    const signature = createHmac("sha256", secret).update(`${time}.${EVENT}`).digest("hex");
+    const headers = { "Service-Signature": `t=${time},v1=${signature}`, Connection: "close" };
+    const url = `http://127.0.0.1:${server.address().port}/`;
+    const response = await fetch(url, { method: "POST", headers, body: EVENT });
+    return [response.status, await response.text()];
+  };
+  assert.deepEqual(await post(SECRET), [200, "evt_1"]);
+  assert.deepEqual(await post("whsec_y"), [400, "the webhook could not be verified"]);
+});
