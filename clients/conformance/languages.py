@@ -120,6 +120,7 @@ LANGUAGES: Final = (
         ),
         driver=("php", "conformance/driver.php"),
         tests=("phpunit", "--do-not-cache-result", "tests"),
+        covers_api=True,
     ),
     Language(
         name="go",
@@ -130,6 +131,7 @@ LANGUAGES: Final = (
         build=("go", "build", "-o", "{out}/driver", "./conformance"),
         driver=("{out}/driver",),
         tests=("go", "test", "./..."),
+        covers_api=True,
     ),
     Language(
         name="ruby",
@@ -142,6 +144,7 @@ LANGUAGES: Final = (
         ),
         driver=("ruby", "-w", "-Ilib", "conformance/driver.rb"),
         tests=("ruby", "-w", "-Ilib", "-Itest", "-e", 'Dir["test/*_test.rb"].each { |file| require "./#{file}" }'),
+        covers_api=True,
     ),
     Language(
         name="java",
@@ -152,6 +155,7 @@ LANGUAGES: Final = (
         build=("sh", "build.sh", "{out}"),
         driver=("java", "-cp", "{out}", "dev.postroad.Driver"),
         tests=("sh", "test.sh", "{out}"),
+        covers_api=True,
     ),
 )
 

@@ -140,8 +140,10 @@ def _scenario(entry: dict[str, Any]) -> dict[str, Any]:
 def _single(entry: dict[str, Any]) -> tuple[list[dict[str, Any]], object]:
     if entry["result"] == "nothing":
         return [{"status": 204, "text": ""}], None
-    value = {"id": "x_1", "new_member": [1, None, {"deep": True}]}
-    whole = {entry["member"]: value, "request_id": "req_1"} if entry["member"] else {**value, "request_id": "req_1"}
+    plain = {"id": "x_1", "new_member": [1, None, {"deep": True}]}
+    # Typed languages hold it to be text.
+    value = "whsec_1" if entry["member"] == "secret" else plain
+    whole = {entry["member"]: value, "request_id": "req_1"} if entry["member"] else {**plain, "request_id": "req_1"}
     return [{"status": 200, "json": whole}], value if entry["member"] else whole
 
 
