@@ -15,7 +15,8 @@ from tests import test_repository
 ROOT = Path(__file__).parents[2]
 FOLDERS = sorted({language.folder for language in languages.LANGUAGES})
 EVERY_CLIENT = pytest.mark.parametrize("client", FOLDERS)
-A_PAGE_LINES = 100
+# With the resources and the frameworks.
+A_PAGE_LINES = 150
 
 # Where a client says its version. Python's and Ruby's package files read it from the code; Go has it in the code alone.
 VERSION = {

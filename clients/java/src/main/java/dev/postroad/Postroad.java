@@ -166,12 +166,7 @@ public final class Postroad {
         return api.call("PATCH", "/emails/" + Arguments.id(id), body, true, Members::map);
     }
 
-    /**
-     * Cancels the recipients for which no attempt has begun.
-     *
-     * @param id the id of the receipt
-     * @return the recipients, and of each whether it is {@code canceled}
-     */
+    /** Cancels the recipients for which no attempt has begun. */
     public Map<String, Object> cancel(String id) {
         return api.call("POST", "/emails/" + Arguments.id(id) + "/cancel", null, true, Members::map);
     }
@@ -186,74 +181,42 @@ public final class Postroad {
         return api.call("GET", "/v1/statistics?period=" + Api.segment(period).substring(1), null, "statistics");
     }
 
-    /**
-     * The balance, and whether the account may send.
-     *
-     * @return the account
-     */
+    /** The balance, and whether the account may send. */
     public Map<String, Object> account() {
         return api.call("GET", "/v1/account", null, "account");
     }
 
-    /**
-     * Counts what became of the mail of the last 24 hours.
-     *
-     * @return the statistics
-     */
+    /** Counts what became of the mail of the last 24 hours. */
     public Map<String, Object> statistics() {
         return api.call("GET", "/v1/statistics", null, "statistics");
     }
 
-    /**
-     * The API keys.
-     *
-     * @return the resource
-     */
+    /** The API keys. */
     public ApiKeys apiKeys() {
         return new ApiKeys(api);
     }
 
-    /**
-     * The message log.
-     *
-     * @return the resource
-     */
+    /** The message log. */
     public MessageLog messages() {
         return new MessageLog(api);
     }
 
-    /**
-     * The templates.
-     *
-     * @return the resource
-     */
+    /** The templates. */
     public Templates templates() {
         return new Templates(api);
     }
 
-    /**
-     * The suppressed addresses.
-     *
-     * @return the resource
-     */
+    /** The suppressed addresses. */
     public Suppressions suppressions() {
         return new Suppressions(api);
     }
 
-    /**
-     * The sender domains.
-     *
-     * @return the resource
-     */
+    /** The sender domains. */
     public Domains domains() {
         return new Domains(api);
     }
 
-    /**
-     * The webhooks.
-     *
-     * @return the resource
-     */
+    /** The webhooks. */
     public WebhookEndpoints webhooks() {
         return new WebhookEndpoints(api);
     }
