@@ -43,12 +43,15 @@ REPLY = re.compile(r"[245]\d\d [245]\.\d{1,3}\.\d{1,3}")
 ROW = re.compile(r"^\| `(\w+)` \| (\d{3}) \| (?:`([^`]+)`[^|]*|–) \| ([^|]+) \| ([^|]+) \|$", re.MULTILINE)
 
 
-def refusals() -> Iterator[type[errors.PostroadError]]:
+def refusals() -> list[type[errors.PostroadError]]:
+    """All kinds, by name: the order in which classes were made differs between test workers."""
     waiting = errors.PostroadError.__subclasses__()
+    found: set[type[errors.PostroadError]] = set()
     while waiting:
         kind = waiting.pop()
         waiting += kind.__subclasses__()
-        yield kind
+        found.add(kind)
+    return sorted(found, key=lambda kind: (kind.__module__, kind.__qualname__))
 
 
 def with_own_code() -> Iterator[type[errors.PostroadError]]:
