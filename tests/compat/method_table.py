@@ -60,7 +60,7 @@ def tables() -> str:
     """The tables of all packages, as Markdown."""
     packages = load().values()
     lines = [
-        "| package | methods | work | answer that they are not supported | ask no server |",
+        "| package | methods | work | not supported | make no request |",
         "|---|---|---|---|---|",
     ]
     lines += [
