@@ -1,6 +1,6 @@
 """Operation ids: the names by which generated clients, and the client libraries, call the operations.
 
-They are public and do not change: a client that was generated before has methods of these names.
+They are public and do not change: clients that were generated earlier have methods with these names.
 """
 
 from collections.abc import Mapping
@@ -70,6 +70,8 @@ OPERATION_IDS: Final[Mapping[str, str]] = {
     "POST /v1/webhooks/{webhook}/deliveries/replay": "replayWebhookDeliveries",
     "GET /v1/webhooks/{webhook}/deliveries/{id}": "getWebhookDelivery",
     "POST /v1/webhooks/{webhook}/deliveries/{id}/replay": "replayWebhookDelivery",
+    "POST /v1/webhook-listeners": "createWebhookListener",
+    "POST /v1/webhook-listeners/{id}/receive": "receiveWebhookEvents",
     "GET /v1/event-schemas": "listEventSchemas",
     "GET /v1/event-schemas/{type}": "getEventSchemas",
     "GET /v1/team": "listUsers",
@@ -77,9 +79,9 @@ OPERATION_IDS: Final[Mapping[str, str]] = {
     "PATCH /v1/team/{id}": "updateUser",
     "DELETE /v1/team/{id}": "removeUser",
     "POST /v1/team/{id}/password-link": "createPasswordLink",
-    "GET /v1/audit-log": "listAuditLog",
-    "GET /v1/inbox": "listInbox",
-    "GET /v1/inbox/{id}/raw": "getInboxMessage",
+    "GET /v1/audit-log": "listAuditLogEntries",
+    "GET /v1/inbox": "listInboxMessages",
+    "GET /v1/inbox/{id}/raw": "getRawInboxMessage",
     "DELETE /v1/inbox": "clearInbox",
     "GET /healthz": "getLiveness",
     "GET /readyz": "getReadiness",
