@@ -105,13 +105,13 @@ def test_an_account_of_resend_is_created_here(installation: Installation, resend
     assert webhook["name"] == "https://first-endpoint.example.com/webhook"
     assert webhook["secret"].startswith("whsec_")
     assert webhook["notes"] == [
-        "disabled; store its secret in your application if that verifies signatures, then enable it",
-        "not sent here: email.opened",
+        "disabled; if your application verifies signatures, store the secret there, then enable the webhook",
+        "events that do not exist here: email.opened",
     ]
     assert installation.ask(_webhooks) == [("resend", "email.sent", 0, [])]
     assert report["webhooks"]["refused"] == [
         {"name": "https://127.0.0.1/webhook", "notes": [LOOPBACK]},
-        {"name": "https://opens.example.com/", "notes": ["it wants no event that is sent here: email.opened"]},
+        {"name": "https://opens.example.com/", "notes": ["none of its events exist here: email.opened"]},
     ]
     assert report["complete"] is True
     stored = installation.json("suppression", "list")["suppressions"]
@@ -141,7 +141,7 @@ def test_a_template_that_was_changed_here_is_kept(installation: Installation, re
     installation.text("template", "put", "reset-password", "--subject", "Ours", "--text", "Ours")
     report = installation.json("import", "resend", "--url", resend.url)
     assert report["templates"]["existing"] == [
-        {"name": "reset-password", "notes": ["the one here differs and is kept"]}
+        {"name": "reset-password", "notes": ["the template here differs and was not changed"]}
     ]
     assert [one["subject"] for one in installation.json("template", "list")["templates"]][1] == "Ours"
 
@@ -151,10 +151,10 @@ def test_a_dry_run_writes_nothing(installation: Installation, resend: vendor_ser
     said = installation.text("import", "resend", "--url", resend.url, "--dry-run").splitlines()
     assert said[:3] == [
         "Dry run: nothing was created.",
-        "Domains: 1 to create, 0 already here, 0 not taken.",
+        "Domains: 1 to create, 0 already exist, 0 not imported.",
         "  example.com: to create",
     ]
-    assert "Suppressions: 2 to create, 0 already here, 1 not taken." in said
+    assert "Suppressions: 2 to create, 0 already exist, 1 not imported." in said
     assert installation.json("audit-log") == before
     assert installation.json("domain", "list") == {"domains": []}
     assert installation.json("suppression", "list")["suppressions"] == []
@@ -187,7 +187,7 @@ def test_a_server_of_postmark_is_created_here(
             "notes": [
                 "aliases are in lower case here",
                 "its layout 'my-layout' is merged into it",
-                "in our own API, a name with a dot is one name and not a member of a value",
+                "in Postroad's own API, a name with a dot is one variable and not a member of an object",
             ],
         }
     ]
@@ -204,7 +204,10 @@ def test_a_server_of_postmark_is_created_here(
     ]
     _, webhook = report["webhooks"]["created"]
     assert not [secret for secret in ("p%40ss", "p@ss", "key=secret") if secret in json.dumps(report)]
-    assert (webhook["name"], webhook["notes"][1]) == ("https://www.example.com/hook", "not sent here: Open")
+    assert (webhook["name"], webhook["notes"][1]) == (
+        "https://www.example.com/hook",
+        "events that do not exist here: Open",
+    )
     fields = [("name", "value"), ("Authorization", "Basic dXNlcjpwQHNz")]
     assert installation.ask(_webhooks) == [
         ("postmark", "Bounce", 0, [("Authorization", "Basic dXNlcjpwYXNz")]),
@@ -220,7 +223,7 @@ def test_without_the_account_token_and_streams_the_rest_is_imported(
 ) -> None:
     del postmark_server.answers["/message-streams"]
     said = _failed(installation, "import", "postmark", "--url", postmark_server.url)
-    assert "  Stopped: the token of the account is needed; set POSTMARK_ACCOUNT_TOKEN or --account-key-file." in said
+    assert "  Stopped: the account token is needed; set POSTMARK_ACCOUNT_TOKEN or use --account-key-file." in said
     assert "Suppressions: 2 created" in said
 
 
@@ -251,7 +254,7 @@ def test_a_dump_that_is_too_large_is_read_in_spans_of_days(
     monkeypatch.setattr(json_api, "MAX_BODY_BYTES", 240)
     monkeypatch.setattr(postmark, "FIRST_DAY", dt.date(2019, 12, 1))
     said = _failed(installation, "import", "postmark", "--url", postmark_server.url)
-    assert "Suppressions: 2 created, 0 already here, 0 not taken." in said
+    assert "Suppressions: 2 created, 0 already exist, 0 not imported." in said
 
 
 def test_a_wrong_key_creates_nothing_and_is_not_shown(installation: Installation, resend: vendor_server.Vendor) -> None:
@@ -260,7 +263,7 @@ def test_a_wrong_key_creates_nothing_and_is_not_shown(installation: Installation
     said = _failed(installation, "import", "resend", "--url", resend.url)
     assert "  Stopped: 127.0.0.1 responded to /domains with 403: API key *** is invalid." in said
     assert said.count("API key *** is invalid") == 4
-    assert said.count(": 0 created, 0 already here, 0 not taken.") == 4
+    assert said.count(": 0 created, 0 already exist, 0 not imported.") == 4
 
 
 def test_a_key_that_may_not_read_all_of_it_takes_the_rest(
@@ -280,7 +283,7 @@ def test_an_outage_keeps_what_was_created_and_the_next_run_goes_on(
     second = "/suppressions?limit=100&after=e169aa45-1ecf-4183-9955-b1499d5701d3"
     resend.answers[second] = (503, {"message": "try later"}, {"Retry-After": "0"})
     said = _failed(installation, "import", "resend", "--url", resend.url)
-    assert "Suppressions: 1 created, 0 already here, 0 not taken." in said
+    assert "Suppressions: 1 created, 0 already exist, 0 not imported." in said
     assert "  Stopped: 127.0.0.1 responded to /suppressions with 503: try later; tried 6 times." in said
     assert "Run the command again: it continues where it stopped." in said
     assert len(installation.json("template", "list")["templates"]) == 2
@@ -355,7 +358,7 @@ def test_the_key_comes_from_a_file_or_a_variable(
     monkeypatch.delenv("RESEND_API_KEY")
     result = installation.run("import", "resend", "--url", resend.url)
     assert result.exit_code == 2
-    assert "No key given. Set RESEND_API_KEY, or use --key-file." in result.stderr
+    assert "No API key given. Set RESEND_API_KEY, or use --key-file." in result.stderr
 
 
 def test_a_key_is_not_sent_in_the_clear(installation: Installation) -> None:

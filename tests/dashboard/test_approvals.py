@@ -18,7 +18,7 @@ async def wait(ctx: context.Context, account_id: str, *names: str, key: str = "k
 
 
 async def test_an_empty_page_teaches(browser: Browser) -> None:
-    assert "Nothing waits for approval" in (await browser.get("/approvals")).text
+    assert "No requests wait for approval" in (await browser.get("/approvals")).text
 
 
 async def test_the_page_shows_who_asks_and_what_for(ctx: context.Context, browser: Browser, reader: Browser) -> None:

@@ -106,7 +106,7 @@ def _key(file: TextIO | None, variable: str) -> str:
         text = file.read(KEY_CHARACTERS)
     elif not (text := os.environ.get(variable, "")):
         if not sys.stdin.isatty():
-            raise click.UsageError(f"No key given. Set {variable}, or use --key-file.")
+            raise click.UsageError(f"No API key given. Set {variable}, or use --key-file.")
         text = click.prompt("Key", hide_input=True, err=True)
     key = text.strip()
     if not key or len(key) >= KEY_CHARACTERS or not key.isascii() or not key.isprintable() or " " in key:
@@ -170,9 +170,11 @@ def _lines(
         else:
             counts = (len(section.created), len(section.existing), len(section.refused))
             refused = section.refused
-            listed = [(created, one) for one in section.created] + [("exists", one) for one in section.existing]
-        lines.append(f"{name.capitalize()}: {counts[0]} {created}, {counts[1]} already here, {counts[2]} not taken.")
-        for state, one in [*listed, *(("not taken", one) for one in refused)]:
+            listed = [(created, one) for one in section.created] + [("already exists", one) for one in section.existing]
+        lines.append(
+            f"{name.capitalize()}: {counts[0]} {created}, {counts[1]} already exist, {counts[2]} not imported."
+        )
+        for state, one in [*listed, *(("not imported", one) for one in refused)]:
             lines.append("; ".join([f"  {one.name}: {state}", *one.notes]))
             if one.secret:
                 lines.append(f"    secret:  {one.secret}\n    {output.SHOWN_ONCE}")

@@ -16,7 +16,7 @@ KEY_VARIABLE: Final = "POSTROAD_API_KEY"
 def mcp(url: str) -> None:
     """Serve the tools for AI agents on standard input and output, with an API key.
 
-    The key is in the environment, POSTROAD_API_KEY; the tools do only what it may. The agent starts this command and
+    The key is in the variable POSTROAD_API_KEY; the tools can do only what it may do. The agent starts this command and
     ends it by closing its input.
     """
     key = os.environ.get(KEY_VARIABLE, "").strip()

@@ -1,4 +1,4 @@
-"""`postroad messages` and `postroad show`: the messages of an account, and the whole story of one."""
+"""`postroad messages` and `postroad show`: the messages of an account, and everything about one."""
 
 from collections.abc import Iterator
 from typing import Any, Final
@@ -25,7 +25,7 @@ MAX_EVENTS: Final = 100
 @click.option("--before", metavar="TIME", help="Only messages accepted before this time, as RFC 3339.")
 @click.option("--test", is_flag=True, help="Messages of test keys, instead of live ones.")
 @click.option("--limit", type=click.IntRange(1, 100), default=25, show_default=True, help="Maximum number of rows.")
-@click.option("--cursor", metavar="CURSOR", help="Continue a list that said so.")
+@click.option("--cursor", metavar="CURSOR", help="Continue after the previous page.")
 def messages(server: api_client.Client, *, sender: str | None, test: bool, **filters: Any) -> output.Report:
     """List messages, newest first."""
     mode = "test" if test else None
@@ -41,7 +41,7 @@ def messages(server: api_client.Client, *, sender: str | None, test: bool, **fil
 @click.command("show", cls=server_command.ServerCommand)
 @click.argument("message_id", metavar="ID")
 def show(server: api_client.Client, message_id: str) -> output.Report:
-    """Show the whole story of a message: recipients, attempts, why it waits, and webhooks."""
+    """Show everything about a message: recipients, attempts, why it waits, and webhooks."""
     found = server.get(f"/v1/messages/{parse.quote(message_id, safe='')}")
     events = _events(server, message_id)
     lines = [*_head(found), *_recipients(found), *_reports(found), *_event_lines(events)]

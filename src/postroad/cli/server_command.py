@@ -152,7 +152,7 @@ def client(url: str | None, environment: Mapping[str, str]) -> api_client.Client
 def new_client(url: str, key: str) -> api_client.Client:
     """A client of this server. The key becomes a header field."""
     if not (key.isascii() and key.isprintable()) or " " in key:
-        raise CommandError("the API key contains characters that no key has; copy it again")
+        raise CommandError("the API key contains invalid characters; copy it again")
     return api_client.Client(url, key, user_agent=f"postroad/{postroad.__version__}")
 
 

@@ -77,7 +77,7 @@ class Session:
             try:
                 self._server.call("DELETE", f"/v1/webhooks/{parse.quote(self._id, safe='')}")
             except api_client.ServerError as problem:
-                click.echo(output.printable(f"The listener expires by itself: {problem}"), err=True)
+                click.echo(output.printable(f"The listener could not be removed and will expire: {problem}"), err=True)
         self._server.close()
 
 
@@ -109,7 +109,7 @@ def _events(session: Session) -> Iterator[Event]:
         except api_client.ServerError as problem:
             if problem.status == NOT_FOUND:
                 session.open()
-                click.echo("The listener had expired; events of the meantime are lost. Listening again.", err=True)
+                click.echo("The listener had expired, and events since then are lost. Listening again.", err=True)
                 continue
             if problem.status not in TEMPORARY:
                 raise

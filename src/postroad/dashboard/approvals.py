@@ -18,7 +18,7 @@ FIRST_RECIPIENTS: Final = 10
 PREVIEW_CHARACTERS: Final = 2_000
 STATES: Final = {
     approvals.State.PENDING: "Waiting",
-    approvals.State.APPROVING: "Being sent",
+    approvals.State.APPROVING: "Sending",
     approvals.State.APPROVED: "Approved",
     approvals.State.REJECTED: "Rejected",
 }
@@ -96,14 +96,14 @@ async def approve(request: requests.PageRequest) -> routing.Response:
     """Send it now."""
     form: Decision = request.form
     done = await decision.approve(request.ctx, request.account_id, form.approval_id)
-    return request.redirect(PATH, notice=f"Approved: {done.recipients} recipients.")
+    return request.redirect(PATH, notice=f"Approved, sent to {done.recipients} recipients.")
 
 
 async def reject(request: requests.PageRequest) -> routing.Response:
     """Refuse it."""
     form: Decision = request.form
     done = await decision.reject(request.ctx, request.account_id, form.approval_id)
-    return request.redirect(PATH, notice=f"Rejected: {done.recipients} recipients.")
+    return request.redirect(PATH, notice=f"Rejected, not sent to {done.recipients} recipients.")
 
 
 ROUTES: Final = (

@@ -22,7 +22,7 @@ _RESEND_OWN: Final = re.compile(r"RESEND_|contact\.|CONTACT_|FIRST_NAME$|LAST_NA
 
 
 class Untranslatable(ValueError):
-    """The template uses something that ours cannot say; the text names it."""
+    """The template uses something that our templates do not support; the message names it."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -107,7 +107,7 @@ async def test_a_rejected_send_is_refused_for_good(ctx: context.Context, account
     with pytest.raises(errors.Forbidden, match="was rejected"):
         await ask(ctx, who, "ada", "grace")
     for decide in (decision.approve, decision.reject):
-        with pytest.raises(errors.Conflict, match="already decided"):
+        with pytest.raises(errors.Conflict, match="already approved or rejected"):
             await decide(ctx, account.id, one.id)
     assert await sent(ctx, account.id) == 0
     assert await actions(ctx, account.id) == ["approval.rejected"]
@@ -119,7 +119,7 @@ async def test_after_a_day_it_is_too_late_and_after_a_month_forgotten(
     who = await key_of(ctx, account.id)
     one = await waiting(ctx, who, "ada", "grace")
     clock.pass_seconds(24 * 3600)
-    with pytest.raises(errors.Conflict, match="time to approve"):
+    with pytest.raises(errors.Conflict, match="has expired"):
         await decision.approve(ctx, account.id, one.id)
     with pytest.raises(errors.Forbidden, match="not approved in time"):
         await ask(ctx, who, "ada", "grace")

@@ -47,7 +47,7 @@ async def check(
     if who.key is None or limit is None or recipients <= limit:
         return
     if key is None:
-        raise errors.Forbidden("this API key needs approval for this send; send it with an Idempotency-Key")
+        raise errors.Forbidden("this API key needs approval for this request; send it with an Idempotency-Key")
     async with ctx.store.reading() as tx:
         found = await approvals.by_key(tx, *key.pair)
         used = await idempotency.find(tx, [key.pair], now=ctx.clock())
@@ -84,21 +84,23 @@ def is_expired(approval: approvals.Approval, *, now: int) -> bool:
 def refusal(approval: approvals.Approval, *, now: int) -> errors.Forbidden:
     """What the caller is told about a send that is not done."""
     if approval.state == approvals.State.REJECTED:
-        return errors.Forbidden(f"the send {approval.id} was rejected in the dashboard; do not repeat it")
+        return errors.Forbidden(f"request {approval.id} was rejected in the dashboard; do not repeat it")
     if approval.state == approvals.State.APPROVED:
-        return errors.Forbidden(f"the send {approval.id} was done, and its response is no longer stored")
+        return errors.Forbidden(f"request {approval.id} was approved and sent, and its response is no longer stored")
     if is_expired(approval, now=now):
-        return errors.Forbidden(f"the send {approval.id} was not approved in time; ask again with a new key")
+        return errors.Forbidden(
+            f"request {approval.id} was not approved in time; send it again with a new Idempotency-Key"
+        )
     return ApprovalRequired(
-        f"this send to {approval.recipients} recipients waits for approval in the dashboard ({approval.id}); repeat "
-        "the request with the same Idempotency-Key to learn the result"
+        f"this request to {approval.recipients} recipients waits for approval in the dashboard ({approval.id}); repeat "
+        "it with the same Idempotency-Key to learn the result"
     )
 
 
 def _encoded(request: msgspec.Struct) -> bytes:
     body = msgspec.json.encode(request)
     if len(body) > MAX_BODY_BYTES:
-        raise errors.PayloadTooLarge(f"body: a send that needs approval has at most {MAX_BODY_BYTES} bytes")
+        raise errors.PayloadTooLarge(f"body: a request that needs approval has at most {MAX_BODY_BYTES} bytes")
     return body
 
 
@@ -107,5 +109,5 @@ async def _store(ctx: context.Context, approval: approvals.Approval) -> None:
         latest = await approvals.of_account(tx, approval.account_id, limit=MAX_PENDING)
         waiting = [one for one in latest if one.state == approvals.State.PENDING]
         if len([one for one in waiting if not is_expired(one, now=approval.created_at)]) >= MAX_PENDING:
-            raise errors.Conflict(f"{MAX_PENDING} sends of this account wait for approval; decide about them first")
+            raise errors.Conflict(f"{MAX_PENDING} requests of this account wait for approval; decide on them first")
         await approvals.insert(tx, approval)

@@ -73,13 +73,13 @@ def content(approval: approvals.Approval) -> dict[str, Any]:
 
 async def _find(ctx: context.Context, account_id: str, approval_id: str) -> approvals.Approval:
     if not identifiers.is_identifier(approval_id, identifiers.APPROVAL):
-        raise errors.NotFound("there is no such send")
+        raise errors.NotFound("there is no such request")
     async with ctx.store.reading() as tx:
         found = await approvals.by_id(tx, account_id, approval_id)
     if found is None:
-        raise errors.NotFound("there is no such send")
+        raise errors.NotFound("there is no such request")
     if approval_limit.is_expired(found, now=ctx.clock()):
-        raise errors.Conflict("the time to approve this send is over; it has to be asked for again")
+        raise errors.Conflict("this request has expired; it has to be sent again with a new Idempotency-Key")
     return found
 
 
@@ -96,7 +96,7 @@ async def _move(
 
 
 def _decided() -> errors.Conflict:
-    return errors.Conflict("this send is already decided")
+    return errors.Conflict("this request was already approved or rejected")
 
 
 async def _caller(ctx: context.Context, found: approvals.Approval) -> caller.Caller:
@@ -104,13 +104,13 @@ async def _caller(ctx: context.Context, found: approvals.Approval) -> caller.Cal
     async with ctx.store.reading() as tx:
         key = await api_keys.by_id(tx, found.account_id, found.key_id)
     if key is None or key.revoked_at is not None:
-        raise errors.Conflict("the API key of this send was revoked; reject it")
+        raise errors.Conflict("the API key of this request was revoked; reject the request")
     if key.limits.expires_at is not None and key.limits.expires_at <= ctx.clock():
-        raise errors.Conflict("the API key of this send has expired; reject it, or extend the key")
+        raise errors.Conflict("the API key of this request has expired; reject the request, or extend the key")
     limits = msgspec.structs.replace(key.limits, approval_above=None)
     scopes = caller.scopes_of(key.scopes)
     if caller.Scope.SEND not in scopes:
-        raise errors.Conflict("the API key of this send may no longer send; reject it")
+        raise errors.Conflict("the API key of this request no longer has the scope send; reject the request")
     who = caller.Caller(
         account_id=key.account_id,
         credential_id=key.credential_id,

@@ -21,14 +21,14 @@ Shape = TypeVar("Shape")
 
 
 class Unusable(msgspec.Struct, frozen=True):
-    """Something that cannot be taken over, and why."""
+    """Something that cannot be imported, and why."""
 
     name: str
     reason: str
 
 
 class Template(msgspec.Struct, frozen=True):
-    """A template in our language, and what differs from before."""
+    """A template in our syntax, and what differs from the original."""
 
     alias: str
     bodies: vendor_templates.Bodies

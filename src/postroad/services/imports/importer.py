@@ -27,7 +27,7 @@ from postroad.storage import suppressions as stored
 SUPPRESSION_ROWS: Final = 1_000
 # Enough to see what is wrong; all are counted.
 SHOWN_REFUSALS: Final = 20
-_DISABLED: Final = "disabled; store its secret in your application if that verifies signatures, then enable it"
+_DISABLED: Final = "disabled; if your application verifies signatures, store the secret there, then enable the webhook"
 
 
 @dataclass(frozen=True, slots=True)
@@ -107,7 +107,7 @@ class Importer:
                 await step()
             except json_api.Unavailable as problem:
                 self._report.sections[name].stopped = str(problem)
-                stopped = f"not read, because {name} could not be"
+                stopped = f"not read, because {name} could not be read"
             except json_api.ApiError as problem:
                 self._report.sections[name].stopped = str(problem)
         return self._report
@@ -122,7 +122,7 @@ class Importer:
                 if not self._dry_run:
                     await domains.add(self._ctx, self._account_id, name, verified=False)
                 elif await domains.verified_owner(self._ctx, name) is not None:
-                    raise errors.Conflict("it is verified by another account")
+                    raise errors.Conflict("the domain is verified by another account")
                 section.created.append(Item(address.parse_domain(name)))
 
     async def _has_domain(self, name: str) -> bool:
@@ -152,7 +152,9 @@ class Importer:
                     section.created.append(Item(one.alias, one.notes))
                 else:
                     is_same = (old.subject, old.text, old.html) == (new.subject, new.text, new.html)
-                    section.existing.append(Item(one.alias, () if is_same else ("the one here differs and is kept",)))
+                    section.existing.append(
+                        Item(one.alias, () if is_same else ("the template here differs and was not changed",))
+                    )
 
     async def _suppressions(self) -> None:
         async for rows in _gathered(self._reader.suppressions()):
@@ -205,7 +207,7 @@ class Importer:
                 known, missing = self._events(one)
                 urls.add(url)
                 saved = None if self._dry_run else await self._create(url, known, headers)
-                notes = [_DISABLED, *([f"not sent here: {', '.join(missing)}"] if missing else [])]
+                notes = [_DISABLED, *([f"events that do not exist here: {', '.join(missing)}"] if missing else [])]
                 section.created.append(Item(shown, notes, saved.secret if saved else None))
 
     def _events(self, one: found.Webhook) -> tuple[list[str], list[str]]:
@@ -214,7 +216,7 @@ class Importer:
         known = [name for name in one.events if name in sources]
         if not known:
             wanted = ", ".join(found.plain(name) for name in one.events) or "none"
-            raise errors.InvalidRequest(f"it wants no event that is sent here: {wanted}")
+            raise errors.InvalidRequest(f"none of its events exist here: {wanted}")
         return known, [found.plain(name) for name in one.events if name not in sources]
 
     async def _create(

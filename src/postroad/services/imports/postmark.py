@@ -1,7 +1,7 @@
 """Reads a server of Postmark, as its API reference describes it.
 
 Lists are continued by an offset. The suppressions of a message stream come as one dump; where that is larger than a
-response may be, it is read in spans of days, each half as long as the one that was too large.
+response may be, it is read in ranges of days, each half as long as the one that was too large.
 """
 
 import datetime as dt
@@ -124,7 +124,7 @@ class PostmarkReader:
     async def domains(self) -> AsyncIterator[str]:
         """The names of all domains, verified there or not."""
         if self._account is None:
-            raise found.NotRead("the token of the account is needed; set POSTMARK_ACCOUNT_TOKEN or --account-key-file")
+            raise found.NotRead("the account token is needed; set POSTMARK_ACCOUNT_TOKEN or use --account-key-file")
         async for page in _pages(self._account, "/domains", _read_domains):
             for one in page:
                 yield one.name
@@ -243,7 +243,7 @@ def _notes(one: _Template, bodies: vendor_templates.Bodies) -> list[str]:
     if one.layout_template:
         notes.append(f"its layout {found.plain(one.layout_template)!r} is merged into it")
     if vendor_templates.has_paths(bodies):
-        notes.append("in our own API, a name with a dot is one name and not a member of a value")
+        notes.append("in Postroad's own API, a name with a dot is one variable and not a member of an object")
     return notes
 
 
