@@ -27,7 +27,7 @@ class DomainInput(tool.Input, frozen=True, kw_only=True):
 
 
 class Problem(msgspec.Struct, frozen=True, kw_only=True):
-    """A record that is not as it should be."""
+    """A DNS record that is missing or wrong, or was not checked."""
 
     purpose: str
     name: str
@@ -45,7 +45,7 @@ class DomainDiagnosis(msgspec.Struct, frozen=True, kw_only=True):
     domain: str
     verified: bool
     can_send: str
-    records_in_order: list[str]
+    correct_records: list[str]
     problems: list[Problem]
     last_checked_at: str | None
     note: str = ""
@@ -113,7 +113,7 @@ async def diagnose_domain(api: api_calls.Api, given: DomainInput) -> DomainDiagn
         domain=domain["name"],
         verified=domain["verified"],
         can_send="yes" if domain["verified"] else "no: the DKIM record has to be found first",
-        records_in_order=[record["purpose"] for record in records if record["state"] == domain_records.RecordState.OK],
+        correct_records=[record["purpose"] for record in records if record["state"] == domain_records.RecordState.OK],
         problems=[_problem(record) for record in records if record["state"] != domain_records.RecordState.OK],
         last_checked_at=max(times, default=None),
         note=note,
@@ -186,8 +186,8 @@ TOOLS: Final = (
     tool.Tool(
         name="diagnose_domain",
         title="Diagnose a sender domain",
-        description="Say whether a sender domain can send, which of its DNS records (DKIM, SPF, return path, DMARC) "
-        "are in order, which are missing or wrong, and what they should be. Needs a key with the scope domains.",
+        description="Show whether a sender domain can send, which of its DNS records (DKIM, SPF, return path, DMARC) "
+        "are correct, which are missing or wrong, and what they should be. Needs an API key with the scope domains.",
         arguments=DomainInput,
         result=DomainDiagnosis,
         run=diagnose_domain,
@@ -197,8 +197,8 @@ TOOLS: Final = (
     tool.Tool(
         name="get_statistics",
         title="Get delivery statistics",
-        description="Counts of accepted, delivered, bounced, failed and deferred mail of a period and of the one "
-        "before, by mailbox provider, and the latest failures with their causes. Needs a key with the scope "
+        description="Get the counts of accepted, delivered, bounced, failed and deferred mail of a period and of the "
+        "one before, by mailbox provider, and the latest failures with their causes. Needs an API key with the scope "
         "statistics.",
         arguments=StatisticsInput,
         result=StatisticsResult,
@@ -207,8 +207,8 @@ TOOLS: Final = (
     tool.Tool(
         name="look_up_suppression",
         title="Look up a suppressed address",
-        description="Say whether mail to an address is suppressed, since when and why. Needs a key with the scope "
-        "suppressions.",
+        description="Show whether mail to an address is suppressed, since when and why. Needs an API key with the "
+        "scope suppressions.",
         arguments=SuppressionInput,
         result=SuppressionResult,
         run=look_up_suppression,

@@ -1,4 +1,4 @@
-"""How a tool asks the service: by requests to its HTTP API, with the caller's API key.
+"""How a tool uses the service: by requests to its HTTP API, with the caller's API key.
 
 So scopes, limits, rates, quotas and the audit log are those of the API, and a tool can do nothing that the key cannot.
 `postroad mcp` sends the requests over HTTP; `/mcp` hands them to the application in the same process (`LocalApi`).
@@ -15,11 +15,11 @@ from postroad.agents import outside_text
 from postroad.web import application
 
 _OK: Final = range(200, 300)
-NO_ANSWER: Final = "the service gave no answer that can be read"
+NO_ANSWER: Final = "the response of the service could not be read"
 
 
 class ToolError(Exception):
-    """Why a tool failed, for the agent: what was found and what to do."""
+    """The failure of a tool, as the agent reads it: what went wrong and what to do."""
 
 
 class Reply(msgspec.Struct, frozen=True):

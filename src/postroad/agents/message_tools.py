@@ -1,4 +1,4 @@
-"""Tools about messages: search, the story of one in words, and the diagnosis of a delivery.
+"""Tools about messages: search, the timeline of one in words, and the diagnosis of a delivery.
 
 The sentences are ours and are derived from values of the API; what others wrote is a member of its own, marked as
 `outside_text` does.
@@ -21,13 +21,13 @@ MAX_STEPS: Final = 60
 _NEXT_STEPS: Final = {
     reasons.Fault.ADDRESS: "Sending again does not help: correct the address, or stop sending to it.",
     reasons.Fault.CONTENT: "Change the message before sending it again.",
-    reasons.Fault.POLICY: "Sending the same again will probably be refused too; see the meaning.",
-    reasons.Fault.REPUTATION: "Sending more makes it worse: check the domain and who is sent to.",
-    reasons.Fault.RATE: "Nothing to do: the service slows down by itself.",
+    reasons.Fault.POLICY: "Sending the same message again will probably fail too; see the meaning.",
+    reasons.Fault.REPUTATION: "Sending more makes it worse: check the domain and the list of recipients.",
+    reasons.Fault.RATE: "Nothing to do: the service slows down automatically.",
     reasons.Fault.NETWORK: "Usually temporary: the service retries while the message is queued.",
     reasons.Fault.OURS: "The operator of this service, or the owner of the sender domain, has to correct it.",
 }
-_REPORT: Final = "a report of a bounce or a complaint arrived"
+_REPORT: Final = "a bounce report or a complaint arrived"
 _SUPPRESSED: Final = "The address was on the suppression list, so delivery was not attempted."
 
 MessageId = Annotated[str, msgspec.Meta(description="The id of a message: `em_…`.", max_length=64)]
@@ -73,7 +73,7 @@ class MessageInput(tool.Input, frozen=True, kw_only=True):
 
 
 class RecipientState(msgspec.Struct, frozen=True, kw_only=True):
-    """One recipient: where it stands, and what to do."""
+    """One recipient: its status, what it waits for, and what to do."""
 
     email: str
     status: str
@@ -84,13 +84,13 @@ class RecipientState(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class Explanation(msgspec.Struct, frozen=True, kw_only=True):
-    """The story of a message. `story` is written by this service, in order of time."""
+    """What happened to a message. `timeline` is written by this service, oldest first."""
 
     id: str
     status: str
     sender: str = msgspec.field(name="from")
     subject: outside_text.OutsideText
-    story: list[str]
+    timeline: list[str]
     recipients: list[RecipientState]
     left_out: Annotated[int, msgspec.Meta(description="Recipients and steps that are not shown.")]
 
@@ -111,7 +111,7 @@ class Diagnosis(msgspec.Struct, frozen=True, kw_only=True):
     status: str
     attempts: int
     cause: Annotated[str | None, msgspec.Meta(description="address, content, policy, reputation, rate, network, ours")]
-    reason: Annotated[str | None, msgspec.Meta(description="A name of docs/bounces.md; never changes its meaning.")]
+    reason: Annotated[str | None, msgspec.Meta(description="A stable name; docs/bounces.md explains each.")]
     meaning: str
     what_to_do: str
     host: str | None
@@ -145,16 +145,16 @@ async def search(api: api_calls.Api, given: SearchInput) -> SearchResult:
 
 
 async def explain(api: api_calls.Api, given: MessageInput) -> Explanation:
-    """The story of a message."""
+    """What happened to a message."""
     found = await _message(api, given.message_id)
-    recipients, story = found["recipients"], _story(found)
-    left_out = max(0, len(recipients) - MAX_RECIPIENTS) + max(0, len(story) - MAX_STEPS)
+    recipients, timeline = found["recipients"], _timeline(found)
+    left_out = max(0, len(recipients) - MAX_RECIPIENTS) + max(0, len(timeline) - MAX_STEPS)
     return Explanation(
         id=found["id"],
         status=found["status"],
         sender=outside_text.escape(found["from"]),
         subject=outside_text.mark(found["subject"]),
-        story=story[:MAX_STEPS],
+        timeline=timeline[:MAX_STEPS],
         recipients=[_state(row, _last(found, row)) for row in recipients[:MAX_RECIPIENTS]],
         left_out=left_out,
     )
@@ -178,9 +178,10 @@ async def _message(api: api_calls.Api, message_id: str) -> Mapping[str, Any]:
     return await api_calls.call(api, "GET", f"/v1/messages/{api_calls.segment(message_id)}")
 
 
-def _story(found: Mapping[str, Any]) -> list[str]:
+def _timeline(found: Mapping[str, Any]) -> list[str]:
     emails = {row["id"]: outside_text.escape(row["email"]) for row in found["recipients"]}
-    steps = [(found["created_at"], f"accepted with {found['recipient_count']} recipients")]
+    count = found["recipient_count"]
+    steps = [(found["created_at"], f"accepted with {count} recipient{'' if count == 1 else 's'}")]
     steps += [(one["started_at"], _attempt_step(one, emails)) for one in found["attempts"]]
     steps += [
         (one["received_at"], f"{emails.get(one['recipient_id'], 'a recipient')}: {_REPORT}")
@@ -225,7 +226,7 @@ def _what_to_do(row: Mapping[str, Any], fault: str | None) -> str:
     if row["status"] == mail.RecipientStatus.DELIVERED:
         return "Nothing: the receiving server accepted the message."
     if row.get("queue"):
-        return "Wait: the service sends it when its turn comes, and retries by itself."
+        return "Wait: the service sends it in its turn, and retries automatically."
     return _NEXT_STEPS.get(reasons.Fault(fault), "") if fault else "See diagnose_delivery."
 
 
@@ -258,7 +259,7 @@ TOOLS: Final = (
         name="search_messages",
         title="Search messages",
         description="Search the messages of this account by status, sender, recipient, tag and time, newest first. "
-        "Needs a key with the scope read.",
+        "Needs an API key with the scope read.",
         arguments=SearchInput,
         result=SearchResult,
         run=search,
@@ -266,8 +267,8 @@ TOOLS: Final = (
     tool.Tool(
         name="explain_message",
         title="Explain a message",
-        description="Tell what happened to one message: each attempt and report in order, where each recipient stands, "
-        "what it waits for, and what to do. Needs a key with the scope read.",
+        description="Explain what happened to one message: each attempt and report in order, the status of each "
+        "recipient, what it waits for, and what to do. Needs an API key with the scope read.",
         arguments=MessageInput,
         result=Explanation,
         run=explain,
@@ -275,8 +276,8 @@ TOOLS: Final = (
     tool.Tool(
         name="diagnose_delivery",
         title="Diagnose a delivery or bounce",
-        description="Say why a recipient of a message bounced, failed or is waiting: the cause, its meaning, the reply "
-        "of the receiving server, and advice. Needs a key with the scope read.",
+        description="Explain why a recipient of a message bounced, failed or is waiting: the cause, its meaning, the "
+        "reply of the receiving server, and advice. Needs an API key with the scope read.",
         arguments=DeliveryInput,
         result=DeliveryResult,
         run=diagnose,

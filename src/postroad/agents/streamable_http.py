@@ -38,11 +38,11 @@ def routes(
     async def serve(ctx: context.Context, request: routing.Request) -> routing.Response:
         sent = request.headers.get(b"origin")
         if sent is not None and (not origin or sent.decode("latin-1").lower() != origin):
-            raise errors.Forbidden("Origin: pages of other sites may not use /mcp")
+            raise errors.Forbidden("Origin: requests from pages of other sites are not allowed")
         who = await authenticate(ctx, request.headers, client_address=request.client_address)
         if who.key is None:
             raise errors.Unauthorized("Authorization: /mcp needs an API key: Bearer pr_live_…")
-        # Any scope opens the door; each tool needs its own. This also counts the request.
+        # Any scope is sufficient here; each tool needs its own. This also counts the request.
         scope = next(iter(sorted(who.key.scopes)), None)
         require(who, caller.Permission.VIEW, scope=scope, client_address=request.client_address)
         server = await _load()
@@ -97,7 +97,7 @@ async def _answer(server: types.ModuleType, api: api_calls.Api, request: routing
 
     async def receive() -> MutableMapping[str, Any]:
         if not parts:
-            await asyncio.get_running_loop().create_future()  # it is never said that the client has gone
+            await asyncio.get_running_loop().create_future()  # a disconnect is never reported
         return {"type": "http.request", "body": parts.pop(), "more_body": False}
 
     async def send(message: MutableMapping[str, Any]) -> None:

@@ -1,4 +1,4 @@
-"""Tools about templates: list, preview, and send one to recipients, who each get a message of their own.
+"""Tools about templates: list, preview, and send one to recipients, who each get a separate message.
 
 An agent sends templates only: their wording is the account's. What the key may send is decided by `POST /emails/batch`.
 """
@@ -71,8 +71,8 @@ class SendInput(tool.Input, frozen=True, kw_only=True):
     idempotency_key: Annotated[
         str,
         msgspec.Meta(
-            description="A new value for each sending, and the same one to repeat a call whose result was lost: a "
-            "repeated key sends nothing twice.",
+            description="A new value for each send, and the same value to repeat a call whose result was lost: with a "
+            "repeated key, nothing is sent twice.",
             min_length=1,
             max_length=limits.IDEMPOTENCY_KEY_CHARACTERS,
             pattern="^[!-~]+$",
@@ -123,7 +123,7 @@ async def preview(api: api_calls.Api, given: PreviewInput) -> PreviewResult:
 
 
 async def send(api: api_calls.Api, given: SendInput) -> SendResult:
-    """Send a template, each recipient a message of its own."""
+    """Send a template, a separate message for each recipient."""
     if given.dry_run:
         first = PreviewInput(template=given.template, variables=given.recipients[0].variables)
         return SendResult(state="dry_run", messages=[], preview=await preview(api, first))
@@ -131,7 +131,7 @@ async def send(api: api_calls.Api, given: SendInput) -> SendResult:
         "from": given.sender,
         "template": given.template,
         "recipients": [msgspec.to_builtins(recipient) for recipient in given.recipients],
-        # Half of a sending would be hard to explain to the user, and to repeat.
+        # A partial send would be hard to explain to the user, and to repeat.
         "all_or_nothing": True,
     }
     answer = await api_calls.call(api, "POST", "/emails/batch", body=body, key=given.idempotency_key)
@@ -144,7 +144,7 @@ TOOLS: Final = (
     tool.Tool(
         name="list_templates",
         title="List templates",
-        description="List the templates of this account. Needs a key with the scope templates.",
+        description="List the templates of this account. Needs an API key with the scope templates.",
         arguments=ListInput,
         result=ListResult,
         run=list_templates,
@@ -153,7 +153,7 @@ TOOLS: Final = (
         name="preview_template",
         title="Preview a template",
         description="Render a template with variables, without sending it. A missing variable is an error that names "
-        "it. Needs a key with the scope templates.",
+        "it. Needs an API key with the scope templates.",
         arguments=PreviewInput,
         result=PreviewResult,
         run=preview,
@@ -161,10 +161,10 @@ TOOLS: Final = (
     tool.Tool(
         name="send_template",
         title="Send a template",
-        description="Send mail by template to up to 500 recipients, each of whom gets a message of their own: all of "
-        "them, or none when one is refused. Mail cannot be taken back: ask the user first, or use dry_run. Needs a key "
+        description="Send a template to up to 500 recipients, each of whom gets a separate message: to all of them, or "
+        "to none if one is refused. Sent mail cannot be recalled: ask the user first, or use dry_run. Needs an API key "
         "with the scope send; the limits of the key (templates, domains, recipients per day, budget) apply. Above its "
-        "approval limit a person has to approve the send: call again later with the same idempotency_key.",
+        "approval limit a person has to approve the request: call again later with the same idempotency_key.",
         arguments=SendInput,
         result=SendResult,
         run=send,

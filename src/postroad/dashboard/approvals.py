@@ -95,15 +95,15 @@ async def _preview(request: requests.PageRequest, first: Mapping[str, Any]) -> t
 async def approve(request: requests.PageRequest) -> routing.Response:
     """Send it now."""
     form: Decision = request.form
-    done = await decision.approve(request.ctx, request.account_id, form.approval_id)
-    return request.redirect(PATH, notice=f"Approved, sent to {done.recipients} recipients.")
+    await decision.approve(request.ctx, request.account_id, form.approval_id)
+    return request.redirect(PATH, notice="Approved, and accepted for delivery.")
 
 
 async def reject(request: requests.PageRequest) -> routing.Response:
     """Refuse it."""
     form: Decision = request.form
-    done = await decision.reject(request.ctx, request.account_id, form.approval_id)
-    return request.redirect(PATH, notice=f"Rejected, not sent to {done.recipients} recipients.")
+    await decision.reject(request.ctx, request.account_id, form.approval_id)
+    return request.redirect(PATH, notice="Rejected. Nothing was sent.")
 
 
 ROUTES: Final = (

@@ -91,9 +91,10 @@ def refusal(approval: approvals.Approval, *, now: int) -> errors.Forbidden:
         return errors.Forbidden(
             f"request {approval.id} was not approved in time; send it again with a new Idempotency-Key"
         )
+    plural = "" if approval.recipients == 1 else "s"
     return ApprovalRequired(
-        f"this request to {approval.recipients} recipients waits for approval in the dashboard ({approval.id}); repeat "
-        "it with the same Idempotency-Key to learn the result"
+        f"this request to {approval.recipients} recipient{plural} waits for approval in the dashboard ({approval.id}); "
+        "repeat it with the same Idempotency-Key to learn the result"
     )
 
 
