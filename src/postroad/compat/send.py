@@ -1,6 +1,10 @@
 """What rooms do alike to send: hand a request to `submit`, with the rate-limit fields of `POST /emails`."""
 
-from collections.abc import Awaitable
+import collections
+import functools
+import time
+from collections.abc import Awaitable, Callable, Sequence
+from typing import TypeVar
 
 from postroad import errors
 from postroad.compat import room
@@ -10,6 +14,28 @@ from postroad.services.acceptance import submit, submit_batch, transaction
 from postroad.web import routing
 
 Fields = tuple[tuple[str, str], ...]
+Given = TypeVar("Given")
+Read = TypeVar("Read")
+
+
+async def read_each(
+    ctx: context.Context, account_id: str, items: Sequence[Given], read: Callable[[int, Given], Read]
+) -> list[Read]:
+    """The items of a batch, each read with its place: of all but the smallest batches in turns of a thread."""
+    done: list[Read] = []
+    left = collections.deque(enumerate(items))
+    while left:
+        work = functools.partial(_read_some, left, done, read)
+        await submit.run(ctx, account_id, work, threaded=len(items) > submit_batch.INLINE_ITEMS)
+    return done
+
+
+def _read_some(
+    left: collections.deque[tuple[int, Given]], done: list[Read], read: Callable[[int, Given], Read]
+) -> None:
+    ends_at = time.monotonic() + submit_batch.TURN_SECONDS
+    while left and time.monotonic() < ends_at:
+        done.append(read(*left.popleft()))
 
 
 async def send(

@@ -57,22 +57,48 @@ async def _send(
 async def send_batch(ctx: context.Context, request: routing.Request) -> routing.Response:
     """Accept several messages."""
     _check_count(request.body)
-    return await _send_all(ctx, request, [_read(item, place) for place, item in enumerate(request.body)])
+    read = await compat_send.read_each(ctx, request.caller.account_id, request.body, _read)
+    return await _send_all(ctx, request, read)
 
 
 async def send_template_batch(ctx: context.Context, request: routing.Request) -> routing.Response:
     """Accept several messages from templates."""
     body: schemas.TemplateBatch = request.body
     _check_count(body.messages)
-    read: list[Read] = []
-    for place, item in enumerate(body.messages):
-        try:
-            given = request_reader.convert(item, schemas.TemplateEmail, root=f"Messages[{place}]")
-            alias = await _alias(ctx, request.caller.account_id, given)
-            read.append((given.to, translation.template_email(given, alias=alias)))
-        except (errors.InvalidRequest, errors.NotFound) as refusal:
-            read.append(refusal)
+    account_id = request.caller.account_id
+    given = await compat_send.read_each(ctx, account_id, body.messages, _template_email)
+    # One look at the list, however many messages there are and whatever they name.
+    aliases = await numbers.template_aliases(ctx, account_id)
+    read = await compat_send.read_each(ctx, account_id, given, lambda _, one: _from_template(one, aliases))
     return await _send_all(ctx, request, read)
+
+
+def _template_email(place: int, item: object) -> schemas.TemplateEmail | errors.PostroadError:
+    try:
+        given: schemas.TemplateEmail = request_reader.convert(item, schemas.TemplateEmail, root=f"Messages[{place}]")
+    except errors.InvalidRequest as refusal:
+        return refusal
+    return given
+
+
+def _named(given: schemas.TemplateEmail) -> str:
+    """The template that a message names, by its alias or its number. Raises InvalidRequest."""
+    name = given.template_alias or str(given.template_id or "")
+    if not name:
+        raise errors.InvalidRequest("TemplateAlias: give TemplateId or TemplateAlias")
+    return name
+
+
+def _from_template(given: schemas.TemplateEmail | errors.PostroadError, aliases: Mapping[str, str]) -> Read:
+    if isinstance(given, errors.PostroadError):
+        return given
+    try:
+        alias = aliases.get(_named(given))
+        if alias is None:
+            raise error_shape.TemplateNotFound("no such template in this account")
+        return given.to, translation.template_email(given, alias=alias)
+    except (errors.InvalidRequest, errors.NotFound) as refusal:
+        return refusal
 
 
 def _check_count(items: Sequence[object]) -> None:
@@ -84,7 +110,7 @@ def _check_count(items: Sequence[object]) -> None:
         )
 
 
-def _read(item: object, place: int) -> Read:
+def _read(place: int, item: object) -> Read:
     try:
         given = request_reader.convert(item, schemas.Email, root=f"body[{place}]")
         return given.to, translation.email(given)
@@ -129,15 +155,7 @@ def _sent(ctx: context.Context, to: str | None, message_id: str) -> Sent:
 
 async def _alias(ctx: context.Context, account_id: str, given: schemas.TemplateEmail) -> str:
     """The alias of the template that a message names. Raises TemplateNotFound."""
-    if given.template_alias:
-        return await _known(ctx, account_id, given.template_alias)
-    if given.template_id:
-        return await _known(ctx, account_id, str(given.template_id))
-    raise errors.InvalidRequest("TemplateAlias: give TemplateId or TemplateAlias")
-
-
-async def _known(ctx: context.Context, account_id: str, id_or_alias: str) -> str:
-    alias = await numbers.template_alias(ctx, account_id, id_or_alias)
+    alias = await numbers.template_alias(ctx, account_id, _named(given))
     try:
         return (await template_registry.find(ctx, account_id, alias)).alias
     except errors.NotFound as refusal:

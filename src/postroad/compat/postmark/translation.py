@@ -10,13 +10,17 @@ from typing import Any, Final
 
 from postroad import errors
 from postroad.compat.postmark import schemas
-from postroad.model import mail, postmark_events, send_request
+from postroad.model import limits, mail, postmark_events, send_request
 from postroad.protocol import address
 from postroad.protocol.mime import address_lists
 from postroad.web import validation_errors
 
 # Deeper models are a mistake, and would exhaust the stack.
 MAX_DEPTH: Final = 16
+# A list may have comments in comments, which are read character by character: 400 for each recipient of a message.
+MAX_LIST_CHARACTERS: Final = 400 * limits.UNIQUE_RECIPIENTS
+# No placeholder has a longer name. That of an object is repeated in the names of all its values.
+MAX_NAME_CHARACTERS: Final = 64
 
 
 def email(given: schemas.Email) -> send_request.SendRequest:
@@ -30,8 +34,13 @@ def template_email(given: schemas.TemplateEmail, *, alias: str) -> send_request.
 
 
 def values(model: Mapping[str, Any]) -> dict[str, mail.TemplateValue]:
-    """The values of a model by their dotted names."""
-    return dict(_values(model, path="", depth=0))
+    """The values of a model by their dotted names, no more than a message may have."""
+    found: dict[str, mail.TemplateValue] = {}
+    for name, value in _values(model, path="", depth=0):
+        found[name] = value
+        if len(found) > limits.VARIABLES:
+            raise errors.InvalidRequest(f"TemplateModel: has more than {limits.VARIABLES} values")
+    return found
 
 
 def _request(given: schemas.Message, **content: Any) -> send_request.SendRequest:
@@ -57,6 +66,10 @@ def _addresses(field: str, text: str | None) -> tuple[str, ...]:
 
     Packages look for the beginning of this error, and for the addresses in quotes, to tell recipients apart.
     """
+    if len(text or "") > MAX_LIST_CHARACTERS:
+        raise errors.InvalidRequest(
+            f"{field}: at most {MAX_LIST_CHARACTERS} characters are allowed; send several messages"
+        )
     try:
         return tuple(one.written for one in address_lists.parse_list(text or ""))
     except address.AddressError as problem:
@@ -72,6 +85,8 @@ def _one(field: str, text: str) -> str:
 
 
 def _headers(given: Sequence[schemas.Header]) -> dict[str, str] | None:
+    if len(given) > limits.CUSTOM_HEADERS:
+        raise errors.InvalidRequest(f"Headers: {len(given)} fields; at most {limits.CUSTOM_HEADERS} are allowed")
     headers: dict[str, str] = {}
     for header in given:
         if header.name in headers:
@@ -95,6 +110,9 @@ def _values(model: Mapping[str, Any], *, path: str, depth: int) -> Iterator[tupl
     if depth > MAX_DEPTH:
         raise errors.InvalidRequest(f"TemplateModel: has more than {MAX_DEPTH} objects in each other")
     for name, value in model.items():
+        if len(path) + len(name) > MAX_NAME_CHARACTERS:
+            shown = validation_errors.printable(f"{path}{name}")
+            raise errors.InvalidRequest(f"TemplateModel.{shown}: a name has at most {MAX_NAME_CHARACTERS} characters")
         place = f"{path}{name}"
         match value:
             case str() | int() | float():

@@ -1,0 +1,86 @@
+"""Requests to Postmark's room that are made to cost others their time or memory."""
+
+import threading
+from collections.abc import AsyncIterator
+from typing import Any
+
+import httpx
+import pytest
+import pytest_asyncio
+
+from postroad import errors
+from postroad.compat import send
+from postroad.compat.postmark import room, translation
+from postroad.services import context, templates
+from postroad.storage import accounts
+from tests import accepted_mail
+from tests.compat import room_client
+
+EMAIL: dict[str, Any] = {"From": "shop@example.com", "To": "ada@example.net", "Subject": "Hello", "TextBody": "Hi"}
+
+
+@pytest_asyncio.fixture
+async def client(ctx: context.Context, account: accounts.Account) -> AsyncIterator[httpx.AsyncClient]:
+    await accepted_mail.allow_sending(ctx, account.id)
+    key = await room_client.new_key(ctx, account.id)
+    async with room_client.opened(ctx, room.ROOM, {"X-Postmark-Server-Token": key}) as opened:
+        yield opened
+
+
+@pytest.mark.parametrize("field", ["From", "To", "Cc", "Bcc", "ReplyTo"])
+async def test_a_list_of_addresses_is_not_read_beyond_what_recipients_need(
+    client: httpx.AsyncClient, field: str
+) -> None:
+    hostile = EMAIL | {field: "(" * 20_001}
+    for path, body in (("/email", hostile), ("/email/batch", [hostile])):
+        response = await client.post(path, json=body)
+        (result,) = response.json() if isinstance(body, list) else [response.json()]
+        assert result["ErrorCode"] == 300
+        assert result["Message"] == f"{field}: at most 20000 characters are allowed; send several messages"
+
+
+@pytest.mark.parametrize(
+    "model, message",
+    [
+        ({"a" * 50: {"b" * 14: 1}}, "a name has at most 64 characters"),
+        ({"a" * 100_000: {str(n): n for n in range(9)}}, "a name has at most 64 characters"),
+        ({f"a{n}": n for n in range(33)}, "has more than 32 values"),
+    ],
+)
+def test_a_small_model_does_not_become_large(model: dict[str, Any], message: str) -> None:
+    with pytest.raises(errors.InvalidRequest, match=message):
+        translation.values(model)
+
+
+def test_a_model_may_have_as_many_values_and_names_as_long_as_a_template_can_use() -> None:
+    model = {"a" * 50: {"b" * 13: 1}} | {f"a{n}": n for n in range(31)}
+    assert len(translation.values(model)) == 32
+
+
+async def test_more_header_fields_than_a_message_may_have_are_not_read(client: httpx.AsyncClient) -> None:
+    fields = [{"Name": f"X-{n}", "Value": "1"} for n in range(51)]
+    response = await client.post("/email", json=EMAIL | {"Headers": fields})
+    assert response.json() == {"ErrorCode": 300, "Message": "Headers: 51 fields; at most 50 are allowed"}
+
+
+async def test_all_but_small_batches_are_read_in_threads(ctx: context.Context, account: accounts.Account) -> None:
+    def read(place: int, item: str) -> tuple[int, str, bool]:
+        return place, item, threading.current_thread() is threading.main_thread()
+
+    few, many = list("abc"), list("abcdefghi")
+    assert await send.read_each(ctx, account.id, few, read) == [(n, few[n], True) for n in range(3)]
+    assert await send.read_each(ctx, account.id, many, read) == [(n, many[n], False) for n in range(9)]
+
+
+async def test_the_templates_of_a_batch_are_looked_up_together(
+    ctx: context.Context, client: httpx.AsyncClient, account: accounts.Account
+) -> None:
+    made = await templates.put(ctx, account.id, "welcome", subject="Hi", text="Hello", html=None)
+    number = int(made.id[-13:], 16)
+    base = {"From": "shop@example.com", "To": "ada@example.net", "TemplateModel": {}}
+    known = [{"TemplateAlias": "welcome"}, {"TemplateId": number}, {"TemplateId": str(number)}]
+    unknown = [{"TemplateId": n} for n in range(1, 20)]
+    response = await client.post(
+        "/email/batchWithTemplates", json={"Messages": [base | one for one in known + unknown]}
+    )
+    assert [one["ErrorCode"] for one in response.json()] == [0] * 3 + [1101] * 19
