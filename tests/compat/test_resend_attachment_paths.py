@@ -11,6 +11,7 @@ from postroad import config
 from postroad.compat.resend import room as resend
 from postroad.model import limits
 from postroad.services import context
+from postroad.services.accounts import registry as account_registry
 from postroad.services.messages import lookup
 from postroad.storage import accounts
 from tests import accepted_mail, contexts, webhook_server
@@ -105,3 +106,32 @@ async def test_in_a_permissive_batch_only_its_own_message_is_refused(
     )
     assert [one["index"] for one in response.json()["errors"]] == [0, 2, 3]
     assert len(response.json()["data"]) == 1
+
+
+async def test_files_of_messages_that_are_refused_have_the_rate_of_sends(
+    ctx: context.Context, client: httpx.AsyncClient, files: webhook_server.WebhookServer
+) -> None:
+    refused = {**EMAIL, "from": "else@elsewhere.example", "attachments": [{"path": url(files, "/a")}] * 20}
+    for _ in range(ctx.settings.limits.request_burst // 20):
+        assert (await client.post("/emails", json=refused)).status_code == 403
+    limited = await client.post("/emails", json=refused)
+    assert (limited.status_code, limited.json()["name"]) == (429, "rate_limit_exceeded")
+    assert len(files.requests) == ctx.settings.limits.request_burst
+
+
+async def test_a_request_has_files_fetched_for_as_many_messages_as_a_batch_has(
+    client: httpx.AsyncClient, files: webhook_server.WebhookServer
+) -> None:
+    many = {**EMAIL, "attachments": [{"path": url(files, "/a")}] * 101}
+    response = await client.post("/emails", json=many)
+    assert response.json()["message"].startswith("attachments[100].path: at most 100 files by URL in a request")
+    assert len(files.requests) == 100
+
+
+async def test_nothing_is_fetched_for_a_suspended_account(
+    ctx: context.Context, client: httpx.AsyncClient, files: webhook_server.WebhookServer, account: accounts.Account
+) -> None:
+    await account_registry.suspend(ctx, account.id, "spam")
+    response = await client.post("/emails", json={**EMAIL, "attachments": [{"path": url(files, "/a")}]})
+    assert (response.status_code, response.json()["name"]) == (403, "invalid_access")
+    assert files.requests == []

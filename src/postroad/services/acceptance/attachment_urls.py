@@ -1,6 +1,7 @@
 """Files that a sender gives by URL: fetched through the SSRF guard of webhooks, within bounds of time and size.
 
-All files of a request share both bounds, and a slot among those of its account.
+All files of a request share both bounds, and a slot among those of its account. Files of an account have the rate of
+its sends, counted before they are fetched: nobody can have us fetch without end by messages that are then refused.
 """
 
 import contextlib
@@ -9,24 +10,35 @@ from collections.abc import AsyncIterator
 from typing import Final
 
 from postroad import errors
-from postroad.model import limits
+from postroad.model import batch_request, limits
 from postroad.services import context, work_limits
+from postroad.services.acceptance import submit
 
 # A file of 10 MiB at 8 Mbit/s. A client waits longer for its response.
 MAX_SECONDS: Final = 12.0
+# As many as a batch has messages.
+MAX_FILES: Final = batch_request.MAX_EMAILS
 FETCHES: Final = work_limits.WorkLimit("attachments by URL", per_account=4, per_process=16, retry_seconds=5)
 
 
 class AttachmentFetcher:
     """Fetches the files of one request, at most as much as one message may have."""
 
-    def __init__(self, ctx: context.Context) -> None:
+    def __init__(self, ctx: context.Context, account_id: str) -> None:
         self._ctx = ctx
+        self._rate = f"files {account_id}"
+        self._files_left = MAX_FILES
         self._ends_at = time.monotonic() + MAX_SECONDS
         self._bytes_left = limits.MIME_BYTES
 
     async def fetch(self, field: str, url: str) -> bytes:
-        """The file at a URL. Raises InvalidRequest, which names the field and says why there is none."""
+        """The file at a URL. Raises InvalidRequest, which names the field and says why not, or RateLimited."""
+        if not self._files_left:
+            raise errors.InvalidRequest(
+                f"{field}: at most {MAX_FILES} files by URL in a request; send several requests"
+            )
+        self._files_left -= 1
+        self._ctx.rate_limiter.take(self._rate, now=self._ctx.clock())
         seconds = max(0.0, self._ends_at - time.monotonic())
         try:
             content = await self._ctx.webhook_client.fetch(url, max_bytes=self._bytes_left, seconds=seconds)
@@ -38,6 +50,8 @@ class AttachmentFetcher:
 
 @contextlib.asynccontextmanager
 async def fetching(ctx: context.Context, account_id: str) -> AsyncIterator[AttachmentFetcher]:
-    """Hold a slot of the account. Raises RateLimited when there is none."""
+    """Hold a slot of the account. Raises RateLimited when there is none, and AccountSuspended."""
     with work_limits.acquire(ctx, FETCHES, account_id):
-        yield AttachmentFetcher(ctx)
+        async with ctx.store.reading() as tx:
+            await submit.refuse_suspended(tx, account_id)
+        yield AttachmentFetcher(ctx, account_id)
