@@ -12,7 +12,9 @@ from postroad import errors
 from postroad.compat import send
 from postroad.compat.postmark import room, translation
 from postroad.services import context, templates
+from postroad.services.suppressions import bulk
 from postroad.storage import accounts
+from postroad.storage import suppressions as stored
 from tests import accepted_mail
 from tests.compat import room_client
 
@@ -84,3 +86,24 @@ async def test_the_templates_of_a_batch_are_looked_up_together(
         "/email/batchWithTemplates", json={"Messages": [base | one for one in known + unknown]}
     )
     assert [one["ErrorCode"] for one in response.json()] == [0] * 3 + [1101] * 19
+
+
+async def test_a_long_suppression_list_is_sent_page_by_page(
+    ctx: context.Context, client: httpx.AsyncClient, account: accounts.Account
+) -> None:
+    for source, domain in ((stored.Source.COMPLAINT, "a.example"), (stored.Source.IMPORT, "b.example")):
+        rows = [
+            stored.Suppression(account.id, f"{n:04}@{domain}", source, "imported", None, None, ctx.clock())
+            for n in range(600)
+        ]
+        await bulk.add(ctx, rows, audit_subject=None)
+    path = "/message-streams/outbound/suppressions/dump"
+    for query, count in (({}, 1_200), ({"SuppressionReason": "SpamComplaint"}, 600), ({"Origin": "Nobody"}, 0)):
+        response = await client.get(path, params=query)
+        assert len({one["EmailAddress"] for one in response.json()["Suppressions"]}) == count
+        assert "content-length" not in response.headers, "the list is in memory as a whole"
+    for email, count in (("0599@B.example", 1), ("0600@b.example", 0), ("nobody", 0)):
+        response = await client.get(path, params={"EmailAddress": email})
+        assert len(response.json()["Suppressions"]) == count
+    late = await client.get(path, params={"fromdate": "tomorrow"})
+    assert late.json()["ErrorCode"] == 300

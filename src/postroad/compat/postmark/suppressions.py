@@ -1,5 +1,7 @@
 """`/message-streams/{stream}/suppressions`: the suppression list of the account, which all streams have in common."""
 
+import contextlib
+from collections.abc import AsyncGenerator, Callable
 from typing import Any, Final
 
 import msgspec
@@ -50,18 +52,46 @@ class Addresses(schemas.Body, frozen=True):
 
 
 async def dump(ctx: context.Context, request: routing.Request) -> routing.Response:
-    """The whole list."""
+    """The whole list, which can be long: it is read and sent page by page."""
     query: DumpQuery = request.query
-    after, found = "", list[stored.Suppression]()
-    while page := await registry.page(ctx, request.caller.account_id, after=after, limit=_PAGE):
-        found += page
-        after = page[-1].email_key
     begin = days.begin("fromdate", query.fromdate or None) or 0
     end = days.end("todate", query.todate or None)
-    shown = [_suppression(one) for one in found if begin <= one.created_at and (end is None or one.created_at < end)]
-    wanted = {"SuppressionReason": query.reason, "Origin": query.origin, "EmailAddress": (query.email or "").lower()}
-    kept = [one for one in shown if all(one[name] == value for name, value in wanted.items() if value)]
-    return room.respond({"Suppressions": kept})
+    wanted = {"SuppressionReason": query.reason, "Origin": query.origin}
+
+    def entries(page: list[stored.Suppression]) -> bytes:
+        shown = [_suppression(one) for one in page if begin <= one.created_at and (end is None or one.created_at < end)]
+        kept = [one for one in shown if all(one[name] == value for name, value in wanted.items() if value)]
+        return msgspec.json.encode(kept)[1:-1]
+
+    pages = _one(ctx, request, query.email) if query.email else _pages(ctx, request)
+    return routing.Response(200, _streamed(pages, entries))
+
+
+async def _pages(ctx: context.Context, request: routing.Request) -> AsyncGenerator[list[stored.Suppression], None]:
+    after = ""
+    while page := await registry.page(ctx, request.caller.account_id, after=after, limit=_PAGE):
+        yield page
+        after = page[-1].email_key
+
+
+async def _one(
+    ctx: context.Context, request: routing.Request, email: str
+) -> AsyncGenerator[list[stored.Suppression], None]:
+    with contextlib.suppress(errors.NotFound):
+        yield [await registry.find(ctx, request.caller.account_id, email)]
+
+
+async def _streamed(
+    pages: AsyncGenerator[list[stored.Suppression], None], entries: Callable[[list[stored.Suppression]], bytes]
+) -> routing.Parts:
+    """The JSON of the list; a page may have none of the entries that are wanted."""
+    before = b'{"Suppressions":['
+    async for page in pages:
+        part = entries(page)
+        if part:
+            yield before + part
+            before = b","
+    yield b"]}" if before == b"," else before + b"]}"
 
 
 def _suppression(one: stored.Suppression) -> dict[str, Any]:
