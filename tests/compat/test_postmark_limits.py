@@ -1,5 +1,6 @@
 """Requests to Postmark's room that are made to cost others their time or memory."""
 
+import dataclasses
 import threading
 from collections.abc import AsyncIterator
 from typing import Any
@@ -11,12 +12,27 @@ import pytest_asyncio
 from postroad import errors
 from postroad.compat import send
 from postroad.compat.postmark import room, translation
+from postroad.model.bounces import disposition
 from postroad.services import context, templates
 from postroad.services.suppressions import bulk
-from postroad.storage import accounts
+from postroad.storage import accounts, store
 from postroad.storage import suppressions as stored
 from tests import accepted_mail
 from tests.compat import room_client
+from tests.services import claimed_mail
+
+
+class CountedStore:
+    """A real store that counts how often it is asked."""
+
+    def __init__(self, real: store.Store) -> None:
+        self._real = real
+        self.questions = 0
+
+    def __getattr__(self, name: str) -> Any:  # noqa: ANN401 - everything is the real store's
+        self.questions += name in {"reading", "scanning"}
+        return getattr(self._real, name)
+
 
 EMAIL: dict[str, Any] = {"From": "shop@example.com", "To": "ada@example.net", "Subject": "Hello", "TextBody": "Hi"}
 
@@ -107,3 +123,24 @@ async def test_a_long_suppression_list_is_sent_page_by_page(
         assert len(response.json()["Suppressions"]) == count
     late = await client.get(path, params={"fromdate": "tomorrow"})
     assert late.json()["ErrorCode"] == 300
+
+
+async def test_bounces_are_not_looked_up_one_by_one(ctx: context.Context, account: accounts.Account) -> None:
+    await accepted_mail.allow_sending(ctx, account.id)
+    to = [f"{n:02}@example.net" for n in range(40)]
+    _, claimed = await claimed_mail.another(ctx, account.id, *to)
+    for one in claimed:
+        verdict = disposition.Verdict.BOUNCED
+        ended = claimed_mail.outcome(ctx, one, verdict, code=550, response="gone", suppress=True, recipient_count=40)
+        await ctx.outcome_commits.submit([ended])
+    key = await room_client.new_key(ctx, account.id)
+    counted = CountedStore(ctx.store)
+    watched = dataclasses.replace(ctx, store=counted)  # type: ignore[arg-type]
+    async with room_client.opened(watched, room.ROOM, {"X-Postmark-Server-Token": key}) as client:
+        for query, total in (({}, 40), ({"type": "HardBounce"}, 40), ({"inactive": "false"}, 0), ({"count": 2}, 3)):
+            counted.questions = 0
+            found = (await client.get("/bounces", params=query)).json()
+            assert (found["TotalCount"], len(found["Bounces"])) == (total, min(total, query.get("count", 100)))
+            assert counted.questions < 10
+        odd = (await client.get("/bounces", params={"type": "HardBounce", "offset": 39})).json()["Bounces"]
+        assert [(one["Email"], one["Inactive"]) for one in odd] == [("39@example.net", True)]

@@ -9,7 +9,6 @@ from typing import Any, Final
 
 import msgspec
 
-from postroad import errors
 from postroad.compat import room
 from postroad.compat.postmark import days, error_shape, schemas
 from postroad.model import caller, identifiers, limits, mail, postmark_events, receipt, times
@@ -25,6 +24,8 @@ HARD: Final = ("HardBounce", 1, "Hard bounce")
 SOFT: Final = ("SoftBounce", 4096, "Soft bounce")
 _BOUNCED: Final = (mail.RecipientStatus.BOUNCED, mail.RecipientStatus.EXPIRED, mail.RecipientStatus.FAILED)
 _NUMBER_DIGITS: Final = 16
+# Messages whose recipients are read at once.
+_PART: Final = 100
 
 
 class BouncesQuery(msgspec.Struct, frozen=True, forbid_unknown_fields=True, kw_only=True):
@@ -49,16 +50,18 @@ async def index(ctx: context.Context, request: routing.Request) -> routing.Respo
     """List bounces, newest message first."""
     query: BouncesQuery = request.query
     count, offset = query.count or 100, query.offset or 0
+    account_id = request.caller.account_id
     found = await _search(ctx, request, query, limit=offset + count + 1)
-    if not query.type and query.inactive is None:
-        shown = await _shown(ctx, request.caller.account_id, found[offset : offset + count])
-        return room.respond({"TotalCount": len(found), "Bounces": shown})
-    shown = [
-        one
-        for one in await _shown(ctx, request.caller.account_id, found)
-        if query.type in (None, "", one["Type"]) and query.inactive in (None, one["Inactive"])
-    ]
-    return room.respond({"TotalCount": len(shown), "Bounces": shown[offset : offset + count]})
+    if query.type or query.inactive is not None:
+        suppressed = await suppressions.listed(ctx, account_id, [one.email for _, one in found])
+        found = [pair for pair in found if _is_wanted(query, is_inactive=pair[1].email in suppressed)]
+    shown = await _shown(ctx, account_id, found[offset : offset + count])
+    return room.respond({"TotalCount": len(found), "Bounces": shown})
+
+
+def _is_wanted(query: BouncesQuery, *, is_inactive: bool) -> bool:
+    kind, _, _ = HARD if is_inactive else SOFT
+    return query.type in (None, "", kind) and query.inactive in (None, is_inactive)
 
 
 async def _search(ctx: context.Context, request: routing.Request, query: BouncesQuery, *, limit: int) -> list[Bounced]:
@@ -78,13 +81,20 @@ async def _search(ctx: context.Context, request: routing.Request, query: Bounces
         )
         found += (await lookup.page(ctx, account_id, filters, limit=limit, cursor=None)).messages
     newest = sorted(found, key=lambda one: one.id, reverse=True)[:limit]
-    people = await lookup.recipients_of(ctx, account_id, newest)
-    return [
-        (message, one)
-        for message in newest
-        for one in people[message.id]
-        if one.status in _BOUNCED and wanted in ("", one.email.lower())
-    ][:limit]
+    bounced: list[Bounced] = []
+    # A message has up to 50 recipients, so no more are read than are wanted.
+    for start in range(0, len(newest), _PART):
+        part = newest[start : start + _PART]
+        people = await lookup.recipients_of(ctx, account_id, part)
+        bounced += [
+            (message, one)
+            for message in part
+            for one in people[message.id]
+            if one.status in _BOUNCED and wanted in ("", one.email.lower())
+        ]
+        if len(bounced) >= limit:
+            break
+    return bounced[:limit]
 
 
 def _message_id(given: str | None) -> str | None:
@@ -131,15 +141,9 @@ async def _found(ctx: context.Context, request: routing.Request) -> dict[str, An
 
 
 async def _shown(ctx: context.Context, account_id: str, found: Sequence[Bounced]) -> list[dict[str, Any]]:
-    receipts = await lookup.receipts(ctx, account_id, [message for message, _ in found])
-    shown = []
-    for message, one in found:
-        try:
-            suppressed = await suppressions.find(ctx, account_id, one.email)
-        except errors.NotFound:
-            suppressed = None
-        shown.append(_bounce(message, one, receipts[message.id], is_inactive=suppressed is not None))
-    return shown
+    receipts = await lookup.receipts(ctx, account_id, list({message.id: message for message, _ in found}.values()))
+    suppressed = await suppressions.listed(ctx, account_id, [one.email for _, one in found])
+    return [_bounce(message, one, receipts[message.id], is_inactive=one.email in suppressed) for message, one in found]
 
 
 def _bounce(
