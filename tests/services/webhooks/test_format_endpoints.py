@@ -72,3 +72,30 @@ async def test_its_own_settings_change_and_ours_are_refused(ctx: context.Context
         with pytest.raises(errors.InvalidRequest, match="Delivery, Bounce, SpamComplaint, SubscriptionChange"):
             await endpoints.change(ctx, account.id, webhook_id, Changes(format_events=wanted))
     assert changed == await endpoints.get(ctx, account.id, webhook_id)
+
+
+@pytest.mark.parametrize(
+    "url, is_kept",
+    [
+        ("https://hooks.example.com/another?path=1", True),
+        ("https://hooks.example.com?path=1", True),
+        ("https://hooks.example.com:8443/", False),
+        ("https://hooks.example.com.elsewhere.example/", False),
+        ("https://elsewhere.example/hooks.example.com", False),
+    ],
+)
+async def test_header_fields_are_not_sent_to_another_host(
+    ctx: context.Context,
+    account: accounts.Account,
+    url: str,
+    is_kept: bool,  # noqa: FBT001
+) -> None:
+    fields = [request_headers.basic_authentication("shop", "s3cret")]
+    changes = Changes(
+        url="https://hooks.example.com/postmark", enabled=False, format_events=["Bounce"], request_headers=fields
+    )
+    saved = await endpoints.create(ctx, account.id, changes, of_format=Format.POSTMARK)
+    changed = await endpoints.change(ctx, account.id, saved.webhook.id, Changes(url=url))
+    assert request_headers.decrypt(ctx, changed) == (fields if is_kept else [])
+    again = await endpoints.change(ctx, account.id, saved.webhook.id, Changes(url=URL, request_headers=fields))
+    assert request_headers.decrypt(ctx, again) == fields

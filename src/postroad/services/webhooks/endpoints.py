@@ -7,6 +7,7 @@ account's row, as recording results does, so an event is written for an endpoint
 shown once, when it is created. A URL is checked before the transaction, because that queries DNS.
 """
 
+import re
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 from typing import Final
@@ -22,6 +23,7 @@ from postroad.services.webhooks import endpoint_settings, request_headers, signi
 from postroad.storage import accounts, store, webhooks
 
 MAX_OVERLAP_HOURS: Final = 168
+_PATH: Final = re.compile(r"(?<=[^:/])[/?].*", re.DOTALL)
 # Each one adds a signature to every request.
 MAX_OLD_SECRETS: Final = 5
 
@@ -242,10 +244,17 @@ def _apply(
     ctx: context.Context, webhook: webhooks.Webhook, changes: endpoint_settings.Changes, *, now: int
 ) -> webhooks.Webhook:
     changed = endpoint_settings.apply(webhook, changes, now=now)
-    if changes.request_headers is None:
+    fields = changes.request_headers
+    if fields is None and _origin(changed.url) == _origin(webhook.url):
         return changed
-    sealed = request_headers.encrypt(ctx, changes.request_headers, webhook_id=webhook.id)
+    # They may be credentials, which nobody is shown: whoever changes the URL must not have them sent elsewhere.
+    sealed = request_headers.encrypt(ctx, fields or (), webhook_id=webhook.id)
     return msgspec.structs.replace(changed, request_headers=sealed)
+
+
+def _origin(url: str) -> str:
+    """Scheme, host and port of a normalized URL."""
+    return _PATH.sub("", url)
 
 
 async def _log_saved(ctx: context.Context, tx: store.Transaction, webhook: webhooks.Webhook) -> None:
