@@ -329,6 +329,16 @@ def test_a_list_without_an_end_is_left(
     assert "Suppressions: 3 created" in said
 
 
+def test_an_address_in_the_query_of_an_endpoint_is_not_its_host(
+    installation: Installation, resend: vendor_server.Vendor
+) -> None:
+    endpoint = "https://hooks.example.com?owner=ada@elsewhere.example"
+    resend.answers["/webhooks"] = {"data": [{"id": "1", "endpoint": endpoint, "events": ["email.bounced"]}]}
+    report = installation.json("import", "resend", "--url", resend.url)
+    assert [one["name"] for one in report["webhooks"]["created"]] == ["https://hooks.example.com"]
+    assert installation.ask(_webhooks) == [("resend", "email.bounced", 0, [])]
+
+
 def test_foreign_text_cannot_control_a_terminal(installation: Installation, resend: vendor_server.Vendor) -> None:
     resend.answers["/domains"] = {"data": [{"id": "1", "name": "\x1b[31m" + "x" * 500}]}
     said = installation.text("import", "resend", "--url", resend.url)

@@ -6,6 +6,7 @@ others; an outage of the service does.
 """
 
 import asyncio
+import re
 from collections.abc import AsyncIterator, Awaitable, Callable, Sequence
 from dataclasses import dataclass, field
 from typing import Final
@@ -27,6 +28,7 @@ from postroad.storage import suppressions as stored
 SUPPRESSION_ROWS: Final = 1_000
 # Enough to see what is wrong; all are counted.
 SHOWN_REFUSALS: Final = 20
+_AUTHORITY: Final = re.compile(r"[/?#\\]")
 _DISABLED: Final = "disabled; if your application verifies signatures, store the secret there, then enable the webhook"
 
 
@@ -261,12 +263,13 @@ def _without_credentials(one: found.Webhook) -> tuple[str, request_headers.Heade
     The query is not shown either, because it may be a secret.
     """
     scheme, _, rest = one.url.partition("://")
-    authority, slash, path = rest.partition("/")
+    # An `@` after the host is none of these (RFC 3986 section 3.2); what follows must not become the host.
+    authority = _AUTHORITY.split(rest, maxsplit=1)[0]
     credentials, at, host = authority.rpartition("@")
     if not at:
         return one.url, one.headers
     username, _, password = map(parse.unquote, credentials.partition(":"))
-    return f"{scheme}://{host}{slash}{path}", (
+    return f"{scheme}://{host}{rest[len(authority) :]}", (
         *one.headers,
         request_headers.basic_authentication(username, password),
     )
