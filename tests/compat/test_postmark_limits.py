@@ -2,7 +2,7 @@
 
 import dataclasses
 import threading
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Callable
 from typing import Any
 
 import httpx
@@ -32,6 +32,17 @@ class CountedStore:
     def __getattr__(self, name: str) -> Any:  # noqa: ANN401 - everything is the real store's
         self.questions += name in {"reading", "scanning"}
         return getattr(self._real, name)
+
+
+class CountedThreads:
+    """Does the work at once, and knows for whom."""
+
+    def __init__(self) -> None:
+        self.parties: list[Any] = []
+
+    async def run(self, party: object, work: Callable[[], Any]) -> Any:  # noqa: ANN401 - whatever the work returns
+        self.parties.append(party)
+        return work()
 
 
 EMAIL: dict[str, Any] = {"From": "shop@example.com", "To": "ada@example.net", "Subject": "Hello", "TextBody": "Hi"}
@@ -144,3 +155,16 @@ async def test_bounces_are_not_looked_up_one_by_one(ctx: context.Context, accoun
             assert counted.questions < 10
         odd = (await client.get("/bounces", params={"type": "HardBounce", "offset": 39})).json()["Bounces"]
         assert [(one["Email"], one["Inactive"]) for one in odd] == [("39@example.net", True)]
+
+
+async def test_a_large_template_is_validated_in_a_thread(ctx: context.Context, account: accounts.Account) -> None:
+    key = await room_client.new_key(ctx, account.id)
+    threads = CountedThreads()
+    watched = dataclasses.replace(ctx, threads=threads)  # type: ignore[arg-type]
+    async with room_client.opened(watched, room.ROOM, {"X-Postmark-Server-Token": key}) as client:
+        for repeated, runs in ((100, 0), (4_000, 1)):
+            source = "Hi {{name}}\n" * repeated
+            threads.parties.clear()
+            response = await client.post("/templates/validate", json={"Subject": "Hi", "TextBody": source})
+            assert response.json()["TextBody"]["RenderedContent"] == "Hi name_Value\n" * repeated
+            assert threads.parties == [account.id] * runs
