@@ -1,4 +1,4 @@
-"""Requests to Postmark's room that are made to cost others their time or memory."""
+"""Requests to rooms, above all to Postmark's, that are made to cost others their time or memory."""
 
 import dataclasses
 import threading
@@ -12,9 +12,10 @@ import pytest_asyncio
 from postroad import errors
 from postroad.compat import send
 from postroad.compat.postmark import room, translation
+from postroad.compat.resend import room as resend
 from postroad.model.bounces import disposition
 from postroad.services import context, templates
-from postroad.services.suppressions import bulk
+from postroad.services.suppressions import bulk, registry
 from postroad.storage import accounts, store
 from postroad.storage import suppressions as stored
 from tests import accepted_mail
@@ -30,7 +31,7 @@ class CountedStore:
         self.questions = 0
 
     def __getattr__(self, name: str) -> Any:  # noqa: ANN401 - everything is the real store's
-        self.questions += name in {"reading", "scanning"}
+        self.questions += name in {"reading", "scanning", "transaction"}
         return getattr(self._real, name)
 
 
@@ -106,9 +107,9 @@ async def test_the_templates_of_a_batch_are_looked_up_together(
 ) -> None:
     made = await templates.put(ctx, account.id, "welcome", subject="Hi", text="Hello", html=None)
     number = int(made.id[-13:], 16)
-    base = {"From": "shop@example.com", "To": "ada@example.net", "TemplateModel": {}}
-    known = [{"TemplateAlias": "welcome"}, {"TemplateId": number}, {"TemplateId": str(number)}]
-    unknown = [{"TemplateId": n} for n in range(1, 20)]
+    base: dict[str, Any] = {"From": "shop@example.com", "To": "ada@example.net", "TemplateModel": {}}
+    known: list[dict[str, Any]] = [{"TemplateAlias": "welcome"}, {"TemplateId": number}, {"TemplateId": str(number)}]
+    unknown: list[dict[str, Any]] = [{"TemplateId": n} for n in range(1, 20)]
     response = await client.post(
         "/email/batchWithTemplates", json={"Messages": [base | one for one in known + unknown]}
     )
@@ -146,7 +147,7 @@ async def test_bounces_are_not_looked_up_one_by_one(ctx: context.Context, accoun
         await ctx.outcome_commits.submit([ended])
     key = await room_client.new_key(ctx, account.id)
     counted = CountedStore(ctx.store)
-    watched = dataclasses.replace(ctx, store=counted)  # type: ignore[arg-type]
+    watched = dataclasses.replace(ctx, store=counted)
     async with room_client.opened(watched, room.ROOM, {"X-Postmark-Server-Token": key}) as client:
         for query, total in (({}, 40), ({"type": "HardBounce"}, 40), ({"inactive": "false"}, 0), ({"count": 2}, 3)):
             counted.questions = 0
@@ -160,7 +161,7 @@ async def test_bounces_are_not_looked_up_one_by_one(ctx: context.Context, accoun
 async def test_a_large_template_is_validated_in_a_thread(ctx: context.Context, account: accounts.Account) -> None:
     key = await room_client.new_key(ctx, account.id)
     threads = CountedThreads()
-    watched = dataclasses.replace(ctx, threads=threads)  # type: ignore[arg-type]
+    watched = dataclasses.replace(ctx, threads=threads)
     async with room_client.opened(watched, room.ROOM, {"X-Postmark-Server-Token": key}) as client:
         for repeated, runs in ((100, 0), (4_000, 1)):
             source = "Hi {{name}}\n" * repeated
@@ -168,3 +169,27 @@ async def test_a_large_template_is_validated_in_a_thread(ctx: context.Context, a
             response = await client.post("/templates/validate", json={"Subject": "Hi", "TextBody": source})
             assert response.json()["TextBody"]["RenderedContent"] == "Hi name_Value\n" * repeated
             assert threads.parties == [account.id] * runs
+
+
+@pytest.mark.parametrize("service", ["postmark", "resend"])
+async def test_a_change_of_many_suppressions_is_one_change(
+    ctx: context.Context, account: accounts.Account, service: str
+) -> None:
+    key = await room_client.new_key(ctx, account.id)
+    counted = CountedStore(ctx.store)
+    watched = dataclasses.replace(ctx, store=counted)
+    emails = [f"{n:02}@example.net" for n in range(49)] + ["00@EXAMPLE.net"]
+    headers = {"X-Postmark-Server-Token": key, "Authorization": f"Bearer {key}"}
+    path, body = "/message-streams/outbound/suppressions", {"Suppressions": [{"EmailAddress": one} for one in emails]}
+    calls: list[tuple[str, Any]] = [(path, body), (f"{path}/delete", body)]
+    if service == "resend":
+        calls = [(f"/suppressions/batch/{one}", {"emails": emails}) for one in ("add", "remove")]
+    async with room_client.opened(watched, room.ROOM if service == "postmark" else resend.ROOM, headers) as client:
+        for (path, body), left in zip(calls, (49, 0), strict=True):
+            counted.questions = 0
+            response = await client.post(path, json=body)
+            results = response.json()["Suppressions" if service == "postmark" else "data"]
+            assert len(results) == 50
+            assert not [one for one in results if one.get("Status") == "Failed" or one.get("deleted") is False]
+            assert counted.questions < 10
+            assert await registry.count(ctx, account.id) == left

@@ -10,6 +10,7 @@ from postroad import errors
 from postroad.compat import room
 from postroad.compat.postmark import days, schemas
 from postroad.model import caller, times
+from postroad.protocol import address
 from postroad.services import context
 from postroad.services.suppressions import registry
 from postroad.storage import suppressions as stored
@@ -18,6 +19,7 @@ from postroad.web import routing
 # Postmark's own limit.
 MAX_ADDRESSES: Final = 50
 _PAGE: Final = 500
+_NOT_LISTED: Final = "the address is not on the suppression list of this account"
 # The reasons and origins of Postmark by our sources.
 REASONS: Final = {
     stored.Source.BOUNCE: ("HardBounce", "Recipient"),
@@ -106,28 +108,43 @@ def _suppression(one: stored.Suppression) -> dict[str, Any]:
 
 async def create(ctx: context.Context, request: routing.Request) -> routing.Response:
     """Add addresses."""
-    results = []
-    for email in _emails(request.body):
-        try:
-            await registry.add(
-                ctx, request.caller.account_id, email, reason="added over the API", source=stored.Source.ACCOUNT
-            )
-            results.append(_result(email, "Suppressed"))
-        except errors.InvalidRequest as refusal:
-            results.append(_result(email, "Failed", refusal.message))
-    return room.respond({"Suppressions": results})
+    given = _emails(request.body)
+    problems = {email: problem for email in given if (problem := _problem(email)) is not None}
+    good = [email for email in given if email not in problems]
+    if good:
+        await registry.add_many(
+            ctx, request.caller.account_id, good, reason="added over the API", source=stored.Source.ACCOUNT
+        )
+    return room.respond(
+        {
+            "Suppressions": [
+                _result(email, "Failed", problems[email]) if email in problems else _result(email, "Suppressed")
+                for email in given
+            ]
+        }
+    )
+
+
+def _problem(email: str) -> str | None:
+    try:
+        address.parse(email)
+    except address.AddressError as problem:
+        return f"email: {problem}"
+    return None
 
 
 async def remove(ctx: context.Context, request: routing.Request) -> routing.Response:
     """Remove addresses."""
-    results = []
-    for email in _emails(request.body):
-        try:
-            await registry.remove(ctx, request.caller.account_id, email)
-            results.append(_result(email, "Deleted"))
-        except errors.NotFound as refusal:
-            results.append(_result(email, "Failed", refusal.message))
-    return room.respond({"Suppressions": results})
+    given = _emails(request.body)
+    removed = await registry.remove_many(ctx, request.caller.account_id, given)
+    return room.respond(
+        {
+            "Suppressions": [
+                _result(email, "Deleted") if key is not None else _result(email, "Failed", _NOT_LISTED)
+                for email, key in zip(given, removed, strict=True)
+            ]
+        }
+    )
 
 
 def _emails(body: Addresses) -> list[str]:

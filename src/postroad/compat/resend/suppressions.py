@@ -6,7 +6,7 @@ import msgspec
 
 from postroad import errors
 from postroad.compat import room
-from postroad.compat.resend import emails
+from postroad.compat.resend import emails as resend_emails
 from postroad.model import caller, cursors, times
 from postroad.protocol import address
 from postroad.services import context
@@ -26,7 +26,7 @@ ORIGINS: Final = {
 _ORIGIN_OF: Final = {source: origin for origin, sources in ORIGINS.items() for source in sources}
 
 
-class Page(emails.Page, frozen=True, forbid_unknown_fields=True):
+class Page(resend_emails.Page, frozen=True, forbid_unknown_fields=True):
     """Which part of the list; `after` is an address."""
 
     origin: Literal["bounce", "complaint", "manual"] | None = None
@@ -57,7 +57,8 @@ class Removals(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
 async def add(ctx: context.Context, request: routing.Request) -> routing.Response:
     """Suppress an address; one that is on the list stays as it is."""
     body: NewSuppression = request.body
-    return room.respond(await _add(ctx, request, body.email), status=201)
+    (added,) = await _add(ctx, request, [body.email])
+    return room.respond(added, status=201)
 
 
 async def add_many(ctx: context.Context, request: routing.Request) -> routing.Response:
@@ -68,7 +69,7 @@ async def add_many(ctx: context.Context, request: routing.Request) -> routing.Re
             address.parse(email)
         except address.AddressError as problem:
             raise errors.InvalidRequest(f"emails[{place}]: {problem}") from None
-    return room.respond({"data": [await _add(ctx, request, email) for email in body.emails]}, status=201)
+    return room.respond({"data": await _add(ctx, request, body.emails)}, status=201)
 
 
 async def index(ctx: context.Context, request: routing.Request) -> routing.Response:
@@ -102,20 +103,18 @@ async def remove_many(ctx: context.Context, request: routing.Request) -> routing
     body: Removals = request.body
     if (body.emails is None) == (body.ids is None):
         raise errors.InvalidRequest("emails: give either emails or ids")
-    results = []
-    for email in body.emails or body.ids or []:
-        try:
-            await registry.remove(ctx, request.caller.account_id, email)
-            is_removed = True
-        except errors.NotFound:
-            is_removed = False
-        results.append({"object": "suppression", "id": email, "deleted": is_removed})
+    emails = body.emails or body.ids or []
+    removed = await registry.remove_many(ctx, request.caller.account_id, emails)
+    results = [
+        {"object": "suppression", "id": email, "deleted": key is not None}
+        for email, key in zip(emails, removed, strict=True)
+    ]
     return room.respond({"data": results})
 
 
-async def _add(ctx: context.Context, request: routing.Request, email: str) -> dict[str, Any]:
-    row, _ = await registry.add(ctx, request.caller.account_id, email, reason=REASON, source=Source.ACCOUNT)
-    return {"object": "suppression", "id": row.email_key}
+async def _add(ctx: context.Context, request: routing.Request, emails: list[str]) -> list[dict[str, Any]]:
+    added = await registry.add_many(ctx, request.caller.account_id, emails, reason=REASON, source=Source.ACCOUNT)
+    return [{"object": "suppression", "id": row.email_key} for row, _ in added]
 
 
 def _shown(row: stored.Suppression) -> dict[str, Any]:

@@ -55,25 +55,46 @@ async def add(
     ctx: context.Context, account_id: str, email: str, *, reason: str, source: suppressions.Source
 ) -> tuple[suppressions.Suppression, bool]:
     """Add an address; returns whether it is new. An address on the list keeps its first reason."""
+    ((row, is_new),) = await add_many(ctx, account_id, [email], reason=reason, source=source)
+    return row, is_new
+
+
+async def add_many(
+    ctx: context.Context, account_id: str, emails: Sequence[str], *, reason: str, source: suppressions.Source
+) -> list[tuple[suppressions.Suppression, bool]]:
+    """The same for the addresses of one request, together: in one transaction, with one look at the quota."""
     labels.check("reason", reason, limit=REASON_CHARACTERS)
-    place = (account_id, _key(email))
-    wanted = suppressions.Suppression(*place, source, reason, None, None, ctx.clock())
+    places = [(account_id, _key(email)) for email in emails]
+    wanted = [
+        suppressions.Suppression(*place, source, reason, None, None, ctx.clock()) for place in dict.fromkeys(places)
+    ]
     await account_quotas.check_suppressions(ctx, account_id)
     async with ctx.store.transaction() as tx:
-        added = await suppressions.add(tx, [wanted])
-        if added:
+        added = set(await suppressions.add(tx, wanted))
+        for place in sorted(added):
             await audit_log.write(ctx, tx, account_id, "suppression.added", place[1])
-        return (await suppressions.find(tx, [place]))[place], bool(added)
+        found = await suppressions.find(tx, places)
+    return [(found[place], place in added) for place in places]
 
 
 async def remove(ctx: context.Context, account_id: str, email: str) -> str:
     """Remove an address, whatever put it on the list; returns it as stored."""
-    place = (account_id, _known_key(email))
+    (removed,) = await remove_many(ctx, account_id, [email])
+    if removed is None:
+        raise _not_found()
+    return removed
+
+
+async def remove_many(ctx: context.Context, account_id: str, emails: Sequence[str]) -> list[str | None]:
+    """The same for the addresses of one request, in one transaction; None for those that are not on the list."""
+    keys = _keys(account_id, emails)
+    removed: set[str] = set()
     async with ctx.store.transaction() as tx:
-        if not await suppressions.remove(tx, *place):
-            raise _not_found()
-        await audit_log.write(ctx, tx, account_id, "suppression.removed", place[1])
-    return place[1]
+        for place in sorted(set(keys.values())):
+            if await suppressions.remove(tx, *place):
+                await audit_log.write(ctx, tx, account_id, "suppression.removed", place[1])
+                removed.add(place[1])
+    return [key if (key := keys.get(email, ("", ""))[1]) in removed else None for email in emails]
 
 
 def _keys(account_id: str, emails: Sequence[str]) -> dict[str, suppressions.SuppressionKey]:
