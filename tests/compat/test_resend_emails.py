@@ -89,6 +89,19 @@ async def test_a_message_is_accepted_with_everything_that_both_know(
     }
 
 
+@pytest.mark.parametrize(
+    "given, shown",
+    [
+        ("help@example.com", ["help@example.com"]),
+        (["a@example.com", "Bo <b@example.com>"], ["a@example.com", "Bo <b@example.com>"]),
+        ([], []),
+    ],
+)
+async def test_replies_go_to_any_number_of_addresses(client: httpx.AsyncClient, given: object, shown: object) -> None:
+    sent = await client.post("/emails", json={**EMAIL, "reply_to": given})
+    assert (await client.get(f"/emails/{sent.json()['id']}")).json()["reply_to"] == shown
+
+
 async def test_an_idempotency_key_replays_and_refuses_another_body(client: httpx.AsyncClient) -> None:
     headers = {"Idempotency-Key": "order-1042"}
     first = await client.post("/emails", json=EMAIL, headers=headers)
@@ -104,7 +117,8 @@ async def test_an_idempotency_key_replays_and_refuses_another_body(client: httpx
     "members, message",
     [
         ({"topic_id": "t1"}, "topic_id: Postroad does not support this part of the Resend API"),
-        ({"reply_to": ["a@example.com", "b@example.com"]}, "reply_to: 2 addresses; Postroad supports one"),
+        ({"reply_to": ["a@example.com"] * 11}, "reply_to: at most 10 items"),
+        ({"reply_to": ["a@example.com", "b@"]}, "reply_to[1]: 'b@' is not an email address"),
         ({"scheduled_at": "tomorrow at noon"}, "scheduled_at: write an ISO 8601 time"),
         ({"scheduled_at": "2020-01-01T00:00:00Z"}, "send_at: 2020-01-01T00:00:00.000Z is in the past"),
         ({"tags": [{"name": "a", "value": "1"}, {"name": "a", "value": "2"}]}, "tags: two have the same name"),

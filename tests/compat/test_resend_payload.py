@@ -30,7 +30,7 @@ MEMBERS: dict[str, st.SearchStrategy[Any]] = {
     "from": ADDRESS,
     "to": ADDRESS | st.lists(ADDRESS, max_size=3),
     "cc": ADDRESS | st.lists(ADDRESS, max_size=3),
-    "reply_to": ADDRESS | st.lists(ADDRESS, max_size=2),
+    "reply_to": ADDRESS | st.lists(ADDRESS, max_size=11),
     "subject": TEXT,
     "html": TEXT,
     "text": TEXT,

@@ -41,14 +41,20 @@ async def test_a_message_shows_what_was_sent(ctx: context.Context, browser: Brow
         to=("Ada <ada@example.net>",),
         cc=("cee@example.net",),
         bcc=("hidden@example.net",),
-        reply_to="help@example.com",
+        reply_to=("help@example.com", "Sales <sales@example.com>"),
         tags=('black "friday"',),
         metadata={"order": '10"42', "none": "", "long": "x" * 500},
     )
     text = (await browser.get(f"/messages/{message_id}")).text
     for part in ("Your order", "Shop &lt;shop@example.com&gt;", "Ada &lt;ada@example.net&gt;", "cee@example.net"):
         assert part in text
-    for part in ("hidden@example.net", "help@example.com", "3, reserved until", message_id, "req_" + "0" * 28):
+    for part in (
+        "hidden@example.net",
+        "help@example.com, Sales &lt;sales@example.com&gt;",
+        "3, reserved until",
+        message_id,
+        "req_" + "0" * 28,
+    ):
         assert part in text
     assert 'data-copy="' + message_id in text
     assert "3 recipients" in text

@@ -5,6 +5,7 @@ from postroad.model import limits
 DOCUMENTED = {
     "SUBJECT_CHARACTERS": 500,
     "UNIQUE_RECIPIENTS": 50,
+    "REPLY_TO_ADDRESSES": 10,
     "MIME_BYTES": 10_485_760,
     "ATTACHMENTS": 20,
     "TAGS": 20,

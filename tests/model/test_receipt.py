@@ -60,6 +60,18 @@ def test_lists_are_there_when_empty_and_reply_to_is_not() -> None:
     assert [*list(bare)[:8], "reply_to", *list(bare)[8:]] == MEMBERS
 
 
+def test_reply_to_is_a_list_where_several_were_given() -> None:
+    several = msgspec.structs.replace(FULL, reply_to=("help@example.com", "Shop <shop@example.com>"))
+    assert wire(several)["reply_to"] == ["help@example.com", "Shop <shop@example.com>"]
+    for made in (BARE, FULL, several):
+        assert msgspec.json.decode(msgspec.json.encode(made), type=receipt.Receipt) == made
+    assert [made.reply_to_addresses for made in (BARE, FULL, several)] == [
+        (),
+        ("help@example.com",),
+        ("help@example.com", "Shop <shop@example.com>"),
+    ]
+
+
 def test_an_attachment_has_a_content_id_only_when_it_was_given() -> None:
     assert wire(FULL)["attachments"] == [
         {"filename": "a.png", "content_type": "image/png", "size": 3, "content_id": "logo"}

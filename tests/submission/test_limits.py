@@ -60,6 +60,12 @@ def from_template(variables: int) -> dict[str, Any]:
 CASES = {
     "SUBJECT_CHARACTERS": Case(500, lambda n: {"subject": "x" * n}, lambda n: Mime([f"Subject: {'x' * n}"])),
     "UNIQUE_RECIPIENTS": Case(50, lambda n: {"to": people(n)}, lambda n: Mime(to=people(n)), reply=452),
+    # Only a template's Reply-To is written by Postroad; another one is sent as it is.
+    "REPLY_TO_ADDRESSES": Case(
+        10,
+        lambda n: {"reply_to": people(n)},
+        lambda n: Mime([f"X-Service-Template: {ALIAS}", f"Reply-To: {', '.join(people(n))}"], ""),
+    ),
     "ATTACHMENTS": Case(20, lambda n: {"attachments": [{"filename": "a.txt", "content": "QQ=="}] * n}, files),
     "TAGS": Case(
         20,

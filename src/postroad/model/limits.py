@@ -7,6 +7,7 @@ from postroad.protocol.mime import header_fields, header_text
 
 SUBJECT_CHARACTERS: Final = 500
 UNIQUE_RECIPIENTS: Final = 50
+REPLY_TO_ADDRESSES: Final = 10
 MIME_BYTES: Final = 10 * 1024 * 1024
 ATTACHMENTS: Final = 20
 TAGS: Final = 20

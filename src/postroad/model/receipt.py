@@ -30,7 +30,8 @@ class Receipt(msgspec.Struct, frozen=True, kw_only=True):
     to: tuple[str, ...]
     cc: tuple[str, ...]
     bcc: tuple[str, ...]
-    reply_to: str | msgspec.UnsetType = msgspec.UNSET
+    # A list where several were given.
+    reply_to: str | tuple[str, ...] | msgspec.UnsetType = msgspec.UNSET
     subject: str
     billing_status: Literal["reserved", "settled", "released"] = "reserved"
     recipient_count: int
@@ -44,6 +45,13 @@ class Receipt(msgspec.Struct, frozen=True, kw_only=True):
     metadata: dict[str, str] | msgspec.UnsetType = msgspec.UNSET
     # Only of a test message.
     test: Literal[True] | msgspec.UnsetType = msgspec.UNSET
+
+    @property
+    def reply_to_addresses(self) -> tuple[str, ...]:
+        """The addresses of `reply_to`, however many."""
+        if isinstance(self.reply_to, tuple):
+            return self.reply_to
+        return () if self.reply_to is msgspec.UNSET else (self.reply_to,)
 
 
 class ItemError(msgspec.Struct, frozen=True):

@@ -50,6 +50,11 @@ Address = Annotated[
 ]
 Addresses = Annotated[tuple[Address, ...], msgspec.Meta(max_length=MAX_ADDRESSES)]
 SomeAddresses = Annotated[tuple[Address, ...], msgspec.Meta(min_length=1, max_length=MAX_ADDRESSES)]
+# The contract has one address as a string, and refuses a list of one (docs/interface.md).
+SeveralAddresses = Annotated[
+    tuple[Address, ...],
+    msgspec.Meta(max_length=limits.REPLY_TO_ADDRESSES, extra_json_schema={"minItems": 2}),
+]
 # Safe in a header, and readable.
 TAG_PATTERN: Final = f"(?={header_text.VALUE_PATTERN}){labels.SCHEMA_PATTERN}"
 Tag = Annotated[
@@ -132,7 +137,13 @@ class SendRequest(msgspec.Struct, frozen=True, forbid_unknown_fields=True, kw_on
     to: Annotated[Address | SomeAddresses, msgspec.Meta(description=f"One address or a list. {UNIQUE_RULE}")]
     cc: Annotated[Address | Addresses | None, msgspec.Meta(description="Copy recipients, visible to everybody.")] = None
     bcc: Annotated[Address | Addresses | None, msgspec.Meta(description="Blind copy recipients, in no header.")] = None
-    reply_to: Annotated[Address | None, msgspec.Meta(description="Where replies go, if not to `from`.")] = None
+    reply_to: Annotated[
+        Address | SeveralAddresses | None,
+        msgspec.Meta(
+            description="Where replies go, if not to `from`: one address, or a list of 2 to "
+            f"{limits.REPLY_TO_ADDRESSES}."
+        ),
+    ] = None
     subject: (
         Annotated[
             str,

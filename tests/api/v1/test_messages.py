@@ -100,6 +100,13 @@ async def test_what_was_not_given_is_empty_or_null(ctx: context.Context, mine: A
     assert (shown["reply_to"], shown["headers"]) == (None, {})
 
 
+async def test_several_addresses_for_replies_are_a_list(ctx: context.Context, mine: AccountClients) -> None:
+    await accepted_mail.allow_sending(ctx, mine.account_id)
+    message_id = await accepted_mail.accept(ctx, mine.account_id, reply_to=("a@example.com", "Bo <b@example.com>"))
+    shown = (await mine.reader.get(f"/v1/messages/{message_id}")).json()
+    assert shown["reply_to"] == ["a@example.com", "Bo <b@example.com>"]
+
+
 async def test_everything_of_the_send_api_is_here_too(ctx: context.Context, mine: AccountClients) -> None:
     await accepted_mail.allow_sending(ctx, mine.account_id)
     message_id = await accepted_mail.accept(ctx, mine.account_id)

@@ -66,7 +66,8 @@ def check_message(written: bytes, checked: validation.CheckedSend) -> None:
     parsed = stdlib_parser.parse(written)
     # Blanks at its ends belong to the field, not to the text.
     assert parsed["Subject"] == (checked.subject or "").strip(" \t")
-    for name, mailboxes in (("From", [checked.sender]), ("To", checked.to), ("Cc", checked.cc)):
+    fields = {"From": (checked.sender,), "To": checked.to, "Cc": checked.cc, "Reply-To": checked.reply_to}
+    for name, mailboxes in fields.items():
         assert _addresses(parsed, name) == [mailbox.address for mailbox in mailboxes]
     assert "Bcc" not in parsed
     assert parsed.get_all(compose.TAG_HEADER, []) == list(checked.tags)
@@ -95,7 +96,7 @@ def _request(given: dict[str, str]) -> send_request.SendRequest:
         to=_listed(given, "to"),
         cc=_listed(given, "cc"),
         bcc=_listed(given, "bcc"),
-        reply_to=given.get("reply_to") or None,
+        reply_to=_one_or_several(_listed(given, "reply_to")),
         subject=given.get("subject"),
         text=given.get("text") or None,
         html=given.get("html") or None,
@@ -107,6 +108,10 @@ def _request(given: dict[str, str]) -> send_request.SendRequest:
 
 def _listed(given: dict[str, str], name: str) -> tuple[str, ...]:
     return tuple(given[name].split(LISTED)) if given.get(name) else ()
+
+
+def _one_or_several(texts: tuple[str, ...]) -> str | tuple[str, ...] | None:
+    return texts[0] if len(texts) == 1 else texts or None
 
 
 def _addresses(parsed: email.message.EmailMessage, name: str) -> list[str]:
@@ -153,7 +158,7 @@ TARGET: Final = target.Target(
             to='Ada L <a@example.net>\x1f"B, C" <b@example.net>',
             cc="c@example.net",
             bcc="d@example.net\x1fa@example.net",
-            reply_to="r@example.com",
+            reply_to="r@example.com\x1fS <s@example.com>",
             subject="Ä" * 200,
             text="x" * 1200,
             html="<p>é</p>\r\r\n",

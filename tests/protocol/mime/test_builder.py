@@ -94,12 +94,12 @@ def test_every_header_is_written_once_and_nothing_is_added() -> None:
     everything = stdlib_parser.build(
         to=[stdlib_parser.RECIPIENT, address.parse("Jo <jo@example.org>")],
         cc=[address.parse("cc@example.org")],
-        reply_to=address.parse("Help, please <help@example.org>".replace("Help, please", '"Help, please"')),
+        reply_to=[address.parse('"Help, please" <help@example.org>'), address.parse("jo@example.org")],
         headers=[("X-Service-Tag", "a"), ("X-Service-Tag", "b"), ("References", "<a@b> <c@d>")],
     )
     assert everything["To"] == "user@example.org, Jo <jo@example.org>"
     assert everything["Cc"] == "cc@example.org"
-    assert everything["Reply-To"] == '"Help, please" <help@example.org>'
+    assert everything["Reply-To"] == '"Help, please" <help@example.org>, jo@example.org'
     assert everything.get_all("X-Service-Tag") == ["a", "b"]
     assert everything["References"] == "<a@b> <c@d>"
     assert len(everything.keys()) == len(OWN_HEADERS) + 1 + 5
@@ -307,4 +307,4 @@ def test_a_local_part_in_another_script_is_written_in_utf_8_and_said_to_need_smt
 
 
 def test_a_reply_address_in_another_script_needs_smtputf8_too() -> None:
-    assert stdlib_parser.message(reply_to=address.parse("jörg@example.com")).needs_smtputf8
+    assert stdlib_parser.message(reply_to=[address.parse("jörg@example.com")]).needs_smtputf8

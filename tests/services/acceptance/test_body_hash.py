@@ -66,6 +66,8 @@ DIFFERENT: list[dict[str, Any]] = [
     {"metadata": {"order": "2"}},
     {"metadata": {"Order": "1"}},
     {"reply_to": "bob@example.org"},
+    {"reply_to": ["bob@example.org", "ada@example.org"]},
+    {"reply_to": ["ada@example.org", "bob@example.org"]},
     {"subject": "Hello!"},
     {"text": "Hi\n"},
     {"text": None, "html": "Hi"},

@@ -135,6 +135,12 @@ def test_the_receipt_gives_back_what_was_written() -> None:
     }
 
 
+def test_several_addresses_for_replies_are_one_header_and_a_list() -> None:
+    made = composed(reply_to=("Help <help@example.com>", "sales@bücher.example"))
+    assert parsed(made).get_all("Reply-To") == ["Help <help@example.com>, sales@xn--bcher-kva.example"]
+    assert receipt(made)["reply_to"] == ["Help <help@example.com>", "sales@bücher.example"]
+
+
 def test_what_was_not_given_is_empty_in_the_receipt() -> None:
     bare = receipt(composed(cc=(), bcc=(), reply_to=None, headers={}, tags=(), attachments=()))
     assert [bare[name] for name in ("cc", "bcc", "headers", "tags", "attachments")] == [[], [], {}, [], []]

@@ -261,6 +261,11 @@ def test_the_receipt_has_what_the_fields_show_and_who_is_hidden() -> None:
     assert [text.rpartition("<")[2].rstrip(">") for text in reported["to"]] == ["ada@example.org", "bob@example.org"]
 
 
+def test_the_receipt_has_every_address_for_replies() -> None:
+    reported = receipt(raw(FROM, "Reply-To: help@example.com, Shop <shop@example.com>"))
+    assert reported["reply_to"] == ["help@example.com", "Shop <shop@example.com>"]
+
+
 def test_a_message_without_subject_or_to_is_accepted() -> None:
     reported = receipt(raw(FROM))
     assert (reported["subject"], reported["to"], reported["bcc"]) == ("", [], ["ada@example.org"])

@@ -96,13 +96,15 @@ async def test_a_template_is_a_message_for_each_recipient(shop: Shop) -> None:
         {"to": "bob@example.net"},
         {"to": "eve@example.net", "variables": {"name": "Eve"}},
     ]
-    common = {**WELCOME, "tags": ["new"], "metadata": {"customer": "0", "run": "7"}}
+    replies = ("a@example.com", "b@example.com")
+    common = {**WELCOME, "tags": ["new"], "reply_to": replies, "metadata": {"customer": "0", "run": "7"}}
     ada, bob, eve = results(await shop.batch(**common, recipients=people))
     assert bob == "invalid_request"
     for message_id, name, customer in ((ada, "Ada", "1"), (eve, "Eve", "0")):
         shown = await messages.details(shop.ctx, shop.account_id, message_id)
         assert (shown.receipt.subject, len(shown.recipients), shown.receipt.tags) == (f"Welcome {name}", 1, ("new",))
         assert shown.receipt.metadata == {"customer": customer, "run": "7"}
+        assert shown.receipt.reply_to == replies
         assert f"Hi {name}".encode() in await messages.raw(shop.ctx, shop.account_id, message_id)
 
 

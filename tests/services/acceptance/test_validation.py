@@ -50,8 +50,7 @@ def test_addresses_are_parsed_and_keep_how_they_were_written() -> None:
     checked = check(sender="Shop <Shop@EXAMPLE.com>", reply_to="help@example.com")
     assert (checked.sender.address, checked.sender.display_name) == ("Shop@example.com", "Shop")
     assert checked.sender.written == "Shop <Shop@EXAMPLE.com>"
-    assert checked.reply_to is not None
-    assert checked.reply_to.written == "help@example.com"
+    assert [mailbox.written for mailbox in checked.reply_to] == ["help@example.com"]
 
 
 @pytest.mark.parametrize("field", ["sender", "reply_to"])
@@ -60,6 +59,18 @@ def test_a_lone_address_is_refused_by_the_name_of_its_field(field: str, bad: str
     message = refusal(**{field: bad})
     assert message.startswith("from: " if field == "sender" else "reply_to: ")
     assert "is not an email address" in message
+
+
+def test_replies_go_to_one_address_or_to_several() -> None:
+    assert check().reply_to == ()
+    assert [mailbox.written for mailbox in check(reply_to=people(10)).reply_to] == list(people(10))
+    assert refusal(reply_to=people(11)) == "reply_to: 11 addresses; at most 10 are allowed"
+    assert refusal(reply_to=(*people(2), "bob@")).startswith("reply_to[2]: 'bob@' is not an email address")
+
+
+@pytest.mark.parametrize("few", [(), people(1)])
+def test_a_single_address_for_replies_is_no_list(few: tuple[str, ...]) -> None:
+    assert refusal(reply_to=few) == "reply_to: a list has 2 addresses or more; give a single address as a string"
 
 
 @pytest.mark.parametrize("field", ["to", "cc", "bcc"])
@@ -353,7 +364,7 @@ ANYTHING = st.builds(
     to=st.lists(TEXT | st.just("a@example.org"), max_size=3).map(tuple),
     cc=st.lists(TEXT, max_size=2).map(tuple),
     bcc=st.lists(TEXT, max_size=2).map(tuple),
-    reply_to=st.none() | TEXT,
+    reply_to=st.none() | TEXT | st.lists(TEXT, max_size=11).map(tuple),
     subject=st.none() | TEXT,
     text=st.none() | TEXT,
     html=st.none() | TEXT,

@@ -182,7 +182,7 @@ class MessageDetails(email_schemas.Message, frozen=True, kw_only=True):
     to: tuple[str, ...]
     cc: tuple[str, ...]
     bcc: tuple[str, ...]
-    reply_to: str | None
+    reply_to: Annotated[str | tuple[str, ...] | None, msgspec.Meta(description="A list where several were given.")]
     headers: dict[str, str]
     tags: tuple[str, ...]
     attachments: tuple[receipt.AttachmentReceipt, ...]

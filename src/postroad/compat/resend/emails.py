@@ -150,7 +150,7 @@ async def show(ctx: context.Context, request: routing.Request) -> routing.Respon
         **_summary(found.message, list(accepted.to), now=ctx.clock()),
         "cc": list(accepted.cc),
         "bcc": list(accepted.bcc),
-        "reply_to": [] if accepted.reply_to is msgspec.UNSET else [accepted.reply_to],
+        "reply_to": list(accepted.reply_to_addresses),
         "message_id": mail_id,
         "html": html,
         "text": text,

@@ -94,7 +94,8 @@ def translate(email: Email, *, now: int) -> send_request.SendRequest:
         if getattr(email, name) is not None:
             raise unsupported(name)
     document = {wire: getattr(email, name) for name, wire in _SAME.items()}
-    document["reply_to"] = _reply_to(email.reply_to)
+    replies = email.reply_to
+    document["reply_to"] = replies[0] if isinstance(replies, list) and len(replies) == 1 else replies
     document["metadata"] = _metadata(email.tags or [])
     if email.scheduled_at is not None:
         document["send_at"] = times.to_wire(parse_scheduled_at(email.scheduled_at, now=now))
@@ -125,14 +126,6 @@ def parse_scheduled_at(text: str, *, now: int) -> int:
         return times.parse(text)
     except ValueError:
         raise errors.InvalidRequest(f"scheduled_at: {_SCHEDULED_AT}") from None
-
-
-def _reply_to(given: str | list[str] | None) -> str | None:
-    if not isinstance(given, list):
-        return given
-    if len(given) > 1:
-        raise errors.InvalidRequest(f"reply_to: {len(given)} addresses; Postroad supports one")
-    return given[0] if given else None
 
 
 def _metadata(tags: list[Tag]) -> dict[str, str]:

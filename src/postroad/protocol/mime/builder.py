@@ -66,7 +66,7 @@ class Message(msgspec.Struct, frozen=True, kw_only=True):
     message_id: str
     date: int
     cc: Sequence[address.Mailbox] = ()
-    reply_to: address.Mailbox | None = None
+    reply_to: Sequence[address.Mailbox] = ()
     text: str | None = None
     html: str | None = None
     headers: Sequence[tuple[str, str]] = ()
@@ -75,8 +75,7 @@ class Message(msgspec.Struct, frozen=True, kw_only=True):
     @property
     def needs_smtputf8(self) -> bool:
         """Whether a header holds an address that only hosts with SMTPUTF8 can take (RFC 6532)."""
-        others = (self.from_,) if self.reply_to is None else (self.from_, self.reply_to)
-        return any(mailbox.needs_smtputf8 for mailbox in (*others, *self.to, *self.cc))
+        return any(mailbox.needs_smtputf8 for mailbox in (self.from_, *self.reply_to, *self.to, *self.cc))
 
 
 class _Entity(msgspec.Struct, frozen=True):
@@ -140,8 +139,8 @@ def _head(message: Message) -> str:
         if message.cc:
             lines.append(header_fields.addresses("Cc", message.cc))
         where = "reply_to"
-        if message.reply_to is not None:
-            lines.append(header_fields.addresses("Reply-To", (message.reply_to,)))
+        if message.reply_to:
+            lines.append(header_fields.addresses("Reply-To", message.reply_to))
         where = "subject"
         lines.append(header_fields.unstructured("Subject", message.subject))
         lines.append(f"Date: {format_date(message.date // MICROSECONDS)}\r\nMessage-ID: <{_message_id(message)}>\r\n")

@@ -33,7 +33,7 @@ def of(checked: validation.CheckedSend, *, digest: Callable[[bytes], bytes] = _s
         [_address(mailbox) for mailbox in checked.to],
         [_address(mailbox) for mailbox in checked.cc],
         [_address(mailbox) for mailbox in checked.bcc],
-        None if checked.reply_to is None else _address(checked.reply_to),
+        _one_or_several(checked.reply_to) if checked.reply_to else None,
         checked.subject,
         checked.text,
         checked.html,
@@ -64,6 +64,11 @@ def _options(checked: validation.CheckedSend) -> dict[str, object]:
 
 def _address(mailbox: address.Mailbox) -> tuple[str | None, str, str]:
     return mailbox.display_name, mailbox.local, mailbox.domain
+
+
+def _one_or_several(mailboxes: tuple[address.Mailbox, ...]) -> object:
+    """One address stays as it was when there could be only one: stored hashes have it that way."""
+    return _address(mailboxes[0]) if len(mailboxes) == 1 else [_address(mailbox) for mailbox in mailboxes]
 
 
 def _number(value: mail.TemplateValue) -> mail.TemplateValue:

@@ -137,7 +137,7 @@ def _receipt(checked: validation.CheckedMessage, identity: MessageIdentity) -> r
         to=_written(checked.to),
         cc=_written(checked.cc),
         bcc=_written(checked.bcc),
-        reply_to=checked.reply_to.written if checked.reply_to else msgspec.UNSET,
+        reply_to=_one_or_several(checked.reply_to) if checked.reply_to else msgspec.UNSET,
         subject=checked.subject or "",
         recipient_count=len(checked.recipients),
         credits_reserved=_price(checked, identity),
@@ -163,6 +163,10 @@ def _receipt(checked: validation.CheckedMessage, identity: MessageIdentity) -> r
 
 def _written(mailboxes: tuple[address.Mailbox, ...]) -> tuple[str, ...]:
     return tuple([mailbox.written for mailbox in mailboxes]) if mailboxes else ()
+
+
+def _one_or_several(mailboxes: tuple[address.Mailbox, ...]) -> str | tuple[str, ...]:
+    return mailboxes[0].written if len(mailboxes) == 1 else _written(mailboxes)
 
 
 def _price(checked: validation.CheckedMessage, identity: MessageIdentity) -> int:

@@ -32,8 +32,7 @@ def check(raw: mime_validation.CheckedMime, template: mime_validation.Template) 
             "X-Service-Template: cannot be combined with a body; leave the body of the message empty"
         )
     to, cc, reply_to = (_addresses(raw.fields, name) for name in ("to", "cc", "reply-to"))
-    if len(reply_to) > 1:
-        raise errors.InvalidRequest(f"Reply-To: {len(reply_to)} addresses; at most one is allowed with a template")
+    validation.check_reply_to_count("Reply-To", len(reply_to))
     checked = validation.check(
         send_request.SendRequest(
             sender=raw.sender.address,
@@ -52,7 +51,7 @@ def check(raw: mime_validation.CheckedMime, template: mime_validation.Template) 
         to=to,
         cc=cc,
         bcc=raw.bcc,
-        reply_to=reply_to[0] if reply_to else None,
+        reply_to=reply_to,
         recipients=raw.recipients,
         send_at=raw.send_at,
         expires_in=raw.expires_in,

@@ -91,7 +91,7 @@ def check(raw: mail.RawMessage) -> CheckedMime:
         to=to,
         cc=cc,
         bcc=tuple(mailbox for mailbox in recipients if mailbox.key not in shown),
-        reply_to=reply_to[0] if reply_to else None,
+        reply_to=reply_to,
         subject=_subject(fields),
         tags=validation.check_tags("X-Service-Tag", tuple(map(text_of, fields.get(TAG, ())))),
         metadata=_metadata(fields),

@@ -34,7 +34,7 @@ class CheckedMessage(msgspec.Struct, frozen=True, kw_only=True):
     to: tuple[address.Mailbox, ...]
     cc: tuple[address.Mailbox, ...]
     bcc: tuple[address.Mailbox, ...]
-    reply_to: address.Mailbox | None
+    reply_to: tuple[address.Mailbox, ...]
     recipients: tuple[address.Mailbox, ...]
     subject: str | None
     headers: Mapping[str, str] = {}
@@ -77,7 +77,7 @@ def check(request: send_request.SendRequest) -> CheckedSend:
         to=to,
         cc=cc,
         bcc=bcc,
-        reply_to=None if request.reply_to is None else parse_mailbox("reply_to", request.reply_to),
+        reply_to=() if request.reply_to is None else _reply_to(request.reply_to),
         recipients=_recipients(to + cc + bcc),
         subject=request.subject,
         text=_body("text", request.text),
@@ -190,6 +190,15 @@ def _mailboxes(field: str, given: str | tuple[str, ...] | None) -> tuple[address
     return tuple(parse_mailbox(f"{field}[{index}]", text) for index, text in enumerate(texts))
 
 
+def _reply_to(given: str | tuple[str, ...]) -> tuple[address.Mailbox, ...]:
+    if isinstance(given, str):
+        return (parse_mailbox("reply_to", given),)
+    if len(given) <= 1:
+        raise errors.InvalidRequest("reply_to: a list has 2 addresses or more; give a single address as a string")
+    check_reply_to_count("reply_to", len(given))
+    return _mailboxes("reply_to", given)
+
+
 _RECIPIENT_RULE: Final = f"at most {limits.UNIQUE_RECIPIENTS} unique addresses in to, cc and bcc together"
 
 
@@ -225,6 +234,12 @@ def check_header_count(count: int) -> None:
     """Refuse more custom headers than are allowed."""
     if count > limits.CUSTOM_HEADERS:
         raise errors.InvalidRequest(f"headers: {count} custom headers; at most {limits.CUSTOM_HEADERS} are allowed")
+
+
+def check_reply_to_count(field: str, count: int) -> None:
+    """Refuse more addresses for replies than are allowed."""
+    if count > limits.REPLY_TO_ADDRESSES:
+        raise errors.InvalidRequest(f"{field}: {count} addresses; at most {limits.REPLY_TO_ADDRESSES} are allowed")
 
 
 def is_reserved(name: str) -> bool:
