@@ -46,7 +46,7 @@ def test_everything_that_a_message_can_have_is_in_it(shop: Installation, tmp_pat
     sent = shop.json(
         *("send", *HELLO, "--to", "bob@example.net", "--cc", "cy@example.net", "--bcc", "dee@example.net"),
         *("--reply-to", "help@example.com", "--html", "<p>Hi</p>", "--header", "X-Order: 42", "--tag", "receipt"),
-        *("--attach", str(file), "--key", "order-42"),
+        *("--reply-to", "Sales <sales@example.com>", "--attach", str(file), "--key", "order-42"),
     )
     assert [one["email"].partition("@")[0] for one in sent["recipients"]] == ["ada", "bob", "cy", "dee"]
     mime = content(shop, sent)
@@ -56,7 +56,8 @@ def test_everything_that_a_message_can_have_is_in_it(shop: Installation, tmp_pat
         "cy@example.net",
         None,
     )
-    assert (mime["Reply-To"], mime["X-Order"], mime["Subject"]) == ("help@example.com", "42", "Hello")
+    assert mime["Reply-To"] == "help@example.com, Sales <sales@example.com>"
+    assert (mime["X-Order"], mime["Subject"]) == ("42", "Hello")
     (attached,) = mime.iter_attachments()
     assert (attached.get_filename(), attached.get_content()) == ("bill.pdf", b"%PDF-1.7\0\xff")
     account_id, message_id = sent["message"]["account_id"], sent["message"]["id"]

@@ -13,7 +13,7 @@ import click
 
 from postroad import errors
 from postroad.cli import output, server_command
-from postroad.model import limits
+from postroad.model import limits, send_request
 from postroad.network import api_client
 
 STANDARD_INPUT: Final = "-"
@@ -26,7 +26,7 @@ _OPTIONS: Final[list[click.Parameter]] = [
     click.Option(["--to"], required=True, multiple=True, metavar="ADDRESS", help="Recipient; repeatable."),
     click.Option(["--cc"], multiple=True, metavar="ADDRESS", help="Cc recipient; repeatable."),
     click.Option(["--bcc"], multiple=True, metavar="ADDRESS", help="Bcc recipient; repeatable."),
-    click.Option(["--reply-to"], metavar="ADDRESS", help="Reply-To address."),
+    click.Option(["--reply-to"], multiple=True, metavar="ADDRESS", help="Reply-To address; repeatable."),
     click.Option(["--subject"], help="Subject."),
     click.Option(["--text"], help="Plain text body; - reads it from standard input."),
     click.Option(["--html"], help="HTML body."),
@@ -74,7 +74,7 @@ def message(fields: dict[str, Any]) -> dict[str, Any]:
         "to": list(fields["to"]),
         "cc": list(fields["cc"]),
         "bcc": list(fields["bcc"]),
-        "reply_to": fields["reply_to"],
+        "reply_to": send_request.one_or_several(list(fields["reply_to"])),
         "subject": fields["subject"],
         "text": _text(fields["text"]),
         "html": fields["html"],

@@ -5,14 +5,16 @@ those of the parsers in `protocol` for readers and tools; `services/acceptance/v
 decide.
 """
 
-from collections.abc import Mapping
-from typing import Annotated, Final
+from collections.abc import Mapping, Sequence
+from typing import Annotated, Final, TypeVar
 
 import msgspec
 
 from postroad.model import labels, limits, mail, simulated_providers
 from postroad.protocol import address, file_names
 from postroad.protocol.mime import base64_lines, builder, content_types, header_text
+
+Several = TypeVar("Several", bound=Sequence[str])
 
 # A longer list is a mistake whatever its members are; duplicates within the limit are allowed.
 MAX_ADDRESSES: Final = 4 * limits.UNIQUE_RECIPIENTS
@@ -236,3 +238,8 @@ class SendRequest(msgspec.Struct, frozen=True, forbid_unknown_fields=True, kw_on
         Simulate | None,
         msgspec.Meta(description="Only with a test key: the simulator imitates a provider for all recipients."),
     ] = None
+
+
+def one_or_several(addresses: Several) -> str | Several | None:
+    """The `reply_to` with these addresses."""
+    return addresses[0] if len(addresses) == 1 else addresses or None

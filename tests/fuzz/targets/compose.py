@@ -96,7 +96,7 @@ def _request(given: dict[str, str]) -> send_request.SendRequest:
         to=_listed(given, "to"),
         cc=_listed(given, "cc"),
         bcc=_listed(given, "bcc"),
-        reply_to=_one_or_several(_listed(given, "reply_to")),
+        reply_to=send_request.one_or_several(_listed(given, "reply_to")),
         subject=given.get("subject"),
         text=given.get("text") or None,
         html=given.get("html") or None,
@@ -108,10 +108,6 @@ def _request(given: dict[str, str]) -> send_request.SendRequest:
 
 def _listed(given: dict[str, str], name: str) -> tuple[str, ...]:
     return tuple(given[name].split(LISTED)) if given.get(name) else ()
-
-
-def _one_or_several(texts: tuple[str, ...]) -> str | tuple[str, ...] | None:
-    return texts[0] if len(texts) == 1 else texts or None
 
 
 def _addresses(parsed: email.message.EmailMessage, name: str) -> list[str]:

@@ -52,7 +52,7 @@ def _request(given: schemas.Message, **content: Any) -> send_request.SendRequest
         to=_addresses("To", given.to),
         cc=_addresses("Cc", given.cc) or None,
         bcc=_addresses("Bcc", given.bcc) or None,
-        reply_to=_one_or_several(_addresses("ReplyTo", given.reply_to)),
+        reply_to=send_request.one_or_several(_addresses("ReplyTo", given.reply_to)),
         headers=_headers(given.headers or ()),
         tags=given.tag or None,
         metadata=metadata or None,
@@ -82,10 +82,6 @@ def _one(field: str, text: str) -> str:
     if len(found) != 1:
         raise errors.InvalidRequest(f"{field}: has {len(found)} addresses; exactly one is allowed")
     return found[0]
-
-
-def _one_or_several(addresses: tuple[str, ...]) -> str | tuple[str, ...] | None:
-    return addresses[0] if len(addresses) == 1 else addresses or None
 
 
 def _headers(given: Sequence[schemas.Header]) -> dict[str, str] | None:

@@ -95,7 +95,7 @@ def translate(email: Email, *, now: int) -> send_request.SendRequest:
             raise unsupported(name)
     document = {wire: getattr(email, name) for name, wire in _SAME.items()}
     replies = email.reply_to
-    document["reply_to"] = replies[0] if isinstance(replies, list) and len(replies) == 1 else replies
+    document["reply_to"] = send_request.one_or_several(replies) if isinstance(replies, list) else replies
     document["metadata"] = _metadata(email.tags or [])
     if email.scheduled_at is not None:
         document["send_at"] = times.to_wire(parse_scheduled_at(email.scheduled_at, now=now))
