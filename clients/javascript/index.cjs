@@ -154,6 +154,7 @@ var integer = (name) => member(name, nothing, Number.isInteger);
 var time = (name) => member(name, nothing, isTime, (value) => new Date(value));
 var boolean = (name) => member(name, () => false, (value) => typeof value === "boolean");
 var strings = (name) => member(name, () => [], (value) => Array.isArray(value) && value.every(isString));
+var stringOrStrings = (name) => member(name, nothing, (value) => isString(value) || Array.isArray(value) && value.every(isString));
 var stringsByName = (name) => member(name, () => ({}), (value) => isObject(value) && Object.values(value).every(isString));
 var list = (name, fields) => member(name, () => [], Array.isArray, (values) => values.map(record(fields)));
 var object = (name, fields) => member(name, () => record(fields)({}), isObject, (value) => record(fields)(value));
@@ -392,7 +393,7 @@ var readReceipt = record({
   to: strings("to"),
   cc: strings("cc"),
   bcc: strings("bcc"),
-  replyTo: string2("reply_to"),
+  replyTo: stringOrStrings("reply_to"),
   subject: string2("subject"),
   billingStatus: string2("billing_status"),
   recipientCount: integer("recipient_count"),

@@ -43,7 +43,8 @@ export interface Email {
   to: string | readonly string[];
   cc?: string | readonly string[] | undefined;
   bcc?: string | readonly string[] | undefined;
-  replyTo?: string | undefined;
+  /** One address, or a list of 2 to 10. */
+  replyTo?: string | readonly string[] | undefined;
   /** May be left out when the template has one. */
   subject?: string | undefined;
   text?: string | undefined;
@@ -100,7 +101,8 @@ export interface Receipt {
   readonly to: readonly string[];
   readonly cc: readonly string[];
   readonly bcc: readonly string[];
-  readonly replyTo: string | null;
+  /** A list where several were given. */
+  readonly replyTo: string | readonly string[] | null;
   readonly subject: string | null;
   readonly billingStatus: BillingStatus | null;
   readonly recipientCount: number | null;

@@ -25,6 +25,8 @@ const integer = (name) => member(name, nothing, Number.isInteger);
 const time = (name) => member(name, nothing, isTime, (value) => new Date(value));
 const boolean = (name) => member(name, () => false, (value) => typeof value === "boolean");
 const strings = (name) => member(name, () => [], (value) => Array.isArray(value) && value.every(isString));
+const stringOrStrings = (name) =>
+  member(name, nothing, (value) => isString(value) || (Array.isArray(value) && value.every(isString)));
 const stringsByName = (name) =>
   member(name, () => ({}), (value) => isObject(value) && Object.values(value).every(isString));
 const list = (name, fields) => member(name, () => [], Array.isArray, (values) => values.map(record(fields)));
@@ -47,4 +49,4 @@ function record(fields) {
   };
 }
 
-export { Mismatch, boolean, integer, list, object, plain, record, required, string, strings, stringsByName, time };
+export { Mismatch, boolean, integer, list, object, plain, record, required, string, stringOrStrings, strings, stringsByName, time };

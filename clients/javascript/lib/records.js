@@ -1,6 +1,6 @@
 // Receipts, messages and events: the names that applications see, and those that the server uses.
 
-import { Mismatch, boolean, integer, list, object, plain, record, required, string, strings, stringsByName, time } from "./members.js";
+import { Mismatch, boolean, integer, list, object, plain, record, required, string, stringOrStrings, strings, stringsByName, time } from "./members.js";
 
 const readReceipt = record({
   id: required("id"),
@@ -10,7 +10,7 @@ const readReceipt = record({
   to: strings("to"),
   cc: strings("cc"),
   bcc: strings("bcc"),
-  replyTo: string("reply_to"),
+  replyTo: stringOrStrings("reply_to"),
   subject: string("subject"),
   billingStatus: string("billing_status"),
   recipientCount: integer("recipient_count"),

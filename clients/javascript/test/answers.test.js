@@ -43,6 +43,12 @@ test("a receipt has everything that the server said", async (t) => {
   });
 });
 
+test("a receipt has a list where replies go to several addresses", async (t) => {
+  const replies = ["c@example.com", "d@example.com"];
+  assert.deepEqual((await answered(t, { status: 202, json: { id: "em_1", reply_to: replies } })).replyTo, replies);
+  await failed(t, { status: 202, json: { id: "em_1", reply_to: [1] } });
+});
+
 test("what a receipt does not say is empty", async (t) => {
   assert.deepEqual(await answered(t, { status: 200, json: { id: "em_1" } }), {
     id: "em_1", status: null, source: null, from: null, to: [], cc: [], bcc: [], replyTo: null, subject: null,

@@ -38,7 +38,7 @@ export async function sending(postroad: Postroad, signal: AbortSignal): Promise<
     to: ["b@example.net"],
     cc: "c@example.net",
     bcc: ["d@example.net"],
-    replyTo: "e@example.com",
+    replyTo: ["e@example.com", "f@example.com"],
     subject: undefined,
     html: "<p>Hi",
     headers: { "X-A": "1" },

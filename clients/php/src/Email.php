@@ -22,6 +22,7 @@ final readonly class Email
      * @param ?string $template the alias of a template, in the place of text and html
      * @param array<string, mixed>|null $variables values for the placeholders of the template
      * @param array<string, string>|null $headers
+     * @param string|list<string>|null $replyTo one address, or 2 to 10
      * @param string|list<string>|null $tags
      * @param list<Attachment>|null $attachments
      * @param DateTimeInterface|string|null $sendAt when to send; a string is RFC 3339
@@ -37,7 +38,7 @@ final readonly class Email
         public ?string $html = null,
         public string|array|null $cc = null,
         public string|array|null $bcc = null,
-        public ?string $replyTo = null,
+        public string|array|null $replyTo = null,
         public ?string $template = null,
         public ?array $variables = null,
         public ?array $headers = null,
@@ -74,7 +75,7 @@ final readonly class Email
             'to' => self::oneOrList($this->to),
             'cc' => self::oneOrList($this->cc),
             'bcc' => self::oneOrList($this->bcc),
-            'reply_to' => $this->replyTo,
+            'reply_to' => self::oneOrList($this->replyTo),
             'subject' => $this->subject,
             'text' => $this->text,
             'html' => $this->html,

@@ -17,6 +17,7 @@ final readonly class Receipt
      * @param list<string> $to
      * @param list<string> $cc
      * @param list<string> $bcc
+     * @param string|list<string>|null $replyTo a list where several were given
      * @param array<string, string> $headers
      * @param list<string> $tags
      * @param list<AttachmentInfo> $attachments
@@ -31,7 +32,7 @@ final readonly class Receipt
         public array $to = [],
         public array $cc = [],
         public array $bcc = [],
-        public ?string $replyTo = null,
+        public string|array|null $replyTo = null,
         public ?string $subject = null,
         public ?string $billingStatus = null,
         public ?int $recipientCount = null,
@@ -57,7 +58,7 @@ final readonly class Receipt
             to: $members->strings('to'),
             cc: $members->strings('cc'),
             bcc: $members->strings('bcc'),
-            replyTo: $members->string('reply_to'),
+            replyTo: $members->stringOrStrings('reply_to'),
             subject: $members->string('subject'),
             billingStatus: $members->string('billing_status'),
             recipientCount: $members->integer('recipient_count'),

@@ -40,6 +40,19 @@ final class AnswerTest extends TestCase
         self::assertSame(['a.txt', 'text/plain', 3, 'x'], array_values(get_object_vars($receipt->attachments[0])));
     }
 
+    public function testRepliesThatGoToSeveralAddresses(): void
+    {
+        $replies = ['c@example.com', 'd@example.com'];
+        $read = static fn (mixed $replyTo): Receipt => Answer::read(
+            new Response(202, [], json_encode(['id' => 'em_1', 'reply_to' => $replyTo])),
+            Receipt::fromMembers(...),
+            0.0,
+        );
+
+        self::assertSame($replies, $read($replies)->replyTo);
+        self::assertSame('c@example.com', $read('c@example.com')->replyTo);
+    }
+
     public function testAMessageWithTimes(): void
     {
         $message = Answer::read(new Response(200, [], json_encode([
@@ -92,7 +105,7 @@ final class AnswerTest extends TestCase
 
     public function testListsAndMapsOfAReceiptAreOfStrings(): void
     {
-        foreach (['"to":[1]', '"to":"a@example.com"', '"headers":{"a":1}', '"headers":["a"]'] as $member) {
+        foreach (['"to":[1]', '"to":"a@example.com"', '"reply_to":[1]', '"headers":{"a":1}', '"headers":["a"]'] as $member) {
             try {
                 Answer::read(new Response(202, [], "{\"id\":\"em_1\",$member}"), Receipt::fromMembers(...), 0.0);
                 self::fail($member);

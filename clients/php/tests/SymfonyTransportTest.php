@@ -104,6 +104,14 @@ final class SymfonyTransportTest extends TestCase
         self::assertSame('Bearer pr_live_1', $server->request()['headers']['Authorization']);
     }
 
+    public function testSeveralAddressesForReplies(): void
+    {
+        $server = new Server([Server::json(202, Json::RECEIPT)]);
+        $email = (new Email())->from('a@example.com')->to('b@example.net')->text('Hi');
+        self::transport($server)->send($email->replyTo('c@example.com', 'd@example.com'));
+        self::assertSame(['c@example.com', 'd@example.com'], json_decode($server->request()['body'], true)['reply_to']);
+    }
+
     public function testTemplate(): void
     {
         $server = new Server([Server::json(202, Json::RECEIPT)]);

@@ -27,6 +27,13 @@ def test_a_receipt_with_everything() -> None:
     )
 
 
+@pytest.mark.parametrize("given, read", [
+    ("c@example.com", "c@example.com"), (["c@example.com", "d@example.com"], ("c@example.com", "d@example.com")),
+])  # fmt: skip
+def test_replies_go_to_one_address_or_several(given: object, read: object) -> None:
+    assert answers.receipt({"id": "em_1", "reply_to": given}).reply_to == read
+
+
 def test_a_receipt_with_an_id_only() -> None:
     receipt = answers.receipt({"id": "em_1"})
     assert (receipt.status, receipt.to, receipt.headers, receipt.attachments) == (None, (), {}, ())
@@ -52,7 +59,8 @@ def test_a_member_of_a_wrong_type_is_not_of_postroad(members: dict[str, Any]) ->
 
 
 @pytest.mark.parametrize("members", [
-    {"to": "b@example.com"}, {"to": [1]}, {"headers": []}, {"headers": {"a": 1}}, {"attachments": ["a"]},
+    {"to": "b@example.com"}, {"to": [1]}, {"reply_to": [1]}, {"reply_to": 1},
+    {"headers": []}, {"headers": {"a": 1}}, {"attachments": ["a"]},
 ])  # fmt: skip
 def test_so_it_is_in_a_receipt(members: dict[str, Any]) -> None:
     with pytest.raises(ValueError, match=repr(next(iter(members)))):

@@ -30,8 +30,9 @@ def test_members_that_were_given_are_sent_even_if_empty() -> None:
 
 def test_every_member_has_its_name_in_the_interface() -> None:
     members = {
-        "cc": ["c@example.com"], "bcc": "d@example.com", "reply_to": "e@example.com", "subject": "S", "text": "T",
-        "html": "<p>", "template": "welcome", "variables": {"first_name": "Ada", "nested": {"Ü": [1, None, True]}},
+        "cc": ["c@example.com"], "bcc": "d@example.com", "reply_to": ["e@example.com", "f@example.com"],
+        "subject": "S", "text": "T", "html": "<p>", "template": "welcome",
+        "variables": {"first_name": "Ada", "nested": {"Ü": [1, None, True]}},
         "headers": {"List-Unsubscribe": "<https://example.com>"}, "tags": ["receipt"],
     }  # fmt: skip
     assert sent(**members) == {"from": "a@example.com", "to": "b@example.com", **members}

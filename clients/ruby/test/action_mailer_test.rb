@@ -30,6 +30,11 @@ class ActionMailerTest < PostroadTest
         end
       end
 
+      def replies
+        mail(from: "hello@example.com", to: "ada@example.net", reply_to: ["a@example.com", "Bo <b@example.com>"],
+             subject: "Hi", body: "Only text", content_type: "text/plain")
+      end
+
       def plain
         mail(from: "hello@example.com", to: "ada@example.net", subject: "Hi", body: "Only text", content_type: "text/plain")
       end
@@ -49,6 +54,11 @@ class ActionMailerTest < PostroadTest
 
   def sent
     JSON.parse(@server.requests.last.body)
+  end
+
+  def test_several_addresses_for_replies
+    ShopMailer.replies.deliver_now
+    assert_equal ["a@example.com", "Bo <b@example.com>"], sent["reply_to"]
   end
 
   def test_everything

@@ -34,6 +34,11 @@ class AnswerTest < PostroadTest
     assert_equal Time.utc(2026, 1, 31, 12, 0, 1), recipient.bounced_at
   end
 
+  def test_replies_that_go_to_several_addresses
+    assert_equal ["a@example.com", "b@example.com"], read_receipt(id: "em_1", reply_to: ["a@example.com", "b@example.com"]).reply_to
+    assert_equal "a@example.com", read_receipt(id: "em_1", reply_to: "a@example.com").reply_to
+  end
+
   def test_unknown_members_and_missing_ones
     read = read_receipt(id: "em_1", status: "dreaming", mood: { deep: [1] })
     assert_equal ["dreaming", nil, [], {}, []], [read.status, read.from, read.to, read.headers, read.attachments]
@@ -42,7 +47,7 @@ class AnswerTest < PostroadTest
   end
 
   def test_answers_that_are_no_receipt
-    [{}, [], "", "{", "null", "\xff", { id: "" }, { id: 7 }, { id: nil }, { id: "a", to: "b" }, { id: "a", to: [1] }, { id: "a", headers: [] },
+    [{}, [], "", "{", "null", "\xff", { id: "" }, { id: 7 }, { id: nil }, { id: "a", to: "b" }, { id: "a", to: [1] }, { id: "a", reply_to: [1] }, { id: "a", headers: [] },
      { id: "a", headers: { a: 1 } }, { id: "a", recipient_count: "2" }, { id: "a", recipient_count: 1.0 }, { id: "a", attachments: [1] },
      "<p>Welcome to this hotel</p>", "[" * 10_000].each do |body|
       error = assert_raises(Postroad::Error, body.inspect) { read_receipt(body) }

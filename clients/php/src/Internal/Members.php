@@ -110,6 +110,12 @@ final readonly class Members
         return self::allStrings($name, $this->list($name));
     }
 
+    /** @return string|list<string>|null */
+    public function stringOrStrings(string $name): string|array|null
+    {
+        return is_array($this->object->$name ?? null) ? $this->strings($name) : $this->string($name);
+    }
+
     /** @return array<string, string> */
     public function stringMap(string $name): array
     {

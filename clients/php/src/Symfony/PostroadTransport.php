@@ -73,6 +73,7 @@ final class PostroadTransport extends AbstractTransport
         $template = $headers->get('X-Service-Template')?->getBodyAsString();
         $variables = $headers->get('X-Service-Variables')?->getBodyAsString();
         $html = self::content($email->getHtmlBody());
+        $replies = array_map(self::text(...), $email->getReplyTo());
         $shown = [...$email->getTo(), ...$email->getCc()];
         // Of the envelope those that no header names: bcc, and whoever was added on the way.
         $hidden = array_udiff($message->getEnvelope()->getRecipients(), $shown, self::compare(...));
@@ -85,7 +86,8 @@ final class PostroadTransport extends AbstractTransport
             html: $template === null ? $html : null,
             cc: array_map(self::text(...), $email->getCc()) ?: null,
             bcc: array_map(self::text(...), array_values($hidden)) ?: null,
-            replyTo: $email->getReplyTo() === [] ? null : self::text($email->getReplyTo()[0]),
+            // A list of one is refused.
+            replyTo: count($replies) === 1 ? $replies[0] : ($replies ?: null),
             template: $template,
             variables: $variables === null ? null : json_decode($variables, true, flags: JSON_THROW_ON_ERROR),
             headers: $others ?: null,

@@ -44,7 +44,7 @@ class Receipt:
     to: tuple[str, ...]
     cc: tuple[str, ...]
     bcc: tuple[str, ...]
-    reply_to: str | None
+    reply_to: str | tuple[str, ...] | None
     subject: str | None
     billing_status: str | None
     recipient_count: int | None
@@ -134,7 +134,7 @@ def receipt(members: dict[str, Any]) -> Receipt:
         to=_texts(members, "to"),
         cc=_texts(members, "cc"),
         bcc=_texts(members, "bcc"),
-        reply_to=_text(members, "reply_to"),
+        reply_to=_text_or_texts(members, "reply_to"),
         subject=_text(members, "subject"),
         billing_status=_text(members, "billing_status"),
         recipient_count=_number(members, "recipient_count"),
@@ -241,6 +241,10 @@ def _texts(members: dict[str, Any], name: str) -> tuple[str, ...]:
     if not all(isinstance(value, str) for value in values):
         raise ValueError(f"{name!r} is not a list of strings")
     return tuple(values)
+
+
+def _text_or_texts(members: dict[str, Any], name: str) -> str | tuple[str, ...] | None:
+    return (_texts if isinstance(members.get(name), list) else _text)(members, name)
 
 
 def _texts_by_name(members: dict[str, Any], name: str) -> Mapping[str, str]:

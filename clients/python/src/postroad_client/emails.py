@@ -58,7 +58,7 @@ class Email:
     to: str | Sequence[str]
     cc: str | Sequence[str] | None = None
     bcc: str | Sequence[str] | None = None
-    reply_to: str | None = None
+    reply_to: str | Sequence[str] | None = None
     subject: str | None = None
     text: str | None = None
     html: str | None = None

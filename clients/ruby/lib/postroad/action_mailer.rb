@@ -40,7 +40,7 @@ module Postroad
       variables = value(fields, "x-service-variables")
       Email.new(
         from: addresses(mail[:from])&.first, to: addresses(mail[:to]) || [], cc: addresses(mail[:cc]),
-        bcc: addresses(mail[:bcc]), reply_to: addresses(mail[:reply_to])&.first, subject: mail.subject,
+        bcc: addresses(mail[:bcc]), reply_to: one_or_several(addresses(mail[:reply_to])), subject: mail.subject,
         **(template ? { template: template } : bodies(mail)),
         variables: variables && JSON.parse(variables), headers: headers(fields),
         tags: filled(fields.filter_map { |name, text| text if name.casecmp?("x-service-tag") }),
@@ -50,6 +50,11 @@ module Postroad
 
     def addresses(field)
       filled(field.addrs.map(&:decoded)) if field
+    end
+
+    # A list of one is refused as a reply_to.
+    def one_or_several(addresses)
+      addresses&.one? ? addresses.first : addresses
     end
 
     # Of several parts those that are no files; of a mail of one part the body.

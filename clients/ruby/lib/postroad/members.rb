@@ -52,6 +52,11 @@ module Postroad
       list(name).each { |value| wrong(name, "not a list of strings") unless value.is_a?(String) }
     end
 
+    # A String, an Array of them, or nil.
+    def string_or_strings(name)
+      @object[name].is_a?(Array) ? strings(name) : string(name)
+    end
+
     # A Hash of String to String.
     def string_map(name)
       value = @object[name] || {}

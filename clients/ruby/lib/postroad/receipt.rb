@@ -27,7 +27,7 @@ module Postroad
         to: members.strings("to"),
         cc: members.strings("cc"),
         bcc: members.strings("bcc"),
-        reply_to: members.string("reply_to"),
+        reply_to: members.string_or_strings("reply_to"),
         subject: members.string("subject"),
         billing_status: members.string("billing_status"),
         recipient_count: members.integer("recipient_count"),
