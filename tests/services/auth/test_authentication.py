@@ -66,6 +66,15 @@ async def test_a_missing_or_malformed_field_is_unauthorized_without_the_store(
             await who_is(ctx, field)
 
 
+async def test_the_key_of_another_service_is_not_called_an_expired_token(
+    ctx: context.Context, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.delattr(type(ctx.store), "reading")
+    for key in ("re_3fT7kq_ab12", "6c3f1a3c-9d52-4a1e-8f0b-1f2e3d4c5b6a", "SG.abc"):
+        with pytest.raises(errors.Unauthorized, match="not an API key of Postroad, which begins with pr_live_"):
+            await who_is(ctx, f"Bearer {key}")
+
+
 async def test_on_the_hot_path_neither_argon2_nor_the_store_is_asked(
     ctx: context.Context, account: stored_accounts.Account, argon: Watch, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -17,6 +17,8 @@ from postroad.model import identifiers, times
 from postroad.storage import users
 
 ALGORITHM: Final = "HS256"
+# Between header, payload and signature (RFC 7515 section 3.1).
+DOTS: Final = 2
 # The maximum clock difference of two hosts.
 SKEW_SECONDS: Final = 60
 # The end of the year 9999, the last that datetime can represent.
