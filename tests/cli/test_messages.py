@@ -79,6 +79,8 @@ def test_what_the_server_refuses_is_said_and_bad_input_is_never_sent(remote: Ser
     del remote
     said = server_runner.refusal(cli_runner.run(*SEND, "--to", "nobody"), exit_code=1)
     assert said == "to: 'nobody' is not an email address: there is no '@'"
+    elsewhere = cli_runner.run("send", "--from", "a@b.example", "--to", "a@b.c", "--subject", "x", "--text", "x")
+    assert "not a domain of this account" in server_runner.refusal(elsewhere, exit_code=1)
     assert "--header" in server_runner.refusal(cli_runner.run(*SEND, "--to", "a@b.c", "--header", "x"), exit_code=1)
     assert "after" in server_runner.refusal(cli_runner.run("messages", "--after", "yesterday"), exit_code=1)
 

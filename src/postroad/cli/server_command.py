@@ -22,7 +22,9 @@ from postroad.network import api_client
 URL_VARIABLE: Final = "POSTROAD_URL"
 KEY_VARIABLE: Final = "POSTROAD_API_KEY"
 SETTING_PREFIX: Final = "POSTROAD_"
-REFUSED: Final = (401, 403)
+UNAUTHORIZED: Final = 401
+# 403 also refuses one request of a good key, such as a sender of another domain.
+REFUSED: Final = (UNAUTHORIZED, 403)
 
 URL: Final = click.Option(
     ["--url"], metavar="URL", help=f"Server to use. Default: {URL_VARIABLE}, or that of the last 'postroad login'."
@@ -60,7 +62,7 @@ def error_of(problem: api_client.ServerError) -> CommandError:
     """The error of a command for that of a server."""
     if problem.status is None:
         return UnreachableError(str(problem))
-    return RefusedError(str(problem)) if problem.status in REFUSED else CommandError(str(problem))
+    return RefusedError(str(problem)) if problem.status == UNAUTHORIZED else CommandError(str(problem))
 
 
 class ServerCommand(click.Command):
