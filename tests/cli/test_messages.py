@@ -52,7 +52,9 @@ def test_why_a_message_waits_is_shown_and_waiting_for_it_ends(remote: Server) ->
     result = cli_runner.run(*SEND, "--to", "fail@example.net", "--wait", "1")
     assert (result.exit_code, "Not final after 1 s; 'postroad show em_" in result.stdout) == (1, True)
     message_id = result.stdout.split()[0]
-    assert "\n  Waiting: " in server_runner.text("show", message_id)
+    story = server_runner.text("show", message_id)
+    assert re.search(r"\nfail@example.net: deferred\n  Attempt 1, \S+: deferred, ", story)
+    assert "\n  Waiting: " in story
 
 
 def test_the_error_names_the_scope_that_is_missing(server: Server, home: Path, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -13,6 +13,8 @@ TITLES: Final = ("id", "accepted", "status", "recipients", "from", "subject")
 MEMBERS: Final = ("id", "created_at", "status", "recipient_count", "from", "subject")
 STATUSES: Final = ("queued", "delivered", "partial", "failed")
 MAX_EVENTS: Final = 100
+# Words for people, as in the dashboard; the other verdicts of an attempt are such words already.
+RESULTS: Final = {"retry": "deferred", "failed": "expired"}
 
 
 @click.command("messages", cls=server_command.ServerCommand)
@@ -74,7 +76,8 @@ def _recipients(found: dict[str, Any]) -> Iterator[str]:
         yield ""
         yield f"{one.get('email')}: {one.get('status')}"
         for number, attempt in enumerate((a for a in attempts if a.get("recipient_id") == one.get("id")), 1):
-            yield f"  Attempt {number}, {attempt.get('started_at')}: {attempt.get('verdict')}{_at(attempt)}"
+            result = RESULTS.get(str(attempt.get("verdict")), attempt.get("verdict"))
+            yield f"  Attempt {number}, {attempt.get('started_at')}: {result}{_at(attempt)}"
             reply = f"{attempt.get('smtp_code') or ''} {attempt.get('smtp_response') or ''}".strip()
             if reply:
                 yield f"    Reply: {reply}"
