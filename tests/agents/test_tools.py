@@ -119,6 +119,8 @@ async def test_a_domain_is_diagnosed(ctx: context.Context, server: AgentServer, 
         assert {"dkim", "spf", "dmarc"} <= set(problems)
         assert problems["dkim"]["state"] == "pending"
         assert problems["dkim"]["value"].startswith("v=DKIM1")
+        assert problems["spf"]["value"] is None
+        assert problems["spf"]["what_to_do"].startswith("tell the operator of this service")
         assert "no such sender domain" in await error(client, "diagnose_domain", domain="example.org")
 
 

@@ -137,7 +137,11 @@ async def _find_domain(api: api_calls.Api, name: str) -> Mapping[str, Any]:
 
 
 def _problem(record: Mapping[str, Any]) -> Problem:
-    managed = "nothing: the operator of this service publishes this record"
+    helpful = _HELPFUL[domain_records.RecordState(record["state"])]
+    if record["managed"]:
+        helpful = "nothing: the operator of this service publishes this record"
+    elif record["value"] is None:  # however often DNS is queried, nothing says what the record should be
+        helpful = "tell the operator of this service, whose settings do not say what the record should be"
     return Problem(
         purpose=record["purpose"],
         name=record["name"],
@@ -145,7 +149,7 @@ def _problem(record: Mapping[str, Any]) -> Problem:
         state=record["state"],
         required=record["required"],
         value=record["value"],
-        what_to_do=managed if record["managed"] else _HELPFUL[domain_records.RecordState(record["state"])],
+        what_to_do=helpful,
         found=outside_text.mark(record["detail"]),
     )
 
