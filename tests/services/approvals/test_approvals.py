@@ -100,6 +100,15 @@ async def test_a_single_message_waits_too(ctx: context.Context, account: account
         await submit.submit(ctx, who, request, request_id=REQUEST, source=mail.Source.API, key=None)
 
 
+async def test_nobody_is_asked_about_what_the_key_may_not_send(ctx: context.Context, account: accounts.Account) -> None:
+    who = await key_of(ctx, account.id)
+    to = ("ada@example.net", "bob@example.net")
+    request = send_request.SendRequest(sender="shop@example.com", to=to, subject="Hello", text="Not the template")
+    with pytest.raises(errors.Forbidden, match="may only send the templates welcome"):
+        await submit.submit(ctx, who, request, request_id=REQUEST, source=mail.Source.API, key="k")
+    assert await decision.latest(ctx, account.id) == []
+
+
 async def test_a_rejected_send_is_refused_for_good(ctx: context.Context, account: accounts.Account) -> None:
     who = await key_of(ctx, account.id)
     one = await waiting(ctx, who, "ada", "grace")

@@ -13,7 +13,7 @@ import msgspec
 from postroad import errors
 from postroad.model import caller, identifiers, send_request, times
 from postroad.services import context
-from postroad.services.acceptance import transaction, validation
+from postroad.services.acceptance import key_limits, transaction, validation
 from postroad.storage import approvals, idempotency
 
 LIFETIME: Final = times.DAY
@@ -42,10 +42,13 @@ async def check(
     request_id: str,
 ) -> None:
     """Return for a send within the limit or one that was done; otherwise store it, if it is new, and refuse it."""
-    recipients = sum(len(one.recipients) for one in messages if isinstance(one, validation.CheckedSend))
+    valid = [one for one in messages if isinstance(one, validation.CheckedSend)]
+    recipients = sum(len(one.recipients) for one in valid)
     limit = None if who.key is None else who.key.limits.approval_above
     if who.key is None or limit is None or recipients <= limit:
         return
+    if not any(_is_permitted(who.key, one) for one in valid):
+        return  # refused next, with the reason: nobody is asked about what the key may not send at all
     if key is None:
         raise errors.Forbidden("this API key needs approval for this request; send it with an Idempotency-Key")
     async with ctx.store.reading() as tx:
@@ -96,6 +99,14 @@ def refusal(approval: approvals.Approval, *, now: int) -> errors.Forbidden:
         f"this request to {approval.recipients} recipient{plural} waits for approval in the dashboard ({approval.id}); "
         "repeat it with the same Idempotency-Key to learn the result"
     )
+
+
+def _is_permitted(key: caller.ApiKey, checked: validation.CheckedSend) -> bool:
+    try:
+        key_limits.check_content(key.limits, checked)
+    except errors.Forbidden:
+        return False
+    return True
 
 
 def _encoded(request: msgspec.Struct) -> bytes:
