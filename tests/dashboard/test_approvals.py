@@ -22,8 +22,9 @@ async def test_an_empty_page_teaches(browser: Browser) -> None:
 
 
 async def test_the_page_shows_who_asks_and_what_for(ctx: context.Context, browser: Browser, reader: Browser) -> None:
-    await wait(ctx, browser.account_id, *(f"name{number}" for number in range(12)))
+    approval_id = await wait(ctx, browser.account_id, *(f"name{number}" for number in range(12)))
     text = (await browser.get("/approvals")).text
+    assert approval_id in text, "the error that the caller got names it"
     assert "<strong>agent</strong> to 12 recipients" in text
     assert "name0@example.net, name1@example.net" in text
     assert "name9@example.net …" in text
@@ -62,5 +63,6 @@ async def test_text_of_others_is_only_text(ctx: context.Context, browser: Browse
     with pytest.raises(approval_limit.ApprovalRequired):
         await submit_batch.submit_batch(ctx, who, request, request_id=waiting_sends.REQUEST, key="k")
     text = (await browser.get("/approvals")).text
+    assert "to 1 recipient<br>" in text
     assert "<script>alert" not in text
     assert "<img src=x" not in text

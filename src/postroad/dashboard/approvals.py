@@ -92,18 +92,22 @@ async def _preview(request: requests.PageRequest, first: Mapping[str, Any]) -> t
     return shown.subject, (shown.text or shown.html or "")[:PREVIEW_CHARACTERS]
 
 
+def _counted(done: approvals.Approval) -> str:
+    return "1 recipient" if done.recipients == 1 else f"{done.recipients:,} recipients"
+
+
 async def approve(request: requests.PageRequest) -> routing.Response:
     """Send it now."""
     form: Decision = request.form
-    await decision.approve(request.ctx, request.account_id, form.approval_id)
-    return request.redirect(PATH, notice="Approved, and accepted for delivery.")
+    done = await decision.approve(request.ctx, request.account_id, form.approval_id)
+    return request.redirect(PATH, notice=f"Approved: {_counted(done)}.")
 
 
 async def reject(request: requests.PageRequest) -> routing.Response:
     """Refuse it."""
     form: Decision = request.form
-    await decision.reject(request.ctx, request.account_id, form.approval_id)
-    return request.redirect(PATH, notice="Rejected. Nothing was sent.")
+    done = await decision.reject(request.ctx, request.account_id, form.approval_id)
+    return request.redirect(PATH, notice=f"Rejected: {_counted(done)}.")
 
 
 ROUTES: Final = (
