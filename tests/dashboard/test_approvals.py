@@ -31,6 +31,8 @@ async def test_the_page_shows_who_asks_and_what_for(ctx: context.Context, browse
     assert "name10@example.net" not in text
     assert "From shop@example.com, template welcome" in text
     assert "<strong>Hi name0</strong>" in text
+    # A refusal of the send is shown where the button is.
+    assert '<form method="post" action="/approvals/approve" class="inline" data-enhanced>' in text
     assert "/approvals/approve" not in (await reader.get("/approvals")).text
 
 
