@@ -87,6 +87,18 @@ def test_what_the_server_refuses_is_said_and_bad_input_is_never_sent(remote: Ser
     assert "after" in server_runner.refusal(cli_runner.run("messages", "--after", "yesterday"), exit_code=1)
 
 
+def test_a_send_that_waits_for_approval_can_be_repeated(home: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    del home
+    monkeypatch.setenv("POSTROAD_API_KEY", "pr_live_a")
+    waits = b'{"error": "waits; repeat the request with the same Idempotency-Key", "code": "forbidden"}'
+    with scripted_server.answering(waits, status=403) as server:
+        words = (*SEND, "--to", "a@b.example", "--url", server.url)
+        said = server_runner.refusal(cli_runner.run(*words), exit_code=1)
+        named = server_runner.refusal(cli_runner.run(*words, "--key", "mine"), exit_code=1)
+    assert re.fullmatch(r"waits; .* the same Idempotency-Key\. To repeat it: --key cli-[0-9a-f]{32}", said)
+    assert named.endswith("the same Idempotency-Key")
+
+
 def test_a_send_without_a_response_says_how_to_repeat_it_safely(home: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     del home
     monkeypatch.setenv("POSTROAD_API_KEY", "pr_live_a")

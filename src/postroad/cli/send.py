@@ -56,6 +56,8 @@ def send(server: api_client.Client, *, key: str | None, wait: int | None, **fiel
     try:
         accepted = server.call("POST", "/emails", body, headers={"Idempotency-Key": given})
     except api_client.ServerError as problem:
+        if problem.status == server_command.FORBIDDEN and key is None:  # perhaps it waits for approval
+            raise api_client.ServerError(f"{problem}. To repeat it: --key {given}", status=problem.status) from None
         if problem.status is not None:
             raise
         raise api_client.ServerError(

@@ -23,8 +23,8 @@ URL_VARIABLE: Final = "POSTROAD_URL"
 KEY_VARIABLE: Final = "POSTROAD_API_KEY"
 SETTING_PREFIX: Final = "POSTROAD_"
 UNAUTHORIZED: Final = 401
-# 403 also refuses one request of a good key, such as a sender of another domain.
-REFUSED: Final = (UNAUTHORIZED, 403)
+FORBIDDEN: Final = 403  # also of one request of a good key, such as a sender of another domain
+REFUSED: Final = (UNAUTHORIZED, FORBIDDEN)
 
 URL: Final = click.Option(
     ["--url"], metavar="URL", help=f"Server to use. Default: {URL_VARIABLE}, or that of the last 'postroad login'."
