@@ -51,7 +51,10 @@ async def test_approvals_are_stored_from_the_version_before_on(empty: Store, mon
         assert [one.limits for one in found] == [key_limits.Limits(expires_at=7)] * 2
         await approvals.insert(tx, ROW)
         await approvals.insert(tx, msgspec.structs.replace(ROW, id="apr_2", body=b"other"))
-        assert await approvals.of_account(tx, "acc_1", limit=10) == [ROW]
+        assert await approvals.of_account(tx, "acc_1", limit=10) == [msgspec.structs.replace(ROW, body=b"")]
+        assert await approvals.count_pending(tx, "acc_1", "key_1", after=6) == (1, 1)
+        assert await approvals.count_pending(tx, "acc_1", "key_2", after=6) == (1, 0)
+        assert await approvals.count_pending(tx, "acc_1", "key_1", after=7) == (0, 0)
         assert await approvals.by_key(tx, "cred_1", "k") == ROW
         assert await approvals.by_id(tx, "acc_2", "apr_1") is None
         waiting = (State.PENDING, State.APPROVING)

@@ -56,7 +56,7 @@ async def index(request: requests.PageRequest) -> routing.Response:
 
 async def _row(request: requests.PageRequest, one: approvals.Approval, key_name: str) -> Row:
     expired = approval_limit.is_expired(one, now=request.ctx.clock())
-    body = decision.content(one)
+    body = await decision.content(request.ctx, request.account_id, one.id)
     items: Sequence[Mapping[str, Any]] = body.get("recipients") or body.get("emails") or (body,)
     first = {**body, **items[0]}
     is_open = not expired and one.state in {approvals.State.PENDING, approvals.State.APPROVING}

@@ -54,9 +54,15 @@ async def by_id(tx: store.Transaction, account_id: str, approval_id: str) -> App
 
 
 async def of_account(tx: store.Transaction, account_id: str, *, limit: int) -> list[Approval]:
-    """The latest sends, newest first."""
+    """The latest sends, newest first, without their bodies, which may be large."""
     rows = await tx.fetch("approvals.of_account", account_id, limit)
     return [found for row in rows if (found := _approval(row)) is not None]
+
+
+async def count_pending(tx: store.Transaction, account_id: str, key_id: str, *, after: int) -> tuple[int, int]:
+    """How many sends of an account, and how many of one of its keys, wait since a time after this one."""
+    ((of_account, of_key),) = await tx.fetch("approvals.count", account_id, key_id, State.PENDING, after)
+    return int(of_account), int(of_key)
 
 
 async def set_state(
@@ -80,5 +86,5 @@ def _approval(row: store.Row | None) -> Approval | None:
         body_hash=bytes(stored.body_hash),
         is_batch=bool(stored.is_batch),
         is_test=bool(stored.is_test),
-        body=bytes(stored.body),
+        body=bytes(stored.body or b""),
     )

@@ -14,11 +14,13 @@ from postroad import errors
 from postroad.model import caller, identifiers, send_request, times
 from postroad.services import context
 from postroad.services.acceptance import key_limits, transaction, validation
-from postroad.storage import approvals, idempotency
+from postroad.storage import accounts, approvals, idempotency
 
 LIFETIME: Final = times.DAY
 # A person looks at them; more are a program that went wrong.
 MAX_PENDING: Final = 100
+# So that such a program leaves room for the other keys of its account.
+MAX_PENDING_OF_KEY: Final = 25
 # Without large attachments: it waits in the database, perhaps with many others.
 MAX_BODY_BYTES: Final = 1024 * 1024
 
@@ -118,8 +120,12 @@ def _encoded(request: msgspec.Struct) -> bytes:
 
 async def _store(ctx: context.Context, approval: approvals.Approval) -> None:
     async with ctx.store.transaction() as tx:
-        latest = await approvals.of_account(tx, approval.account_id, limit=MAX_PENDING)
-        waiting = [one for one in latest if one.state == approvals.State.PENDING]
-        if len([one for one in waiting if not is_expired(one, now=approval.created_at)]) >= MAX_PENDING:
+        await accounts.lock(tx, [approval.account_id])
+        of_account, of_key = await approvals.count_pending(
+            tx, approval.account_id, approval.key_id, after=approval.created_at - LIFETIME
+        )
+        if of_account >= MAX_PENDING:
             raise errors.Conflict(f"{MAX_PENDING} requests of this account wait for approval; decide on them first")
+        if of_key >= MAX_PENDING_OF_KEY:
+            raise errors.Conflict(f"{MAX_PENDING_OF_KEY} requests of this key wait for approval; decide on them first")
         await approvals.insert(tx, approval)

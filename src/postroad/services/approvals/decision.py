@@ -22,7 +22,7 @@ _UNDECIDED: Final = (approvals.State.PENDING, approvals.State.APPROVING)
 
 
 async def latest(ctx: context.Context, account_id: str) -> list[approvals.Approval]:
-    """The latest sends of an account, newest first."""
+    """The latest sends of an account, newest first; `content` has what they send."""
     async with ctx.store.reading() as tx:
         return await approvals.of_account(tx, account_id, limit=ROWS)
 
@@ -65,9 +65,11 @@ async def reject(ctx: context.Context, account_id: str, approval_id: str) -> app
     return found
 
 
-def content(approval: approvals.Approval) -> dict[str, Any]:
-    """The request as it was sent, for people."""
-    read: dict[str, Any] = msgspec.json.decode(approval.body)
+async def content(ctx: context.Context, account_id: str, approval_id: str) -> dict[str, Any]:
+    """The request as it was sent, for people; one at a time, because they may be large."""
+    async with ctx.store.reading() as tx:
+        found = await approvals.by_id(tx, account_id, approval_id)
+    read: dict[str, Any] = msgspec.json.decode(found.body) if found is not None and found.body else {}
     return read
 
 

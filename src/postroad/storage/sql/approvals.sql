@@ -21,9 +21,15 @@ WHERE identity = $1 AND idempotency_key = $2;
 WHERE account_id = $1 AND id = $2;
 
 -- name: of_account
--- The latest sends of an account, newest first.
--- include: approval
-WHERE account_id = $1 ORDER BY id DESC LIMIT $2;
+-- The latest sends of an account, newest first, without what they send.
+SELECT id, account_id, key_id, identity, idempotency_key, body_hash, is_batch, is_test, NULL, recipients, request_id,
+    state, created_at
+FROM approvals WHERE account_id = $1 ORDER BY id DESC LIMIT $2;
+
+-- name: count
+-- How many sends of an account have this state and are from after a time, and how many of them are of a key.
+SELECT COUNT(*), COUNT(CASE WHEN key_id = $2 THEN 1 END) FROM approvals
+WHERE account_id = $1 AND state = $3 AND created_at > $4;
 
 -- name: set_state
 -- Change the state, if it is one of these two.

@@ -11,12 +11,14 @@ CREATE TABLE approvals (
     body_hash BYTEA NOT NULL,
     is_batch BIGINT NOT NULL,
     is_test BIGINT NOT NULL,
-    body BYTEA NOT NULL,
     recipients BIGINT NOT NULL,
     request_id TEXT COLLATE "C" NOT NULL,
     state TEXT COLLATE "C" NOT NULL,
     created_at BIGINT NOT NULL,
+    -- Last, so that SQLite reads the others without it.
+    body BYTEA NOT NULL,
     UNIQUE (identity, idempotency_key)
 );
 CREATE INDEX approvals_by_account ON approvals (account_id, id);
 CREATE INDEX approvals_by_time ON approvals (created_at);
+CREATE INDEX approvals_by_state ON approvals (account_id, state, created_at, key_id);

@@ -11,12 +11,14 @@ CREATE TABLE approvals (
     body_hash BLOB NOT NULL,
     is_batch INTEGER NOT NULL,
     is_test INTEGER NOT NULL,
-    body BLOB NOT NULL,
     recipients INTEGER NOT NULL,
     request_id TEXT NOT NULL,
     state TEXT NOT NULL,
     created_at INTEGER NOT NULL,
+    -- Last, so that SQLite reads the others without it.
+    body BLOB NOT NULL,
     UNIQUE (identity, idempotency_key)
 ) STRICT, WITHOUT ROWID;
 CREATE INDEX approvals_by_account ON approvals (account_id, id);
 CREATE INDEX approvals_by_time ON approvals (created_at);
+CREATE INDEX approvals_by_state ON approvals (account_id, state, created_at, key_id);
