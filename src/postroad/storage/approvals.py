@@ -1,5 +1,6 @@
 """Sends of API keys that wait for a person, with what was asked for, until they are approved, rejected or too old."""
 
+from collections.abc import Sequence
 from enum import StrEnum
 from typing import Final
 
@@ -66,10 +67,11 @@ async def count_pending(tx: store.Transaction, account_id: str, key_id: str, *, 
 
 
 async def set_state(
-    tx: store.Transaction, account_id: str, approval_id: str, state: State, *, among: tuple[State, State]
+    tx: store.Transaction, account_id: str, approval_id: str, state: State, *, among: Sequence[State]
 ) -> bool:
-    """Change the state from one of two; returns whether it was one of them."""
-    return await tx.execute("approvals.set_state", account_id, approval_id, state, *among) == 1
+    """Change the state from one of these, at most three; returns whether it was one of them."""
+    first, second, third = (*among, *among, *among)[:3]
+    return await tx.execute("approvals.set_state", account_id, approval_id, state, first, second, third) == 1
 
 
 async def sweep(tx: store.Transaction, *, before: int) -> int:

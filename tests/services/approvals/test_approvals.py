@@ -2,6 +2,7 @@
 
 import asyncio
 import dataclasses
+from typing import Any
 
 import msgspec
 import pytest
@@ -171,7 +172,7 @@ async def test_what_a_crash_left_is_continued(ctx: context.Context, account: acc
     await decision.approve(ctx, account.id, one.id)
     # As if the process had died between the send and its mark.
     async with ctx.store.transaction() as tx:
-        done = (stored.State.APPROVED, stored.State.APPROVED)
+        done = (stored.State.APPROVED,)
         assert await stored.set_state(tx, account.id, one.id, stored.State.APPROVING, among=done)
     with pytest.raises(errors.Conflict):
         await decision.reject(ctx, account.id, one.id)
@@ -239,3 +240,46 @@ async def test_counting_and_listing_read_no_content(ctx: context.Context, accoun
     one = await waiting(ctx, who, "ada", "grace")
     assert one.body == b""
     assert (await decision.content(ctx, account.id, one.id))["template"] == "welcome"
+
+
+async def test_a_click_that_is_refused_does_not_let_go_of_what_another_is_sending(
+    ctx: context.Context, account: accounts.Account, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    one = await waiting(ctx, await key_of(ctx, account.id), "ada", "grace")
+    submit_now, goes_on = submit_batch.submit_batch, asyncio.Event()
+
+    async def slow(*arguments: Any, **options: Any) -> object:
+        monkeypatch.setattr(submit_batch, "submit_batch", refused)
+        await goes_on.wait()
+        return await submit_now(*arguments, **options)
+
+    async def refused(*_: object, **__: object) -> object:
+        raise errors.RateLimited("wait", retry_after=1)
+
+    monkeypatch.setattr(submit_batch, "submit_batch", slow)
+    first = asyncio.create_task(decision.approve(ctx, account.id, one.id))
+    while submit_batch.submit_batch is not refused:
+        await asyncio.sleep(0.01)
+    with pytest.raises(errors.RateLimited):
+        await decision.approve(ctx, account.id, one.id)
+    with pytest.raises(errors.Conflict, match="already decided"):
+        await decision.reject(ctx, account.id, one.id)
+    goes_on.set()
+    await first
+    assert await sent(ctx, account.id) == 2
+    assert [each.state for each in await decision.latest(ctx, account.id)] == ["approved"]
+
+
+async def test_what_a_crash_left_is_not_sent_twice_when_its_idempotency_key_is_gone(
+    ctx: context.Context, account: accounts.Account, clock: contexts.Clock
+) -> None:
+    who = await key_of(ctx, account.id)
+    one = await waiting(ctx, who, "ada", "grace")
+    await decision.approve(ctx, account.id, one.id)
+    async with ctx.store.transaction() as tx:
+        await stored.set_state(tx, account.id, one.id, stored.State.APPROVING, among=(stored.State.APPROVED,))
+    clock.pass_seconds(25 * 3600)
+    await cleanup.sweep(ctx)
+    with pytest.raises(errors.Conflict, match="time to approve"):
+        await decision.approve(ctx, account.id, one.id)
+    assert await sent(ctx, account.id) == 2

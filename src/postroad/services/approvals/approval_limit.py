@@ -82,8 +82,9 @@ async def check(
 
 
 def is_expired(approval: approvals.Approval, *, now: int) -> bool:
-    """Whether it is too late to approve it."""
-    return approval.state == approvals.State.PENDING and now >= approval.created_at + LIFETIME
+    """Whether it is too late to approve it, also once more: idempotency keys are not kept longer."""
+    undecided = {approvals.State.PENDING, approvals.State.APPROVING}
+    return approval.state in undecided and now >= approval.created_at + LIFETIME
 
 
 def refusal(approval: approvals.Approval, *, now: int) -> errors.Forbidden:

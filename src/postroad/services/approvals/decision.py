@@ -18,7 +18,7 @@ from postroad.services.approvals import approval_limit
 from postroad.storage import api_keys, approvals
 
 ROWS: Final = approval_limit.MAX_PENDING
-_UNDECIDED: Final = (approvals.State.PENDING, approvals.State.APPROVING)
+_UNSENT: Final = (approvals.State.PENDING, approvals.State.APPROVING, approvals.State.REJECTED)
 
 
 async def latest(ctx: context.Context, account_id: str) -> list[approvals.Approval]:
@@ -32,7 +32,7 @@ async def approve(ctx: context.Context, account_id: str, approval_id: str) -> ap
     found = await _find(ctx, account_id, approval_id)
     who = await _caller(ctx, found)
     # From here on it can no longer be rejected.
-    await _move(ctx, found, approvals.State.APPROVING, among=_UNDECIDED)
+    is_first = await _begin(ctx, found)
     try:
         if found.is_batch:
             batch: msgspec.Struct = msgspec.json.decode(found.body, type=batch_request.BatchRequest)
@@ -42,14 +42,17 @@ async def approve(ctx: context.Context, account_id: str, approval_id: str) -> ap
             source, key = mail.Source.API, found.idempotency_key
             await submit.submit(ctx, who, single, request_id=found.request_id, source=source, key=key)
     except errors.PostroadError as refusal:
-        # Only what was certainly not sent waits again; another click may be sending it at this moment.
-        if refusal.status < errors.InternalError.status and not isinstance(refusal, errors.IdempotencyInProgress):
-            moved = (approvals.State.APPROVING, approvals.State.APPROVING)
+        # Only what was certainly not sent waits again: the first click may be sending it while this one is refused.
+        certain = refusal.status < errors.InternalError.status
+        if is_first and certain and not isinstance(refusal, errors.IdempotencyInProgress):
             async with ctx.store.transaction() as tx:
-                await approvals.set_state(tx, account_id, found.id, approvals.State.PENDING, among=moved)
+                await approvals.set_state(
+                    tx, account_id, found.id, approvals.State.PENDING, among=(approvals.State.APPROVING,)
+                )
         raise
     async with ctx.store.transaction() as tx:
-        if await approvals.set_state(tx, account_id, found.id, approvals.State.APPROVED, among=_UNDECIDED):
+        # It was sent, whatever was clicked meanwhile.
+        if await approvals.set_state(tx, account_id, found.id, approvals.State.APPROVED, among=_UNSENT):
             await audit_log.write(ctx, tx, account_id, "approval.approved", found.id)
     return found
 
@@ -57,7 +60,7 @@ async def approve(ctx: context.Context, account_id: str, approval_id: str) -> ap
 async def reject(ctx: context.Context, account_id: str, approval_id: str) -> approvals.Approval:
     """Refuse it for good."""
     found = await _find(ctx, account_id, approval_id)
-    waiting = (approvals.State.PENDING, approvals.State.PENDING)
+    waiting = (approvals.State.PENDING,)
     async with ctx.store.transaction() as tx:
         if not await approvals.set_state(tx, account_id, found.id, approvals.State.REJECTED, among=waiting):
             raise _decided()
@@ -85,16 +88,13 @@ async def _find(ctx: context.Context, account_id: str, approval_id: str) -> appr
     return found
 
 
-async def _move(
-    ctx: context.Context,
-    found: approvals.Approval,
-    state: approvals.State,
-    *,
-    among: tuple[approvals.State, approvals.State],
-) -> None:
+async def _begin(ctx: context.Context, found: approvals.Approval) -> bool:
+    """Mark it as being sent; returns whether no other click did. Raises Conflict if it is decided."""
     async with ctx.store.transaction() as tx:
-        if not await approvals.set_state(tx, found.account_id, found.id, state, among=among):
-            raise _decided()
+        for state in (approvals.State.PENDING, approvals.State.APPROVING):
+            if await approvals.set_state(tx, found.account_id, found.id, approvals.State.APPROVING, among=(state,)):
+                return state == approvals.State.PENDING
+    raise _decided()
 
 
 def _decided() -> errors.Conflict:

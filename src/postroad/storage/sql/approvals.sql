@@ -32,8 +32,8 @@ SELECT COUNT(*), COUNT(CASE WHEN key_id = $2 THEN 1 END) FROM approvals
 WHERE account_id = $1 AND state = $3 AND created_at > $4;
 
 -- name: set_state
--- Change the state, if it is one of these two.
-UPDATE approvals SET state = $3 WHERE account_id = $1 AND id = $2 AND state IN ($4, $5);
+-- Change the state, if it is one of these.
+UPDATE approvals SET state = $3 WHERE account_id = $1 AND id = $2 AND state IN ($4, $5, $6);
 
 -- name: sweep
 -- Delete old sends, whatever became of them.
