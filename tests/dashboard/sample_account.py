@@ -2,8 +2,9 @@
 
 import apsw
 import asyncpg
+import msgspec
 
-from postroad.model import caller
+from postroad.model import caller, identifiers
 from postroad.model.bounces import disposition
 from postroad.protocol.smtp import values
 from postroad.services import context, templates
@@ -12,7 +13,7 @@ from postroad.services.domains import registry as domains
 from postroad.services.messages import dev_inbox
 from postroad.services.suppressions import registry as suppressions
 from postroad.services.webhooks import endpoints
-from postroad.storage import recipients, webhook_deliveries
+from postroad.storage import approvals, recipients, webhook_deliveries
 from postroad.storage import suppressions as stored_suppressions
 from tests import accepted_mail, webhook_rows
 from tests.services import claimed_mail
@@ -54,6 +55,7 @@ async def create_sample_data(ctx: context.Context, account_id: str, *, domain: s
     async with ctx.store.reading() as tx:
         first, *_ = await recipients.of_message(tx, account_id, message_id)
     return {
+        "approval": await ask_for_approval(ctx, account_id, key.id, HOSTILE),
         "api_key": key.id,
         "credential": credential.id,
         "domain": owned.id,
@@ -64,6 +66,28 @@ async def create_sample_data(ctx: context.Context, account_id: str, *, domain: s
         "webhook": endpoint.id,
         "webhook_delivery": delivery.id,
     }
+
+
+async def ask_for_approval(ctx: context.Context, account_id: str, key_id: str, text: str) -> str:
+    """A send that waits; its id."""
+    asked = approvals.Approval(
+        id=ctx.new_id(identifiers.APPROVAL, now=ctx.clock()),
+        account_id=account_id,
+        key_id=key_id,
+        identity=account_id,
+        idempotency_key="k",
+        body_hash=b"",
+        is_batch=False,
+        is_test=False,
+        body=msgspec.json.encode({"from": text, "to": [text], "subject": text, "html": text}),
+        recipients=1,
+        request_id="req_" + "0" * 28,
+        state=approvals.State.PENDING,
+        created_at=ctx.clock(),
+    )
+    async with ctx.store.transaction() as tx:
+        await approvals.insert(tx, asked)
+    return asked.id
 
 
 def receive(mail: dev_inbox.Inbox) -> str:

@@ -1,9 +1,12 @@
 """The page of sends that wait: who asked, what would be sent, and the decision."""
 
+import re
+
 import pytest
 
+from postroad.model import mail, send_request
 from postroad.services import context
-from postroad.services.acceptance import submit_batch
+from postroad.services.acceptance import submit, submit_batch
 from postroad.services.approvals import approval_limit, decision
 from tests.dashboard import sample_account
 from tests.dashboard.browser_client import Browser
@@ -68,3 +71,24 @@ async def test_text_of_others_is_only_text(ctx: context.Context, browser: Browse
     assert "to 1 recipient<br>" in text
     assert "<script>alert" not in text
     assert "<img src=x" not in text
+
+
+async def test_the_page_shows_what_most_recipients_see_and_has_the_rest(ctx: context.Context, browser: Browser) -> None:
+    who = await waiting_sends.key_of(ctx, browser.account_id, above=0)
+    request = send_request.SendRequest(
+        sender="shop@example.com",
+        to=tuple(f"name{number}@example.net" for number in range(12)),
+        subject="News",
+        text="Dear customers",
+        html="<b>Your password, please</b>",
+    )
+    with pytest.raises(approval_limit.ApprovalRequired):
+        await submit.submit(ctx, who, request, request_id=waiting_sends.REQUEST, source=mail.Source.API, key="k")
+    text = (await browser.get("/approvals")).text
+    assert "Dear customers" in text
+    assert "Your password, please" in text
+    (path,) = re.findall('href="(/approvals/[^"]+/request)"', text)
+    whole = await browser.get(path)
+    assert whole.headers["content-disposition"].startswith("attachment")
+    assert "name11@example.net" in whole.text
+    assert (await browser.get("/approvals/x/request")).status_code == 404

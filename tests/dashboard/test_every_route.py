@@ -28,6 +28,7 @@ JSON = {"Accept": "application/json"}
 PUBLIC = {("GET", "/login"), ("POST", "/login"), ("GET", "/password/{token}"), ("POST", "/password/{token}")}
 # The kind of thing that a path names, by how the path begins; the longest beginning counts.
 KINDS = {
+    "/approvals/": "approval",
     "/credentials/": "credential",
     "/domains/": "domain",
     "/inbox/": "received",
@@ -41,9 +42,16 @@ KINDS = {
     "/webhooks/{webhook}/deliveries/": "webhook_delivery",
 }
 # Members of paths and forms that name a second thing, and its kind.
-ALSO = {"webhook": "webhook", "recipient": "recipient", "recipient_id": "recipient", "credential_id": "credential"}
+ALSO = {
+    "approval_id": "approval",
+    "credential_id": "credential",
+    "recipient": "recipient",
+    "recipient_id": "recipient",
+    "webhook": "webhook",
+}
 UNKNOWN = {
     "api_key": "key_" + "0" * 28,
+    "approval": "apr_" + "0" * 28,
     "credential": "cred_" + "0" * 28,
     "domain": "dom_" + "0" * 28,
     "message": "em_" + "0" * 28,

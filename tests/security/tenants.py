@@ -18,6 +18,7 @@ from postroad.model import caller
 from postroad.services.accounts import registry as accounts
 from postroad.services.auth import users
 from tests import accepted_mail
+from tests.dashboard import sample_account
 from tests.delivery import engine_harness
 from tests.security.whole_service import WholeService
 from tests.submission import submission_server
@@ -101,6 +102,9 @@ async def settled(service: WholeService, mark: str) -> AsyncIterator[Tenant]:
             mark, account.id, email, domain, http, browser, found[1], token, {}, [PASSWORD, token, found[1], *cookies]
         )
         await _furnish(tenant)
+        tenant.things["approval"] = await sample_account.ask_for_approval(
+            service.ctx, account.id, tenant.things["api_key"], mark
+        )
         yield tenant
 
 

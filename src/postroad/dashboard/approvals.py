@@ -4,11 +4,14 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Final
 
+import msgspec
+
 from postroad import errors
 from postroad.dashboard import forms, requests
 from postroad.services import templates
 from postroad.services.approvals import approval_limit, decision
 from postroad.services.auth import api_keys
+from postroad.services.messages import previews
 from postroad.storage import approvals
 from postroad.web import routing
 
@@ -42,7 +45,7 @@ class Row:
     template: str
     first_recipients: Sequence[str]
     subject: str
-    text: str
+    bodies: Sequence[str]
 
 
 async def index(request: requests.PageRequest) -> routing.Response:
@@ -60,7 +63,7 @@ async def _row(request: requests.PageRequest, one: approvals.Approval, key_name:
     items: Sequence[Mapping[str, Any]] = body.get("recipients") or body.get("emails") or (body,)
     first = {**body, **items[0]}
     is_open = not expired and one.state in {approvals.State.PENDING, approvals.State.APPROVING}
-    subject, text = await _preview(request, first) if is_open else ("", "")
+    subject, bodies = await _preview(request, first) if is_open else ("", ())
     return Row(
         approval=one,
         state="Expired" if expired else STATES[approvals.State(one.state)],
@@ -70,7 +73,7 @@ async def _row(request: requests.PageRequest, one: approvals.Approval, key_name:
         template=str(first.get("template") or ""),
         first_recipients=[address for item in items for address in _addresses(item)][:FIRST_RECIPIENTS],
         subject=subject,
-        text=text,
+        bodies=bodies,
     )
 
 
@@ -79,17 +82,30 @@ def _addresses(item: Mapping[str, Any]) -> list[str]:
     return [str(address) for one in given for address in ([one] if isinstance(one, str) else one)]
 
 
-async def _preview(request: requests.PageRequest, first: Mapping[str, Any]) -> tuple[str, str]:
+async def _preview(request: requests.PageRequest, first: Mapping[str, Any]) -> tuple[str, Sequence[str]]:
     """The subject and the text for the first recipient; or why they cannot be shown."""
     if not first.get("template"):
-        return str(first.get("subject") or ""), str(first.get("text") or first.get("html") or "")[:PREVIEW_CHARACTERS]
+        return str(first.get("subject") or ""), _bodies(first.get("text"), first.get("html"))
     try:
         shown = await templates.preview(
             request.ctx, request.account_id, str(first["template"]), first.get("variables") or {}
         )
     except errors.PostroadError as problem:
-        return "", problem.message
-    return shown.subject, (shown.text or shown.html or "")[:PREVIEW_CHARACTERS]
+        return "", [problem.message]
+    return shown.subject, _bodies(shown.text, shown.html)
+
+
+def _bodies(*given: str | None) -> Sequence[str]:
+    """The beginning of text and HTML: what most recipients see is the HTML, whatever the text says."""
+    return [body if len(body) <= PREVIEW_CHARACTERS else f"{body[:PREVIEW_CHARACTERS]} …" for body in given if body]
+
+
+async def download(request: requests.PageRequest) -> routing.Response:
+    """Everything that was asked for: each recipient and each message."""
+    asked = await decision.content(request.ctx, request.account_id, request.path["id"])
+    content = msgspec.json.format(msgspec.json.encode(asked), indent=2)
+    headers = previews.download_headers("request.json")
+    return routing.Response(200, content, headers=headers, content_type=previews.DOWNLOAD_TYPE)
 
 
 def _counted(done: approvals.Approval) -> str:
@@ -112,6 +128,7 @@ async def reject(request: requests.PageRequest) -> routing.Response:
 
 ROUTES: Final = (
     requests.get(PATH, index),
+    requests.get(f"{PATH}/{{id}}/request", download),
     requests.post(f"{PATH}/approve", approve, form=Decision),
     requests.post(f"{PATH}/reject", reject, form=Decision),
 )

@@ -185,7 +185,7 @@ async def test_another_account_sees_and_decides_nothing(ctx: context.Context, ac
     one = await waiting(ctx, who, "ada", "grace")
     other = await registry.create(ctx, "Other")
     assert await decision.latest(ctx, other.id) == []
-    for decide in (decision.approve, decision.reject):
+    for decide in (decision.approve, decision.reject, decision.content):
         for name in (one.id, "apr_" + "0" * 28, "x", ""):
             with pytest.raises(errors.NotFound):
                 await decide(ctx, other.id, name)
@@ -216,7 +216,7 @@ async def test_decided_sends_leave_no_room_for_more_waiting_ones(
     with pytest.raises(approval_limit.ApprovalRequired):
         await ask(ctx, who, "ada", "grace", key="third")
     # The latest two are one that waits and one that is decided; but two wait.
-    with pytest.raises(errors.Conflict, match="2 sends of this account wait"):
+    with pytest.raises(errors.Conflict, match="2 requests of this account wait"):
         await ask(ctx, who, "ada", "grace", key="fourth")
 
 
@@ -283,3 +283,15 @@ async def test_what_a_crash_left_is_not_sent_twice_when_its_idempotency_key_is_g
     with pytest.raises(errors.Conflict, match="time to approve"):
         await decision.approve(ctx, account.id, one.id)
     assert await sent(ctx, account.id) == 2
+
+
+async def test_a_template_that_was_changed_after_the_request_is_not_what_was_approved(
+    ctx: context.Context, account: accounts.Account, clock: contexts.Clock
+) -> None:
+    one = await waiting(ctx, await key_of(ctx, account.id), "ada", "grace")
+    clock.pass_seconds(1)
+    await templates.put(ctx, account.id, "welcome", subject="Your password, {{name}}", text="x", html=None)
+    with pytest.raises(errors.Conflict, match="template welcome was changed"):
+        await decision.approve(ctx, account.id, one.id)
+    assert await sent(ctx, account.id) == 0
+    await decision.reject(ctx, account.id, one.id)

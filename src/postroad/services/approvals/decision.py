@@ -15,7 +15,7 @@ from postroad.model import batch_request, caller, identifiers, mail, send_reques
 from postroad.services import audit_log, context
 from postroad.services.acceptance import submit, submit_batch
 from postroad.services.approvals import approval_limit
-from postroad.storage import api_keys, approvals
+from postroad.storage import api_keys, approvals, templates
 
 ROWS: Final = approval_limit.MAX_PENDING
 _UNSENT: Final = (approvals.State.PENDING, approvals.State.APPROVING, approvals.State.REJECTED)
@@ -31,6 +31,7 @@ async def approve(ctx: context.Context, account_id: str, approval_id: str) -> ap
     """Send it. Raises what the send would raise; then it still waits."""
     found = await _find(ctx, account_id, approval_id)
     who = await _caller(ctx, found)
+    await _refuse_changed_templates(ctx, found)
     # From here on it can no longer be rejected.
     is_first = await _begin(ctx, found)
     try:
@@ -70,19 +71,23 @@ async def reject(ctx: context.Context, account_id: str, approval_id: str) -> app
 
 async def content(ctx: context.Context, account_id: str, approval_id: str) -> dict[str, Any]:
     """The request as it was sent, for people; one at a time, because they may be large."""
-    async with ctx.store.reading() as tx:
-        found = await approvals.by_id(tx, account_id, approval_id)
-    read: dict[str, Any] = msgspec.json.decode(found.body) if found is not None and found.body else {}
+    read: dict[str, Any] = msgspec.json.decode((await _get(ctx, account_id, approval_id)).body)
     return read
 
 
-async def _find(ctx: context.Context, account_id: str, approval_id: str) -> approvals.Approval:
+async def _get(ctx: context.Context, account_id: str, approval_id: str) -> approvals.Approval:
     if not identifiers.is_identifier(approval_id, identifiers.APPROVAL):
         raise errors.NotFound("there is no such request")
     async with ctx.store.reading() as tx:
         found = await approvals.by_id(tx, account_id, approval_id)
     if found is None:
         raise errors.NotFound("there is no such request")
+    return found
+
+
+async def _find(ctx: context.Context, account_id: str, approval_id: str) -> approvals.Approval:
+    """One that can still be decided."""
+    found = await _get(ctx, account_id, approval_id)
     if approval_limit.is_expired(found, now=ctx.clock()):
         raise errors.Conflict("this request has expired; it has to be sent again with a new Idempotency-Key")
     return found
@@ -99,6 +104,19 @@ async def _begin(ctx: context.Context, found: approvals.Approval) -> bool:
 
 def _decided() -> errors.Conflict:
     return errors.Conflict("this request was already approved or rejected")
+
+
+async def _refuse_changed_templates(ctx: context.Context, found: approvals.Approval) -> None:
+    """Whoever may change a template could otherwise send what nobody approved."""
+    body: dict[str, Any] = msgspec.json.decode(found.body)
+    aliases = {one.get("template") for one in (body, *(body.get("emails") or ()))} - {None}
+    async with ctx.store.reading() as tx:
+        for alias in sorted(aliases):
+            template = await templates.by_alias(tx, found.account_id, alias)
+            if template is not None and template.updated_at > found.created_at:
+                raise errors.Conflict(
+                    f"the template {alias} was changed after this request; reject it, and repeat it with a new key"
+                )
 
 
 async def _caller(ctx: context.Context, found: approvals.Approval) -> caller.Caller:
