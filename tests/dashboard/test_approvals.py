@@ -61,7 +61,7 @@ async def test_a_rejected_one_is_not_sent(ctx: context.Context, browser: Browser
 
 async def test_text_of_others_is_only_text(ctx: context.Context, browser: Browser) -> None:
     hostile = sample_account.HOSTILE
-    who = await waiting_sends.key_of(ctx, browser.account_id, above=0)
+    who = await waiting_sends.key_of(ctx, browser.account_id, above=0, only=())
     request = waiting_sends.batch("ada")
     recipients = getattr(request, "recipients")  # noqa: B009 - of a Struct made at run time
     recipients[0].variables["name"] = hostile
@@ -74,7 +74,7 @@ async def test_text_of_others_is_only_text(ctx: context.Context, browser: Browse
 
 
 async def test_the_page_shows_what_most_recipients_see_and_has_the_rest(ctx: context.Context, browser: Browser) -> None:
-    who = await waiting_sends.key_of(ctx, browser.account_id, above=0)
+    who = await waiting_sends.key_of(ctx, browser.account_id, above=0, only=())
     request = send_request.SendRequest(
         sender="shop@example.com",
         to=tuple(f"name{number}@example.net" for number in range(12)),

@@ -23,11 +23,13 @@ from tests import accepted_mail, contexts
 REQUEST = "req_" + "0" * 28
 
 
-async def key_of(ctx: context.Context, account_id: str, *, above: int = 1) -> caller.Caller:
+async def key_of(
+    ctx: context.Context, account_id: str, *, above: int = 1, only: tuple[str, ...] = ("welcome",)
+) -> caller.Caller:
     await accepted_mail.allow_sending(ctx, account_id)
     await templates.put(ctx, account_id, "welcome", subject="Hi {{name}}", text="x", html=None)
     credential, _ = await credentials.create(ctx, account_id, "agent")
-    limits = key_limits.Limits(approval_above=above, templates=("welcome",))
+    limits = key_limits.Limits(approval_above=above, templates=only)
     key, _ = await api_keys.create(
         ctx, account_id, credential_id=credential.id, name="agent", scopes=frozenset({"send"}), limits=limits
     )
@@ -262,7 +264,7 @@ async def test_a_click_that_is_refused_does_not_let_go_of_what_another_is_sendin
         await asyncio.sleep(0.01)
     with pytest.raises(errors.RateLimited):
         await decision.approve(ctx, account.id, one.id)
-    with pytest.raises(errors.Conflict, match="already decided"):
+    with pytest.raises(errors.Conflict, match="already approved or rejected"):
         await decision.reject(ctx, account.id, one.id)
     goes_on.set()
     await first
@@ -280,7 +282,7 @@ async def test_what_a_crash_left_is_not_sent_twice_when_its_idempotency_key_is_g
         await stored.set_state(tx, account.id, one.id, stored.State.APPROVING, among=(stored.State.APPROVED,))
     clock.pass_seconds(25 * 3600)
     await cleanup.sweep(ctx)
-    with pytest.raises(errors.Conflict, match="time to approve"):
+    with pytest.raises(errors.Conflict, match="has expired"):
         await decision.approve(ctx, account.id, one.id)
     assert await sent(ctx, account.id) == 2
 
