@@ -161,7 +161,7 @@ async def test_bounces_are_not_looked_up_one_by_one(ctx: context.Context, accoun
 async def test_a_large_template_is_validated_in_a_thread(ctx: context.Context, account: accounts.Account) -> None:
     key = await room_client.new_key(ctx, account.id)
     threads = CountedThreads()
-    watched = dataclasses.replace(ctx, threads=threads)
+    watched = dataclasses.replace(ctx, threads=threads)  # type: ignore[arg-type]
     async with room_client.opened(watched, room.ROOM, {"X-Postmark-Server-Token": key}) as client:
         for repeated, runs in ((100, 0), (4_000, 1)):
             source = "Hi {{name}}\n" * repeated

@@ -1,5 +1,7 @@
 """Attachments by URL: fetched through the guard of webhooks, within bounds."""
 
+import asyncio
+import dataclasses
 from collections.abc import AsyncIterator
 from typing import Any
 
@@ -16,6 +18,21 @@ from postroad.services.messages import lookup
 from postroad.storage import accounts
 from tests import accepted_mail, contexts, webhook_server
 from tests.compat import room_client
+
+
+class HeldCommits:
+    """Real commits, which begin when they may."""
+
+    def __init__(self, real: Any) -> None:  # noqa: ANN401 - what the context has
+        self._real = real
+        self.waiting = asyncio.Semaphore(0)
+        self.may_begin = asyncio.Event()
+
+    async def submit(self, entry: object, *, size: int, count: int) -> object:
+        self.waiting.release()
+        await self.may_begin.wait()
+        return await self._real.submit(entry, size=size, count=count)
+
 
 EMAIL: dict[str, Any] = {"from": "shop@example.com", "to": "ada@example.net", "subject": "Your order", "text": "Hi"}
 
@@ -135,3 +152,25 @@ async def test_nothing_is_fetched_for_a_suspended_account(
     response = await client.post("/emails", json={**EMAIL, "attachments": [{"path": url(files, "/a")}]})
     assert (response.status_code, response.json()["name"]) == (403, "invalid_access")
     assert files.requests == []
+
+
+@pytest.mark.parametrize("path", ["/emails", "/emails/batch"])
+async def test_a_slot_is_held_until_the_message_is_accepted(
+    ctx: context.Context, files: webhook_server.WebhookServer, account: accounts.Account, path: str
+) -> None:
+    await accepted_mail.allow_sending(ctx, account.id)
+    key = await room_client.new_key(ctx, account.id)
+    held = HeldCommits(ctx.accept_commits)
+    slow = dataclasses.replace(ctx, accept_commits=held)  # type: ignore[arg-type]
+    email = {**EMAIL, "attachments": [{"path": url(files, "/a")}]}
+    body = [email] if path == "/emails/batch" else email
+    async with room_client.opened(slow, resend.ROOM, {"Authorization": f"Bearer {key}"}) as client:
+        sends = [asyncio.create_task(client.post(path, json=body)) for _ in range(3)]
+        async with asyncio.timeout(30):
+            for _ in sends:
+                await held.waiting.acquire()
+            refused = await client.post(path, json=body)
+        held.may_begin.set()
+        assert [one.status_code for one in await asyncio.gather(*sends)] == [200] * 3
+    assert (refused.status_code, refused.json()["name"]) == (429, "rate_limit_exceeded")
+    assert refused.json()["message"].startswith("attachments by URL: at most 3 at once per account")

@@ -1,7 +1,7 @@
 """Attachments with a `path`: the URL is fetched, and its content takes the place of the path."""
 
 import contextlib
-from collections.abc import Sequence
+from collections.abc import AsyncIterator, Sequence
 from urllib import parse
 
 import msgspec
@@ -12,12 +12,14 @@ from postroad.services import context
 from postroad.services.acceptance import attachment_urls
 
 
+@contextlib.asynccontextmanager
 async def fetched(
     ctx: context.Context, account_id: str, emails: Sequence[payload.Email]
-) -> list[payload.Email | errors.InvalidRequest]:
-    """The messages with the files of their paths, or the reason why one has none."""
+) -> AsyncIterator[list[payload.Email | errors.InvalidRequest]]:
+    """The messages with the files of their paths, or the reason why one has none, until they are sent."""
     if not any(one.path is not None for email in emails for one in email.attachments or ()):
-        return list(emails)
+        yield list(emails)
+        return
     done: list[payload.Email | errors.InvalidRequest] = []
     async with attachment_urls.fetching(ctx, account_id) as fetcher:
         for email in emails:
@@ -29,7 +31,7 @@ async def fetched(
                 done.append(msgspec.structs.replace(email, attachments=files))
             except errors.InvalidRequest as refusal:
                 done.append(refusal)
-    return done
+        yield done
 
 
 async def _fetch(

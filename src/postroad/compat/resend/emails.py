@@ -1,6 +1,7 @@
 """Resend's emails: send, batch, list, get, reschedule and cancel."""
 
 import contextlib
+from collections.abc import Sequence
 from typing import Annotated, Any, Final
 
 import msgspec
@@ -61,8 +62,8 @@ class Reschedule(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
 
 async def send(ctx: context.Context, request: routing.Request) -> routing.Response:
     """Accept a message."""
-    (email,) = await attachment_paths.fetched(ctx, request.caller.account_id, [request.body])
-    accepted, fields = await compat_send.send(ctx, request, _translated(email, now=ctx.clock()))
+    async with attachment_paths.fetched(ctx, request.caller.account_id, [request.body]) as (email,):
+        accepted, fields = await compat_send.send(ctx, request, _translated(email, now=ctx.clock()))
     return room.respond({"id": accepted.message_id}, headers=fields)
 
 
@@ -84,14 +85,26 @@ async def send_batch(ctx: context.Context, request: routing.Request) -> routing.
     if not 1 <= len(request.body) <= batch_request.MAX_EMAILS:
         raise errors.InvalidRequest(f"body: {len(request.body)} emails; send 1 to {batch_request.MAX_EMAILS}")
     permissive = _is_permissive(request.headers)
-    made: dict[int, send_request.SendRequest] = {}
-    refused: dict[int, str] = {}
     read = [_read(item) for item in request.body]
     good = [one for one in read if isinstance(one, payload.Email)]
-    whole = iter(await attachment_paths.fetched(ctx, request.caller.account_id, good))
+    async with attachment_paths.fetched(ctx, request.caller.account_id, good) as fetched:
+        whole = iter(fetched)
+        complete = [next(whole) if isinstance(one, payload.Email) else one for one in read]
+        return await _send_all(ctx, request, complete, permissive=permissive)
+
+
+async def _send_all(
+    ctx: context.Context,
+    request: routing.Request,
+    read: Sequence[payload.Email | errors.InvalidRequest],
+    *,
+    permissive: bool,
+) -> routing.Response:
+    made: dict[int, send_request.SendRequest] = {}
+    refused: dict[int, str] = {}
     for place, one in enumerate(read):
         try:
-            made[place] = _translated(next(whole) if isinstance(one, payload.Email) else one, now=ctx.clock())
+            made[place] = _translated(one, now=ctx.clock())
         except errors.InvalidRequest as refusal:
             if not permissive:
                 raise errors.InvalidRequest(f"emails[{place}]: {refusal.message}") from None

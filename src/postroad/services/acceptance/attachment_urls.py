@@ -1,7 +1,8 @@
 """Files that a sender gives by URL: fetched through the SSRF guard of webhooks, within bounds of time and size.
 
-All files of a request share both bounds, and a slot among those of its account. Files of an account have the rate of
-its sends, counted before they are fetched: nobody can have us fetch without end by messages that are then refused.
+All files of a request share both bounds, and a slot among those of its account as long as they are in memory. Files of
+an account have the rate of its sends, counted before they are fetched: nobody can have us fetch without end by messages
+that are then refused.
 """
 
 import contextlib
@@ -18,7 +19,8 @@ from postroad.services.acceptance import submit
 MAX_SECONDS: Final = 12.0
 # As many as a batch has messages.
 MAX_FILES: Final = batch_request.MAX_EMAILS
-FETCHES: Final = work_limits.WorkLimit("attachments by URL", per_account=4, per_process=16, retry_seconds=5)
+# Their messages are in memory as large bodies are, until they are accepted: some 50 MiB each.
+FETCHES: Final = work_limits.WorkLimit("attachments by URL", per_account=3, per_process=8, retry_seconds=5)
 
 
 class AttachmentFetcher:
@@ -50,7 +52,7 @@ class AttachmentFetcher:
 
 @contextlib.asynccontextmanager
 async def fetching(ctx: context.Context, account_id: str) -> AsyncIterator[AttachmentFetcher]:
-    """Hold a slot of the account. Raises RateLimited when there is none, and AccountSuspended."""
+    """Hold a slot of the account until the messages are sent. Raises RateLimited without one, and AccountSuspended."""
     with work_limits.acquire(ctx, FETCHES, account_id):
         async with ctx.store.reading() as tx:
             await submit.refuse_suspended(tx, account_id)
