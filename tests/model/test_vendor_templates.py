@@ -121,3 +121,11 @@ def test_a_hostile_text_takes_linear_time() -> None:
         _resend("{{{" * 300_000)
     with pytest.raises(vendor_templates.Untranslatable):
         _postmark("{{ " * 300_000)
+
+
+def test_a_layout_does_not_multiply_its_content() -> None:
+    source = Bodies("s", None, "x" * 10)
+    merged = vendor_templates.from_postmark(source, Bodies("", None, "{{{@content}}}" * 10))
+    assert merged.html == "x" * 100
+    with pytest.raises(vendor_templates.Untranslatable, match="its layout has the content more than 10 times"):
+        vendor_templates.from_postmark(source, Bodies("", None, "{{{@content}}}" * 11))

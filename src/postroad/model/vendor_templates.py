@@ -17,6 +17,8 @@ from postroad.protocol import placeholders
 _TAG: Final = re.compile(r"\{\{\{([^{}]{0,200})\}\}\}|\{\{([^{}]{0,200})\}\}")
 _NAME: Final = re.compile(placeholders.NAME_PATTERN)
 _CONTENT: Final = re.compile(r"\{\{\{?[ ]{0,20}@content[ ]{0,20}\}?\}\}")
+# Postmark has it once. More would make a few megabytes of theirs many gigabytes of ours.
+MAX_CONTENTS: Final = 10
 # Resend replaces these itself.
 _RESEND_OWN: Final = re.compile(r"RESEND_|contact\.|CONTACT_|FIRST_NAME$|LAST_NAME$|EMAIL$|UNSUBSCRIBE_URL$")
 
@@ -55,6 +57,8 @@ def has_paths(source: Bodies) -> bool:
 def _laid_out(layout: str | None, content: str | None) -> str | None:
     if not layout or content is None:
         return content
+    if len(_CONTENT.findall(layout)) > MAX_CONTENTS:
+        raise Untranslatable(f"its layout has the content more than {MAX_CONTENTS} times")
     return _CONTENT.sub(lambda _: content, layout)
 
 
