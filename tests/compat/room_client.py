@@ -1,7 +1,8 @@
 """A client of one room, and API keys for it. Requests go to the application itself, without a socket."""
 
 import contextlib
-from collections.abc import AsyncIterator, Mapping
+from collections.abc import AsyncIterator, Callable, Mapping
+from typing import Any
 
 import httpx
 import structlog
@@ -15,6 +16,17 @@ from postroad.services.auth import api_keys, credentials
 from postroad.web import path_switch
 
 EVERY_SCOPE = frozenset(caller.Scope)
+
+
+class CountedThreads:
+    """Does the work at once, and knows for whom."""
+
+    def __init__(self) -> None:
+        self.parties: list[Any] = []
+
+    async def run(self, party: object, work: Callable[[], Any]) -> Any:  # noqa: ANN401 - whatever the work returns
+        self.parties.append(party)
+        return work()
 
 
 @contextlib.asynccontextmanager

@@ -2,7 +2,7 @@
 
 import dataclasses
 import threading
-from collections.abc import AsyncIterator, Callable
+from collections.abc import AsyncIterator
 from typing import Any
 
 import httpx
@@ -33,17 +33,6 @@ class CountedStore:
     def __getattr__(self, name: str) -> Any:  # noqa: ANN401 - everything is the real store's
         self.questions += name in {"reading", "scanning", "transaction"}
         return getattr(self._real, name)
-
-
-class CountedThreads:
-    """Does the work at once, and knows for whom."""
-
-    def __init__(self) -> None:
-        self.parties: list[Any] = []
-
-    async def run(self, party: object, work: Callable[[], Any]) -> Any:  # noqa: ANN401 - whatever the work returns
-        self.parties.append(party)
-        return work()
 
 
 EMAIL: dict[str, Any] = {"From": "shop@example.com", "To": "ada@example.net", "Subject": "Hello", "TextBody": "Hi"}
@@ -160,7 +149,7 @@ async def test_bounces_are_not_looked_up_one_by_one(ctx: context.Context, accoun
 
 async def test_a_large_template_is_validated_in_a_thread(ctx: context.Context, account: accounts.Account) -> None:
     key = await room_client.new_key(ctx, account.id)
-    threads = CountedThreads()
+    threads = room_client.CountedThreads()
     watched = dataclasses.replace(ctx, threads=threads)  # type: ignore[arg-type]
     async with room_client.opened(watched, room.ROOM, {"X-Postmark-Server-Token": key}) as client:
         for repeated, runs in ((100, 0), (4_000, 1)):

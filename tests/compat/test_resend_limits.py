@@ -1,5 +1,6 @@
 """Our limits over Resend's API: the same as for `POST /emails`, in its errors."""
 
+import dataclasses
 from collections.abc import AsyncIterator
 from typing import Any
 
@@ -93,3 +94,16 @@ async def test_a_body_has_a_limit_and_a_type(client: httpx.AsyncClient) -> None:
     text = await client.post("/emails", content=b"{}", headers={"Content-Type": "text/plain"})
     assert refusal(text) == (422, "validation_error")
     assert text.json()["message"] == "Content-Type: must be application/json"
+
+
+async def test_a_batch_is_read_and_translated_in_threads(ctx: context.Context, account: accounts.Account) -> None:
+    key = await room_client.new_key(ctx, account.id)
+    threads = room_client.CountedThreads()
+    watched = dataclasses.replace(ctx, threads=threads)  # type: ignore[arg-type]
+    async with room_client.opened(watched, resend.ROOM, {"Authorization": f"Bearer {key}"}) as opened:
+        response = await opened.post(
+            "/emails/batch", json=[{"x": 1}, {**EMAIL, "to": 7}] * 50, headers={"x-batch-validation": "permissive"}
+        )
+    assert [one["index"] for one in response.json()["errors"]] == list(range(100))
+    assert len(threads.parties) >= 2
+    assert set(threads.parties) == {account.id}

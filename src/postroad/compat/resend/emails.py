@@ -73,7 +73,7 @@ def _translated(email: payload.Email | errors.InvalidRequest, *, now: int) -> se
     return payload.translate(email, now=now)
 
 
-def _read(document: object) -> payload.Email | errors.InvalidRequest:
+def _read(_: int, document: object) -> payload.Email | errors.InvalidRequest:
     try:
         return payload.read(document)
     except errors.InvalidRequest as refusal:
@@ -85,7 +85,7 @@ async def send_batch(ctx: context.Context, request: routing.Request) -> routing.
     if not 1 <= len(request.body) <= batch_request.MAX_EMAILS:
         raise errors.InvalidRequest(f"body: {len(request.body)} emails; send 1 to {batch_request.MAX_EMAILS}")
     permissive = _is_permissive(request.headers)
-    read = [_read(item) for item in request.body]
+    read = await compat_send.read_each(ctx, request.caller.account_id, request.body, _read)
     good = [one for one in read if isinstance(one, payload.Email)]
     async with attachment_paths.fetched(ctx, request.caller.account_id, good) as fetched:
         whole = iter(fetched)
@@ -100,15 +100,20 @@ async def _send_all(
     *,
     permissive: bool,
 ) -> routing.Response:
-    made: dict[int, send_request.SendRequest] = {}
-    refused: dict[int, str] = {}
-    for place, one in enumerate(read):
+    now = ctx.clock()
+
+    def translate(_: int, one: payload.Email | errors.InvalidRequest) -> send_request.SendRequest | str:
         try:
-            made[place] = _translated(one, now=ctx.clock())
+            return _translated(one, now=now)
         except errors.InvalidRequest as refusal:
-            if not permissive:
-                raise errors.InvalidRequest(f"emails[{place}]: {refusal.message}") from None
-            refused[place] = refusal.message
+            return refusal.message
+
+    translated = await compat_send.read_each(ctx, request.caller.account_id, read, translate)
+    made = {place: one for place, one in enumerate(translated) if not isinstance(one, str)}
+    refused = {place: one for place, one in enumerate(translated) if isinstance(one, str)}
+    if refused and not permissive:
+        place, message = next(iter(refused.items()))
+        raise errors.InvalidRequest(f"emails[{place}]: {message}")
     ids: list[str] = []
     fields: compat_send.Fields = ()
     if made:
