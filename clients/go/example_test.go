@@ -35,6 +35,8 @@ func pretendToBePostroad(w http.ResponseWriter, r *http.Request) {
 	case r.URL.Path == "/emails/batch":
 		w.WriteHeader(http.StatusAccepted)
 		io.WriteString(w, `{"results": [{"id": "em_2"}]}`)
+	case r.URL.Path == "/v1/templates/reminder":
+		io.WriteString(w, `{"template": {"alias": "reminder"}}`)
 	case r.URL.Path == "/v1/messages":
 		io.WriteString(w, `{"messages": [{"id": "em_3", "status": "queued"}], "next_cursor": null}`)
 	case r.Method == http.MethodGet:
@@ -103,6 +105,10 @@ func Example() {
 }
 
 func sendLater(ctx context.Context, client *postroad.Client) error {
+	template := postroad.Object{"subject": "Hello {{name}}", "text": "Your cart waits."}
+	if _, err := client.Templates().Save(ctx, "reminder", template); err != nil {
+		return err
+	}
 	later := time.Now().Add(time.Hour)
 	results, err := client.SendBatch(ctx, []postroad.Email{{
 		From:      "hello@example.com",

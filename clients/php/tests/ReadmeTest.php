@@ -39,9 +39,9 @@ final class ReadmeTest extends TestCase
         $server = new Server([
             Server::json(202, Json::RECEIPT),
             Server::json(200, '{"id":"em_1","status":"delivered","recipients":[{"email":"ada","status":"delivered"}]}'),
+            Server::json(200, '{"template":{"alias":"reminder"}}'),
             Server::json(202, '{"results":[{"id":"em_2"}]}'),
             Server::json(200, '{"id":"em_2","recipients":[]}'),
-            Server::json(200, '{"template":{"alias":"reminder"}}'),
             Server::json(200, '{"messages":[{"id":"em_3","status":"queued"}],"next_cursor":null}'),
             Server::json(402, Json::error('insufficient_credits', 'the account has 0 credits')),
         ]);

@@ -54,7 +54,7 @@ class ReadmeTest < PostroadTest
     poor = ScriptedServer.answer(402, { error: "no credits", code: "insufficient_credits" })
     tomorrow = ScriptedServer.answer(429, { error: "enough for today", code: "warmup_limited" }, "Retry-After" => "40000")
     wrong = ScriptedServer.answer(409, { error: "another email", code: "idempotency_conflict" })
-    managed = [{ results: [{ id: "em_2" }] }, { id: "em_2" }, { template: {} },
+    managed = [{ template: {} }, { results: [{ id: "em_2" }] }, { id: "em_2" },
                { messages: [{ id: "em_3", status: "queued" }], next_cursor: nil }]
     managed = managed.map { |body| ScriptedServer.answer(200, body) }
     scripted = server(ACCEPTED, status("delivered"), *managed, poor, tomorrow, wrong)

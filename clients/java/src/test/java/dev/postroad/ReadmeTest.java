@@ -44,9 +44,9 @@ class ReadmeTest {
         try (ScriptedServer server = new ScriptedServer(
                 ScriptedServer.answer(202, ScriptedServer.RECEIPT),
                 ScriptedServer.answer(200, READY),
+                ScriptedServer.answer(200, "{\"template\":{}}"),
                 ScriptedServer.answer(202, "{\"results\":[{\"id\":\"em_2\"}]}"),
                 ScriptedServer.answer(200, "{\"id\":\"em_2\"}"),
-                ScriptedServer.answer(200, "{\"template\":{}}"),
                 ScriptedServer.answer(200, "{\"messages\":[{\"id\":\"em_3\",\"status\":\"queued\"}]}"),
                 ScriptedServer.answer(402, REFUSAL))) {
             HttpHandler hooks = run(server.url());
