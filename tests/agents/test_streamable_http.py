@@ -94,10 +94,23 @@ async def test_what_is_no_message_gets_an_error_of_the_protocol(
     assert refused.json()["error"]
 
 
+@pytest.mark.parametrize("body", ['{{"a":{}}}', '{{"jsonrpc":"2.0","id":1,"method":"tools/call","params":{}}}', "{}"])
+async def test_a_large_body_that_is_no_message_takes_no_time(
+    server: AgentServer, account: accounts.Account, monkeypatch: pytest.MonkeyPatch, body: str
+) -> None:
+    """The SDK described it for a second, on the event loop that others share."""
+    monkeypatch.delitem(sys.modules, "postroad.agents.mcp_server", raising=False)
+    monkeypatch.setitem(sys.modules, "mcp.server.lowlevel", None)
+    content = body.format("[" + "{}," * 80_000 + "{}]").encode()
+    async with server.http(await server.key(account.id, "read"), **ACCEPT) as http:
+        refused = await http.post("/mcp", content=content, headers={"Content-Type": "application/json"})
+    assert (refused.status_code, refused.json()["error"]["code"]) == (400, -32600)
+
+
 async def test_a_large_body_is_refused(server: AgentServer, account: accounts.Account) -> None:
     fields = {**ACCEPT, "Content-Type": "application/json"}
     async with server.http(await server.key(account.id, "read"), **fields) as http:
-        refused = await http.post("/mcp", content=b" " * (1024 * 1024 + 1))
+        refused = await http.post("/mcp", content=b" " * (256 * 1024 + 1))
     assert (refused.status_code, refused.json()["code"]) == (413, "payload_too_large")
 
 

@@ -10,8 +10,10 @@ import asyncio
 import importlib
 import types
 from collections.abc import Callable, MutableMapping
-from typing import Any, Final
+from typing import Any, Final, Literal
 from urllib import parse
+
+import msgspec
 
 from postroad import errors
 from postroad.agents import api_calls
@@ -21,8 +23,20 @@ from postroad.web import application, routing
 
 PATH: Final = "/mcp"
 MISSING: Final = "MCP is not installed on this server; its operator can add it with: pip install 'postroad[mcp]'"
+# A send to 500 recipients has room. The SDK validates on the event loop, and takes longer than our own reader.
+MAX_BODY_BYTES: Final = 256 * 1024
+PARSE_ERROR: Final = -32700
+INVALID_REQUEST: Final = -32600
 # What the SDK reads of a request.
 _PASSED: Final = (b"accept", b"content-type", b"mcp-protocol-version", b"mcp-method", b"mcp-name")
+
+
+class Message(msgspec.Struct, frozen=True):
+    """What every message to us is. The SDK would take a second to describe what is wrong with a large other one."""
+
+    jsonrpc: Literal["2.0"]
+    method: str
+    params: dict[str, msgspec.Raw] | None = None
 
 
 def routes(
@@ -45,6 +59,9 @@ def routes(
         # Any scope is sufficient here; each tool needs its own. This also counts the request.
         scope = next(iter(sorted(who.key.scopes)), None)
         require(who, caller.Permission.VIEW, scope=scope, client_address=request.client_address)
+        refused = _refusal(request.body)
+        if refused is not None:
+            return refused
         server = await _load()
         authorization = request.headers.get(b"authorization") or b""
         api = api_calls.LocalApi(get_app(), authorization=authorization, client_address=request.client_address)
@@ -59,6 +76,7 @@ def routes(
             tag="Agents",
             permission=None,
             body=bytes,
+            body_limit=MAX_BODY_BYTES,
             responses={200: bytes},
         ),
     )
@@ -68,6 +86,19 @@ def _origin(url: str) -> str:
     """The origin of a URL, as browsers send it."""
     parts = parse.urlsplit(url)
     return f"{parts.scheme}://{parts.netloc}".lower() if parts.netloc else ""
+
+
+def _refusal(body: bytes) -> routing.Response | None:
+    """The error of the protocol for what is no message."""
+    try:
+        msgspec.json.decode(body, type=Message)
+    except msgspec.ValidationError as problem:
+        error = {"code": INVALID_REQUEST, "message": f"not a JSON-RPC request or notification: {problem}"}
+    except (msgspec.DecodeError, UnicodeDecodeError):
+        error = {"code": PARSE_ERROR, "message": "the body is not JSON"}
+    else:
+        return None
+    return routing.Response(400, msgspec.json.encode({"jsonrpc": "2.0", "id": None, "error": error}))
 
 
 async def _load() -> types.ModuleType:
