@@ -108,3 +108,24 @@ def test_a_hostile_alias_is_never_the_name_of_a_folder(
         result = cli_runner.run("template", "pull", str(tmp_path / "in" / "side"), "--url", server.url)
     assert "cannot be the alias of a template" in server_runner.refusal(result, exit_code=1)
     assert not (tmp_path / "in").exists()
+
+
+@pytest.mark.parametrize("arguments", [("push", "--yes"), ("pull", "--force"), ("diff",)])
+@pytest.mark.parametrize("name", ["body.html", "folder"])
+def test_a_link_neither_sends_nor_overwrites_files_of_other_places(
+    remote: Server, tmp_path: Path, name: str, arguments: tuple[str, ...]
+) -> None:
+    del remote
+    put(tmp_path / "secret", "key", subject_txt="Secret", body_txt="Secret")
+    folder = tmp_path / "templates"
+    put(folder, "welcome", subject_txt="Welcome", body_txt="Hello")
+    if name == "folder":
+        (folder / "linked").symlink_to(tmp_path / "secret" / "key")
+    else:
+        # There is nothing yet: writing would make it.
+        (folder / "welcome" / name).symlink_to(tmp_path / "secret" / "new")
+    command, *options = arguments
+    refused = cli_runner.run("template", command, str(folder), *options)
+    assert refused.exit_code == 1
+    assert "symbolic link" in refused.stderr
+    assert not (tmp_path / "secret" / "new").exists()

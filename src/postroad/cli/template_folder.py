@@ -85,6 +85,7 @@ def read(folder: Path) -> Templates:
     found = {}
     for place in sorted(folder.iterdir()):
         if place.is_dir() and not place.name.startswith("."):
+            _refuse_link(place)
             if not ALIAS.fullmatch(place.name):
                 raise server_command.CommandError(f"{place}: the name of the folder cannot be the alias of a template")
             found[place.name] = _read(place)
@@ -95,6 +96,7 @@ def _read(place: Path) -> Template:
     template = {}
     for member, name in FILES.items():
         file = place / name
+        _refuse_link(file)
         try:
             if file.exists():
                 template[member] = file.read_bytes().decode()
@@ -104,6 +106,12 @@ def _read(place: Path) -> Template:
     if "subject" not in template or len(template) == 1:
         raise server_command.CommandError(f"{place} needs subject.txt, and body.txt or body.html")
     return {**template, "subject": template["subject"].rstrip("\r\n")}
+
+
+def _refuse_link(place: Path) -> None:
+    """A folder from a stranger's repository must not send, or overwrite, files of other places."""
+    if place.is_symlink():
+        raise server_command.CommandError(f"{place} is a symbolic link; use a folder and files of its own")
 
 
 def _write(place: Path, template: Template) -> None:
