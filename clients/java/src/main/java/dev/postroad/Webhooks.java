@@ -15,7 +15,7 @@ import javax.crypto.spec.SecretKeySpec;
 
 /** Tells requests that Postroad has sent from those of strangers, and reads them. */
 public final class Webhooks {
-    private static final Duration TOLERANCE = Duration.ofSeconds(300);
+    static final Duration TOLERANCE = Duration.ofSeconds(300);
     private static final Pattern SECONDS = Pattern.compile("[0-9]{1,15}");
 
     private Webhooks() {

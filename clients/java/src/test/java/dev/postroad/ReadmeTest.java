@@ -15,15 +15,10 @@ import java.net.URLClassLoader;
 import java.net.http.HttpClient;
 import java.net.http.HttpRequest;
 import java.net.http.HttpResponse;
-import java.nio.charset.StandardCharsets;
 import java.nio.file.Files;
 import java.nio.file.Path;
-import java.time.Instant;
-import java.util.HexFormat;
 import java.util.List;
 import java.util.regex.Pattern;
-import javax.crypto.Mac;
-import javax.crypto.spec.SecretKeySpec;
 import javax.tools.ToolProvider;
 import org.junit.jupiter.api.Test;
 import org.junit.jupiter.api.io.TempDir;
@@ -118,12 +113,8 @@ class ReadmeTest {
         server.createContext("/", hooks);
         server.start();
         try {
-            String time = Long.toString(Instant.now().getEpochSecond());
-            Mac mac = Mac.getInstance("HmacSHA256");
-            mac.init(new SecretKeySpec(SECRET.getBytes(StandardCharsets.UTF_8), "HmacSHA256"));
-            byte[] signature = mac.doFinal((time + "." + signed).getBytes(StandardCharsets.UTF_8));
             HttpRequest request = HttpRequest.newBuilder(URI.create("http://127.0.0.1:" + server.getAddress().getPort()))
-                    .header("Service-Signature", "t=" + time + ",v1=" + HexFormat.of().formatHex(signature))
+                    .header("Service-Signature", WebhookReceiverTest.header(signed, SECRET))
                     .POST(HttpRequest.BodyPublishers.ofString(sent)).build();
             return HttpClient.newBuilder().proxy(HttpClient.Builder.NO_PROXY).build()
                     .send(request, HttpResponse.BodyHandlers.discarding()).statusCode();
