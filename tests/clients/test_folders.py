@@ -105,7 +105,11 @@ def test_a_client_needs_its_language_and_nothing_else() -> None:
     assert "require" not in read("go", "go.mod")
     assert "dependency" not in read("ruby", "postroad.gemspec")
     pom = read("java", "pom.xml")
-    assert pom.count("<dependency>") == pom.count("<scope>test</scope>")
+    # Spring is for whoever uses its class, and comes with the application.
+    assert pom.count("<dependency>") == pom.count("<scope>test</scope>") + pom.count("<optional>true</optional>")
+    assert pom.count("<optional>true</optional>") == pom.count("<scope>provided</scope>") == 1
+    files = folder("java").rglob("src/main/**/*.java")
+    assert [path.name for path in files if "springframework" in path.read_text()] == ["PostroadMailSender.java"]
 
 
 @pytest.mark.parametrize("client", VERSION)

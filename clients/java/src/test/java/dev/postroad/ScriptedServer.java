@@ -16,22 +16,22 @@ import java.util.concurrent.TimeUnit;
 import java.util.concurrent.atomic.AtomicInteger;
 
 /** A server on a free port of this machine that plays one step for each request, and keeps what it was asked. */
-final class ScriptedServer implements AutoCloseable {
-    static final String RECEIPT = "{\"id\":\"em_1\",\"status\":\"queued\"}";
+public final class ScriptedServer implements AutoCloseable {
+    public static final String RECEIPT = "{\"id\":\"em_1\",\"status\":\"queued\"}";
     static final String MESSAGE = "{\"id\":\"em_1\",\"status\":\"delivered\"}";
 
-    final List<String> requests = new CopyOnWriteArrayList<>();
+    public final List<String> requests = new CopyOnWriteArrayList<>();
     final AtomicInteger connections = new AtomicInteger();
     private final BlockingQueue<Step> steps = new LinkedBlockingQueue<>();
     private final CountDownLatch clientGone = new CountDownLatch(1);
     private final ServerSocket listener;
 
     /** What happens after a request was read; the connection ends when it throws. */
-    interface Step {
+    public interface Step {
         void play(Socket socket) throws IOException;
     }
 
-    ScriptedServer(Step... steps) throws IOException {
+    public ScriptedServer(Step... steps) throws IOException {
         this("127.0.0.1", steps);
     }
 
@@ -41,7 +41,7 @@ final class ScriptedServer implements AutoCloseable {
         start(this::accept);
     }
 
-    static Step answer(int status, String body, String... headers) {
+    public static Step answer(int status, String body, String... headers) {
         String head = "HTTP/1.1 " + status + " Whatever\r\n"
                 + (status == 204 ? "" : "Content-Length: " + body.getBytes(StandardCharsets.UTF_8).length + "\r\n")
                 + (headers.length == 0 ? "" : String.join("\r\n", headers) + "\r\n");
@@ -60,7 +60,7 @@ final class ScriptedServer implements AutoCloseable {
         };
     }
 
-    static Step reset() {
+    public static Step reset() {
         return socket -> {
             socket.setSoLinger(true, 0);
             throw new IOException("reset, as the step says");
@@ -101,7 +101,7 @@ final class ScriptedServer implements AutoCloseable {
         steps.add(step);
     }
 
-    String url() {
+    public String url() {
         String host = listener.getInetAddress().getHostAddress();
         return "http://" + (host.contains(":") ? "[::1]" : host) + ":" + listener.getLocalPort();
     }
