@@ -151,6 +151,7 @@ var integer = (name) => member(name, nothing, Number.isInteger);
 var time = (name) => member(name, nothing, isTime, (value) => new Date(value));
 var boolean = (name) => member(name, () => false, (value) => typeof value === "boolean");
 var strings = (name) => member(name, () => [], (value) => Array.isArray(value) && value.every(isString));
+var stringOrStrings = (name) => member(name, nothing, (value) => isString(value) || Array.isArray(value) && value.every(isString));
 var stringsByName = (name) => member(name, () => ({}), (value) => isObject(value) && Object.values(value).every(isString));
 var list = (name, fields) => member(name, () => [], Array.isArray, (values) => values.map(record(fields)));
 var object = (name, fields) => member(name, () => record(fields)({}), isObject, (value) => record(fields)(value));
@@ -175,7 +176,7 @@ var readReceipt = record({
   to: strings("to"),
   cc: strings("cc"),
   bcc: strings("bcc"),
-  replyTo: string2("reply_to"),
+  replyTo: stringOrStrings("reply_to"),
   subject: string2("subject"),
   billingStatus: string2("billing_status"),
   recipientCount: integer("recipient_count"),
@@ -336,7 +337,6 @@ function nodemailerTransport(client) {
 }
 async function send(client, data) {
   const replyTo = addresses(data.replyTo);
-  if (replyTo.length > 1) throw new TypeError("Postroad sends one Reply-To address; give one in replyTo");
   if (data.alternatives?.length || data.icalEvent || data.raw) {
     throw new TypeError("Postroad sends text, html and attachments; alternatives, icalEvent and raw are not supported");
   }
@@ -345,7 +345,7 @@ async function send(client, data) {
     to: addresses(data.to),
     cc: list2(addresses(data.cc)),
     bcc: list2(addresses(data.bcc)),
-    replyTo: replyTo[0],
+    replyTo: replyTo.length > 1 ? replyTo : replyTo[0],
     subject: data.subject,
     text: data.text,
     html: data.html,

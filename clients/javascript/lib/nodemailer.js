@@ -22,7 +22,6 @@ function nodemailerTransport(client) {
 
 async function send(client, data) {
   const replyTo = addresses(data.replyTo);
-  if (replyTo.length > 1) throw new TypeError("Postroad sends one Reply-To address; give one in replyTo");
   if (data.alternatives?.length || data.icalEvent || data.raw) {
     throw new TypeError("Postroad sends text, html and attachments; alternatives, icalEvent and raw are not supported");
   }
@@ -31,7 +30,7 @@ async function send(client, data) {
     to: addresses(data.to),
     cc: list(addresses(data.cc)),
     bcc: list(addresses(data.bcc)),
-    replyTo: replyTo[0],
+    replyTo: replyTo.length > 1 ? replyTo : replyTo[0],
     subject: data.subject,
     text: data.text,
     html: data.html,

@@ -85,15 +85,14 @@ def to_email(message: EmailMessage) -> Email:
     """The email of a message. What Postroad cannot send is a ValueError."""
     headers = dict(message.extra_headers)
     sender = headers.pop("From", message.from_email)
-    if len(message.reply_to) > 1:
-        raise ValueError("Postroad sends one Reply-To address; give one in reply_to")
     more = {ours: getattr(message, theirs, None) or None for theirs, ours in ATTRIBUTES.items()}
     return Email(
         sender=sender,
         to=list(message.to),
         cc=list(message.cc) or None,
         bcc=list(message.bcc) or None,
-        reply_to=next(iter(message.reply_to), None),
+        # A single address is a string, not a list of one.
+        reply_to=list(message.reply_to) if len(message.reply_to) > 1 else next(iter(message.reply_to), None),
         subject=message.subject or None,
         headers={name: str(value) for name, value in headers.items()} or None,
         attachments=[_attachment(each) for each in message.attachments] or None,
