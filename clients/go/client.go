@@ -69,8 +69,8 @@ func (c *Client) Send(ctx context.Context, email Email, options ...SendOption) (
 }
 
 // SendBatch sends many emails with one request, and gives a result for each, in order.
-func (c *Client) SendBatch(ctx context.Context, emails []Email, options ...SendOption) ([]BatchResult, error) {
-	return c.sendBatch(ctx, map[string]any{"emails": emails}, options)
+func (c *Client) SendBatch(ctx context.Context, batch Batch, options ...SendOption) ([]BatchResult, error) {
+	return c.sendBatch(ctx, batch, options)
 }
 
 // SendTemplateBatch sends one template to many recipients, each with an email of their own.

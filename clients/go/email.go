@@ -30,6 +30,12 @@ type Email struct {
 	Simulate    map[string]string `json:"simulate,omitempty"`   // With a test key: which provider to imitate, and how it behaves.
 }
 
+// Batch is many emails for one request.
+type Batch struct {
+	Emails       []Email `json:"emails"`
+	AllOrNothing bool    `json:"all_or_nothing,omitempty"` // Refuse all of them when one is refused.
+}
+
 // TemplateBatch is one template for many recipients.
 type TemplateBatch struct {
 	From         string            `json:"from,omitempty"`

@@ -110,14 +110,14 @@ func sendLater(ctx context.Context, client *postroad.Client) error {
 		return err
 	}
 	later := time.Now().Add(time.Hour)
-	results, err := client.SendBatch(ctx, []postroad.Email{{
+	results, err := client.SendBatch(ctx, postroad.Batch{Emails: []postroad.Email{{
 		From:      "hello@example.com",
 		To:        []string{"ada@example.net"},
 		Template:  "reminder",
 		Variables: map[string]any{"name": "Ada"},
 		SendAt:    &later,
 		Metadata:  map[string]string{"order": "1042"},
-	}})
+	}}})
 	if err != nil {
 		return err
 	}

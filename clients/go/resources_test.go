@@ -34,8 +34,11 @@ func TestOperations(t *testing.T) {
 		do                  operation
 		line, body, printed string
 	}{
-		{func(x context.Context, c *Client) (any, error) { return c.SendBatch(x, []Email{email}) }, "POST /emails/batch",
+		{func(x context.Context, c *Client) (any, error) { return c.SendBatch(x, Batch{Emails: []Email{email}}) }, "POST /emails/batch",
 			`{"emails":[{"from":"a@example.com","to":["b@example.net"],"send_at":"2026-01-31T12:00:00Z","expires_in":120,"metadata":{"order":"1"}}]}`, "[{em_1 <nil>}]"},
+		{func(x context.Context, c *Client) (any, error) {
+			return c.SendBatch(x, Batch{Emails: []Email{{Template: "welcome"}}, AllOrNothing: true})
+		}, "POST /emails/batch", `{"emails":[{"template":"welcome"}],"all_or_nothing":true}`, "[{em_1 <nil>}]"},
 		{func(x context.Context, c *Client) (any, error) {
 			return c.SendTemplateBatch(x, TemplateBatch{From: "a@example.com", Template: "welcome", Recipients: []BatchRecipient{{To: "b@example.net"}}, AllOrNothing: true})
 		}, "POST /emails/batch", `{"from":"a@example.com","template":"welcome","recipients":[{"to":"b@example.net"}],"all_or_nothing":true}`, "[{em_1 <nil>}]"},
@@ -159,7 +162,7 @@ func TestOnlyWhatDoesNoHarmTwiceIsRepeated(t *testing.T) {
 	}{
 		{func(x context.Context, c *Client) (any, error) { return deleted(c.Templates().Delete(x, "welcome")) }, 2},
 		{func(x context.Context, c *Client) (any, error) { return c.Cancel(x, "em_1") }, 2},
-		{func(x context.Context, c *Client) (any, error) { return c.SendBatch(x, nil) }, 2},
+		{func(x context.Context, c *Client) (any, error) { return c.SendBatch(x, Batch{}) }, 2},
 		{func(x context.Context, c *Client) (any, error) { return c.Domains().Create(x, "example.com") }, 1},
 		{func(x context.Context, c *Client) (any, error) { return c.Messages().Retry(x, "em_1", "") }, 1},
 	} {
@@ -184,7 +187,7 @@ func TestResponsesOfOthersAndPathsElsewhere(t *testing.T) {
 	if _, err := client.Domains().Get(context.Background(), "dom_1"); !errors.Is(err, ErrUnexpectedResponse) {
 		t.Errorf("a domain: %v", err)
 	}
-	if _, err := client.SendBatch(context.Background(), nil); !errors.Is(err, ErrUnexpectedResponse) {
+	if _, err := client.SendBatch(context.Background(), Batch{}); !errors.Is(err, ErrUnexpectedResponse) {
 		t.Errorf("a batch: %v", err)
 	}
 	for _, name := range []string{"", ".", ".."} {

@@ -157,5 +157,7 @@ func (o resourceCall) sendBatch(c *postroad.Client) (any, error) {
 		}
 		emails = append(emails, built)
 	}
-	return c.SendBatch(context.Background(), emails, postroad.WithIdempotencyKey(o.text("idempotency_key")))
+	allOrNothing, _ := o.Parameters["all_or_nothing"].(bool)
+	batch := postroad.Batch{Emails: emails, AllOrNothing: allOrNothing}
+	return c.SendBatch(context.Background(), batch, postroad.WithIdempotencyKey(o.text("idempotency_key")))
 }

@@ -103,7 +103,8 @@ public final class Driver {
         for (Object each : list(arguments.get(0))) {
             emails.add(email(map(each)));
         }
-        return client.sendBatch(emails, text(parameters, "idempotency_key"));
+        boolean allOrNothing = Boolean.TRUE.equals(parameters.get("all_or_nothing"));
+        return client.sendBatch(emails, allOrNothing, text(parameters, "idempotency_key"));
     }
 
     private static Postroad client(Map<?, ?> options) {

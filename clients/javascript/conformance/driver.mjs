@@ -35,7 +35,7 @@ const OPERATIONS = {
     const connected = connect(client);
     if (name === "send_batch") {
       const emails = await Promise.all(given[0].map(toEmail));
-      return connected.sendBatch(emails, { idempotencyKey: parameters.idempotency_key });
+      return connected.sendBatch(emails, { idempotencyKey: parameters.idempotency_key, allOrNothing: parameters.all_or_nothing });
     }
     const result = (owner ? connected[owner] : connected)[method](...given, ...(Object.keys(parameters).length ? [parameters] : []));
     return Symbol.asyncIterator in result ? collect(result) : result;

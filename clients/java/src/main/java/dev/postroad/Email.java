@@ -33,6 +33,16 @@ public final class Email {
         return members;
     }
 
+    /** Several as the interface has them; in one order, since a key is for one body. */
+    static Map<String, Object> batch(List<Email> emails, boolean allOrNothing) {
+        Map<String, Object> batch = new LinkedHashMap<>();
+        batch.put("emails", emails.stream().map(Email::members).toList());
+        if (allOrNothing) {
+            batch.put("all_or_nothing", true);
+        }
+        return batch;
+    }
+
     /** What an {@link Email} is made of. Lists grow with each call; everything else is replaced. */
     public static final class Builder {
         private final List<String> to = new ArrayList<>();

@@ -132,12 +132,13 @@ public final class Postroad {
      * Sends many emails with one request.
      *
      * @param emails the emails
+     * @param allOrNothing refuse all of them when one is refused
      * @param idempotencyKey names the batch; null for a random one
      * @return for each, in order, its {@code id} or its {@code error}
      * @throws PostroadException if the batch was not accepted, or nobody knows whether it was
      */
-    public List<Map<String, Object>> sendBatch(List<Email> emails, String idempotencyKey) {
-        return sendTemplateBatch(Map.of("emails", emails.stream().map(Email::members).toList()), idempotencyKey);
+    public List<Map<String, Object>> sendBatch(List<Email> emails, boolean allOrNothing, String idempotencyKey) {
+        return sendTemplateBatch(Email.batch(emails, allOrNothing), idempotencyKey);
     }
 
     /**

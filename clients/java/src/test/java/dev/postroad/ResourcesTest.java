@@ -35,7 +35,9 @@ class ResourcesTest {
     void makesRequests() {
         assertAll(
                 () -> check("POST /emails/batch", "{\"emails\":[{\"from\":\"a@example.com\",\"to\":[\"b@example.net\"],\"text\":\"Hi\",\"send_at\":\"2026-01-31T12:00:00Z\",\"expires_in\":120,\"metadata\":{\"order\":\"1\"}}]}", "[{id=em_1}]",
-                        () -> postroad.sendBatch(List.of(EMAIL), null)),
+                        () -> postroad.sendBatch(List.of(EMAIL), false, null)),
+                () -> check("POST /emails/batch", "{\"emails\":[{\"template\":\"welcome\"}],\"all_or_nothing\":true}", "[{id=em_1}]",
+                        () -> postroad.sendBatch(List.of(Email.builder().template("welcome").build()), true, null)),
                 () -> check("POST /emails/batch", "{\"template\":\"welcome\"}", "[{id=em_1}]",
                         () -> postroad.sendTemplateBatch(Map.of("template", "welcome"), "key")),
                 () -> check("PATCH /emails/em_1", "{\"send_at\":\"2026-01-31T12:00:00Z\"}", "*",
@@ -159,7 +161,7 @@ class ResourcesTest {
     void repeatsOnlyWhatDoesNoHarmTwice() throws IOException {
         repeats(2, client -> client.templates().save("welcome", Map.of()));
         repeats(2, client -> client.cancel("em_1"));
-        repeats(2, client -> client.sendBatch(List.of(), null));
+        repeats(2, client -> client.sendBatch(List.of(), false, null));
         repeats(1, client -> client.domains().create("example.com"));
         repeats(1, client -> client.messages().retry("em_1"));
     }
@@ -182,7 +184,7 @@ class ResourcesTest {
                 ScriptedServer.answer(200, "{}"), ScriptedServer.answer(200, "{}"))) {
             Postroad client = client(server);
             assertThrows(UnexpectedResponseException.class, () -> client.domains().get("dom_1"));
-            assertThrows(UnexpectedResponseException.class, () -> client.sendBatch(List.of(), null));
+            assertThrows(UnexpectedResponseException.class, () -> client.sendBatch(List.of(), false, null));
             for (String name : List.of("", ".", "..")) {
                 assertThrows(IllegalArgumentException.class, () -> client.templates().get(name));
             }
