@@ -17,6 +17,7 @@ from postroad.model import batch_request, caller, receipt, send_request, times
 from postroad.services import context
 from postroad.services import templates as template_registry
 from postroad.services.acceptance import submit_batch
+from postroad.services.approvals import approval_limit
 from postroad.web import request_reader, routing
 
 _RECEIPT: Final = msgspec.json.Decoder(receipt.BatchReceipt)
@@ -124,6 +125,11 @@ async def _send_all(ctx: context.Context, request: routing.Request, read: Sequen
         error_shape.shape(one, one.message)[1] if isinstance(one, errors.PostroadError) else None for one in read
     ]
     waiting = [(place, *one) for place, one in enumerate(read) if not isinstance(one, errors.PostroadError)]
+    if len(waiting) > batch_request.MAX_EMAILS and approval_limit.applies_to(request.caller):
+        # Each part alone could be within the limit of one request.
+        raise errors.Forbidden(
+            f"this API key has an approval limit, so a batch may have {batch_request.MAX_EMAILS} messages at most"
+        )
     key = room.idempotency_key(request)
     for start in range(0, len(waiting), batch_request.MAX_EMAILS):
         part = waiting[start : start + batch_request.MAX_EMAILS]

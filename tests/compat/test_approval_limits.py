@@ -1,0 +1,44 @@
+"""Keys with an approval limit over Postmark's API, whose batches are accepted in parts."""
+
+from collections.abc import AsyncIterator
+from typing import Any
+
+import httpx
+import pytest_asyncio
+
+from postroad.compat.postmark import room as postmark
+from postroad.model import key_limits
+from postroad.services import context
+from postroad.services.messages import lookup
+from postroad.storage import accounts
+from tests import accepted_mail
+from tests.compat import room_client
+
+EMAIL: dict[str, Any] = {"From": "shop@example.com", "To": "ada@example.net", "Subject": "Hello", "TextBody": "Hi"}
+
+
+@pytest_asyncio.fixture
+async def client(ctx: context.Context, account: accounts.Account) -> AsyncIterator[httpx.AsyncClient]:
+    """With a key that needs approval for more than 150 recipients."""
+    await accepted_mail.allow_sending(ctx, account.id)
+    key = await room_client.new_key(ctx, account.id, limits=key_limits.Limits(approval_above=150))
+    async with room_client.opened(ctx, postmark.ROOM, {"X-Postmark-Server-Token": key}) as opened:
+        yield opened
+
+
+async def count(ctx: context.Context, account: accounts.Account) -> int:
+    return len((await lookup.page(ctx, account.id, lookup.Filters(), limit=500, cursor=None)).messages)
+
+
+async def test_a_batch_does_not_pass_the_limit_in_parts(
+    ctx: context.Context, account: accounts.Account, client: httpx.AsyncClient
+) -> None:
+    body, headers = [EMAIL] * 151, {"Idempotency-Key": "1"}
+    refused = await client.post("/email/batch", json=body, headers=headers)
+    assert refused.is_client_error
+    assert refused.json()["Message"] == "this API key has an approval limit, so a batch may have 100 messages at most"
+    assert await count(ctx, account) == 0
+    two = EMAIL | {"To": "ada@example.net, bob@example.net"}
+    waiting = await client.post("/email/batch", json=[two] * 100, headers=headers)
+    assert "this request to 200 recipients waits for approval" in waiting.json()["Message"]
+    assert await count(ctx, account) == 0
