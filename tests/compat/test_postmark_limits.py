@@ -11,10 +11,10 @@ import pytest_asyncio
 
 from postroad import errors
 from postroad.compat import send
-from postroad.compat.postmark import room, translation
+from postroad.compat.postmark import long_lists, room, translation
 from postroad.compat.resend import room as resend
 from postroad.model.bounces import disposition
-from postroad.services import context, templates
+from postroad.services import context, templates, work_limits
 from postroad.services.suppressions import bulk, registry
 from postroad.storage import accounts, store
 from postroad.storage import suppressions as stored
@@ -182,3 +182,15 @@ async def test_a_change_of_many_suppressions_is_one_change(
             assert not [one for one in results if one.get("Status") == "Failed" or one.get("deleted") is False]
             assert counted.questions < 10
             assert await registry.count(ctx, account.id) == left
+
+
+@pytest.mark.parametrize("path", ["/messages/outbound", "/bounces"])
+async def test_an_account_reads_one_long_list_at_a_time(
+    ctx: context.Context, client: httpx.AsyncClient, account: accounts.Account, path: str
+) -> None:
+    with work_limits.acquire(ctx, long_lists.LONG_LISTS, account.id):
+        refused = await client.get(path, params={"count": 1, "offset": 999})
+        assert (refused.status_code, refused.json()["ErrorCode"]) == (429, 429)
+        assert refused.json()["Message"].startswith("long lists: at most 1 at once per account")
+        assert (await client.get(path, params={"count": 1, "offset": 998})).status_code == 200
+    assert (await client.get(path, params={"count": 500, "offset": 9_999})).status_code == 200

@@ -10,7 +10,7 @@ from typing import Any, Final
 import msgspec
 
 from postroad.compat import room
-from postroad.compat.postmark import days, error_shape, schemas
+from postroad.compat.postmark import days, error_shape, long_lists, schemas
 from postroad.model import caller, identifiers, limits, mail, postmark_events, receipt, times
 from postroad.services import context
 from postroad.services.accounts import statistics
@@ -51,10 +51,11 @@ async def index(ctx: context.Context, request: routing.Request) -> routing.Respo
     query: BouncesQuery = request.query
     count, offset = query.count or 100, query.offset or 0
     account_id = request.caller.account_id
-    found = await _search(ctx, request, query, limit=offset + count + 1)
-    if query.type or query.inactive is not None:
-        suppressed = await suppressions.listed(ctx, account_id, [one.email for _, one in found])
-        found = [pair for pair in found if _is_wanted(query, is_inactive=pair[1].email in suppressed)]
+    with long_lists.reading(ctx, account_id, rows=offset + count + 1):
+        found = await _search(ctx, request, query, limit=offset + count + 1)
+        if query.type or query.inactive is not None:
+            suppressed = await suppressions.listed(ctx, account_id, [one.email for _, one in found])
+            found = [pair for pair in found if _is_wanted(query, is_inactive=pair[1].email in suppressed)]
     shown = await _shown(ctx, account_id, found[offset : offset + count])
     return room.respond({"TotalCount": len(found), "Bounces": shown})
 

@@ -6,7 +6,7 @@ import msgspec
 
 from postroad import errors
 from postroad.compat import room
-from postroad.compat.postmark import bounces, days, error_shape, schemas
+from postroad.compat.postmark import bounces, days, error_shape, long_lists, schemas
 from postroad.model import caller, labels, mail, postmark_events, receipt, search_query, times
 from postroad.protocol import address
 from postroad.services import context
@@ -49,11 +49,13 @@ async def index(ctx: context.Context, request: routing.Request) -> routing.Respo
         mode=mail.Mode.TEST if request.caller.is_test else mail.Mode.LIVE,
         words=(_words(query.subject),) if query.subject else (),
     )
-    found = (await lookup.page(ctx, request.caller.account_id, filters, limit=offset + count + 1, cursor=None)).messages
+    account_id, rows = request.caller.account_id, offset + count + 1
+    with long_lists.reading(ctx, account_id, rows=rows):
+        found = (await lookup.page(ctx, account_id, filters, limit=rows, cursor=None)).messages
     if query.status in ("sent", "processed"):
         found = [one for one in found if one.status != mail.MessageStatus.QUEUED]
     listed = found[offset : offset + count]
-    receipts = await lookup.receipts(ctx, request.caller.account_id, listed)
+    receipts = await lookup.receipts(ctx, account_id, listed)
     shown = [_message(one, receipts[one.id]) for one in listed if one.id in receipts]
     return room.respond({"TotalCount": len(found), "Messages": shown})
 
