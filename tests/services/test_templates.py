@@ -1,5 +1,6 @@
 """Templates are checked when they are saved and rendered once; no value leaves the place that it was put in."""
 
+import dataclasses
 import re
 
 import hypothesis
@@ -13,6 +14,7 @@ from postroad.services.accounts import registry as accounts
 from postroad.storage import accounts as stored_accounts
 from postroad.storage import templates as stored_templates
 from tests import accepted_mail, contexts
+from tests.compat import room_client
 
 
 def template(subject: str = "Hello", text: str | None = None, html: str | None = None) -> stored_templates.Template:
@@ -226,6 +228,21 @@ async def test_a_preview_is_what_would_be_sent(ctx: context.Context, account: st
     assert await templates.preview(ctx, account.id, "welcome", {"name": "A&B"}) == templates.Rendered(
         "Hi A&B", None, "<b>A&amp;B</b>"
     )
+
+
+@pytest.mark.parametrize("placeholders, is_threaded", [(1_000, False), (1_001, True)])
+async def test_a_costly_preview_does_not_delay_others(
+    ctx: context.Context,
+    account: stored_accounts.Account,
+    placeholders: int,
+    is_threaded: bool,  # noqa: FBT001
+) -> None:
+    await templates.put(ctx, account.id, "welcome", subject="Hi", text="{{name}}" * placeholders, html=None)
+    threads = room_client.CountedThreads()
+    watched = dataclasses.replace(ctx, threads=threads)  # type: ignore[arg-type]
+    rendered = await templates.preview(watched, account.id, "welcome", {"name": "A"})
+    assert rendered.text == "A" * placeholders
+    assert threads.parties == ([account.id] if is_threaded else [])
 
 
 @pytest.mark.parametrize("alias", ["theirs", "unknown", "", "Theirs", "a\0b", "%", "x" * 1000])

@@ -143,7 +143,10 @@ async def preview(
     ctx: context.Context, account_id: str, alias: str, variables: Mapping[str, mail.TemplateValue]
 ) -> Rendered:
     """Render one template of an account."""
-    return render(await find(ctx, account_id, alias), variables)
+    template = await find(ctx, account_id, alias)
+    if is_costly(template):
+        return await ctx.threads.run(account_id, lambda: render(template, variables))
+    return render(template, variables)
 
 
 def _refuse_missing(parts: list[placeholders.Template], variables: Mapping[str, mail.TemplateValue]) -> None:
