@@ -73,3 +73,9 @@ async def test_what_is_no_address_or_no_sentence_is_refused(ctx: context.Context
     for text in ("ada@", "", "\0", "a@b\0.example"):
         with pytest.raises(errors.NotFound):
             await suppressions.remove(ctx, account.id, text)
+
+
+@pytest.mark.parametrize("after", ["\0", "a\0", "ada@example.net\0"])
+async def test_any_text_is_a_place_in_the_list(ctx: context.Context, account: accounts.Account, after: str) -> None:
+    await add(ctx, account.id, "ada@example.net", reason="asked to")
+    assert await listed(ctx, account.id, after=after) == ([] if after.startswith("ada@") else ["ada@example.net"])

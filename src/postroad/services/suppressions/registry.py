@@ -22,6 +22,7 @@ async def page(
     ctx: context.Context, account_id: str, *, after: str, limit: int, source: str | None = None
 ) -> list[suppressions.Suppression]:
     """A page of the list in alphabetical order, after an address; the first page is after an empty text."""
+    after = after.replace("\0", "")  # PostgreSQL has none in a text
     async with ctx.store.scanning(account_id) as tx:
         return await suppressions.of_account(tx, account_id, after=after, limit=limit, source=source)
 
