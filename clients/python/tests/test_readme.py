@@ -14,7 +14,7 @@ import pytest
 from clients.python.tests.scripted import Seen, Serve, answer
 
 README = (Path(__file__).parent.parent / "README.md").read_text()
-SEND, WAIT, ERRORS, WEBHOOK, ASYNCIO = re.findall(r"```python\n(.*?)```", README, re.DOTALL)
+SEND, WAIT, ERRORS, WEBHOOK, DJANGO, ASYNCIO = re.findall(r"```python\n(.*?)```", README, re.DOTALL)
 IMPORTS = SEND.partition("\n\n")[0]
 RECEIPT = {"id": "em_1", "status": "queued"}
 RECIPIENT = {"email": "ada@example.net", "status": "delivered", "last_smtp_response": "2.0.0 Ok"}
@@ -40,7 +40,15 @@ def run(*blocks: str, url: str = "https://mail.example.com") -> dict[str, Any]:
 
 
 def test_it_is_under_a_page() -> None:
-    assert len(README.splitlines()) <= 90
+    assert len(README.splitlines()) <= 110
+
+
+def test_the_settings_are_those_of_the_backend() -> None:
+    names = run(IMPORTS, DJANGO)
+    module, _, backend = names["EMAIL_BACKEND"].rpartition(".")
+    source = (Path(__file__).parent.parent / "src" / f"{module.replace('.', '/')}.py").read_text()
+    assert f"class {backend}(" in source
+    assert all(f'"{name}"' in source for name in names["POSTROAD"])
 
 
 def test_it_sends_and_waits(serve: Serve, seen: Seen, capsys: pytest.CaptureFixture[str]) -> None:
