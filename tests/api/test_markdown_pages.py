@@ -17,6 +17,7 @@ async def test_every_page_is_listed_with_its_first_sentence_and_served() -> None
         listed = await opened.client.get("/llms.txt")
         assert listed.headers["content-type"] == "text/plain; charset=utf-8"
         assert listed.text.startswith("# Postroad\n\n> A transactional email service")
+        assert "https://github.com/postroad/postroad/blob/main/clients/README.md" in listed.text
         assert NAMES
         for name in NAMES:
             (line,) = [line for line in listed.text.splitlines() if f"](/docs/{name}): " in line]

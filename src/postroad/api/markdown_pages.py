@@ -27,6 +27,11 @@ SUMMARY: Final = (
     "A transactional email service that people run themselves: send over HTTP and SMTP, deliver to the mailbox "
     "providers, and report by webhooks. The API of this installation is described at /openapi.json."
 )
+# The pages are served as they are in the repository, with relative links to files that only it has.
+OUTSIDE: Final = (
+    "A link of a page that leads out of /docs, such as ../clients/README.md, is to a file of the repository: "
+    "https://github.com/postroad/postroad/blob/main/clients/README.md. Images are there too, below docs."
+)
 _LINK: Final = re.compile(r"\[([^\]]*)\]\([^)]*\)")
 # A sentence ends before a capital letter: `1.0.0. It` has one end.
 _SENTENCE: Final = re.compile(r".+?[.!?:](?=\s+[A-Z`*\[]|\s*$)", re.DOTALL)
@@ -71,8 +76,8 @@ def index(found: Mapping[str, Traversable]) -> str:
         page = file.read_text(encoding="utf-8")
         line = f"- [{title(page)}](/docs/{name}): {first_sentence(page)}"
         (records if name.startswith(DECISIONS) else guides).append(line)
-    parts = ["# Postroad", "", f"> {SUMMARY}", "", "## Documentation", "", *guides, "", "## Optional", "", *records]
-    return "\n".join(parts) + "\n"
+    head = ["# Postroad", "", f"> {SUMMARY}", "", OUTSIDE, ""]
+    return "\n".join([*head, "## Documentation", "", *guides, "", "## Optional", "", *records]) + "\n"
 
 
 def routes() -> tuple[routing.Route[Any], ...]:
