@@ -83,6 +83,7 @@ OPERATION_IDS: Final[Mapping[str, str]] = {
     "GET /v1/inbox": "listInboxMessages",
     "GET /v1/inbox/{id}/raw": "getRawInboxMessage",
     "DELETE /v1/inbox": "clearInbox",
+    "POST /v1/inbox/webhook": "receiveInboxWebhook",
     "GET /healthz": "getLiveness",
     "GET /readyz": "getReadiness",
 }
