@@ -19,7 +19,7 @@ from postroad.services.suppressions import registry as suppressions
 from postroad.storage import attempts, messages, recipients
 from postroad.web import routing
 
-# Postmark's type, its number and its name: of an address that does not exist, of anything else, and of an end in time.
+# Postmark's type of a bounce, with its code and name: for a suppressed address, and for anything else.
 HARD: Final = ("HardBounce", 1, "Hard bounce")
 SOFT: Final = ("SoftBounce", 4096, "Soft bounce")
 _BOUNCED: Final = (mail.RecipientStatus.BOUNCED, mail.RecipientStatus.EXPIRED, mail.RecipientStatus.FAILED)

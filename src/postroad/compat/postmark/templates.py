@@ -91,7 +91,7 @@ async def create(ctx: context.Context, request: routing.Request) -> routing.Resp
         await templates.find(ctx, request.caller.account_id, alias)
     except errors.NotFound:
         return await _put(ctx, request, alias, body)
-    raise errors.Conflict(f"Alias: the template {alias!r} exists already; edit it, or choose another alias")
+    raise errors.Conflict(f"Alias: the template {alias!r} already exists; edit it, or choose another alias")
 
 
 async def edit(ctx: context.Context, request: routing.Request) -> routing.Response:

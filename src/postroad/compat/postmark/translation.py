@@ -108,7 +108,7 @@ def _attachment(given: schemas.Attachment) -> send_request.Attachment:
 def _values(model: Mapping[str, Any], *, path: str, depth: int) -> Iterator[tuple[str, mail.TemplateValue]]:
     """The values of a model by their dotted names; `null` has none."""
     if depth > MAX_DEPTH:
-        raise errors.InvalidRequest(f"TemplateModel: has more than {MAX_DEPTH} objects in each other")
+        raise errors.InvalidRequest(f"TemplateModel: objects are nested more than {MAX_DEPTH} deep")
     for name, value in model.items():
         if len(path) + len(name) > MAX_NAME_CHARACTERS:
             shown = validation_errors.printable(f"{path}{name}")
@@ -122,6 +122,6 @@ def _values(model: Mapping[str, Any], *, path: str, depth: int) -> Iterator[tupl
             case list():
                 shown = validation_errors.printable(place)
                 raise errors.InvalidRequest(
-                    f"TemplateModel.{shown}: is a list, which templates of Postroad cannot repeat; put the finished "
-                    "text into the model"
+                    f"TemplateModel.{shown}: is a list, but templates of Postroad have no loops; pass the "
+                    "rendered text instead"
                 )

@@ -16,7 +16,7 @@ from postroad.services.webhooks import endpoint_settings, endpoints, request_hea
 from postroad.storage import webhooks as stored
 from postroad.web import routing
 
-# Nobody here measures them.
+# Postroad does not track opens and clicks.
 _UNMEASURED: Final = ("Open", "Click")
 
 

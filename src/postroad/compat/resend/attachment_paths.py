@@ -40,7 +40,7 @@ async def _fetch(
     if given.path is None:
         return given
     if given.content is not None:
-        raise errors.InvalidRequest(f"{field}: not allowed beside content; give one of them")
+        raise errors.InvalidRequest(f"{field}: give either path or content, not both")
     content = await fetcher.fetch(field, given.path)
     return msgspec.structs.replace(
         given, path=None, content=payload.encode(content), filename=given.filename or _name(given.path)

@@ -131,7 +131,7 @@ def parse_scheduled_at(text: str, *, now: int) -> int:
 def _metadata(tags: list[Tag]) -> dict[str, str]:
     made = {tag.name: tag.value for tag in tags}
     if len(made) < len(tags):
-        raise errors.InvalidRequest("tags: two have the same name; give each a name of its own")
+        raise errors.InvalidRequest("tags: two have the same name; names must be unique")
     return made
 
 

@@ -84,7 +84,7 @@ async def _create(
 ) -> routing.Response:
     account_id = request.caller.account_id
     if await _exists(ctx, account_id, alias):
-        raise errors.Conflict(f"alias: a template {alias!r} exists already; update it, or give another alias")
+        raise errors.Conflict(f"alias: a template {alias!r} already exists; update it, or choose another alias")
     await templates.put(ctx, account_id, alias, subject=subject, text=text, html=html)
     return room.respond({"object": "template", "id": alias}, status=201)
 
