@@ -16,7 +16,7 @@ async def test_every_page_is_listed_with_its_first_sentence_and_served() -> None
     async with app_server.running(ROUTES) as opened:
         listed = await opened.client.get("/llms.txt")
         assert listed.headers["content-type"] == "text/plain; charset=utf-8"
-        assert listed.text.startswith("# Postroad\n\n> A transactional email service")
+        assert listed.text.startswith("# Postroad\n\n> A self-hosted transactional email service")
         assert "https://github.com/postroad/postroad/blob/main/clients/README.md" in listed.text
         assert NAMES
         for name in NAMES:

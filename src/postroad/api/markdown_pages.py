@@ -24,8 +24,8 @@ TEXT: Final = "text/plain; charset=utf-8"
 CACHE: Final = ("Cache-Control", "public, max-age=3600")
 DECISIONS: Final = "decisions/"
 SUMMARY: Final = (
-    "A transactional email service that people run themselves: send over HTTP and SMTP, deliver to the mailbox "
-    "providers, and report by webhooks. The API of this installation is described at /openapi.json."
+    "A self-hosted transactional email service: it accepts mail over HTTP and SMTP, delivers it to mailbox providers, "
+    "and reports results by webhooks. The API of this installation is described at /openapi.json."
 )
 # The pages are served as they are in the repository, with relative links to files that only it has.
 OUTSIDE: Final = (
@@ -69,7 +69,7 @@ def first_sentence(page: str) -> str:
 
 
 def index(found: Mapping[str, Traversable]) -> str:
-    """The list of the pages, in the format of llmstxt.org; records of decisions are the optional part."""
+    """The list of the pages, in the format of llmstxt.org; decision records are the optional part."""
     guides: list[str] = []
     records: list[str] = []
     for name, file in found.items():
