@@ -30,3 +30,12 @@ def test_a_table_without_rows_is_a_sentence() -> None:
 )
 def test_a_setting_is_written_as_in_a_configuration_file(value: object, text: str) -> None:
     assert output.literal(value) == text
+
+
+def test_json_has_nothing_that_a_terminal_obeys(capsys: pytest.CaptureFixture[str]) -> None:
+    hostile = "\x1b[2J \x9b2J \x7f \u202e \u2028 \U000e0041 grüß"
+    output.show(output.Report(data={"subject": hostile}, text=""), as_json=True)
+    printed = capsys.readouterr().out
+    assert [one for one in printed if not one.isprintable() and one != "\n"] == []
+    assert json.loads(printed) == {"subject": hostile}
+    assert "grüß" in printed

@@ -3,6 +3,7 @@
 A command returns a `Report` and prints nothing itself, so that both formats have the same data.
 """
 
+import json
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Final
@@ -26,9 +27,16 @@ def show(report: Report, *, as_json: bool) -> None:
     if as_json:
         import msgspec  # noqa: PLC0415 - it takes longer than the text of a command over HTTP
 
-        click.echo(msgspec.json.format(msgspec.json.encode(report.data), indent=2))
+        click.echo(_escaped(msgspec.json.format(msgspec.json.encode(report.data), indent=2).decode()))
     elif report.text:
         click.echo(report.text)
+
+
+def _escaped(document: str) -> str:
+    """JSON without what a terminal could obey: JSON itself escapes only a part of the control characters."""
+    if document.isascii() and "\x7f" not in document:
+        return document
+    return "".join(one if one.isprintable() or one == "\n" else json.dumps(one)[1:-1] for one in document)
 
 
 def printable(text: str) -> str:

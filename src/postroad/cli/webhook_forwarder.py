@@ -88,7 +88,8 @@ def listen(server: api_client.Client, *, forward_to: str | None, wanted: Sequenc
         session.open()
         click.echo(f"Listening for the events of {server.url}. Press Ctrl-C to stop.", err=True)
         if forward_to is not None:
-            click.echo(f"Forwarding to {forward_to}, signed with the secret {session.secret}", err=True)
+            secret = output.printable(session.secret)
+            click.echo(f"Forwarding to {forward_to}, signed with the secret {secret}", err=True)
         for event in _events(session):
             result = None if forward_to is None else forward(forward_to, str(event.get("body")), session.secret)
             click.echo(json_line(event, result) if as_json else line(event, result))
