@@ -59,10 +59,10 @@ async def index(request: requests.PageRequest) -> routing.Response:
 
 async def _row(request: requests.PageRequest, one: approvals.Approval, key_name: str) -> Row:
     expired = approval_limit.is_expired(one, now=request.ctx.clock())
-    body = await decision.content(request.ctx, request.account_id, one.id)
+    is_open = not expired and one.state in {approvals.State.PENDING, approvals.State.APPROVING}
+    body = await decision.content(request.ctx, request.account_id, one.id) if is_open else {}
     items: Sequence[Mapping[str, Any]] = body.get("recipients") or body.get("emails") or (body,)
     first = {**body, **items[0]}
-    is_open = not expired and one.state in {approvals.State.PENDING, approvals.State.APPROVING}
     subject, bodies = await _preview(request, first) if is_open else ("", ())
     return Row(
         approval=one,

@@ -70,8 +70,24 @@ async def set_state(
     tx: store.Transaction, account_id: str, approval_id: str, state: State, *, among: Sequence[State]
 ) -> bool:
     """Change the state from one of these, at most three; returns whether it was one of them."""
-    first, second, third = (*among, *among, *among)[:3]
-    return await tx.execute("approvals.set_state", account_id, approval_id, state, first, second, third) == 1
+    return await tx.execute("approvals.set_state", account_id, approval_id, state, *_three(among)) == 1
+
+
+async def decide(
+    tx: store.Transaction, account_id: str, approval_id: str, state: State, *, among: Sequence[State]
+) -> bool:
+    """The same for good, and delete what was asked for: it may hold secrets, and it may be large."""
+    return await tx.execute("approvals.decide", account_id, approval_id, state, b"", *_three(among)) == 1
+
+
+def _three(among: Sequence[State]) -> Sequence[State]:
+    """As many parameters as the queries have."""
+    return (*among, *among, *among)[:3]
+
+
+async def sweep_bodies(tx: store.Transaction, *, before: int) -> int:
+    """Delete what up to SWEEP_ROWS sends from before a time asked for; returns how many."""
+    return await tx.execute("approvals.sweep_bodies", before, b"", SWEEP_ROWS)
 
 
 async def sweep(tx: store.Transaction, *, before: int) -> int:

@@ -168,14 +168,24 @@ async def test_approving_checks_what_holds_then(ctx: context.Context, account: a
     await decision.reject(ctx, account.id, second.id)
 
 
-async def test_what_a_crash_left_is_continued(ctx: context.Context, account: accounts.Account) -> None:
+async def crash(ctx: context.Context, account_id: str, approval_id: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Approve it, as if the process had died between the send and its mark."""
+
+    async def die(*_: object, **__: object) -> bool:
+        raise ZeroDivisionError
+
+    with monkeypatch.context() as patched:
+        patched.setattr(stored, "decide", die)
+        with pytest.raises(ZeroDivisionError):
+            await decision.approve(ctx, account_id, approval_id)
+
+
+async def test_what_a_crash_left_is_continued(
+    ctx: context.Context, account: accounts.Account, monkeypatch: pytest.MonkeyPatch
+) -> None:
     who = await key_of(ctx, account.id)
     one = await waiting(ctx, who, "ada", "grace")
-    await decision.approve(ctx, account.id, one.id)
-    # As if the process had died between the send and its mark.
-    async with ctx.store.transaction() as tx:
-        done = (stored.State.APPROVED,)
-        assert await stored.set_state(tx, account.id, one.id, stored.State.APPROVING, among=done)
+    await crash(ctx, account.id, one.id, monkeypatch)
     with pytest.raises(errors.Conflict):
         await decision.reject(ctx, account.id, one.id)
     await decision.approve(ctx, account.id, one.id)
@@ -273,13 +283,11 @@ async def test_a_click_that_is_refused_does_not_let_go_of_what_another_is_sendin
 
 
 async def test_what_a_crash_left_is_not_sent_twice_when_its_idempotency_key_is_gone(
-    ctx: context.Context, account: accounts.Account, clock: contexts.Clock
+    ctx: context.Context, account: accounts.Account, clock: contexts.Clock, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     who = await key_of(ctx, account.id)
     one = await waiting(ctx, who, "ada", "grace")
-    await decision.approve(ctx, account.id, one.id)
-    async with ctx.store.transaction() as tx:
-        await stored.set_state(tx, account.id, one.id, stored.State.APPROVING, among=(stored.State.APPROVED,))
+    await crash(ctx, account.id, one.id, monkeypatch)
     clock.pass_seconds(25 * 3600)
     await cleanup.sweep(ctx)
     with pytest.raises(errors.Conflict, match="has expired"):
@@ -297,3 +305,26 @@ async def test_a_template_that_was_changed_after_the_request_is_not_what_was_app
         await decision.approve(ctx, account.id, one.id)
     assert await sent(ctx, account.id) == 0
     await decision.reject(ctx, account.id, one.id)
+
+
+async def test_what_was_asked_for_is_kept_until_the_decision_only(
+    ctx: context.Context, account: accounts.Account, clock: contexts.Clock
+) -> None:
+    """A rejected send may hold a stranger's secrets, and rejected ones without end would fill the disk."""
+    who = await key_of(ctx, account.id)
+    for decide in (decision.approve, decision.reject):
+        with pytest.raises(approval_limit.ApprovalRequired):
+            await ask(ctx, who, "ada", "grace", key=decide.__name__)
+        (one,) = [one for one in await decision.latest(ctx, account.id) if one.state == "pending"]
+        assert await decision.content(ctx, account.id, one.id) != {}
+        await decide(ctx, account.id, one.id)
+        assert await decision.content(ctx, account.id, one.id) == {}
+    await waiting(ctx, who, "ada", "grace")
+    (one,) = [one for one in await decision.latest(ctx, account.id) if one.state == "pending"]
+    assert (await cleanup.sweep(ctx)).approval_bodies == 0
+    clock.pass_seconds(24 * 3600 + 1)
+    assert (await cleanup.sweep(ctx)).approval_bodies == 1
+    assert await decision.content(ctx, account.id, one.id) == {}
+    with pytest.raises(errors.Forbidden, match="not approved in time"):
+        await ask(ctx, who, "ada", "grace")
+    assert (await cleanup.sweep(ctx)).approval_bodies == 0

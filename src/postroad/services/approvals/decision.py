@@ -18,6 +18,7 @@ from postroad.services.approvals import approval_limit
 from postroad.storage import api_keys, approvals, templates
 
 ROWS: Final = approval_limit.MAX_PENDING
+_DECIDED: Final = (approvals.State.APPROVED, approvals.State.REJECTED)
 _UNSENT: Final = (approvals.State.PENDING, approvals.State.APPROVING, approvals.State.REJECTED)
 
 
@@ -53,7 +54,7 @@ async def approve(ctx: context.Context, account_id: str, approval_id: str) -> ap
         raise
     async with ctx.store.transaction() as tx:
         # It was sent, whatever was clicked meanwhile.
-        if await approvals.set_state(tx, account_id, found.id, approvals.State.APPROVED, among=_UNSENT):
+        if await approvals.decide(tx, account_id, found.id, approvals.State.APPROVED, among=_UNSENT):
             await audit_log.write(ctx, tx, account_id, "approval.approved", found.id)
     return found
 
@@ -63,15 +64,16 @@ async def reject(ctx: context.Context, account_id: str, approval_id: str) -> app
     found = await _find(ctx, account_id, approval_id)
     waiting = (approvals.State.PENDING,)
     async with ctx.store.transaction() as tx:
-        if not await approvals.set_state(tx, account_id, found.id, approvals.State.REJECTED, among=waiting):
+        if not await approvals.decide(tx, account_id, found.id, approvals.State.REJECTED, among=waiting):
             raise _decided()
         await audit_log.write(ctx, tx, account_id, "approval.rejected", found.id)
     return found
 
 
 async def content(ctx: context.Context, account_id: str, approval_id: str) -> dict[str, Any]:
-    """The request as it was sent, for people; one at a time, because they may be large."""
-    read: dict[str, Any] = msgspec.json.decode((await _get(ctx, account_id, approval_id)).body)
+    """The request as it was sent, for people; one at a time, because they may be large. Decided ones have none."""
+    found = await _get(ctx, account_id, approval_id)
+    read: dict[str, Any] = msgspec.json.decode(found.body) if found.body else {}
     return read
 
 
@@ -88,6 +90,8 @@ async def _get(ctx: context.Context, account_id: str, approval_id: str) -> appro
 async def _find(ctx: context.Context, account_id: str, approval_id: str) -> approvals.Approval:
     """One that can still be decided."""
     found = await _get(ctx, account_id, approval_id)
+    if found.state in _DECIDED:
+        raise _decided()
     if approval_limit.is_expired(found, now=ctx.clock()):
         raise errors.Conflict("this request has expired; it has to be sent again with a new Idempotency-Key")
     return found

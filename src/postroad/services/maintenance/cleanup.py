@@ -10,6 +10,7 @@ from postroad.model import bounce_guard, cursors, identifiers, retry, throttle, 
 from postroad.services import context
 from postroad.services.accounts import closure
 from postroad.services.accounts import registry as accounts
+from postroad.services.approvals import approval_limit
 from postroad.services.auth import key_replacement
 from postroad.services.maintenance import retention
 from postroad.services.webhooks import delivery_log
@@ -69,6 +70,7 @@ class SweepResult:
     known_networks: int = 0
     tls_reports: int = 0
     approvals: int = 0
+    approval_bodies: int = 0
     previous_keys: int = 0
     accounts: int = 0
     bodies: int = 0
@@ -128,6 +130,11 @@ async def sweep(ctx: context.Context) -> SweepResult:
             ctx,
             lambda tx: known_networks.sweep(tx, before=now - KNOWN_NETWORK_DAYS * times.DAY),
             rows=known_networks.SWEEP_ROWS,
+        ),
+        approval_bodies=await _in_batches(
+            ctx,
+            lambda tx: approvals.sweep_bodies(tx, before=now - approval_limit.LIFETIME),
+            rows=approvals.SWEEP_ROWS,
         ),
         approvals=await _in_batches(
             ctx, lambda tx: approvals.sweep(tx, before=now - APPROVAL_DAYS * times.DAY), rows=approvals.SWEEP_ROWS

@@ -35,6 +35,15 @@ WHERE account_id = $1 AND state = $3 AND created_at > $4;
 -- Change the state, if it is one of these.
 UPDATE approvals SET state = $3 WHERE account_id = $1 AND id = $2 AND state IN ($4, $5, $6);
 
+-- name: decide
+-- The state that stays, if it is one of these; what was asked for is needed no longer.
+UPDATE approvals SET state = $3, body = $4 WHERE account_id = $1 AND id = $2 AND state IN ($5, $6, $7);
+
+-- name: sweep_bodies
+-- Delete what was asked for by sends that nobody decided in time.
+UPDATE approvals SET body = $2 WHERE id IN (
+    SELECT id FROM approvals WHERE created_at < $1 AND LENGTH(body) > 0 ORDER BY created_at LIMIT $3);
+
 -- name: sweep
 -- Delete old sends, whatever became of them.
 DELETE FROM approvals WHERE id IN (SELECT id FROM approvals WHERE created_at < $1 ORDER BY created_at LIMIT $2);
