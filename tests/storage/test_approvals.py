@@ -62,8 +62,8 @@ async def test_approvals_are_stored_from_the_version_before_on(empty: Store, mon
         assert not await approvals.set_state(tx, "acc_1", "apr_1", State.APPROVED, among=waiting)
         assert not await approvals.set_state(tx, "acc_2", "apr_1", State.APPROVED, among=(State.REJECTED,) * 2)
         assert await approvals.decide(tx, "acc_1", "apr_1", State.APPROVED, among=(State.REJECTED,))
-        found = await approvals.by_id(tx, "acc_1", "apr_1")
-        assert found == msgspec.structs.replace(ROW, state=State.APPROVED, body=b"")
+        decided = await approvals.by_id(tx, "acc_1", "apr_1")
+        assert decided == msgspec.structs.replace(ROW, state=State.APPROVED, body=b"")
         assert await approvals.sweep_bodies(tx, before=8) == 0
         assert await approvals.sweep(tx, before=7) == 0
         assert await approvals.sweep(tx, before=8) == 1
