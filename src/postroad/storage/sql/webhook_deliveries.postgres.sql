@@ -45,10 +45,11 @@ RETURNING webhook_deliveries.account_id, webhook_deliveries.webhook_id, webhook_
     message_id, body, attempt_count;
 
 -- name: acknowledge
--- Delete ready rows.
+-- Delete ready rows. "Neither waiting nor ended" means ready, and is written so because a plan that was made while few rows
+-- were ready would scan the index of all ready rows.
 DELETE FROM webhook_deliveries USING unnest($1::text[], $2::text[], $3::text[]) AS known (account_id, webhook_id, id)
 WHERE webhook_deliveries.account_id = known.account_id AND webhook_deliveries.webhook_id = known.webhook_id
-    AND webhook_deliveries.id = known.id AND state = 'ready';
+    AND webhook_deliveries.id = known.id AND state <> 'waiting' AND ended_at IS NULL;
 
 -- name: release
 -- Return claimed rows that were not attempted. "Neither ready nor ended" means waiting, and is written so because a plan
