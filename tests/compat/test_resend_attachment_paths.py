@@ -88,9 +88,14 @@ async def test_the_file_is_attached(
         (webhook_server.ok(404), "the server responded with 404; it must respond with 200"),
         (webhook_server.ok(302, b"", "Location: http://127.0.0.1/"), "the server responded with 302"),
         (webhook_server.ok(200, b"x" * (limits.MIME_BYTES + 1)), "the file is larger than 10485760 bytes"),
+        (b"HTTP/1.1 200 OK\r\nConnection: close\r\n\r\n%PDF-", "the response states no length"),
+        (
+            b"HTTP/1.1 200 OK\r\nContent-Length: 9\r\nConnection: close\r\n\r\n%PDF-",
+            "the response ends before it is complete",
+        ),
         (b"", ""),
     ],
-    ids=["missing", "redirect", "large", "hangs up"],
+    ids=["missing", "redirect", "large", "no length", "cut", "hangs up"],
 )
 async def test_what_cannot_be_fetched_is_refused_and_nothing_is_sent(
     client: httpx.AsyncClient, files: webhook_server.WebhookServer, answer: bytes, message: str

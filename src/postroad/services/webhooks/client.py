@@ -148,6 +148,9 @@ class WebhookClient:
             raise errors.InvalidRequest(f"the server responded with {found.status}; it must respond with 200")
         if found.is_truncated:
             raise errors.InvalidRequest(f"the file is larger than {max_bytes} bytes")
+        if found.ends_with_connection:
+            # Whoever cuts the connection would shorten the file, and nobody would see it.
+            raise errors.InvalidRequest("the response states no length, so the file may be incomplete")
         return found.body
 
     async def _post(self, url: str, body: bytes, headers: Sequence[tuple[str, str]]) -> WebhookResponse:
