@@ -1,12 +1,12 @@
 """Requests to a server over HTTP, for `postroad mcp`. The client is that of the MCP SDK, so it needs the same extra."""
 
-import ssl
 from collections.abc import Mapping
 from typing import Final
 
 import httpx2
 
 from postroad.agents import api_calls, mcp_server
+from postroad.network import api_client
 
 # A DNS check of a domain takes the longest.
 TIMEOUT_SECONDS: Final = 60.0
@@ -46,6 +46,6 @@ def new_client(url: str, key: str) -> httpx2.AsyncClient:
         base_url=url.rstrip("/"),
         headers={"Authorization": f"Bearer {key}"},
         timeout=TIMEOUT_SECONDS,
-        verify=ssl.create_default_context(),
+        verify=api_client.tls_context(),
         trust_env=False,
     )

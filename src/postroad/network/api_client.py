@@ -135,10 +135,13 @@ class Client:
 def connect(base: parse.SplitResult, *, timeout: float) -> http.client.HTTPConnection:
     """A connection to the host of a URL, which opens with its first request; with TLS for `https`."""
     if base.scheme == "https":
-        return http.client.HTTPSConnection(
-            base.hostname or "", base.port, timeout=timeout, context=ssl.create_default_context()
-        )
+        return http.client.HTTPSConnection(base.hostname or "", base.port, timeout=timeout, context=tls_context())
     return http.client.HTTPConnection(base.hostname or "", base.port, timeout=timeout)
+
+
+def tls_context() -> ssl.SSLContext:
+    """Verifies certificates with the authorities of this machine."""
+    return ssl.create_default_context()
 
 
 def _object(raw: bytes) -> dict[str, Any] | None:
