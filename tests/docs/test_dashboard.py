@@ -29,6 +29,7 @@ PARTS = (
     "/messages/{id}/",
     "/inbox/{id}/",
     "/templates/{alias}/",
+    "/approvals/{id}/",
     "/suppressions/export",
     "/credits/ledger.csv",
 )
