@@ -38,6 +38,14 @@ async def test_the_reference_stays_where_it_is_and_nothing_else_is_reached() -> 
             assert (missing.status_code, missing.json()["code"]) == (404, "not_found")
 
 
+async def test_the_index_is_written_once_however_often_strangers_ask(monkeypatch: pytest.MonkeyPatch) -> None:
+    written = iter(("first", "second"))
+    monkeypatch.setattr(markdown_pages, "index", lambda _: next(written))
+    async with app_server.running(markdown_pages.routes()) as opened:
+        texts = {(await opened.client.get("/llms.txt")).text for _ in range(3)}
+    assert texts == {"first"}
+
+
 @pytest.mark.parametrize(
     "page, sentence",
     [

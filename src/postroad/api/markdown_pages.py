@@ -5,6 +5,7 @@ index: each page with its title and first sentence. A page is read when it is as
 """
 
 import asyncio
+import functools
 import re
 from collections.abc import Mapping
 from importlib import resources
@@ -84,9 +85,12 @@ def routes() -> tuple[routing.Route[Any], ...]:
     """The routes of the index and of the pages."""
     found = pages()
 
+    # Anybody may ask, and it takes reading every page.
+    written = functools.cache(lambda: index(found).encode())
+
     async def show_index(_context: object, _request: routing.Request) -> routing.Response:
-        text = await asyncio.to_thread(index, found)
-        return routing.Response(200, text.encode(), content_type=TEXT, headers=(CACHE,))
+        content = await asyncio.to_thread(written)
+        return routing.Response(200, content, content_type=TEXT, headers=(CACHE,))
 
     async def show(_context: object, request: routing.Request) -> routing.Response:
         return await _page(found, request.path["page"])
