@@ -16,7 +16,7 @@ async def endless() -> AsyncIterator[bytes]:
 async def test_an_endless_response_is_an_error() -> None:
     transport = httpx2.MockTransport(lambda _: httpx2.Response(200, content=endless()))
     async with httpx2.AsyncClient(transport=transport, base_url="http://127.0.0.1") as client:
-        with pytest.raises(api_calls.ToolError, match="no answer that can be read"):
+        with pytest.raises(api_calls.ToolError, match=api_calls.NO_ANSWER):
             await api_calls.call(remote_api.RemoteApi(client), "GET", "/v1/templates")
 
 
