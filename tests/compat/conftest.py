@@ -1,4 +1,4 @@
-"""Rooms are tested with a real context. They have no queries of their own, so one engine is enough."""
+"""Compatible APIs are tested with a real context. They have no queries of their own, so one engine is enough."""
 
 import pytest
 

@@ -6,13 +6,13 @@ from typing import Any
 import httpx
 import pytest_asyncio
 
-from postroad.compat.postmark import room as postmark
+from postroad.compat.postmark import api as postmark
 from postroad.model import key_limits
 from postroad.services import context
 from postroad.services.messages import lookup
 from postroad.storage import accounts
 from tests import accepted_mail
-from tests.compat import room_client
+from tests.compat import compat_client
 
 EMAIL: dict[str, Any] = {"From": "shop@example.com", "To": "ada@example.net", "Subject": "Hello", "TextBody": "Hi"}
 
@@ -21,8 +21,8 @@ EMAIL: dict[str, Any] = {"From": "shop@example.com", "To": "ada@example.net", "S
 async def client(ctx: context.Context, account: accounts.Account) -> AsyncIterator[httpx.AsyncClient]:
     """With a key that needs approval for more than 150 recipients."""
     await accepted_mail.allow_sending(ctx, account.id)
-    key = await room_client.new_key(ctx, account.id, limits=key_limits.Limits(approval_above=150))
-    async with room_client.opened(ctx, postmark.ROOM, {"X-Postmark-Server-Token": key}) as opened:
+    key = await compat_client.new_key(ctx, account.id, limits=key_limits.Limits(approval_above=150))
+    async with compat_client.opened(ctx, postmark.API, {"X-Postmark-Server-Token": key}) as opened:
         yield opened
 
 

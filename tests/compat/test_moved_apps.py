@@ -15,17 +15,16 @@ from pathlib import Path
 import pytest
 import structlog
 
-from postroad.compat import room as compat_room
-from postroad.compat import rooms
-from postroad.compat.postmark import room as postmark
-from postroad.compat.resend import room as resend
+from postroad.compat import applications, compatible_api
+from postroad.compat.postmark import api as postmark
+from postroad.compat.resend import api as resend
 from postroad.network import http_listener
 from postroad.services import context
 from postroad.services.messages import lookup
 from postroad.storage import accounts
 from postroad.web import path_switch
 from tests import accepted_mail, vendor_server
-from tests.compat import room_client
+from tests.compat import compat_client
 from tests.docs.test_migration import example
 
 MODULES = Path(__file__).parent / "node_modules"
@@ -35,14 +34,14 @@ TIMEOUT_SECONDS = 300
 
 
 @contextlib.asynccontextmanager
-async def served(ctx: context.Context, room: compat_room.Room) -> AsyncIterator[str]:
-    """The URL of a real listener with one room, to which requests belong by their path or header fields."""
+async def served(ctx: context.Context, api: compatible_api.CompatibleApi) -> AsyncIterator[str]:
+    """The URL of a real listener with one compatible API, to which requests belong by their path or header fields."""
     log = structlog.wrap_logger(
         structlog.ReturnLogger(), wrapper_class=structlog.make_filtering_bound_logger("critical")
     )
-    application = rooms.build_application(ctx, room, log=log)
-    marks = dict.fromkeys(room.headers, room.prefix)
-    switch = path_switch.PathPrefixes({room.prefix: application}, application, headers=marks)
+    application = applications.build_application(ctx, api, log=log)
+    marks = dict.fromkeys(api.headers, api.prefix)
+    switch = path_switch.PathPrefixes({api.prefix: application}, application, headers=marks)
     listener = http_listener.HttpListener(switch, refuse=application.refuse)
     await listener.start("127.0.0.1", 0)
     try:
@@ -84,13 +83,13 @@ async def test_an_application_of_resend_moves_by_one_variable_and_its_key(
     ctx: context.Context, account: accounts.Account, language: str, variable: str, tmp_path: Path
 ) -> None:
     await accepted_mail.allow_sending(ctx, account.id)
-    key = await room_client.new_key(ctx, account.id)
+    key = await compat_client.new_key(ctx, account.id)
     code = example("migrate-from-resend.md", language)
     with vendor_server.running({}, posted={"id": THEIR_ID}) as theirs:
         before = await run(language, code, {variable: theirs.url, "RESEND_API_KEY": "re_1"}, tmp_path)
     assert THEIR_ID in before
     assert theirs.requests == ["/emails"]
-    async with served(ctx, resend.ROOM) as url:
+    async with served(ctx, resend.API) as url:
         after = await run(language, code, {variable: f"{url}/compat/resend", "RESEND_API_KEY": key}, tmp_path)
     await assert_accepted(ctx, account.id, after)
 
@@ -107,14 +106,14 @@ async def test_an_application_of_postmark_moves_by_one_variable_and_its_token(
     ctx: context.Context, account: accounts.Account, *, language: str, variable: str, path: str, tmp_path: Path
 ) -> None:
     await accepted_mail.allow_sending(ctx, account.id)
-    key = await room_client.new_key(ctx, account.id)
+    key = await compat_client.new_key(ctx, account.id)
     code = example("migrate-from-postmark.md", language)
     posted = {"To": "ada@example.net", "MessageID": THEIR_ID, "ErrorCode": 0, "Message": "OK"}
     with vendor_server.running({}, posted=posted) as theirs:
         before = await run(language, code, {variable: theirs.url, "POSTMARK_SERVER_TOKEN": "token"}, tmp_path)
     assert THEIR_ID in before
     assert theirs.requests == ["/email"]
-    async with served(ctx, postmark.ROOM) as url:
+    async with served(ctx, postmark.API) as url:
         after = await run(language, code, {variable: f"{url}{path}", "POSTMARK_SERVER_TOKEN": key}, tmp_path)
     await assert_accepted(ctx, account.id, after)
 

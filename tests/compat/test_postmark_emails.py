@@ -11,7 +11,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from postroad import errors
-from postroad.compat.postmark import room, schemas, translation
+from postroad.compat.postmark import api, schemas, translation
 from postroad.model import caller, mail, send_request
 from postroad.services import context, templates
 from postroad.services.acceptance import validation
@@ -21,7 +21,7 @@ from postroad.services.domains import registry as domains
 from postroad.services.messages import lookup
 from postroad.storage import accounts
 from postroad.web import request_reader
-from tests.compat import room_client
+from tests.compat import compat_client
 
 CREDITS = 250
 EMAIL = {"From": "shop@example.com", "To": "ada@example.net", "Subject": "Hello", "TextBody": "Hi"}
@@ -31,8 +31,8 @@ EMAIL = {"From": "shop@example.com", "To": "ada@example.net", "Subject": "Hello"
 async def client(ctx: context.Context, account: accounts.Account) -> AsyncIterator[httpx.AsyncClient]:
     await domains.add(ctx, account.id, "example.com", verified=True)
     await credits.add(ctx, account.id, CREDITS, None)
-    key = await room_client.new_key(ctx, account.id)
-    async with room_client.opened(ctx, room.ROOM, {"X-Postmark-Server-Token": key}) as opened:
+    key = await compat_client.new_key(ctx, account.id)
+    async with compat_client.opened(ctx, api.API, {"X-Postmark-Server-Token": key}) as opened:
         yield opened
 
 
@@ -126,8 +126,8 @@ async def test_what_is_not_json_has_a_number_of_its_own(client: httpx.AsyncClien
 
 
 async def test_keys_are_checked(ctx: context.Context, account: accounts.Account) -> None:
-    reading = await room_client.new_key(ctx, account.id, frozenset({caller.Scope.READ}))
-    async with room_client.opened(ctx, room.ROOM) as client:
+    reading = await compat_client.new_key(ctx, account.id, frozenset({caller.Scope.READ}))
+    async with compat_client.opened(ctx, api.API) as client:
         for token, told in [
             ("POSTMARK_API_TEST", "use a test key of Postroad (pr_test_…)"),
             ("pr_live_wrong", ""),
@@ -141,7 +141,7 @@ async def test_keys_are_checked(ctx: context.Context, account: accounts.Account)
 async def test_a_test_key_sends_test_messages(
     ctx: context.Context, account: accounts.Account, client: httpx.AsyncClient
 ) -> None:
-    key = await room_client.new_key(ctx, account.id, frozenset({caller.Scope.SEND}), mode=mail.Mode.TEST)
+    key = await compat_client.new_key(ctx, account.id, frozenset({caller.Scope.SEND}), mode=mail.Mode.TEST)
     sent = await client.post("/email", json=EMAIL, headers={"X-Postmark-Server-Token": key})
     message, _ = await lookup.find(ctx, account.id, sent.json()["MessageID"])
     assert message.is_test

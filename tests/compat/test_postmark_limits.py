@@ -1,4 +1,4 @@
-"""Requests to rooms, above all to Postmark's, that are made to cost others their time or memory."""
+"""Requests to compatible APIs, above all to Postmark's, that are made to cost others their time or memory."""
 
 import dataclasses
 import threading
@@ -11,15 +11,15 @@ import pytest_asyncio
 
 from postroad import errors
 from postroad.compat import send
-from postroad.compat.postmark import long_lists, room, translation
-from postroad.compat.resend import room as resend
+from postroad.compat.postmark import api, long_lists, translation
+from postroad.compat.resend import api as resend
 from postroad.model.bounces import disposition
 from postroad.services import context, templates, work_limits
 from postroad.services.suppressions import bulk, registry
 from postroad.storage import accounts, store
 from postroad.storage import suppressions as stored
 from tests import accepted_mail
-from tests.compat import room_client
+from tests.compat import compat_client
 from tests.services import claimed_mail
 
 
@@ -41,8 +41,8 @@ EMAIL: dict[str, Any] = {"From": "shop@example.com", "To": "ada@example.net", "S
 @pytest_asyncio.fixture
 async def client(ctx: context.Context, account: accounts.Account) -> AsyncIterator[httpx.AsyncClient]:
     await accepted_mail.allow_sending(ctx, account.id)
-    key = await room_client.new_key(ctx, account.id)
-    async with room_client.opened(ctx, room.ROOM, {"X-Postmark-Server-Token": key}) as opened:
+    key = await compat_client.new_key(ctx, account.id)
+    async with compat_client.opened(ctx, api.API, {"X-Postmark-Server-Token": key}) as opened:
         yield opened
 
 
@@ -134,10 +134,10 @@ async def test_bounces_are_not_looked_up_one_by_one(ctx: context.Context, accoun
         verdict = disposition.Verdict.BOUNCED
         ended = claimed_mail.outcome(ctx, one, verdict, code=550, response="gone", suppress=True, recipient_count=40)
         await ctx.outcome_commits.submit([ended])
-    key = await room_client.new_key(ctx, account.id)
+    key = await compat_client.new_key(ctx, account.id)
     counted = CountedStore(ctx.store)
     watched = dataclasses.replace(ctx, store=counted)
-    async with room_client.opened(watched, room.ROOM, {"X-Postmark-Server-Token": key}) as client:
+    async with compat_client.opened(watched, api.API, {"X-Postmark-Server-Token": key}) as client:
         for query, total in (({}, 40), ({"type": "HardBounce"}, 40), ({"inactive": "false"}, 0), ({"count": 2}, 3)):
             counted.questions = 0
             found = (await client.get("/bounces", params=query)).json()
@@ -148,10 +148,10 @@ async def test_bounces_are_not_looked_up_one_by_one(ctx: context.Context, accoun
 
 
 async def test_a_large_template_is_validated_in_a_thread(ctx: context.Context, account: accounts.Account) -> None:
-    key = await room_client.new_key(ctx, account.id)
-    threads = room_client.CountedThreads()
+    key = await compat_client.new_key(ctx, account.id)
+    threads = compat_client.CountedThreads()
     watched = dataclasses.replace(ctx, threads=threads)  # type: ignore[arg-type]
-    async with room_client.opened(watched, room.ROOM, {"X-Postmark-Server-Token": key}) as client:
+    async with compat_client.opened(watched, api.API, {"X-Postmark-Server-Token": key}) as client:
         for repeated, runs in ((100, 0), (4_000, 1)):
             source = "Hi {{name}}\n" * repeated
             threads.parties.clear()
@@ -164,7 +164,7 @@ async def test_a_large_template_is_validated_in_a_thread(ctx: context.Context, a
 async def test_a_change_of_many_suppressions_is_one_change(
     ctx: context.Context, account: accounts.Account, service: str
 ) -> None:
-    key = await room_client.new_key(ctx, account.id)
+    key = await compat_client.new_key(ctx, account.id)
     counted = CountedStore(ctx.store)
     watched = dataclasses.replace(ctx, store=counted)
     emails = [f"{n:02}@example.net" for n in range(49)] + ["00@EXAMPLE.net"]
@@ -173,7 +173,7 @@ async def test_a_change_of_many_suppressions_is_one_change(
     calls: list[tuple[str, Any]] = [(path, body), (f"{path}/delete", body)]
     if service == "resend":
         calls = [(f"/suppressions/batch/{one}", {"emails": emails}) for one in ("add", "remove")]
-    async with room_client.opened(watched, room.ROOM if service == "postmark" else resend.ROOM, headers) as client:
+    async with compat_client.opened(watched, api.API if service == "postmark" else resend.API, headers) as client:
         for (path, body), left in zip(calls, (49, 0), strict=True):
             counted.questions = 0
             response = await client.post(path, json=body)

@@ -12,12 +12,12 @@ import postmarker.core
 import pytest
 import pytest_asyncio
 
-from postroad.compat.postmark import room
+from postroad.compat.postmark import api
 from postroad.model.bounces import disposition
 from postroad.services import context
 from postroad.storage import accounts
 from tests import accepted_mail
-from tests.compat import method_table, package_runner, room_client
+from tests.compat import compat_client, method_table, package_runner
 from tests.services import claimed_mail
 
 NOT_SUPPORTED: Final = "Postroad does not support this part of the Postmark API"
@@ -65,7 +65,7 @@ class Served:
 @pytest_asyncio.fixture
 async def served(ctx: context.Context, account: accounts.Account) -> AsyncIterator[Served]:
     await accepted_mail.allow_sending(ctx, account.id)
-    key = await room_client.new_key(ctx, account.id)
+    key = await compat_client.new_key(ctx, account.id)
     numbers = []
     for name in ("b1", "b2", "b3"):
         _, (claimed,) = await claimed_mail.another(ctx, account.id, f"{name}@example.net")
@@ -75,7 +75,7 @@ async def served(ctx: context.Context, account: accounts.Account) -> AsyncIterat
         await ctx.outcome_commits.submit([failed])
         numbers.append(int(claimed.key[2][4:18], 16))
         ctx.clock.pass_seconds(1)  # type: ignore[attr-defined]
-    async with room_client.listening(ctx) as base_url:
+    async with compat_client.listening(ctx) as base_url:
         made = Served(base_url, key, numbers)
         yield made
         made.client.close()
@@ -94,7 +94,7 @@ async def test_every_method_of_the_node_package_is_in_the_table_and_as_it_says(s
     package = method_table.load()["`postmark` for Node.js"]
     calls = {name: await asyncio.to_thread(served.filled, given) for name, given in package.works.items()}
     calls |= {name: package.arguments.get(name) for name in sorted(package.unsupported)}
-    host = f"{served.base_url.removeprefix('http://')}{room.ROOM.prefix}"
+    host = f"{served.base_url.removeprefix('http://')}{api.API.prefix}"
     answer = await package_runner.run("node", "postmark_calls.mjs", {"host": host, "key": served.key, "calls": calls})
     assert set(answer["methods"]) == package.methods
     results = answer["results"]
@@ -169,7 +169,7 @@ async def test_django_anymail_sends_one_many_and_templates(served: Served) -> No
         "backend": "anymail.backends.postmark.EmailBackend",
         "anymail": {
             "POSTMARK_SERVER_TOKEN": served.key,
-            "POSTMARK_API_URL": f"{served.base_url}{room.ROOM.prefix}/",
+            "POSTMARK_API_URL": f"{served.base_url}{api.API.prefix}/",
             "POSTMARK_MESSAGE_STREAM": "broadcast",
         },
         "messages": [

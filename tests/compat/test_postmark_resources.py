@@ -11,7 +11,7 @@ import pytest
 import pytest_asyncio
 from hypothesis import strategies as st
 
-from postroad.compat.postmark import room
+from postroad.compat.postmark import api
 from postroad.model import caller, mail
 from postroad.model.bounces import disposition
 from postroad.services import context
@@ -19,7 +19,7 @@ from postroad.services.accounts import registry as account_registry
 from postroad.services.webhooks import endpoint_settings, endpoints
 from postroad.storage import accounts
 from tests import accepted_mail
-from tests.compat import room_client
+from tests.compat import compat_client
 from tests.contexts import Clock
 from tests.services import claimed_mail
 
@@ -34,8 +34,8 @@ def presented(key: str) -> dict[str, str]:
 @pytest_asyncio.fixture
 async def client(ctx: context.Context, account: accounts.Account) -> AsyncIterator[httpx.AsyncClient]:
     await accepted_mail.allow_sending(ctx, account.id)
-    key = await room_client.new_key(ctx, account.id)
-    async with room_client.opened(ctx, room.ROOM, presented(key)) as opened:
+    key = await compat_client.new_key(ctx, account.id)
+    async with compat_client.opened(ctx, api.API, presented(key)) as opened:
         yield opened
 
 
@@ -208,7 +208,7 @@ async def test_webhooks_are_created_changed_and_removed(
     assert (await client.post("/webhooks", json={"Triggers": triggers})).json()["Message"] == "Url: is required"
     await endpoints.create(ctx, account.id, endpoint_settings.Changes(url="https://app.example/own"))
     other = await account_registry.create(ctx, "Other")
-    key = presented(await room_client.new_key(ctx, other.id))
+    key = presented(await compat_client.new_key(ctx, other.id))
     assert (await client.delete(f"/webhooks/{number}", headers=key)).json()["ErrorCode"] == 404
     listed = (await client.get("/webhooks")).json()["Webhooks"]
     assert [one["ID"] for one in listed] == [number]
@@ -224,7 +224,7 @@ async def test_another_account_sees_nothing(
     template = await client.post("/templates", json={"Name": "mine", "Subject": "Hi", "TextBody": "Hi"})
     domain = (await client.get("/domains")).json()["Domains"][0]["ID"]
     other = await account_registry.create(ctx, "Other")
-    key = await room_client.new_key(ctx, other.id)
+    key = await compat_client.new_key(ctx, other.id)
     for method, path, code in [
         ("GET", f"/messages/outbound/{message_id}/details", 701),
         ("GET", f"/messages/outbound/{message_id}/dump", 701),
@@ -251,7 +251,7 @@ async def test_a_test_key_sees_test_messages_only(
 ) -> None:
     live = (await client.post("/email", json=EMAIL)).json()["MessageID"]
     scopes = frozenset({caller.Scope.SEND, caller.Scope.READ})
-    key = presented(await room_client.new_key(ctx, account.id, scopes, mode=mail.Mode.TEST))
+    key = presented(await compat_client.new_key(ctx, account.id, scopes, mode=mail.Mode.TEST))
     test = (await client.post("/email", json=EMAIL, headers=key)).json()["MessageID"]
     listed = (await client.get("/messages/outbound", headers=key)).json()["Messages"]
     assert [(one["MessageID"], one["Sandboxed"]) for one in listed] == [(test, True)]
@@ -271,7 +271,7 @@ BODIES = JSON | st.dictionaries(st.sampled_from(NAMES), JSON, max_size=5) | st.l
 
 
 async def test_no_body_is_an_internal_error(client: httpx.AsyncClient) -> None:
-    taking = [route for route in room.ROUTES if route.body is not None]
+    taking = [route for route in api.ROUTES if route.body is not None]
     assert len(taking) >= 10
     loop = asyncio.get_running_loop()
 

@@ -10,14 +10,14 @@ import pytest
 import pytest_asyncio
 
 from postroad import config
-from postroad.compat.resend import room as resend
+from postroad.compat.resend import api as resend
 from postroad.model import limits
 from postroad.services import context
 from postroad.services.accounts import registry as account_registry
 from postroad.services.messages import lookup
 from postroad.storage import accounts
 from tests import accepted_mail, contexts, webhook_server
-from tests.compat import room_client
+from tests.compat import compat_client
 
 
 class HeldCommits:
@@ -52,8 +52,8 @@ def settings(database_url: str) -> config.Settings:
 @pytest_asyncio.fixture
 async def client(ctx: context.Context, account: accounts.Account) -> AsyncIterator[httpx.AsyncClient]:
     await accepted_mail.allow_sending(ctx, account.id)
-    key = await room_client.new_key(ctx, account.id)
-    async with room_client.opened(ctx, resend.ROOM, {"Authorization": f"Bearer {key}"}) as opened:
+    key = await compat_client.new_key(ctx, account.id)
+    async with compat_client.opened(ctx, resend.API, {"Authorization": f"Bearer {key}"}) as opened:
         yield opened
 
 
@@ -164,12 +164,12 @@ async def test_a_slot_is_held_until_the_message_is_accepted(
     ctx: context.Context, files: webhook_server.WebhookServer, account: accounts.Account, path: str
 ) -> None:
     await accepted_mail.allow_sending(ctx, account.id)
-    key = await room_client.new_key(ctx, account.id)
+    key = await compat_client.new_key(ctx, account.id)
     held = HeldCommits(ctx.accept_commits)
     slow = dataclasses.replace(ctx, accept_commits=held)  # type: ignore[arg-type]
     email = {**EMAIL, "attachments": [{"path": url(files, "/a")}]}
     body = [email] if path == "/emails/batch" else email
-    async with room_client.opened(slow, resend.ROOM, {"Authorization": f"Bearer {key}"}) as client:
+    async with compat_client.opened(slow, resend.API, {"Authorization": f"Bearer {key}"}) as client:
         sends = [asyncio.create_task(client.post(path, json=body)) for _ in range(3)]
         async with asyncio.timeout(30):
             for _ in sends:

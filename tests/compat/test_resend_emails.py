@@ -7,14 +7,14 @@ import httpx
 import pytest
 import pytest_asyncio
 
-from postroad.compat.resend import room as resend
+from postroad.compat.resend import api as resend
 from postroad.model import caller, mail
 from postroad.services import context
 from postroad.services.accounts import registry
 from postroad.services.messages import lookup
 from postroad.storage import accounts
 from tests import accepted_mail, contexts
-from tests.compat import room_client
+from tests.compat import compat_client
 
 EMAIL: dict[str, Any] = {
     "from": "Shop <shop@example.com>",
@@ -27,8 +27,8 @@ EMAIL: dict[str, Any] = {
 @pytest_asyncio.fixture
 async def client(ctx: context.Context, account: accounts.Account) -> AsyncIterator[httpx.AsyncClient]:
     await accepted_mail.allow_sending(ctx, account.id)
-    key = await room_client.new_key(ctx, account.id)
-    async with room_client.opened(ctx, resend.ROOM, {"Authorization": f"Bearer {key}"}) as opened:
+    key = await compat_client.new_key(ctx, account.id)
+    async with compat_client.opened(ctx, resend.API, {"Authorization": f"Bearer {key}"}) as opened:
         yield opened
 
 
@@ -189,11 +189,11 @@ async def test_another_account_and_a_test_key_find_nothing(
     message_id = (await client.post("/emails", json=EMAIL)).json()["id"]
     other = await registry.create(ctx, "Other")
     keys = [
-        await room_client.new_key(ctx, other.id),
-        await room_client.new_key(ctx, account.id, mode=mail.Mode.TEST, scopes=frozenset({"send", "read"})),
+        await compat_client.new_key(ctx, other.id),
+        await compat_client.new_key(ctx, account.id, mode=mail.Mode.TEST, scopes=frozenset({"send", "read"})),
     ]
     for key in keys:
-        async with room_client.opened(ctx, resend.ROOM, {"Authorization": f"Bearer {key}"}) as stranger:
+        async with compat_client.opened(ctx, resend.API, {"Authorization": f"Bearer {key}"}) as stranger:
             for method, path in [("GET", ""), ("PATCH", ""), ("POST", "/cancel")]:
                 response = await stranger.request(
                     method, f"/emails/{message_id}{path}", json={"scheduled_at": "in 1 day"}
@@ -203,8 +203,8 @@ async def test_another_account_and_a_test_key_find_nothing(
 
 
 async def test_a_key_that_may_only_send_reads_nothing(ctx: context.Context, account: accounts.Account) -> None:
-    key = await room_client.new_key(ctx, account.id, frozenset({caller.Scope.SEND}))
-    async with room_client.opened(ctx, resend.ROOM, {"Authorization": f"Bearer {key}"}) as sender:
+    key = await compat_client.new_key(ctx, account.id, frozenset({caller.Scope.SEND}))
+    async with compat_client.opened(ctx, resend.API, {"Authorization": f"Bearer {key}"}) as sender:
         for path in ("/emails", "/emails/x", "/templates"):
             response = await sender.get(path)
             assert (response.status_code, response.json()["name"]) == (401, "restricted_api_key")

@@ -7,7 +7,7 @@ from typing import Any
 import httpx
 import pytest_asyncio
 
-from postroad.compat.resend import room as resend
+from postroad.compat.resend import api as resend
 from postroad.model import caller, key_limits, mail
 from postroad.services import context
 from postroad.services.accounts import credits
@@ -16,7 +16,7 @@ from postroad.services.domains import registry as domains
 from postroad.services.messages import lookup
 from postroad.storage import accounts
 from postroad.web import routing
-from tests.compat import room_client
+from tests.compat import compat_client
 
 EMAIL: dict[str, Any] = {"from": "shop@example.com", "to": "ada@example.net", "subject": "Your order", "text": "Hi"}
 
@@ -26,8 +26,8 @@ async def client(ctx: context.Context, account: accounts.Account) -> AsyncIterat
     """Of an account with two credits."""
     await domains.add(ctx, account.id, "example.com", verified=True)
     await credits.add(ctx, account.id, 2, None)
-    key = await room_client.new_key(ctx, account.id)
-    async with room_client.opened(ctx, resend.ROOM, {"Authorization": f"Bearer {key}"}) as opened:
+    key = await compat_client.new_key(ctx, account.id)
+    async with compat_client.opened(ctx, resend.API, {"Authorization": f"Bearer {key}"}) as opened:
         yield opened
 
 
@@ -43,8 +43,8 @@ async def test_credits_are_a_quota(client: httpx.AsyncClient) -> None:
 
 
 async def test_the_rate_of_sends_is_a_rate_limit(ctx: context.Context, account: accounts.Account) -> None:
-    key = await room_client.new_key(ctx, account.id)
-    async with room_client.opened(ctx, resend.ROOM, {"Authorization": f"Bearer {key}"}) as client:
+    key = await compat_client.new_key(ctx, account.id)
+    async with compat_client.opened(ctx, resend.API, {"Authorization": f"Bearer {key}"}) as client:
         # The clock stands still, so nothing is added to the bucket. Refused sends count as well.
         for _ in range(ctx.settings.limits.request_burst):
             assert refusal(await client.post("/emails", json=EMAIL)) == (403, "validation_error")
@@ -66,7 +66,7 @@ async def test_limits_of_the_key_hold(
 ) -> None:
     only = key_limits.Limits(domains=("other.example",))
     scopes = frozenset({caller.Scope.SEND})
-    limited = await room_client.new_key(ctx, account.id, scopes, limits=only)
+    limited = await compat_client.new_key(ctx, account.id, scopes, limits=only)
     response = await client.post("/emails", json=EMAIL, headers={"Authorization": f"Bearer {limited}"})
     assert refusal(response) == (403, "validation_error")
     assert "other.example" in response.json()["message"]
@@ -76,7 +76,7 @@ async def test_a_test_key_sends_test_messages(
     ctx: context.Context, client: httpx.AsyncClient, account: accounts.Account
 ) -> None:
     scopes = frozenset({caller.Scope.SEND, caller.Scope.READ})
-    key = await room_client.new_key(ctx, account.id, scopes, mode=mail.Mode.TEST)
+    key = await compat_client.new_key(ctx, account.id, scopes, mode=mail.Mode.TEST)
     headers = {"Authorization": f"Bearer {key}"}
     message_id = (await client.post("/emails", json=EMAIL, headers=headers)).json()["id"]
     message, _ = await lookup.find(ctx, account.id, message_id)
@@ -97,10 +97,10 @@ async def test_a_body_has_a_limit_and_a_type(client: httpx.AsyncClient) -> None:
 
 
 async def test_a_batch_is_read_and_translated_in_threads(ctx: context.Context, account: accounts.Account) -> None:
-    key = await room_client.new_key(ctx, account.id)
-    threads = room_client.CountedThreads()
+    key = await compat_client.new_key(ctx, account.id)
+    threads = compat_client.CountedThreads()
     watched = dataclasses.replace(ctx, threads=threads)  # type: ignore[arg-type]
-    async with room_client.opened(watched, resend.ROOM, {"Authorization": f"Bearer {key}"}) as opened:
+    async with compat_client.opened(watched, resend.API, {"Authorization": f"Bearer {key}"}) as opened:
         response = await opened.post(
             "/emails/batch", json=[{"x": 1}, {**EMAIL, "to": 7}] * 50, headers={"x-batch-validation": "permissive"}
         )

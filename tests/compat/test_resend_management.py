@@ -8,8 +8,8 @@ import msgspec
 import pytest
 import pytest_asyncio
 
+from postroad.compat.resend import api as resend
 from postroad.compat.resend import domains as resend_domains
-from postroad.compat.resend import room as resend
 from postroad.model import caller, domain_records, key_limits, webhook_formats
 from postroad.services import context
 from postroad.services.accounts import registry
@@ -21,7 +21,7 @@ from postroad.services.webhooks import endpoint_settings, endpoints
 from postroad.storage import accounts
 from postroad.storage import suppressions as stored
 from tests import accepted_mail, webhook_endpoints
-from tests.compat import room_client
+from tests.compat import compat_client
 
 URL = "https://8.8.8.8/hooks"
 WEBHOOK = {"endpoint": URL, "events": ["email.bounced", "email.sent"]}
@@ -30,12 +30,12 @@ WEBHOOK = {"endpoint": URL, "events": ["email.bounced", "email.sent"]}
 @pytest_asyncio.fixture
 async def client(ctx: context.Context, account: accounts.Account) -> AsyncIterator[httpx.AsyncClient]:
     await accepted_mail.allow_sending(ctx, account.id)
-    async with opened(ctx, await room_client.new_key(ctx, account.id)) as client:
+    async with opened(ctx, await compat_client.new_key(ctx, account.id)) as client:
         yield client
 
 
 def opened(ctx: context.Context, key: str) -> Any:  # noqa: ANN401 - an asynchronous context manager
-    return room_client.opened(ctx, resend.ROOM, {"Authorization": f"Bearer {key}"})
+    return compat_client.opened(ctx, resend.API, {"Authorization": f"Bearer {key}"})
 
 
 def refusal(response: httpx.Response) -> tuple[int, str]:
@@ -126,11 +126,11 @@ async def test_keys_have_what_their_permission_says_and_no_more_than_their_maker
         assert refusal(await sender.get("/domains")) == (401, "restricted_api_key")
         assert refusal(await sender.get("/webhooks")) == (401, "restricted_api_key")
         assert refusal(await sender.get("/suppressions")) == (401, "restricted_api_key")
-    team = await room_client.new_key(ctx, account.id, frozenset({"team"}))
+    team = await compat_client.new_key(ctx, account.id, frozenset({"team"}))
     async with opened(ctx, team) as manager:
         for body in ({"name": "more"}, {"name": "more", "permission": "sending_access"}):
             assert refusal(await manager.post("/api-keys", json=body))[0] == 403
-    limited = await room_client.new_key(
+    limited = await compat_client.new_key(
         ctx, account.id, frozenset({"team", "send"}), limits=key_limits.Limits(domains=("example.com",))
     )
     async with opened(ctx, limited) as manager:
@@ -289,7 +289,7 @@ async def test_another_accounts_things_do_not_exist(ctx: context.Context, client
     changes = endpoint_settings.Changes(url=URL, format_events=["email.sent"])
     saved = await endpoints.create(ctx, other.id, changes, of_format=webhook_formats.Format.RESEND)
     await suppressions.add(ctx, other.id, "ada@example.net", reason="550", source=stored.Source.BOUNCE)
-    key = await room_client.new_key(ctx, other.id)
+    key = await compat_client.new_key(ctx, other.id)
     [row] = await api_keys.of_account(ctx, other.id)
     assert key
     for path in (

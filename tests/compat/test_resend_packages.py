@@ -14,13 +14,13 @@ import pytest
 import pytest_asyncio
 import resend
 
-from postroad.compat.resend import room
+from postroad.compat.resend import api
 from postroad.protocol import standard_webhooks
 from postroad.services import context
 from postroad.services.webhooks import signing_secrets
 from postroad.storage import accounts
 from tests import accepted_mail
-from tests.compat import method_table, package_runner, room_client
+from tests.compat import compat_client, method_table, package_runner
 
 TEMPLATE: Final = {"subject": "Hello", "html": "<p>Hello</p>"}
 EMAIL: Final = {"from": "shop@example.com", "to": "ada@example.net", "subject": "Your order", "text": "On its way"}
@@ -39,7 +39,7 @@ class Served:
     """A service, and what calls need from it."""
 
     def __init__(self, base_url: str, key: str) -> None:
-        self.base_url = f"{base_url}{room.ROOM.prefix}"
+        self.base_url = f"{base_url}{api.API.prefix}"
         self.key = key
         self.client = httpx.Client(base_url=self.base_url, headers={"Authorization": f"Bearer {key}"})
         self._numbers = itertools.count(1)
@@ -93,8 +93,8 @@ def signed() -> dict[str, Any]:
 @pytest_asyncio.fixture
 async def served(ctx: context.Context, account: accounts.Account) -> AsyncIterator[Served]:
     await accepted_mail.allow_sending(ctx, account.id)
-    key = await room_client.new_key(ctx, account.id)
-    async with room_client.listening(ctx) as base_url:
+    key = await compat_client.new_key(ctx, account.id)
+    async with compat_client.listening(ctx) as base_url:
         made = Served(base_url, key)
         yield made
         made.close()

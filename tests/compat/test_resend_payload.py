@@ -10,13 +10,13 @@ import pytest
 from hypothesis import strategies as st
 
 from postroad import errors
+from postroad.compat.resend import api as resend
 from postroad.compat.resend import payload
-from postroad.compat.resend import room as resend
 from postroad.model import send_request, times
 from postroad.services import context
 from postroad.storage import accounts
 from postroad.web import request_reader
-from tests.compat import room_client
+from tests.compat import compat_client
 
 NOW = 1_800_000_000 * times.SECOND
 TEXT = st.text(max_size=20)
@@ -88,11 +88,11 @@ def test_another_way_to_write_a_time_is_refused(text: str) -> None:
 
 
 async def test_no_body_is_an_internal_error(ctx: context.Context, account: accounts.Account) -> None:
-    key = await room_client.new_key(ctx, account.id)
-    taking = [route for route in resend.ROOM.routes if route.body is not None]
+    key = await compat_client.new_key(ctx, account.id)
+    taking = [route for route in resend.API.routes if route.body is not None]
     assert len(taking) >= 5
     loop = asyncio.get_running_loop()
-    async with room_client.opened(ctx, resend.ROOM, {"Authorization": f"Bearer {key}"}) as client:
+    async with compat_client.opened(ctx, resend.API, {"Authorization": f"Bearer {key}"}) as client:
 
         async def statuses(body: object) -> list[int]:
             content = json.dumps(body)

@@ -7,12 +7,12 @@ import httpx
 import pytest
 import pytest_asyncio
 
-from postroad.compat.resend import room as resend
+from postroad.compat.resend import api as resend
 from postroad.services import context, templates
 from postroad.services.accounts import registry
 from postroad.storage import accounts
 from tests import accepted_mail
-from tests.compat import room_client
+from tests.compat import compat_client
 
 WELCOME: dict[str, Any] = {
     "name": "Welcome Mail",
@@ -25,8 +25,8 @@ WELCOME: dict[str, Any] = {
 @pytest_asyncio.fixture
 async def client(ctx: context.Context, account: accounts.Account) -> AsyncIterator[httpx.AsyncClient]:
     await accepted_mail.allow_sending(ctx, account.id)
-    key = await room_client.new_key(ctx, account.id)
-    async with room_client.opened(ctx, resend.ROOM, {"Authorization": f"Bearer {key}"}) as opened:
+    key = await compat_client.new_key(ctx, account.id)
+    async with compat_client.opened(ctx, resend.API, {"Authorization": f"Bearer {key}"}) as opened:
         yield opened
 
 
@@ -95,8 +95,8 @@ async def test_an_alias_is_used_once_and_belongs_to_its_account(
     again = await client.post("/templates", json=WELCOME)
     assert (again.status_code, again.json()["name"]) == (409, "validation_error")
     other = await registry.create(ctx, "Other")
-    key = await room_client.new_key(ctx, other.id)
-    async with room_client.opened(ctx, resend.ROOM, {"Authorization": f"Bearer {key}"}) as stranger:
+    key = await compat_client.new_key(ctx, other.id)
+    async with compat_client.opened(ctx, resend.API, {"Authorization": f"Bearer {key}"}) as stranger:
         for method, path in [
             ("GET", ""), ("PATCH", ""), ("DELETE", ""), ("POST", "/duplicate"), ("POST", "/publish")
         ]:  # fmt: skip

@@ -14,7 +14,7 @@ from postroad.services.accounts import registry as accounts
 from postroad.storage import accounts as stored_accounts
 from postroad.storage import templates as stored_templates
 from tests import accepted_mail, contexts
-from tests.compat import room_client
+from tests.compat import compat_client
 
 
 def template(subject: str = "Hello", text: str | None = None, html: str | None = None) -> stored_templates.Template:
@@ -238,7 +238,7 @@ async def test_a_costly_preview_does_not_delay_others(
     is_threaded: bool,  # noqa: FBT001
 ) -> None:
     await templates.put(ctx, account.id, "welcome", subject="Hi", text="{{name}}" * placeholders, html=None)
-    threads = room_client.CountedThreads()
+    threads = compat_client.CountedThreads()
     watched = dataclasses.replace(ctx, threads=threads)  # type: ignore[arg-type]
     rendered = await templates.preview(watched, account.id, "welcome", {"name": "A"})
     assert rendered.text == "A" * placeholders

@@ -1,4 +1,4 @@
-"""What rooms do alike to send: hand a request to `submit`, with the rate-limit fields of `POST /emails`."""
+"""How compatible APIs send: through `submit`, with the rate-limit header fields of `POST /emails`."""
 
 import collections
 import functools
@@ -7,7 +7,7 @@ from collections.abc import Awaitable, Callable, Sequence
 from typing import TypeVar
 
 from postroad import errors
-from postroad.compat import room
+from postroad.compat import compatible_api
 from postroad.model import batch_request, mail, send_request
 from postroad.services import context
 from postroad.services.acceptance import submit, submit_batch, transaction
@@ -48,7 +48,7 @@ async def send(
         message,
         request_id=request.id,
         source=mail.Source.API,
-        key=room.idempotency_key(request),
+        key=compatible_api.idempotency_key(request),
     )
     return await _accepted(ctx, request, accepting)
 
@@ -63,7 +63,7 @@ async def send_batch(
     """Accept several messages; returns the header fields of the response too."""
     batch = batch_request.BatchRequest(emails=messages, all_or_nothing=all_or_nothing)
     accepting = submit_batch.submit_batch(
-        ctx, request.caller, batch, request_id=request.id, key=room.idempotency_key(request)
+        ctx, request.caller, batch, request_id=request.id, key=compatible_api.idempotency_key(request)
     )
     return await _accepted(ctx, request, accepting)
 

@@ -30,7 +30,7 @@ from postroad.api.v1 import (
     webhook_listeners,
     webhooks,
 )
-from postroad.compat import rooms
+from postroad.compat import applications
 from postroad.dashboard import application as dashboard
 from postroad.dashboard import site as sites
 from postroad.inbound import return_paths
@@ -132,12 +132,12 @@ async def start_api(role_context: role.RoleContext) -> role.Started:
         pages = dashboard.build_application(ctx, site, require=rate.require, proxies=proxies, log=role_context.log)
         served = path_switch.PathSwitch(app, pages, paths=[route.path for route in routes])
     others = {
-        room.prefix: rooms.build_application(
-            ctx, room, require=rate.require, proxies=proxies, log=role_context.log, large_body_slots=large_body_slots
+        api.prefix: applications.build_application(
+            ctx, api, require=rate.require, proxies=proxies, log=role_context.log, large_body_slots=large_body_slots
         )
-        for room in rooms.ROOMS
+        for api in applications.APIS
     }
-    marks = {name: room.prefix for room in rooms.ROOMS for name in room.headers}
+    marks = {name: api.prefix for api in applications.APIS for name in api.headers}
     served = path_switch.PathPrefixes(others, served, headers=marks)
     limits = http_limits.Limits(
         connections=settings.http.connections, connections_per_address=settings.http.connections_per_address

@@ -9,7 +9,7 @@ from typing import Any, Final
 
 import msgspec
 
-from postroad.compat import room
+from postroad.compat import compatible_api
 from postroad.compat.postmark import days, error_shape, long_lists, schemas
 from postroad.model import caller, identifiers, limits, mail, postmark_events, receipt, times
 from postroad.services import context
@@ -57,7 +57,7 @@ async def index(ctx: context.Context, request: routing.Request) -> routing.Respo
             suppressed = await suppressions.listed(ctx, account_id, [one.email for _, one in found])
             found = [pair for pair in found if _is_wanted(query, is_inactive=pair[1].email in suppressed)]
     shown = await _shown(ctx, account_id, found[offset : offset + count])
-    return room.respond({"TotalCount": len(found), "Bounces": shown})
+    return compatible_api.respond({"TotalCount": len(found), "Bounces": shown})
 
 
 def _is_wanted(query: BouncesQuery, *, is_inactive: bool) -> bool:
@@ -106,19 +106,19 @@ def _message_id(given: str | None) -> str | None:
 
 async def show(ctx: context.Context, request: routing.Request) -> routing.Response:
     """One bounce."""
-    return room.respond(await _found(ctx, request))
+    return compatible_api.respond(await _found(ctx, request))
 
 
 async def dump(ctx: context.Context, request: routing.Request) -> routing.Response:
     """What the receiving server replied."""
-    return room.respond({"Body": (await _found(ctx, request))["Details"]})
+    return compatible_api.respond({"Body": (await _found(ctx, request))["Details"]})
 
 
 async def activate(ctx: context.Context, request: routing.Request) -> routing.Response:
     """Remove the address of a bounce from the suppression list."""
     bounce = await _found(ctx, request)
     await suppressions.remove(ctx, request.caller.account_id, bounce["Email"])
-    return room.respond({"Message": "OK", "Bounce": bounce | {"Inactive": False, "CanActivate": False}})
+    return compatible_api.respond({"Message": "OK", "Bounce": bounce | {"Inactive": False, "CanActivate": False}})
 
 
 async def _found(ctx: context.Context, request: routing.Request) -> dict[str, Any]:
@@ -203,7 +203,7 @@ async def delivery_statistics(ctx: context.Context, request: routing.Request) ->
     overview = await statistics.overview(ctx, account_id, statistics.Period.MONTH)
     inactive = await suppressions.count(ctx, account_id)
     counts = [{"Name": "All", "Count": overview.totals.bounced}]
-    return room.respond({"InactiveMails": inactive, "Bounces": counts})
+    return compatible_api.respond({"InactiveMails": inactive, "Bounces": counts})
 
 
 def _not_found() -> error_shape.BounceNotFound:
@@ -211,10 +211,10 @@ def _not_found() -> error_shape.BounceNotFound:
 
 
 ROUTES: Final = (
-    room.route("GET /bounces", index, query=BouncesQuery, scope=caller.Scope.READ),
-    room.route("GET /bounces/{id}", show, scope=caller.Scope.READ),
-    room.route("GET /bounces/{id}/dump", dump, scope=caller.Scope.READ),
-    room.route("PUT /bounces/{id}/activate", activate, scope=caller.Scope.SUPPRESSIONS),
-    room.route("GET /deliverystats", delivery_statistics, scope=caller.Scope.STATISTICS),
-    room.route("GET /deliveryStats", delivery_statistics, scope=caller.Scope.STATISTICS),
+    compatible_api.route("GET /bounces", index, query=BouncesQuery, scope=caller.Scope.READ),
+    compatible_api.route("GET /bounces/{id}", show, scope=caller.Scope.READ),
+    compatible_api.route("GET /bounces/{id}/dump", dump, scope=caller.Scope.READ),
+    compatible_api.route("PUT /bounces/{id}/activate", activate, scope=caller.Scope.SUPPRESSIONS),
+    compatible_api.route("GET /deliverystats", delivery_statistics, scope=caller.Scope.STATISTICS),
+    compatible_api.route("GET /deliveryStats", delivery_statistics, scope=caller.Scope.STATISTICS),
 )

@@ -5,7 +5,7 @@ from typing import Any, Final
 import msgspec
 
 from postroad import errors
-from postroad.compat import room
+from postroad.compat import compatible_api
 from postroad.compat.postmark import error_shape, numbers, schemas
 from postroad.model import caller, domain_records
 from postroad.services import context
@@ -37,12 +37,12 @@ async def index(ctx: context.Context, request: routing.Request) -> routing.Respo
     found = await _all(ctx, request.caller.account_id)
     offset = query.offset or 0
     listed = found[offset : offset + (query.count or 100)]
-    return room.respond({"TotalCount": len(found), "Domains": [await _domain(ctx, one) for one in listed]})
+    return compatible_api.respond({"TotalCount": len(found), "Domains": [await _domain(ctx, one) for one in listed]})
 
 
 async def show(ctx: context.Context, request: routing.Request) -> routing.Response:
     """One domain with its records."""
-    return room.respond(await _domain(ctx, await _find(ctx, request)))
+    return compatible_api.respond(await _domain(ctx, await _find(ctx, request)))
 
 
 async def create(ctx: context.Context, request: routing.Request) -> routing.Response:
@@ -50,7 +50,7 @@ async def create(ctx: context.Context, request: routing.Request) -> routing.Resp
     body: NewDomain = request.body
     if body.return_path_domain:
         raise errors.InvalidRequest("ReturnPathDomain: cannot be chosen; leave it out and publish the record returned")
-    return room.respond(
+    return compatible_api.respond(
         await _domain(ctx, await registry.add(ctx, request.caller.account_id, body.name, verified=False))
     )
 
@@ -59,7 +59,7 @@ async def remove(ctx: context.Context, request: routing.Request) -> routing.Resp
     """Remove a domain."""
     found = await _find(ctx, request)
     await registry.remove(ctx, request.caller.account_id, found.id)
-    return room.respond(error_shape.Error(0, f"Domain {found.name} removed."))
+    return compatible_api.respond(error_shape.Error(0, f"Domain {found.name} removed."))
 
 
 async def _all(ctx: context.Context, account_id: str) -> list[stored.Domain]:
@@ -104,8 +104,8 @@ def _is_ok(status: checks.RecordStatus | None) -> bool:
 
 _SCOPE: Final = caller.Scope.DOMAINS
 ROUTES: Final = (
-    room.route("GET /domains", index, query=DomainsQuery, scope=_SCOPE),
-    room.route("POST /domains", create, body=NewDomain, scope=_SCOPE),
-    room.route("GET /domains/{id}", show, scope=_SCOPE),
-    room.route("DELETE /domains/{id}", remove, scope=_SCOPE),
+    compatible_api.route("GET /domains", index, query=DomainsQuery, scope=_SCOPE),
+    compatible_api.route("POST /domains", create, body=NewDomain, scope=_SCOPE),
+    compatible_api.route("GET /domains/{id}", show, scope=_SCOPE),
+    compatible_api.route("DELETE /domains/{id}", remove, scope=_SCOPE),
 )

@@ -10,7 +10,7 @@ from typing import Any, Final
 import msgspec
 
 from postroad import errors
-from postroad.compat import room
+from postroad.compat import compatible_api
 from postroad.compat import send as compat_send
 from postroad.compat.postmark import error_shape, numbers, schemas, translation
 from postroad.model import batch_request, caller, receipt, send_request, times
@@ -52,7 +52,7 @@ async def _send(
     ctx: context.Context, request: routing.Request, given: schemas.Message, wanted: send_request.SendRequest
 ) -> routing.Response:
     accepted, fields = await compat_send.send(ctx, request, wanted)
-    return room.respond(_sent(ctx, given.to, accepted.message_id), headers=fields)
+    return compatible_api.respond(_sent(ctx, given.to, accepted.message_id), headers=fields)
 
 
 async def send_batch(ctx: context.Context, request: routing.Request) -> routing.Response:
@@ -130,7 +130,7 @@ async def _send_all(ctx: context.Context, request: routing.Request, read: Sequen
         raise errors.Forbidden(
             f"this API key has an approval limit, so a batch may have {batch_request.MAX_EMAILS} messages at most"
         )
-    key = room.idempotency_key(request)
+    key = compatible_api.idempotency_key(request)
     for start in range(0, len(waiting), batch_request.MAX_EMAILS):
         part = waiting[start : start + batch_request.MAX_EMAILS]
         wanted = batch_request.BatchRequest(emails=tuple(one for _, _, one in part))
@@ -146,7 +146,7 @@ async def _send_all(ctx: context.Context, request: routing.Request, read: Sequen
             break
         for (place, to, _), result in zip(part, _RECEIPT.decode(accepted.response).results, strict=True):
             results[place] = _result(ctx, to, result)
-    return room.respond(results)
+    return compatible_api.respond(results)
 
 
 def _result(ctx: context.Context, to: str | None, result: receipt.BatchResult) -> Sent | error_shape.Error:
@@ -175,8 +175,8 @@ _SENDING: Final[Mapping[str, Any]] = {
     "key_required": False,
 }
 ROUTES: Final = (
-    room.route("POST /email", send, body=schemas.Email, **_SENDING),
-    room.route("POST /email/batch", send_batch, body=list, **_SENDING),
-    room.route("POST /email/withTemplate", send_template, body=schemas.TemplateEmail, **_SENDING),
-    room.route("POST /email/batchWithTemplates", send_template_batch, body=schemas.TemplateBatch, **_SENDING),
+    compatible_api.route("POST /email", send, body=schemas.Email, **_SENDING),
+    compatible_api.route("POST /email/batch", send_batch, body=list, **_SENDING),
+    compatible_api.route("POST /email/withTemplate", send_template, body=schemas.TemplateEmail, **_SENDING),
+    compatible_api.route("POST /email/batchWithTemplates", send_template_batch, body=schemas.TemplateBatch, **_SENDING),
 )

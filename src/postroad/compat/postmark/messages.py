@@ -5,7 +5,7 @@ from typing import Any, Final, Literal
 import msgspec
 
 from postroad import errors
-from postroad.compat import room
+from postroad.compat import compatible_api
 from postroad.compat.postmark import bounces, days, error_shape, long_lists, schemas
 from postroad.model import caller, labels, mail, postmark_events, receipt, search_query, times
 from postroad.protocol import address
@@ -57,7 +57,7 @@ async def index(ctx: context.Context, request: routing.Request) -> routing.Respo
     listed = found[offset : offset + count]
     receipts = await lookup.receipts(ctx, account_id, listed)
     shown = [_message(one, receipts[one.id]) for one in listed if one.id in receipts]
-    return room.respond({"TotalCount": len(found), "Messages": shown})
+    return compatible_api.respond({"TotalCount": len(found), "Messages": shown})
 
 
 def _words(subject: str) -> str:
@@ -71,7 +71,7 @@ async def show(ctx: context.Context, request: routing.Request) -> routing.Respon
     details = await lookup.details(ctx, account_id, message_id)
     preview = await previews.in_thread(ctx, account_id, lambda: previews.of_bytes(raw), octets=len(raw))
     events = [bounces.event(one, details.attempts) for one in details.recipients]
-    return room.respond(
+    return compatible_api.respond(
         _message(details.message, details.receipt)
         | {
             "TextBody": preview.text or "",
@@ -84,7 +84,7 @@ async def show(ctx: context.Context, request: routing.Request) -> routing.Respon
 
 async def dump(ctx: context.Context, request: routing.Request) -> routing.Response:
     """The source of a message."""
-    return room.respond({"Body": (await _raw(ctx, request)).decode("utf-8", "replace")})
+    return compatible_api.respond({"Body": (await _raw(ctx, request)).decode("utf-8", "replace")})
 
 
 async def _raw(ctx: context.Context, request: routing.Request) -> bytes:
@@ -132,7 +132,7 @@ def _person(written: str) -> dict[str, str | None]:
 
 
 ROUTES: Final = (
-    room.route("GET /messages/outbound", index, query=MessagesQuery, scope=caller.Scope.READ),
-    room.route("GET /messages/outbound/{id}/details", show, scope=caller.Scope.READ),
-    room.route("GET /messages/outbound/{id}/dump", dump, scope=caller.Scope.READ),
+    compatible_api.route("GET /messages/outbound", index, query=MessagesQuery, scope=caller.Scope.READ),
+    compatible_api.route("GET /messages/outbound/{id}/details", show, scope=caller.Scope.READ),
+    compatible_api.route("GET /messages/outbound/{id}/dump", dump, scope=caller.Scope.READ),
 )

@@ -2,7 +2,7 @@
 
 from typing import Final
 
-from postroad.compat import room
+from postroad.compat import compatible_api
 from postroad.compat.postmark import numbers, schemas
 from postroad.model import caller, times
 from postroad.services import context
@@ -13,7 +13,7 @@ from postroad.web import routing
 async def show(ctx: context.Context, request: routing.Request) -> routing.Response:
     """The account; keys are never shown."""
     account = await registry.find(ctx, request.caller.account_id)
-    return room.respond(
+    return compatible_api.respond(
         {
             "ID": numbers.of(account.id),
             "Name": account.name,
@@ -38,7 +38,7 @@ async def overview(ctx: context.Context, request: routing.Request) -> routing.Re
     """What was sent, and how it ended."""
     totals = (await _overview(ctx, request)).totals
     rate = round(100 * totals.bounced / totals.recipients, 3) if totals.recipients else 0
-    return room.respond(
+    return compatible_api.respond(
         {
             "Sent": totals.recipients,
             "Bounced": totals.bounced,
@@ -62,7 +62,7 @@ async def sends(ctx: context.Context, request: routing.Request) -> routing.Respo
         {"Date": times.to_wire(start)[:10], "Sent": count}
         for start, count in zip(found.series.starts, found.series.recipients, strict=True)
     ]
-    return room.respond({"Days": days, "Sent": found.totals.recipients})
+    return compatible_api.respond({"Days": days, "Sent": found.totals.recipients})
 
 
 async def bounces(ctx: context.Context, request: routing.Request) -> routing.Response:
@@ -72,7 +72,7 @@ async def bounces(ctx: context.Context, request: routing.Request) -> routing.Res
         {"Date": times.to_wire(start)[:10], "HardBounce": count}
         for start, count in zip(found.series.starts, found.series.bounced, strict=True)
     ]
-    return room.respond({"Days": days, "HardBounce": found.totals.bounced})
+    return compatible_api.respond({"Days": days, "HardBounce": found.totals.bounced})
 
 
 async def _overview(ctx: context.Context, request: routing.Request) -> statistics.Overview:
@@ -81,8 +81,8 @@ async def _overview(ctx: context.Context, request: routing.Request) -> statistic
 
 _SCOPE: Final = caller.Scope.STATISTICS
 ROUTES: Final = (
-    room.route("GET /server", show, scope=_SCOPE),
-    room.route("GET /stats/outbound", overview, query=schemas.NoQuery, scope=_SCOPE),
-    room.route("GET /stats/outbound/sends", sends, query=schemas.NoQuery, scope=_SCOPE),
-    room.route("GET /stats/outbound/bounces", bounces, query=schemas.NoQuery, scope=_SCOPE),
+    compatible_api.route("GET /server", show, scope=_SCOPE),
+    compatible_api.route("GET /stats/outbound", overview, query=schemas.NoQuery, scope=_SCOPE),
+    compatible_api.route("GET /stats/outbound/sends", sends, query=schemas.NoQuery, scope=_SCOPE),
+    compatible_api.route("GET /stats/outbound/bounces", bounces, query=schemas.NoQuery, scope=_SCOPE),
 )

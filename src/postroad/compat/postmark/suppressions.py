@@ -7,7 +7,7 @@ from typing import Any, Final
 import msgspec
 
 from postroad import errors
-from postroad.compat import room
+from postroad.compat import compatible_api
 from postroad.compat.postmark import days, schemas
 from postroad.model import caller, times
 from postroad.protocol import address
@@ -115,7 +115,7 @@ async def create(ctx: context.Context, request: routing.Request) -> routing.Resp
         await registry.add_many(
             ctx, request.caller.account_id, good, reason="added over the API", source=stored.Source.ACCOUNT
         )
-    return room.respond(
+    return compatible_api.respond(
         {
             "Suppressions": [
                 _result(email, "Failed", problems[email]) if email in problems else _result(email, "Suppressed")
@@ -137,7 +137,7 @@ async def remove(ctx: context.Context, request: routing.Request) -> routing.Resp
     """Remove addresses."""
     given = _emails(request.body)
     removed = await registry.remove_many(ctx, request.caller.account_id, given)
-    return room.respond(
+    return compatible_api.respond(
         {
             "Suppressions": [
                 _result(email, "Deleted") if key is not None else _result(email, "Failed", _NOT_LISTED)
@@ -160,7 +160,7 @@ def _result(email: str, status: str, message: str | None = None) -> dict[str, st
 _PATH: Final = "/message-streams/{stream}/suppressions"
 _SCOPE: Final = caller.Scope.SUPPRESSIONS
 ROUTES: Final = (
-    room.route(f"GET {_PATH}/dump", dump, query=DumpQuery, scope=_SCOPE),
-    room.route(f"POST {_PATH}", create, body=Addresses, scope=_SCOPE),
-    room.route(f"POST {_PATH}/delete", remove, body=Addresses, scope=_SCOPE),
+    compatible_api.route(f"GET {_PATH}/dump", dump, query=DumpQuery, scope=_SCOPE),
+    compatible_api.route(f"POST {_PATH}", create, body=Addresses, scope=_SCOPE),
+    compatible_api.route(f"POST {_PATH}/delete", remove, body=Addresses, scope=_SCOPE),
 )

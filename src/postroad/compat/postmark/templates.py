@@ -7,7 +7,7 @@ from typing import Any, Final
 import msgspec
 
 from postroad import errors
-from postroad.compat import room
+from postroad.compat import compatible_api
 from postroad.compat.postmark import error_shape, numbers, schemas, translation
 from postroad.model import caller, limits
 from postroad.protocol import placeholders
@@ -68,14 +68,14 @@ async def index(ctx: context.Context, request: routing.Request) -> routing.Respo
         after = page[-1].alias
     offset = query.offset or query.Offset or 0
     listed = found[offset : offset + (query.count or query.Count or 100)]
-    return room.respond({"TotalCount": len(found), "Templates": [_short(one) for one in listed]})
+    return compatible_api.respond({"TotalCount": len(found), "Templates": [_short(one) for one in listed]})
 
 
 async def show(ctx: context.Context, request: routing.Request) -> routing.Response:
     """One template, by its number or alias."""
     found = await _find(ctx, request)
     bodies = {"Subject": found.subject, "HtmlBody": found.html or "", "TextBody": found.text or ""}
-    return room.respond(_short(found) | bodies | {"AssociatedServerId": 0})
+    return compatible_api.respond(_short(found) | bodies | {"AssociatedServerId": 0})
 
 
 async def create(ctx: context.Context, request: routing.Request) -> routing.Response:
@@ -113,7 +113,7 @@ async def remove(ctx: context.Context, request: routing.Request) -> routing.Resp
     """Remove a template."""
     found = await _find(ctx, request)
     await templates.remove(ctx, request.caller.account_id, found.alias)
-    return room.respond(error_shape.Error(0, f"Template {found.alias} removed."))
+    return compatible_api.respond(error_shape.Error(0, f"Template {found.alias} removed."))
 
 
 async def validate(ctx: context.Context, request: routing.Request) -> routing.Response:
@@ -124,7 +124,7 @@ async def validate(ctx: context.Context, request: routing.Request) -> routing.Re
     work = functools.partial(_validated, body)
     is_costly = size > _INLINE_CHARACTERS
     checked = await ctx.threads.run(request.caller.account_id, work) if is_costly else work()
-    return room.respond(checked)
+    return compatible_api.respond(checked)
 
 
 def _validated(body: Draft) -> dict[str, Any]:
@@ -167,7 +167,7 @@ async def _put(ctx: context.Context, request: routing.Request, alias: str, body:
         text=body.text_body,
         html=body.html_body,
     )
-    return room.respond(_short(saved))
+    return compatible_api.respond(_short(saved))
 
 
 async def _find(ctx: context.Context, request: routing.Request) -> stored.Template:
@@ -196,10 +196,10 @@ def _short(one: stored.Template | stored.Summary) -> dict[str, Any]:
 
 _SCOPE: Final = caller.Scope.TEMPLATES
 ROUTES: Final = (
-    room.route("GET /templates", index, query=TemplatesQuery, scope=_SCOPE),
-    room.route("POST /templates", create, body=Template, scope=_SCOPE),
-    room.route("POST /templates/validate", validate, body=Draft, scope=_SCOPE),
-    room.route("GET /templates/{id}", show, scope=_SCOPE),
-    room.route("PUT /templates/{id}", edit, body=Template, scope=_SCOPE),
-    room.route("DELETE /templates/{id}", remove, scope=_SCOPE),
+    compatible_api.route("GET /templates", index, query=TemplatesQuery, scope=_SCOPE),
+    compatible_api.route("POST /templates", create, body=Template, scope=_SCOPE),
+    compatible_api.route("POST /templates/validate", validate, body=Draft, scope=_SCOPE),
+    compatible_api.route("GET /templates/{id}", show, scope=_SCOPE),
+    compatible_api.route("PUT /templates/{id}", edit, body=Template, scope=_SCOPE),
+    compatible_api.route("DELETE /templates/{id}", remove, scope=_SCOPE),
 )

@@ -8,7 +8,7 @@ from typing import Any, Final
 import msgspec
 
 from postroad import errors
-from postroad.compat import room
+from postroad.compat import compatible_api
 from postroad.compat.postmark import error_shape, numbers, schemas
 from postroad.model import caller, postmark_events, webhook_formats
 from postroad.services import context
@@ -66,12 +66,12 @@ async def index(ctx: context.Context, request: routing.Request) -> routing.Respo
     """List webhooks, oldest first."""
     query: WebhooksQuery = request.query
     _check_stream(query.message_stream)
-    return room.respond({"Webhooks": [_shown(row) for row in await _all(ctx, request.caller.account_id)]})
+    return compatible_api.respond({"Webhooks": [_shown(row) for row in await _all(ctx, request.caller.account_id)]})
 
 
 async def show(ctx: context.Context, request: routing.Request) -> routing.Response:
     """One webhook."""
-    return room.respond(_shown(await _find(ctx, request)))
+    return compatible_api.respond(_shown(await _find(ctx, request)))
 
 
 async def create(ctx: context.Context, request: routing.Request) -> routing.Response:
@@ -81,7 +81,7 @@ async def create(ctx: context.Context, request: routing.Request) -> routing.Resp
         raise errors.InvalidRequest("Url: is required")
     changes = _changes(body, before=())
     saved = await endpoints.create(ctx, request.caller.account_id, changes, of_format=webhook_formats.Format.POSTMARK)
-    return room.respond(_shown(saved.webhook))
+    return compatible_api.respond(_shown(saved.webhook))
 
 
 async def edit(ctx: context.Context, request: routing.Request) -> routing.Response:
@@ -89,14 +89,14 @@ async def edit(ctx: context.Context, request: routing.Request) -> routing.Respon
     row = await _find(ctx, request)
     changes = _changes(request.body, before=tuple(row.format_events.split()))
     await endpoints.change(ctx, request.caller.account_id, row.id, changes)
-    return room.respond(_shown(await _find(ctx, request)))
+    return compatible_api.respond(_shown(await _find(ctx, request)))
 
 
 async def remove(ctx: context.Context, request: routing.Request) -> routing.Response:
     """Remove a webhook."""
     row = await _find(ctx, request)
     await endpoints.remove(ctx, request.caller.account_id, row.id)
-    return room.respond(error_shape.Error(0, f"Webhook {numbers.of(row.id)} removed."))
+    return compatible_api.respond(error_shape.Error(0, f"Webhook {numbers.of(row.id)} removed."))
 
 
 def _changes(body: Webhook, *, before: tuple[str, ...]) -> endpoint_settings.Changes:
@@ -161,9 +161,9 @@ def _shown(row: stored.Webhook) -> dict[str, Any]:
 
 _SCOPE: Final = caller.Scope.WEBHOOKS
 ROUTES: Final = (
-    room.route("GET /webhooks", index, query=WebhooksQuery, scope=_SCOPE),
-    room.route("POST /webhooks", create, body=Webhook, scope=_SCOPE),
-    room.route("GET /webhooks/{id}", show, scope=_SCOPE),
-    room.route("PUT /webhooks/{id}", edit, body=Webhook, scope=_SCOPE),
-    room.route("DELETE /webhooks/{id}", remove, scope=_SCOPE),
+    compatible_api.route("GET /webhooks", index, query=WebhooksQuery, scope=_SCOPE),
+    compatible_api.route("POST /webhooks", create, body=Webhook, scope=_SCOPE),
+    compatible_api.route("GET /webhooks/{id}", show, scope=_SCOPE),
+    compatible_api.route("PUT /webhooks/{id}", edit, body=Webhook, scope=_SCOPE),
+    compatible_api.route("DELETE /webhooks/{id}", remove, scope=_SCOPE),
 )

@@ -8,7 +8,7 @@ from typing import Any, Final, Literal
 import msgspec
 
 from postroad import errors
-from postroad.compat import room
+from postroad.compat import compatible_api
 from postroad.compat.resend import emails
 from postroad.model import caller, cursors, identifiers, key_limits, times
 from postroad.services import context
@@ -55,7 +55,7 @@ async def create(ctx: context.Context, request: routing.Request) -> routing.Resp
         scopes=PERMISSIONS[body.permission or "full_access"],
         limits=limits,
     )
-    return room.respond({"id": made.id, "token": secret}, status=201)
+    return compatible_api.respond({"id": made.id, "token": secret}, status=201)
 
 
 async def index(ctx: context.Context, request: routing.Request) -> routing.Response:
@@ -65,20 +65,22 @@ async def index(ctx: context.Context, request: routing.Request) -> routing.Respo
     found = await api_keys.of_account(ctx, request.caller.account_id, after=after)
     active = [row for row in found if row.revoked_at is None]
     rows, following = cursors.page(active, limit=query.rows)
-    return room.respond({"object": "list", "has_more": following is not None, "data": [_shown(row) for row in rows]})
+    return compatible_api.respond(
+        {"object": "list", "has_more": following is not None, "data": [_shown(row) for row in rows]}
+    )
 
 
 async def update(ctx: context.Context, request: routing.Request) -> routing.Response:
     """Rename a key."""
     body: Rename = request.body
     changed = await api_keys.change(ctx, request.caller.account_id, request.path["id"], name=body.name)
-    return room.respond({"object": "api_key", "id": changed.id})
+    return compatible_api.respond({"object": "api_key", "id": changed.id})
 
 
 async def remove(ctx: context.Context, request: routing.Request) -> routing.Response:
     """Revoke a key."""
     await api_keys.revoke(ctx, request.caller.account_id, request.path["id"])
-    return room.respond({"object": "api_key", "id": request.path["id"], "deleted": True})
+    return compatible_api.respond({"object": "api_key", "id": request.path["id"], "deleted": True})
 
 
 def _shown(row: stored.ApiKey) -> dict[str, Any]:
@@ -90,8 +92,8 @@ def _shown(row: stored.ApiKey) -> dict[str, Any]:
     }
 
 
-def _route(endpoint: str, handler: routing.Handler[context.Context], **options: Any) -> room.Route:
-    return room.route(endpoint, handler, scope=caller.Scope.TEAM, **options)
+def _route(endpoint: str, handler: routing.Handler[context.Context], **options: Any) -> compatible_api.Route:
+    return compatible_api.route(endpoint, handler, scope=caller.Scope.TEAM, **options)
 
 
 ROUTES: Final = (

@@ -8,7 +8,7 @@ from typing import Any, Final
 
 import msgspec
 
-from postroad.compat import room
+from postroad.compat import compatible_api
 from postroad.compat.resend import emails, payload
 from postroad.model import caller, cursors, domain_records, identifiers, times
 from postroad.services import context
@@ -118,7 +118,7 @@ async def create(ctx: context.Context, request: routing.Request) -> routing.Resp
     body: NewDomain = request.body
     _refuse_unsupported(body)
     made = await registry.add(ctx, request.caller.account_id, body.name, verified=False)
-    return room.respond(await _details(ctx, made), status=201)
+    return compatible_api.respond(await _details(ctx, made), status=201)
 
 
 async def index(ctx: context.Context, request: routing.Request) -> routing.Response:
@@ -128,39 +128,39 @@ async def index(ctx: context.Context, request: routing.Request) -> routing.Respo
     found = await registry.of_account(ctx, request.caller.account_id, after=after, limit=query.rows + 1)
     rows, following = cursors.page(found, limit=query.rows)
     listed = [_domain(row, _status(row, is_checked=False)) for row in rows]
-    return room.respond({"object": "list", "has_more": following is not None, "data": listed})
+    return compatible_api.respond({"object": "list", "has_more": following is not None, "data": listed})
 
 
 async def show(ctx: context.Context, request: routing.Request) -> routing.Response:
     """Get a domain with its records."""
-    return room.respond(await _details(ctx, await _find(ctx, request)))
+    return compatible_api.respond(await _details(ctx, await _find(ctx, request)))
 
 
 async def update(ctx: context.Context, request: routing.Request) -> routing.Response:
     """Accept options that have no effect; refuse all others."""
     _refuse_unsupported(request.body)
     row = await _find(ctx, request)
-    return room.respond({"object": "domain", "id": row.id})
+    return compatible_api.respond({"object": "domain", "id": row.id})
 
 
 async def verify(ctx: context.Context, request: routing.Request) -> routing.Response:
     """Check the records of a domain now."""
     checked = await checks.check_now(ctx, request.caller.account_id, request.path["id"])
-    return room.respond({"object": "domain", "id": checked.domain.id})
+    return compatible_api.respond({"object": "domain", "id": checked.domain.id})
 
 
 async def remove(ctx: context.Context, request: routing.Request) -> routing.Response:
     """Remove a domain."""
     await registry.remove(ctx, request.caller.account_id, request.path["id"])
-    return room.respond({"object": "domain", "id": request.path["id"], "deleted": True})
+    return compatible_api.respond({"object": "domain", "id": request.path["id"], "deleted": True})
 
 
 async def _find(ctx: context.Context, request: routing.Request) -> stored.Domain:
     return await registry.find(ctx, request.caller.account_id, request.path["id"])
 
 
-def _route(endpoint: str, handler: routing.Handler[context.Context], **options: Any) -> room.Route:
-    return room.route(endpoint, handler, scope=caller.Scope.DOMAINS, **options)
+def _route(endpoint: str, handler: routing.Handler[context.Context], **options: Any) -> compatible_api.Route:
+    return compatible_api.route(endpoint, handler, scope=caller.Scope.DOMAINS, **options)
 
 
 ROUTES: Final = (

@@ -7,7 +7,7 @@ from typing import Annotated, Any, Final
 import msgspec
 
 from postroad import errors
-from postroad.compat import room
+from postroad.compat import compatible_api
 from postroad.compat import send as compat_send
 from postroad.compat.resend import attachment_paths, payload
 from postroad.model import batch_request, caller, mail, receipt, send_request, times
@@ -64,7 +64,7 @@ async def send(ctx: context.Context, request: routing.Request) -> routing.Respon
     """Accept a message."""
     async with attachment_paths.fetched(ctx, request.caller.account_id, [request.body]) as (email,):
         accepted, fields = await compat_send.send(ctx, request, _translated(email, now=ctx.clock()))
-    return room.respond({"id": accepted.message_id}, headers=fields)
+    return compatible_api.respond({"id": accepted.message_id}, headers=fields)
 
 
 def _translated(email: payload.Email | errors.InvalidRequest, *, now: int) -> send_request.SendRequest:
@@ -128,7 +128,7 @@ async def _send_all(
     body: dict[str, object] = {"data": [{"id": one} for one in ids]}
     if permissive:
         body["errors"] = [{"index": place, "message": message} for place, message in sorted(refused.items())]
-    return room.respond(body, headers=fields)
+    return compatible_api.respond(body, headers=fields)
 
 
 def _is_permissive(headers: routing.Headers) -> bool:
@@ -147,7 +147,7 @@ async def index(ctx: context.Context, request: routing.Request) -> routing.Respo
     async with ctx.store.reading() as tx:
         first = await recipients.first_of_messages(tx, account_id, [row.id for row in page.messages])
     rows = [_summary(row, [first[row.id]], now=ctx.clock()) for row in page.messages]
-    return room.respond({"object": "list", "has_more": page.next_cursor is not None, "data": rows})
+    return compatible_api.respond({"object": "list", "has_more": page.next_cursor is not None, "data": rows})
 
 
 async def show(ctx: context.Context, request: routing.Request) -> routing.Response:
@@ -176,7 +176,7 @@ async def show(ctx: context.Context, request: routing.Request) -> routing.Respon
     }
     if shown["last_event"] != "scheduled":
         shown["last_event"] = next(event for status, event in _EVENTS.items() if status in statuses)
-    return room.respond(shown)
+    return compatible_api.respond(shown)
 
 
 def _summary(row: messages.Message, to: list[str], *, now: int) -> dict[str, Any]:
@@ -203,7 +203,7 @@ async def update(ctx: context.Context, request: routing.Request) -> routing.Resp
     await lookup.check_change(ctx, request.caller, message_id)
     send_at = payload.parse_scheduled_at(body.scheduled_at, now=ctx.clock())
     await schedule.reschedule(ctx, request.caller.account_id, message_id, send_at)
-    return room.respond({"object": "email", "id": message_id})
+    return compatible_api.respond({"object": "email", "id": message_id})
 
 
 async def cancel(ctx: context.Context, request: routing.Request) -> routing.Response:
@@ -214,7 +214,7 @@ async def cancel(ctx: context.Context, request: routing.Request) -> routing.Resp
     after = await cancellation.cancel_message(ctx, request.caller.account_id, message_id)
     if not any(one.status == mail.RecipientStatus.CANCELED for one in after):
         raise errors.Conflict("no recipient of this email could be canceled: delivery has begun or is over")
-    return room.respond({"object": "email", "id": message_id})
+    return compatible_api.respond({"object": "email", "id": message_id})
 
 
 def _count_change(ctx: context.Context, who: caller.Caller) -> None:
@@ -229,12 +229,12 @@ _SENDING: Final[dict[str, Any]] = {
     "key_required": False,
 }
 ROUTES: Final = (
-    room.route("POST /emails", send, body=payload.Email, **_SENDING),
-    room.route("POST /emails/batch", send_batch, body=list, **_SENDING),
-    room.route("GET /emails", index, query=Page, scope=caller.Scope.READ),
-    room.route("GET /emails/metrics", room.refuse, scope=caller.Scope.READ),
-    room.route("GET /emails/receiving", room.refuse, scope=caller.Scope.READ),
-    room.route("GET /emails/{id}", show, scope=caller.Scope.READ),
-    room.route("PATCH /emails/{id}", update, permission=caller.Permission.SEND, body=Reschedule),
-    room.route("POST /emails/{id}/cancel", cancel, permission=caller.Permission.SEND),
+    compatible_api.route("POST /emails", send, body=payload.Email, **_SENDING),
+    compatible_api.route("POST /emails/batch", send_batch, body=list, **_SENDING),
+    compatible_api.route("GET /emails", index, query=Page, scope=caller.Scope.READ),
+    compatible_api.route("GET /emails/metrics", compatible_api.refuse, scope=caller.Scope.READ),
+    compatible_api.route("GET /emails/receiving", compatible_api.refuse, scope=caller.Scope.READ),
+    compatible_api.route("GET /emails/{id}", show, scope=caller.Scope.READ),
+    compatible_api.route("PATCH /emails/{id}", update, permission=caller.Permission.SEND, body=Reschedule),
+    compatible_api.route("POST /emails/{id}/cancel", cancel, permission=caller.Permission.SEND),
 )

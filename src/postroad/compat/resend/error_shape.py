@@ -9,7 +9,7 @@ from typing import Final
 import msgspec
 
 from postroad import errors
-from postroad.compat import room
+from postroad.compat import compatible_api
 
 
 class Error(msgspec.Struct, frozen=True):
@@ -22,8 +22,8 @@ class Error(msgspec.Struct, frozen=True):
 
 # Status and name of each kind of error. The most special kind comes first in its class's resolution order.
 SHAPES: Final[Mapping[type[errors.PostroadError], tuple[int, str]]] = {
-    room.MissingKey: (401, "missing_api_key"),
-    room.RestrictedKey: (401, "restricted_api_key"),
+    compatible_api.MissingKey: (401, "missing_api_key"),
+    compatible_api.RestrictedKey: (401, "restricted_api_key"),
     errors.Unauthorized: (403, "invalid_api_key"),
     errors.InvalidIdempotencyKey: (400, "invalid_idempotency_key"),
     errors.MethodNotAllowed: (405, "method_not_allowed"),

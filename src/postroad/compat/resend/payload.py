@@ -12,7 +12,7 @@ from typing import Annotated, Any, Final
 import msgspec
 
 from postroad import errors
-from postroad.compat import room
+from postroad.compat import compatible_api
 from postroad.model import send_request, times
 from postroad.web import request_reader
 
@@ -109,7 +109,7 @@ def translate(email: Email, *, now: int) -> send_request.SendRequest:
 
 def unsupported(what: str) -> errors.InvalidRequest:
     """The error about a member that Resend has and Postroad does not."""
-    return errors.InvalidRequest(room.unsupported(what, "Resend"))
+    return errors.InvalidRequest(compatible_api.unsupported(what, "Resend"))
 
 
 def encode(content: bytes) -> str:

@@ -5,7 +5,7 @@ from typing import Annotated, Any, Final, Literal
 import msgspec
 
 from postroad import errors
-from postroad.compat import room
+from postroad.compat import compatible_api
 from postroad.compat.resend import emails as resend_emails
 from postroad.model import caller, cursors, times
 from postroad.protocol import address
@@ -58,7 +58,7 @@ async def add(ctx: context.Context, request: routing.Request) -> routing.Respons
     """Suppress an address; one that is on the list stays as it is."""
     body: NewSuppression = request.body
     (added,) = await _add(ctx, request, [body.email])
-    return room.respond(added, status=201)
+    return compatible_api.respond(added, status=201)
 
 
 async def add_many(ctx: context.Context, request: routing.Request) -> routing.Response:
@@ -69,7 +69,7 @@ async def add_many(ctx: context.Context, request: routing.Request) -> routing.Re
             address.parse(email)
         except address.AddressError as problem:
             raise errors.InvalidRequest(f"emails[{place}]: {problem}") from None
-    return room.respond({"data": await _add(ctx, request, body.emails)}, status=201)
+    return compatible_api.respond({"data": await _add(ctx, request, body.emails)}, status=201)
 
 
 async def index(ctx: context.Context, request: routing.Request) -> routing.Response:
@@ -83,19 +83,21 @@ async def index(ctx: context.Context, request: routing.Request) -> routing.Respo
         )
     found.sort(key=lambda row: row.email_key)
     rows, following = cursors.page(found, limit=query.rows, key="email_key")
-    return room.respond({"object": "list", "has_more": following is not None, "data": [_shown(row) for row in rows]})
+    return compatible_api.respond(
+        {"object": "list", "has_more": following is not None, "data": [_shown(row) for row in rows]}
+    )
 
 
 async def show(ctx: context.Context, request: routing.Request) -> routing.Response:
     """Get a suppressed address."""
     row = await registry.find(ctx, request.caller.account_id, request.path["email"])
-    return room.respond({"object": "suppression", **_shown(row)})
+    return compatible_api.respond({"object": "suppression", **_shown(row)})
 
 
 async def remove(ctx: context.Context, request: routing.Request) -> routing.Response:
     """Remove an address from the list."""
     removed = await registry.remove(ctx, request.caller.account_id, request.path["email"])
-    return room.respond({"object": "suppression", "id": removed, "deleted": True})
+    return compatible_api.respond({"object": "suppression", "id": removed, "deleted": True})
 
 
 async def remove_many(ctx: context.Context, request: routing.Request) -> routing.Response:
@@ -109,7 +111,7 @@ async def remove_many(ctx: context.Context, request: routing.Request) -> routing
         {"object": "suppression", "id": email, "deleted": key is not None}
         for email, key in zip(emails, removed, strict=True)
     ]
-    return room.respond({"data": results})
+    return compatible_api.respond({"data": results})
 
 
 async def _add(ctx: context.Context, request: routing.Request, emails: list[str]) -> list[dict[str, Any]]:
@@ -127,8 +129,8 @@ def _shown(row: stored.Suppression) -> dict[str, Any]:
     }
 
 
-def _route(endpoint: str, handler: routing.Handler[context.Context], **options: Any) -> room.Route:
-    return room.route(endpoint, handler, scope=caller.Scope.SUPPRESSIONS, **options)
+def _route(endpoint: str, handler: routing.Handler[context.Context], **options: Any) -> compatible_api.Route:
+    return compatible_api.route(endpoint, handler, scope=caller.Scope.SUPPRESSIONS, **options)
 
 
 ROUTES: Final = (

@@ -10,7 +10,7 @@ from typing import Any, Final
 import msgspec
 
 from postroad import errors
-from postroad.compat import room
+from postroad.compat import compatible_api
 from postroad.compat.resend import emails, payload
 from postroad.model import caller, limits, times
 from postroad.services import context, templates
@@ -86,7 +86,7 @@ async def _create(
     if await _exists(ctx, account_id, alias):
         raise errors.Conflict(f"alias: a template {alias!r} already exists; update it, or choose another alias")
     await templates.put(ctx, account_id, alias, subject=subject, text=text, html=html)
-    return room.respond({"object": "template", "id": alias}, status=201)
+    return compatible_api.respond({"object": "template", "id": alias}, status=201)
 
 
 async def _exists(ctx: context.Context, account_id: str, alias: str) -> bool:
@@ -101,7 +101,7 @@ async def show(ctx: context.Context, request: routing.Request) -> routing.Respon
     """A template."""
     row = await templates.find(ctx, request.caller.account_id, request.path["id"])
     created_at, updated_at = times.to_wire(row.created_at), times.to_wire(row.updated_at)
-    return room.respond(
+    return compatible_api.respond(
         {
             "object": "template",
             **_summary(row),
@@ -144,7 +144,7 @@ async def index(ctx: context.Context, request: routing.Request) -> routing.Respo
     after = "" if query.after is None else validation.check_alias("after", query.after)
     found = await templates.summaries(ctx, request.caller.account_id, after, query.rows + 1)
     data = [_summary(row) for row in found[: query.rows]]
-    return room.respond({"object": "list", "has_more": len(found) > query.rows, "data": data})
+    return compatible_api.respond({"object": "list", "has_more": len(found) > query.rows, "data": data})
 
 
 async def update(ctx: context.Context, request: routing.Request) -> routing.Response:
@@ -162,14 +162,14 @@ async def update(ctx: context.Context, request: routing.Request) -> routing.Resp
         text=row.text if body.text is None else _ours(body.text),
         html=row.html if body.html is None else _ours(body.html),
     )
-    return room.respond({"object": "template", "id": row.alias})
+    return compatible_api.respond({"object": "template", "id": row.alias})
 
 
 async def remove(ctx: context.Context, request: routing.Request) -> routing.Response:
     """Remove a template."""
     alias = request.path["id"]
     await templates.remove(ctx, request.caller.account_id, alias)
-    return room.respond({"object": "template", "id": alias, "deleted": True})
+    return compatible_api.respond({"object": "template", "id": alias, "deleted": True})
 
 
 async def duplicate(ctx: context.Context, request: routing.Request) -> routing.Response:
@@ -182,11 +182,11 @@ async def duplicate(ctx: context.Context, request: routing.Request) -> routing.R
 async def publish(ctx: context.Context, request: routing.Request) -> routing.Response:
     """Nothing to do: a template can be sent as soon as it is saved."""
     row = await templates.find(ctx, request.caller.account_id, request.path["id"])
-    return room.respond({"object": "template", "id": row.alias})
+    return compatible_api.respond({"object": "template", "id": row.alias})
 
 
-def _route(endpoint: str, handler: routing.Handler[context.Context], **options: Any) -> room.Route:
-    return room.route(endpoint, handler, scope=caller.Scope.TEMPLATES, **options)
+def _route(endpoint: str, handler: routing.Handler[context.Context], **options: Any) -> compatible_api.Route:
+    return compatible_api.route(endpoint, handler, scope=caller.Scope.TEMPLATES, **options)
 
 
 ROUTES: Final = (

@@ -8,7 +8,7 @@ from typing import Any, Final, Literal
 
 import msgspec
 
-from postroad.compat import room
+from postroad.compat import compatible_api
 from postroad.compat.resend import emails
 from postroad.model import caller, cursors, identifiers, times
 from postroad.model.webhook_formats import Format
@@ -42,7 +42,9 @@ async def create(ctx: context.Context, request: routing.Request) -> routing.Resp
     body: NewWebhook = request.body
     changes = endpoint_settings.Changes(url=body.endpoint, format_events=body.events)
     saved = await endpoints.create(ctx, request.caller.account_id, changes, of_format=Format.RESEND)
-    return room.respond({"object": "webhook", "id": saved.webhook.id, "signing_secret": saved.secret}, status=201)
+    return compatible_api.respond(
+        {"object": "webhook", "id": saved.webhook.id, "signing_secret": saved.secret}, status=201
+    )
 
 
 async def index(ctx: context.Context, request: routing.Request) -> routing.Response:
@@ -52,13 +54,15 @@ async def index(ctx: context.Context, request: routing.Request) -> routing.Respo
     found = await endpoints.of_account(ctx, request.caller.account_id)
     wanted = [row for row in found if row.format == Format.RESEND and row.id > after]
     rows, following = cursors.page(wanted, limit=query.rows)
-    return room.respond({"object": "list", "has_more": following is not None, "data": [_shown(row) for row in rows]})
+    return compatible_api.respond(
+        {"object": "list", "has_more": following is not None, "data": [_shown(row) for row in rows]}
+    )
 
 
 async def show(ctx: context.Context, request: routing.Request) -> routing.Response:
     """Get a webhook."""
     row = await _find(ctx, request)
-    return room.respond({"object": "webhook", **_shown(row), "signing_secret": row.secret_hint})
+    return compatible_api.respond({"object": "webhook", **_shown(row), "signing_secret": row.secret_hint})
 
 
 async def update(ctx: context.Context, request: routing.Request) -> routing.Response:
@@ -71,21 +75,21 @@ async def update(ctx: context.Context, request: routing.Request) -> routing.Resp
         enabled=None if body.status is None else _ENABLED[body.status],
     )
     await endpoints.change(ctx, request.caller.account_id, row.id, changes)
-    return room.respond({"object": "webhook", "id": row.id})
+    return compatible_api.respond({"object": "webhook", "id": row.id})
 
 
 async def remove(ctx: context.Context, request: routing.Request) -> routing.Response:
     """Remove a webhook."""
     row = await _find(ctx, request)
     await endpoints.remove(ctx, request.caller.account_id, row.id)
-    return room.respond({"object": "webhook", "id": row.id, "deleted": True})
+    return compatible_api.respond({"object": "webhook", "id": row.id, "deleted": True})
 
 
 async def rotate(ctx: context.Context, request: routing.Request) -> routing.Response:
     """Create another signing secret; the old one stops at once."""
     row = await _find(ctx, request)
     secret = await endpoints.rotate(ctx, request.caller.account_id, row.id)
-    return room.respond({"object": "webhook", "id": row.id, "signing_secret": secret})
+    return compatible_api.respond({"object": "webhook", "id": row.id, "signing_secret": secret})
 
 
 async def events(ctx: context.Context, request: routing.Request) -> routing.Response:
@@ -94,7 +98,7 @@ async def events(ctx: context.Context, request: routing.Request) -> routing.Resp
     row = await _find(ctx, request)
     part = await delivery_log.part(ctx, request.caller.account_id, row.id, before=query.after, limit=query.rows)
     listed = [_event(entry) for entry in part.entries]
-    return room.respond({"object": "list", "has_more": part.next_before is not None, "data": listed})
+    return compatible_api.respond({"object": "list", "has_more": part.next_before is not None, "data": listed})
 
 
 async def event(ctx: context.Context, request: routing.Request) -> routing.Response:
@@ -102,7 +106,9 @@ async def event(ctx: context.Context, request: routing.Request) -> routing.Respo
     entry = await _entry(ctx, request)
     payload = msgspec.Raw(entry.delivery.body)
     following = times.optional_to_wire(entry.next_attempt_at)
-    return room.respond({"object": "webhook_event", **_event(entry), "next_attempt_at": following, "payload": payload})
+    return compatible_api.respond(
+        {"object": "webhook_event", **_event(entry), "next_attempt_at": following, "payload": payload}
+    )
 
 
 async def attempts(ctx: context.Context, request: routing.Request) -> routing.Response:
@@ -117,14 +123,14 @@ async def attempts(ctx: context.Context, request: routing.Request) -> routing.Re
         }
         for one in entry.attempts
     ]
-    return room.respond({"object": "list", "has_more": False, "data": listed})
+    return compatible_api.respond({"object": "list", "has_more": False, "data": listed})
 
 
 async def replay(ctx: context.Context, request: routing.Request) -> routing.Response:
     """Send one of them again."""
     row = await _find(ctx, request)
     entry = await delivery_log.replay(ctx, request.caller.account_id, request.path["event"], webhook_id=row.id)
-    return room.respond({"object": "webhook_event", "id": entry.delivery.id})
+    return compatible_api.respond({"object": "webhook_event", "id": entry.delivery.id})
 
 
 async def _find(ctx: context.Context, request: routing.Request) -> stored.Webhook:
@@ -159,8 +165,8 @@ def _event(entry: delivery_log.Entry) -> dict[str, Any]:
     }
 
 
-def _route(endpoint: str, handler: routing.Handler[context.Context], **options: Any) -> room.Route:
-    return room.route(endpoint, handler, scope=caller.Scope.WEBHOOKS, **options)
+def _route(endpoint: str, handler: routing.Handler[context.Context], **options: Any) -> compatible_api.Route:
+    return compatible_api.route(endpoint, handler, scope=caller.Scope.WEBHOOKS, **options)
 
 
 ROUTES: Final = (

@@ -1,8 +1,8 @@
-"""The room of Resend: its routes, and the API key in `Authorization: Bearer`."""
+"""Resend's API: its routes, and the API key in `Authorization: Bearer`."""
 
 from typing import Final
 
-from postroad.compat import room
+from postroad.compat import compatible_api
 from postroad.compat.resend import api_keys, domains, emails, error_shape, suppressions, templates, webhooks
 from postroad.web import routing
 
@@ -11,11 +11,11 @@ def credential(headers: routing.Headers) -> str:
     """The value of `Authorization`."""
     value = headers.get(b"authorization")
     if not value:
-        raise room.MissingKey("Authorization: missing; send 'Bearer' with an API key of Postroad")
+        raise compatible_api.MissingKey("Authorization: missing; send 'Bearer' with an API key of Postroad")
     return value.decode("latin-1")
 
 
-ROOM: Final = room.Room(
+API: Final = compatible_api.CompatibleApi(
     service="Resend",
     prefix="/compat/resend",
     routes=(

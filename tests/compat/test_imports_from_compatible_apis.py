@@ -2,8 +2,8 @@
 
 import datetime as dt
 
-from postroad.compat.postmark import room as postmark_room
-from postroad.compat.resend import room as resend_room
+from postroad.compat.postmark import api as postmark_api
+from postroad.compat.resend import api as resend_api
 from postroad.model import webhook_formats
 from postroad.network import json_api
 from postroad.services import context, templates
@@ -14,7 +14,7 @@ from postroad.services.suppressions import registry as suppressions
 from postroad.services.webhooks import endpoint_settings, endpoints
 from postroad.storage import accounts
 from postroad.storage import suppressions as stored
-from tests.compat import room_client
+from tests.compat import compat_client
 from tests.compat.test_moved_apps import served
 
 ADDRESSES = 1_203
@@ -31,7 +31,7 @@ async def fill(ctx: context.Context, account_id: str) -> str:
             for number in range(ADDRESSES)
         ]
         await stored.add(tx, rows)
-    return await room_client.new_key(ctx, account_id)
+    return await compat_client.new_key(ctx, account_id)
 
 
 async def run_import(ctx: context.Context, reader: found.Reader) -> tuple[accounts.Account, importer.Report]:
@@ -57,7 +57,7 @@ async def test_an_account_is_imported_over_our_resend_api(ctx: context.Context, 
     key = await fill(ctx, account.id)
     changes = endpoint_settings.Changes(url="https://hooks.shop.example/in", format_events=["email.delivered"])
     await endpoints.create(ctx, account.id, changes, of_format=webhook_formats.Format.RESEND)
-    async with served(ctx, resend_room.ROOM) as url:
+    async with served(ctx, resend_api.API) as url:
         api = json_api.JsonApi(f"{url}/compat/resend", headers={"Authorization": f"Bearer {key}"}, secrets=[key])
         target, report = await run_import(ctx, resend.ResendReader(api))
         await api.close()
@@ -75,7 +75,7 @@ async def test_an_account_is_imported_over_our_resend_api(ctx: context.Context, 
 
 async def test_an_account_is_imported_over_our_postmark_api(ctx: context.Context, account: accounts.Account) -> None:
     key = await fill(ctx, account.id)
-    async with served(ctx, postmark_room.ROOM) as url:
+    async with served(ctx, postmark_api.API) as url:
         api = json_api.JsonApi(f"{url}/compat/postmark", headers={"X-Postmark-Server-Token": key}, secrets=[key])
         target, report = await run_import(ctx, postmark.PostmarkReader(api, api, today=dt.date(2027, 1, 15)))
         await api.close()

@@ -1,13 +1,13 @@
-"""The rooms, and the application that serves one."""
+"""The compatible APIs, and the application that serves one."""
 
 import dataclasses
 import functools
 from typing import Final
 
 from postroad import errors
-from postroad.compat import room as compat_room
-from postroad.compat.postmark import room as postmark
-from postroad.compat.resend import room as resend
+from postroad.compat import compatible_api
+from postroad.compat.postmark import api as postmark
+from postroad.compat.resend import api as resend
 from postroad.model import caller
 from postroad.services import context
 from postroad.services.auth import authentication
@@ -15,28 +15,28 @@ from postroad.telemetry import logs
 from postroad.web import application, body_limits, routing
 from postroad.web import proxies as web_proxies
 
-ROOMS: Final = (resend.ROOM, postmark.ROOM)
+APIS: Final = (resend.API, postmark.API)
 
 
-def routes(room: compat_room.Room) -> tuple[compat_room.Route, ...]:
-    """The routes of a room, with its prefix."""
-    return tuple(dataclasses.replace(route, path=room.prefix + route.path) for route in room.routes)
+def routes(api: compatible_api.CompatibleApi) -> tuple[compatible_api.Route, ...]:
+    """The routes of a compatible API, with its prefix."""
+    return tuple(dataclasses.replace(route, path=api.prefix + route.path) for route in api.routes)
 
 
 def build_application(
     ctx: context.Context,
-    room: compat_room.Room,
+    api: compatible_api.CompatibleApi,
     *,
     log: logs.Logger,
     require: application.Require = authentication.require,
     proxies: web_proxies.Proxies | None = None,
     large_body_slots: body_limits.LargeBodySlots | None = None,
 ) -> application.Application[context.Context]:
-    """A room, ready to be served."""
+    """The application of a compatible API."""
 
     async def authenticate(asked: context.Context, headers: routing.Headers, *, client_address: str) -> caller.Caller:
         try:
-            credential = room.credential(headers)
+            credential = api.credential(headers)
         except errors.InvalidRequest as problem:  # a repeated header field
             raise errors.Unauthorized(problem.message) from None
         return await authentication.authenticate(asked, credential, client_address=client_address)
@@ -47,15 +47,15 @@ def build_application(
         try:
             require(who, permission, scope=scope, client_address=client_address)
         except errors.Unauthorized as refusal:
-            raise compat_room.RestrictedKey(refusal.message) from None
+            raise compatible_api.RestrictedKey(refusal.message) from None
 
     return application.Application(
         ctx,
-        routes(room),
+        routes(api),
         authenticate=authenticate,
         require=require_scope,
         bind_actor=context.acting_as,
-        render_error=functools.partial(compat_room.render_error, room),
+        render_error=functools.partial(compatible_api.render_error, api),
         proxies=proxies,
         clock=ctx.clock,
         entropy=ctx.entropy,

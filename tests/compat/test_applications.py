@@ -1,4 +1,4 @@
-"""What every room does: its own errors, its own way to present the key, and the same routes for nobody without one."""
+"""Every compatible API has its own errors and its own header field for the key; without a key, no route works."""
 
 from pathlib import Path
 from typing import Final
@@ -7,27 +7,26 @@ import httpx
 import pytest
 
 from postroad import errors
-from postroad.compat import room as compat_room
-from postroad.compat import rooms
+from postroad.compat import applications, compatible_api
+from postroad.compat.resend import api as resend
 from postroad.compat.resend import error_shape
-from postroad.compat.resend import room as resend
 from postroad.model import caller
 from postroad.services import context
 from postroad.storage import accounts
 from postroad.web import responses, routing
-from tests.compat import room_client
+from tests.compat import compat_client
 from tests.roles import test_metrics
 
 KEYS: Final = {"Resend": "Authorization", "Postmark": "X-Postmark-Server-Token"}
 
 
 async def echo(ctx: context.Context, request: routing.Request) -> routing.Response:
-    return compat_room.respond({"key": compat_room.idempotency_key(request), "body": request.body})
+    return compatible_api.respond({"key": compatible_api.idempotency_key(request), "body": request.body})
 
 
-def echoing(room: compat_room.Room) -> compat_room.Room:
-    """The room with a single route, which takes an array."""
-    route = compat_room.route(
+def echoing(api: compatible_api.CompatibleApi) -> compatible_api.CompatibleApi:
+    """The compatible API with a single route, which takes an array."""
+    route = compatible_api.route(
         "POST /echo",
         echo,
         permission=caller.Permission.SEND,
@@ -36,17 +35,17 @@ def echoing(room: compat_room.Room) -> compat_room.Room:
         idempotent=True,
         key_required=False,
     )
-    return compat_room.Room(
-        service=room.service,
-        prefix=room.prefix,
+    return compatible_api.CompatibleApi(
+        service=api.service,
+        prefix=api.prefix,
         routes=(route,),
-        credential=room.credential,
-        error_body=room.error_body,
+        credential=api.credential,
+        error_body=api.error_body,
     )
 
 
-def presented(room: compat_room.Room, key: str) -> dict[str, str]:
-    return {KEYS[room.service]: f"Bearer {key}" if room.service == "Resend" else key}
+def presented(api: compatible_api.CompatibleApi, key: str) -> dict[str, str]:
+    return {KEYS[api.service]: f"Bearer {key}" if api.service == "Resend" else key}
 
 
 def told(response: httpx.Response) -> str:
@@ -55,52 +54,52 @@ def told(response: httpx.Response) -> str:
     return str(body.get("message") or body["Message"])
 
 
-@pytest.mark.parametrize("room", rooms.ROOMS, ids=lambda room: room.service)
-class TestEveryRoom:
-    async def test_an_unknown_path_is_named(self, ctx: context.Context, room: compat_room.Room) -> None:
-        async with room_client.opened(ctx, room) as client:
+@pytest.mark.parametrize("api", applications.APIS, ids=lambda api: api.service)
+class TestEveryApi:
+    async def test_an_unknown_path_is_named(self, ctx: context.Context, api: compatible_api.CompatibleApi) -> None:
+        async with compat_client.opened(ctx, api) as client:
             response = await client.post("/broadcasts/7/send")
         assert response.status_code == 404
         assert response.headers["content-type"] == "application/json"
         assert response.headers["x-request-id"].startswith("req_")
-        expected = f"POST /broadcasts/7/send: Postroad does not support this part of the {room.service} API"
+        expected = f"POST /broadcasts/7/send: Postroad does not support this part of the {api.service} API"
         assert told(response) == f"{expected}; see docs/compatibility.md"
 
-    async def test_an_unknown_method_is_named(self, ctx: context.Context, room: compat_room.Room) -> None:
-        async with room_client.opened(ctx, echoing(room)) as client:
+    async def test_an_unknown_method_is_named(self, ctx: context.Context, api: compatible_api.CompatibleApi) -> None:
+        async with compat_client.opened(ctx, echoing(api)) as client:
             response = await client.delete("/echo")
         assert response.status_code == 405
         assert response.headers["allow"] == "POST"
         assert told(response).startswith("DELETE /echo: Postroad does not support this part of the")
 
     async def test_the_key_is_presented_in_the_rooms_own_way(
-        self, ctx: context.Context, room: compat_room.Room, account: accounts.Account
+        self, ctx: context.Context, api: compatible_api.CompatibleApi, account: accounts.Account
     ) -> None:
-        key = await room_client.new_key(ctx, account.id)
-        async with room_client.opened(ctx, echoing(room)) as client:
-            accepted = await client.post("/echo", json=[1, "two"], headers=presented(room, key))
+        key = await compat_client.new_key(ctx, account.id)
+        async with compat_client.opened(ctx, echoing(api)) as client:
+            accepted = await client.post("/echo", json=[1, "two"], headers=presented(api, key))
             missing = await client.post("/echo", json=[])
-            wrong = await client.post("/echo", json=[], headers=presented(room, "pr_live_wrong"))
+            wrong = await client.post("/echo", json=[], headers=presented(api, "pr_live_wrong"))
         assert (accepted.status_code, accepted.json()["body"]) == (200, [1, "two"])
         assert missing.status_code == 401
         assert missing.headers["www-authenticate"] == 'Bearer realm="postroad"'
-        assert told(missing).startswith(f"{KEYS[room.service]}: missing")
+        assert told(missing).startswith(f"{KEYS[api.service]}: missing")
         assert wrong.status_code in (401, 403)
 
     async def test_a_key_without_the_scope_is_refused(
-        self, ctx: context.Context, room: compat_room.Room, account: accounts.Account
+        self, ctx: context.Context, api: compatible_api.CompatibleApi, account: accounts.Account
     ) -> None:
-        key = await room_client.new_key(ctx, account.id, frozenset({caller.Scope.READ}))
-        async with room_client.opened(ctx, echoing(room), presented(room, key)) as client:
+        key = await compat_client.new_key(ctx, account.id, frozenset({caller.Scope.READ}))
+        async with compat_client.opened(ctx, echoing(api), presented(api, key)) as client:
             response = await client.post("/echo", json=[])
         assert response.status_code == 401
         assert "does not have the scope 'send'" in told(response)
 
     async def test_an_idempotency_key_is_optional(
-        self, ctx: context.Context, room: compat_room.Room, account: accounts.Account
+        self, ctx: context.Context, api: compatible_api.CompatibleApi, account: accounts.Account
     ) -> None:
-        key = await room_client.new_key(ctx, account.id)
-        async with room_client.opened(ctx, echoing(room), presented(room, key)) as client:
+        key = await compat_client.new_key(ctx, account.id)
+        async with compat_client.opened(ctx, echoing(api), presented(api, key)) as client:
             made = await client.post("/echo", json=[])
             given = await client.post("/echo", json=[], headers={"Idempotency-Key": "order-7"})
             long = await client.post("/echo", json=[], headers={"Idempotency-Key": "x" * 256})
@@ -111,21 +110,21 @@ class TestEveryRoom:
         assert told(wrong) == "body: expected an array, got a JSON object"
 
     async def test_without_a_key_nothing_but_unknown_paths_is_told(
-        self, ctx: context.Context, room: compat_room.Room
+        self, ctx: context.Context, api: compatible_api.CompatibleApi
     ) -> None:
-        async with room_client.opened(ctx, room) as client:
-            for route in room.routes:
+        async with compat_client.opened(ctx, api) as client:
+            for route in api.routes:
                 response = await client.request(route.method, route.path.replace("{", "").replace("}", ""))
                 assert (route.path, response.status_code) == (route.path, 401)
 
 
 async def test_resend_knows_the_names_of_errors(ctx: context.Context, account: accounts.Account) -> None:
-    key = await room_client.new_key(ctx, account.id, frozenset({caller.Scope.READ}))
-    room = echoing(resend.ROOM)
-    async with room_client.opened(ctx, room) as client:
+    key = await compat_client.new_key(ctx, account.id, frozenset({caller.Scope.READ}))
+    api = echoing(resend.API)
+    async with compat_client.opened(ctx, api) as client:
         missing = await client.post("/echo", json=[])
-        wrong = await client.post("/echo", json=[], headers=presented(room, "pr_live_wrong"))
-        restricted = await client.post("/echo", json=[], headers=presented(room, key))
+        wrong = await client.post("/echo", json=[], headers=presented(api, "pr_live_wrong"))
+        restricted = await client.post("/echo", json=[], headers=presented(api, key))
         unknown = await client.post("/audiences", json={})
     for response, status, name in [
         (missing, 401, "missing_api_key"),
@@ -137,13 +136,13 @@ async def test_resend_knows_the_names_of_errors(ctx: context.Context, account: a
         assert (response.status_code, response.json()["statusCode"], response.json()["name"]) == (status, status, name)
 
 
-@pytest.mark.parametrize("room", rooms.ROOMS, ids=lambda room: room.service)
-def test_every_error_has_a_shape(room: compat_room.Room) -> None:
+@pytest.mark.parametrize("api", applications.APIS, ids=lambda api: api.service)
+def test_every_error_has_a_shape(api: compatible_api.CompatibleApi) -> None:
     kinds = [kind for kind in vars(errors).values() if isinstance(kind, type) and "code" in dir(kind)]
     assert len(kinds) > 15
     for kind in kinds:
         error = kind("x", allowed=()) if kind is errors.MethodNotAllowed else kind("x")
-        status, body = room.error_body(error, "what to do")
+        status, body = api.error_body(error, "what to do")
         assert 400 <= status < 600
         assert b"what to do" in responses.refusal(error, request_id="req_1", shape=(status, body))[2]
 

@@ -1,4 +1,4 @@
-"""The room of Postmark: its routes, and the API key in `X-Postmark-Server-Token` or `X-Postmark-Account-Token`.
+"""Postmark's API: its routes, and the API key in `X-Postmark-Server-Token` or `X-Postmark-Account-Token`.
 
 Its packages write some paths with a slash at the end, so both forms exist.
 """
@@ -7,7 +7,7 @@ import dataclasses
 from typing import Final
 
 from postroad import errors
-from postroad.compat import room
+from postroad.compat import compatible_api
 from postroad.compat.postmark import (
     bounces,
     domains,
@@ -32,16 +32,16 @@ def credential(headers: routing.Headers) -> str:
     """The API key as the value of `Authorization` that it stands for."""
     token = next((value for name in TOKENS if (value := headers.get(name))), None)
     if not token:
-        raise room.MissingKey("X-Postmark-Server-Token: missing; send an API key of Postroad")
+        raise compatible_api.MissingKey("X-Postmark-Server-Token: missing; send an API key of Postroad")
     if token == TEST_TOKEN:
-        raise room.MissingKey(
+        raise compatible_api.MissingKey(
             "X-Postmark-Server-Token: POSTMARK_API_TEST belongs to no account; use a test key of Postroad (pr_test_…), "
             "whose messages are never sent"
         )
     return f"Bearer {token.decode('latin-1')}"
 
 
-def _slashed(route: room.Route) -> room.Route:
+def _slashed(route: compatible_api.Route) -> compatible_api.Route:
     return dataclasses.replace(route, path=f"{route.path}/")
 
 
@@ -51,8 +51,8 @@ async def _unsupported(_ctx: context.Context, _request: routing.Request) -> rout
 
 # Paths that would otherwise be taken for those with an id.
 _UNSUPPORTED: Final = (
-    room.route("GET /bounces/tags", _unsupported, scope=caller.Scope.READ),
-    room.route("PUT /templates/push", _unsupported, scope=caller.Scope.TEMPLATES),
+    compatible_api.route("GET /bounces/tags", _unsupported, scope=caller.Scope.READ),
+    compatible_api.route("PUT /templates/push", _unsupported, scope=caller.Scope.TEMPLATES),
 )
 ROUTES: Final = (
     *emails.ROUTES,
@@ -65,7 +65,7 @@ ROUTES: Final = (
     *webhooks.ROUTES,
     *_UNSUPPORTED,
 )
-ROOM: Final = room.Room(
+API: Final = compatible_api.CompatibleApi(
     service="Postmark",
     prefix="/compat/postmark",
     headers=TOKENS,

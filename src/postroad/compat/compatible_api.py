@@ -1,7 +1,7 @@
-"""What makes a room: its routes, how its clients present the API key, and the shape of its errors.
+"""A compatible API: its routes, how its clients present the API key, and the format of its errors.
 
-Routes have the paths of the other service's documentation; the prefix is added when the room is built. Handlers respond
-with `respond`, because these bodies have no `request_id` of ours; it is in the header, as everywhere.
+Routes have the paths of the other service's documentation; the prefix is added when the application is built.
+Handlers respond with `respond`, because these bodies have no `request_id`; the header field has it, as everywhere.
 """
 
 from collections.abc import Callable
@@ -32,10 +32,10 @@ class RestrictedKey(errors.Unauthorized):
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Room:
+class CompatibleApi:
     """The API of another service.
 
-    A request with one of `headers` is for this room whatever its path is: some packages take a host and no path.
+    A request with one of `headers` is for this API whatever its path is: some packages accept a host but no path.
     """
 
     service: str
@@ -75,10 +75,12 @@ def unsupported(what: str, service: str) -> str:
     return f"{what}: Postroad does not support this part of the {service} API; see docs/compatibility.md"
 
 
-def render_error(room: Room, error: errors.PostroadError, refused: routing.RefusedRequest) -> responses.EncodedResponse:
-    """The response to a refused request in the room's shape. An unknown path or method is named."""
+def render_error(
+    api: CompatibleApi, error: errors.PostroadError, refused: routing.RefusedRequest
+) -> responses.EncodedResponse:
+    """The response to a refused request in the format of the other service. An unknown path or method is named."""
     message = error.message
     if isinstance(error, errors.UnknownPath | errors.MethodNotAllowed):
-        path = refused.path.decode("latin-1").removeprefix(room.prefix)
-        message = unsupported(validation_errors.printable(f"{refused.method} {path}"), room.service)
-    return responses.refusal(error, request_id=refused.request_id, shape=room.error_body(error, message))
+        path = refused.path.decode("latin-1").removeprefix(api.prefix)
+        message = unsupported(validation_errors.printable(f"{refused.method} {path}"), api.service)
+    return responses.refusal(error, request_id=refused.request_id, shape=api.error_body(error, message))

@@ -1,4 +1,4 @@
-"""A client of one room, and API keys for it. Requests go to the application itself, without a socket."""
+"""A client of one compatible API, and API keys for it. Requests go to the application itself, without a socket."""
 
 import contextlib
 from collections.abc import AsyncIterator, Callable, Mapping
@@ -7,8 +7,7 @@ from typing import Any
 import httpx
 import structlog
 
-from postroad.compat import room as compat_room
-from postroad.compat import rooms
+from postroad.compat import applications, compatible_api
 from postroad.model import caller, key_limits, mail
 from postroad.network import http_listener
 from postroad.services import context
@@ -31,14 +30,14 @@ class CountedThreads:
 
 @contextlib.asynccontextmanager
 async def opened(
-    ctx: context.Context, room: compat_room.Room, headers: Mapping[str, str] | None = None
+    ctx: context.Context, api: compatible_api.CompatibleApi, headers: Mapping[str, str] | None = None
 ) -> AsyncIterator[httpx.AsyncClient]:
-    """A client whose base URL is the room's."""
+    """A client with the base URL of the API."""
     log = structlog.wrap_logger(
         structlog.ReturnLogger(), wrapper_class=structlog.make_filtering_bound_logger("critical")
     )
-    app = rooms.build_application(ctx, room, log=log)
-    url = f"http://postroad.test{room.prefix}"
+    app = applications.build_application(ctx, api, log=log)
+    url = f"http://postroad.test{api.prefix}"
     async with httpx.AsyncClient(transport=httpx.ASGITransport(app), base_url=url, headers=headers) as client:
         yield client
 
@@ -61,13 +60,13 @@ async def new_key(
 
 @contextlib.asynccontextmanager
 async def listening(ctx: context.Context) -> AsyncIterator[str]:
-    """The base URL of a real listener for all rooms, for packages that bring their own client."""
+    """The base URL of a real listener for all compatible APIs, for packages that bring their own client."""
     log = structlog.wrap_logger(
         structlog.ReturnLogger(), wrapper_class=structlog.make_filtering_bound_logger("critical")
     )
-    apps = {room.prefix: rooms.build_application(ctx, room, log=log) for room in rooms.ROOMS}
+    apps = {api.prefix: applications.build_application(ctx, api, log=log) for api in applications.APIS}
     first = next(iter(apps.values()))
-    marks = {name: room.prefix for room in rooms.ROOMS for name in room.headers}
+    marks = {name: api.prefix for api in applications.APIS for name in api.headers}
     switch = path_switch.PathPrefixes(apps, first, headers=marks)
     listener = http_listener.HttpListener(switch, refuse=first.refuse)
     await listener.start("127.0.0.1", 0)
