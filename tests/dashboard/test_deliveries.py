@@ -37,6 +37,26 @@ async def test_the_page_shows_the_request_and_the_way_to_the_message(ctx: contex
     assert "thanks" in text
 
 
+@pytest.mark.parametrize(
+    "body",
+    [
+        b'{"type":"email.delivered","data":{"to":["ada@example.net"]}}',
+        b'{"type":"suppression.added","data":{"email":"ada@example.net"}}',
+        b'{"RecordType":"Delivery","Recipient":"ada@example.net"}',
+        b'{"RecordType":"Bounce","Email":"ada@example.net"}',
+    ],
+)
+async def test_events_in_the_formats_of_other_services_are_shown(
+    ctx: context.Context, browser: Browser, body: bytes
+) -> None:
+    saved = await endpoints.save(ctx, browser.account_id, url=URL)
+    delivery = await webhook_rows.put(ctx, browser.account_id, body=body)
+    for path in (f"/webhooks/{saved.webhook.id}", f"/webhook/deliveries/{delivery.id}"):
+        page = await browser.get(path)
+        assert page.status_code == 200
+        assert "ada@example.net" in page.text
+
+
 async def test_every_attempt_is_shown_newest_first_as_text_alone(ctx: context.Context, browser: Browser) -> None:
     await endpoints.save(ctx, browser.account_id, url=f"{URL}?a=%3Cscript%3E")
     due_at = ctx.clock() + times.HOUR

@@ -5,12 +5,11 @@ The response of an endpoint is untrusted: it is shown as text, truncated by the 
 
 from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import Final
+from typing import Any, Final
 
 import msgspec
 
 from postroad.dashboard import requests
-from postroad.model import events
 from postroad.protocol import webhook_signature
 from postroad.services.webhooks import attempt as webhook_attempt
 from postroad.services.webhooks import client as webhook_client
@@ -46,10 +45,10 @@ _STATUS_EXPLANATIONS: Final[Mapping[int, str]] = {
 
 @dataclass(frozen=True, slots=True)
 class DeliveryView:
-    """A log entry with its decoded event."""
+    """A log entry, and whose result its event is."""
 
     entry: delivery_log.Entry
-    event: events.Event[events.Data]
+    recipient: str
 
     @property
     def last(self) -> webhook_attempts.Attempt | None:
@@ -64,7 +63,15 @@ class DeliveryView:
 
 def delivery_view(entry: delivery_log.Entry) -> DeliveryView:
     """A log entry for a page."""
-    return DeliveryView(entry, msgspec.json.decode(entry.delivery.body, type=events.Event[events.Data]))
+    return DeliveryView(entry, _recipient(entry.delivery.body))
+
+
+def _recipient(body: bytes) -> str:
+    """The recipient in a body of any format: ours has `data.to`, Resend's a list there, Postmark's no `data`."""
+    event = msgspec.json.decode(body, type=dict[str, Any])
+    data = event.get("data", event)
+    found = next((data[name] for name in ("to", "email", "Recipient", "Email") if data.get(name)), "")
+    return ", ".join(map(str, found)) if isinstance(found, list) else str(found)
 
 
 def explain(attempt: webhook_attempts.Attempt) -> str:
