@@ -69,6 +69,7 @@ async def test_a_webhook_of_another_service_keeps_its_events_when_its_page_is_sa
     assert "<code>resend</code>" in text
     assert "<code>email.sent</code>" in text
     assert 'name="version"' not in text
+    assert "Event format and verification" not in text, "the guide is about our own format"
     assert '<input type="hidden" name="events" value="email.accepted">' in text
     form = {"url": f"{URL}/2", "events": "email.accepted", "enabled": "true", "has_options": "true", "tags": "invoice"}
     assert browser_client.notice_of(await browser.post(page, form)) == "Webhook saved."
