@@ -11,7 +11,7 @@ from postroad import config, errors
 from postroad.protocol import webhook_signature
 from postroad.roles import composition
 from postroad.services import context
-from postroad.services.webhooks import delivery_log, endpoints, ping
+from postroad.services.webhooks import delivery_log, endpoint_settings, endpoints, listeners, ping
 from postroad.storage import accounts as stored_accounts
 from postroad.storage import webhook_deliveries
 from tests import contexts, webhook_rows, webhook_server
@@ -174,3 +174,10 @@ async def test_a_store_that_goes_away_meanwhile_is_the_usual_trouble(
         with pytest.raises(errors.ServiceUnavailable):
             await ping.ping(ctx, account.id)
         assert len(endpoint.requests) == 1
+
+
+async def test_a_listener_has_no_url_to_ping(ctx: context.Context, account: stored_accounts.Account) -> None:
+    made = await listeners.create(ctx, account.id, endpoint_settings.Changes())
+    with pytest.raises(errors.Conflict, match="its events are fetched"):
+        await ping.ping(ctx, account.id, made.webhook.id)
+    assert await delivery_log.page(ctx, account.id, made.webhook.id, limit=1) == []

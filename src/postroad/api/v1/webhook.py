@@ -151,7 +151,7 @@ def routes_of_endpoint(path: str, of: resource.Resource) -> tuple[routing.Route[
             description="One attempt, even when the webhook is disabled; at most one ping in "
             f"{webhooks_ping.MIN_PING_INTERVAL_SECONDS} seconds.",
             responses={200: schemas.WebhookDeliveryResponse},
-            errors=(errors.NotFound, errors.RateLimited),
+            errors=(errors.NotFound, errors.Conflict, errors.RateLimited),
         ),
         of.route(
             f"GET {path}/deliveries",

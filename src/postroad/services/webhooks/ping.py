@@ -51,6 +51,8 @@ async def _begin(
     """The endpoint, its secrets and the start time; refused when the last ping was a moment ago, on any host."""
     async with ctx.store.transaction() as tx:
         webhook = await endpoints.lock(tx, account_id, webhook_id)
+        if webhook.is_listener:
+            raise errors.Conflict("this webhook has no URL: its events are fetched; send a message to get one")
         now = ctx.clock()
         if not await stored.mark_pinged(tx, webhook, now=now, not_since=now - MIN_PING_INTERVAL_SECONDS * times.SECOND):
             left = MIN_PING_INTERVAL_SECONDS + ((await stored.pinged_at(tx, webhook) or now) - now) / times.SECOND
