@@ -40,7 +40,7 @@ COMMANDS: Final[Mapping[str, tuple[str, str]]] = {
     "logout": ("login:logout", "Delete the stored API key of a server."),
     "send": ("send:send", "Send a message."),
     "messages": ("messages:messages", "List messages, newest first."),
-    "show": ("messages:show", "Show the whole story of a message: recipients, attempts, why it waits, and webhooks."),
+    "show": ("messages:show", "Show everything about a message: recipients, attempts, why it waits, and webhooks."),
     "tail": ("tail:tail", "Show messages and their results as they happen, until Ctrl-C."),
     "account create": ("accounts:create", "Create an account."),
     "account list": ("accounts:show_list", "List accounts, oldest first."),
