@@ -55,6 +55,12 @@ async def test_a_listener_is_never_the_first_webhook(mine: AccountClients) -> No
     assert (await mine.owner.post(f"{PATH}/{listener['id']}/receive")).status_code == 404
 
 
+async def test_a_listener_is_not_changed(mine: AccountClients) -> None:
+    listener = (await mine.owner.post(PATH, json=CANCELED)).json()["webhook"]
+    refused = await mine.owner.patch(f"/v1/webhooks/{listener['id']}", json={"url": webhook_rows.URL})
+    assert (refused.status_code, refused.json()["code"]) == (409, "conflict")
+
+
 async def test_a_webhook_with_a_url_cannot_be_received_and_no_url_makes_a_listener(
     ctx: context.Context, mine: AccountClients
 ) -> None:

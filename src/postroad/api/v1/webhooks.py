@@ -101,6 +101,7 @@ ROUTES: Final = (
         body=schemas.WebhookEndpointUpdate,
         body_rules={"examples": [{"enabled": True}, {"tags": [], "description": "All messages"}]},
         responses={200: schemas.WebhookEndpointResponse},
+        errors=(errors.Conflict,),
     ),
     *webhook.routes_of_endpoint(PATH, RESOURCE),
 )

@@ -38,7 +38,7 @@ def refuse_malformed(presented: authorization.Basic | authorization.Bearer) -> N
             if not installation_keys.is_api_key(token):
                 raise errors.Unauthorized("Authorization: the API key is mistyped or truncated; its checksum is wrong")
         # The key of another service, after a move that changed only the base URL.
-        case authorization.Bearer(token) if token.count(".") != tokens.DOTS:
+        case authorization.Bearer(token) if not tokens.has_form(token):
             raise errors.Unauthorized(
                 "Authorization: this is not an API key of Postroad, which begins with pr_live_ or pr_test_, nor a token"
             )

@@ -18,7 +18,7 @@ from postroad.storage import users
 
 ALGORITHM: Final = "HS256"
 # Between header, payload and signature (RFC 7515 section 3.1).
-DOTS: Final = 2
+_DOTS: Final = 2
 # The maximum clock difference of two hosts.
 SKEW_SECONDS: Final = 60
 # The end of the year 9999, the last that datetime can represent.
@@ -103,3 +103,8 @@ def _decoded(text: str, key: bytes, previous: Sequence[bytes]) -> dict[str, Any]
 def refusal() -> errors.Unauthorized:
     """The error for every invalid token."""
     return errors.Unauthorized("Authorization: the token is invalid or has expired; log in again")
+
+
+def has_form(text: str) -> bool:
+    """Whether a text looks like a token, whatever it says."""
+    return text.count(".") == _DOTS

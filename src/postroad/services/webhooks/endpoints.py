@@ -100,7 +100,10 @@ async def change(
     ctx: context.Context, account_id: str, webhook_id: str, changes: endpoint_settings.Changes
 ) -> webhooks.Webhook:
     """Change an endpoint; what is not given stays."""
-    checked = await _check(ctx, changes, await get(ctx, account_id, webhook_id))
+    existing = await get(ctx, account_id, webhook_id)
+    if existing.is_listener:
+        raise errors.Conflict("this webhook has no URL: its events are fetched; end the listener, and begin another")
+    checked = await _check(ctx, changes, existing)
     async with ctx.store.transaction() as tx:
         webhook = await _change(ctx, tx, await lock(tx, account_id, webhook_id), checked)
     ctx.webhook_wakeup.set()
