@@ -57,8 +57,11 @@ async def test_a_listener_is_never_the_first_webhook(mine: AccountClients) -> No
 
 async def test_a_listener_is_not_changed(mine: AccountClients) -> None:
     listener = (await mine.owner.post(PATH, json=CANCELED)).json()["webhook"]
-    refused = await mine.owner.patch(f"/v1/webhooks/{listener['id']}", json={"url": webhook_rows.URL})
-    assert (refused.status_code, refused.json()["code"]) == (409, "conflict")
+    path = f"/v1/webhooks/{listener['id']}"
+    for change in ({"url": webhook_rows.URL}, {"enabled": True}, {"enabled": False}):
+        refused = await mine.owner.patch(path, json=change)
+        assert (refused.status_code, refused.json()["code"]) == (409, "conflict")
+    assert (await mine.owner.patch(path, json={"events": ["email.unknown"]})).status_code == 400
 
 
 async def test_a_webhook_with_a_url_cannot_be_received_and_no_url_makes_a_listener(

@@ -14,10 +14,6 @@ from postroad.web import routing
 
 RESOURCE: Final = resource.Resource("Webhooks", {"id": identifiers.pattern(identifiers.WEBHOOK)})
 
-DeliveryId = Annotated[
-    str, msgspec.Meta(extra_json_schema={"pattern": identifiers.pattern(identifiers.WEBHOOK_DELIVERY)})
-]
-
 
 class ListenerRequest(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
     """A listener to create."""
@@ -46,9 +42,9 @@ class Receive(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=T
 
     acknowledge: (
         Annotated[
-            list[DeliveryId],
+            list[str],
             msgspec.Meta(
-                description="Deliveries that the caller has processed; they are not returned again.",
+                description="Ids of processed deliveries, which are not returned again. Unknown ids are ignored.",
                 max_length=listeners.MAX_EVENTS,
             ),
         ]

@@ -101,9 +101,9 @@ async def change(
 ) -> webhooks.Webhook:
     """Change an endpoint; what is not given stays."""
     existing = await get(ctx, account_id, webhook_id)
+    checked = await _check(ctx, changes, existing)
     if existing.is_listener:
         raise errors.Conflict("this webhook has no URL: its events are fetched; end the listener, and begin another")
-    checked = await _check(ctx, changes, existing)
     async with ctx.store.transaction() as tx:
         webhook = await _change(ctx, tx, await lock(tx, account_id, webhook_id), checked)
     ctx.webhook_wakeup.set()
@@ -191,7 +191,7 @@ async def _check(
     """The changes in their stored form. The URL is checked when it is given, and when the endpoint is enabled."""
     checked = endpoint_settings.check(changes, of_format if before is None else before.format)
     url = changes.url
-    if url is None and changes.enabled and before is not None:
+    if url is None and changes.enabled and before is not None and not before.is_listener:
         url = before.url
     if url is None:
         return checked
