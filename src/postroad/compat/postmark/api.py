@@ -6,7 +6,6 @@ Its packages write some paths with a slash at the end, so both forms exist.
 import dataclasses
 from typing import Final
 
-from postroad import errors
 from postroad.compat import compatible_api
 from postroad.compat.postmark import (
     bounces,
@@ -20,7 +19,6 @@ from postroad.compat.postmark import (
     webhooks,
 )
 from postroad.model import caller
-from postroad.services import context
 from postroad.web import routing
 
 TOKENS: Final = (b"x-postmark-server-token", b"x-postmark-account-token")
@@ -45,14 +43,10 @@ def _slashed(route: compatible_api.Route) -> compatible_api.Route:
     return dataclasses.replace(route, path=f"{route.path}/")
 
 
-async def _unsupported(_ctx: context.Context, _request: routing.Request) -> routing.Response:
-    raise errors.UnknownPath(routing.UNKNOWN_PATH)
-
-
 # Paths that would otherwise be taken for those with an id.
 _UNSUPPORTED: Final = (
-    compatible_api.route("GET /bounces/tags", _unsupported, scope=caller.Scope.READ),
-    compatible_api.route("PUT /templates/push", _unsupported, scope=caller.Scope.TEMPLATES),
+    compatible_api.route("GET /bounces/tags", compatible_api.refuse, scope=caller.Scope.READ),
+    compatible_api.route("PUT /templates/push", compatible_api.refuse, scope=caller.Scope.TEMPLATES),
 )
 ROUTES: Final = (
     *emails.ROUTES,
