@@ -35,15 +35,7 @@ async def _response(
     ctx: context.Context, who: caller.Caller, accepting: Awaitable[transaction.Accepted]
 ) -> routing.Response:
     """The stored response, or the error, with what is left of the rate."""
-    scope = submit.sending_identity(who)
-    try:
-        accepted = await accepting
-    except errors.PostroadError as refusal:
-        refusal.headers = ctx.rate_limiter.headers(scope, now=ctx.clock())
-        raise
-    headers = ctx.rate_limiter.headers(scope, now=ctx.clock())
-    if accepted.replayed:
-        headers = (*headers, ("Idempotent-Replayed", "true"))
+    accepted, headers = await submit.with_rate_fields(ctx, who, accepting)
     return routing.Response(202, accepted.response, headers=headers, request_id=accepted.request_id)
 
 

@@ -3,10 +3,9 @@
 import collections
 import functools
 import time
-from collections.abc import Awaitable, Callable, Sequence
+from collections.abc import Callable, Sequence
 from typing import TypeVar
 
-from postroad import errors
 from postroad.compat import compatible_api
 from postroad.model import batch_request, mail, send_request
 from postroad.services import context
@@ -50,7 +49,7 @@ async def send(
         source=mail.Source.API,
         key=compatible_api.idempotency_key(request),
     )
-    return await _accepted(ctx, request, accepting)
+    return await submit.with_rate_fields(ctx, request.caller, accepting)
 
 
 async def send_batch(
@@ -65,17 +64,4 @@ async def send_batch(
     accepting = submit_batch.submit_batch(
         ctx, request.caller, batch, request_id=request.id, key=compatible_api.idempotency_key(request)
     )
-    return await _accepted(ctx, request, accepting)
-
-
-async def _accepted(
-    ctx: context.Context, request: routing.Request, accepting: Awaitable[transaction.Accepted]
-) -> tuple[transaction.Accepted, Fields]:
-    identity = submit.sending_identity(request.caller)
-    try:
-        accepted = await accepting
-    except errors.PostroadError as refusal:
-        refusal.headers = ctx.rate_limiter.headers(identity, now=ctx.clock())
-        raise
-    fields = ctx.rate_limiter.headers(identity, now=ctx.clock())
-    return accepted, (*fields, ("Idempotent-Replayed", "true")) if accepted.replayed else fields
+    return await submit.with_rate_fields(ctx, request.caller, accepting)

@@ -150,6 +150,20 @@ async def accept(ctx: context.Context, entry: batch.Entry, *, credential_id: str
     return accepted
 
 
+async def with_rate_fields(
+    ctx: context.Context, who: caller.Caller, accepting: Awaitable[transaction.Accepted]
+) -> tuple[transaction.Accepted, tuple[tuple[str, str], ...]]:
+    """What was accepted, and the header fields of its response: what is left of the rate. An error has them too."""
+    identity = sending_identity(who)
+    try:
+        accepted = await accepting
+    except errors.PostroadError as refusal:
+        refusal.headers = ctx.rate_limiter.headers(identity, now=ctx.clock())
+        raise
+    fields = ctx.rate_limiter.headers(identity, now=ctx.clock())
+    return accepted, (*fields, ("Idempotent-Replayed", "true")) if accepted.replayed else fields
+
+
 async def compose_fields(
     ctx: context.Context, checked: validation.CheckedSend, identity: compose.MessageIdentity, *, is_large: bool
 ) -> transaction.Submission:
