@@ -55,7 +55,7 @@ endef
 
 .DEFAULT_GOAL := help
 .DELETE_ON_ERROR:
-.PHONY: help run test test-fast test-all coverage test-clients chaos fuzz mutants check format lock bench bench-accept bench-batch bench-submission bench-deliver bench-backlog bench-codes bench-destinations bench-webhooks bench-memory bench-read bench-dashboard bench-cli bench-costs screenshots docs clean
+.PHONY: help run test test-fast test-all coverage test-clients chaos fuzz mutants check format lock bench bench-accept bench-batch bench-submission bench-deliver bench-backlog bench-latency bench-codes bench-destinations bench-webhooks bench-memory bench-read bench-dashboard bench-cli bench-costs screenshots docs clean
 
 help: ## Print this list
 	@echo "Postroad. Usage: make <target>"
@@ -127,6 +127,9 @@ bench-deliver: $(DEVELOPMENT) $(HARAKA) ## Measure messages a second from the PO
 bench-backlog: $(DEVELOPMENT) ## Measure whether mail that waits slows the mail that does not
 	@$(BIN)/python -m benchmarks.backlog_growth $(ARGS)
 
+bench-latency: $(DEVELOPMENT) ## Measure how long a caller waits at ordinary load, beside Postfix
+	@$(BIN)/python -m benchmarks.latency $(ARGS)
+
 bench-codes: $(DEVELOPMENT) ## Measure how long a login code takes beside mail that waits
 	@$(BIN)/python -m benchmarks.codes $(ARGS)
 
@@ -145,7 +148,7 @@ bench-read: $(DEVELOPMENT) ## Measure how often a message can be asked for, alon
 bench-dashboard: $(DEVELOPMENT) ## Measure how quick the dashboard answers with a million messages
 	@$(BIN)/python -m benchmarks.dashboard $(ARGS)
 
-bench-cli: $(DEVELOPMENT) ## Measure how long help, version and a list of accounts take
+bench-cli: $(DEVELOPMENT) ## Measure how long help, version, a request and a list of accounts take
 	@$(BIN)/python -m benchmarks.commands $(ARGS)
 
 bench-costs: $(DEVELOPMENT) ## Measure what a message costs, phase by phase

@@ -12,14 +12,12 @@ import contextlib
 import dataclasses
 import http.client
 import json
-import os
 import pathlib
-import statistics
 import time
 import typing
 
 from benchmarks import backlog, goal_checks, machine, report, session
-from benchmarks.peers import postroad, stores
+from benchmarks.peers import postroad, stores, timed_sink
 
 DOMAIN = "codes.example.com"
 MIME = f"From: shop@{DOMAIN}\r\nSubject: News\r\n\r\nNothing urgent.\r\n"
@@ -29,8 +27,6 @@ GOAL_MILLISECONDS = 1000.0
 LIMIT_SECONDS = 60.0
 # Before codes are sent, the service has to be busy with the backlog.
 WARM_UP_SECONDS = 5.0
-# More waiting programs than this for each core, and the figures prove nothing.
-MAX_LOAD = 0.5
 
 
 @dataclasses.dataclass(frozen=True, slots=True, kw_only=True)
@@ -48,7 +44,7 @@ class Figure:
         """The 99th percentile beside its limit."""
         return goal_checks.Goal(
             peer=f"{self.waiting:,} waiting",
-            value=percentile(self.milliseconds, 99),
+            value=report.percentile(self.milliseconds, 99),
             side="at most",
             limit=GOAL_MILLISECONDS,
             unit="ms",
@@ -56,56 +52,9 @@ class Figure:
         )
 
 
-def percentile(values: typing.Sequence[float], percent: int) -> float:
-    """A percentile of the values."""
-    return statistics.quantiles(values, n=100, method="inclusive")[percent - 1]
-
-
-def is_busy() -> bool:
-    """Whether other programs use the machine: before the service starts nothing of this run does."""
-    return os.getloadavg()[0] > MAX_LOAD * (os.cpu_count() or 1)
-
-
-class Sink:
-    """A destination that takes everything, and knows when each recipient's final dot came."""
-
-    def __init__(self, codes: int) -> None:
-        self.arrived: dict[str, float] = {}
-        self.count = 0
-        self.is_complete = asyncio.Event()
-        self._codes = codes
-
-    async def serve(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
-        """One session; commands may come together."""
-        with contextlib.suppress(ConnectionError, asyncio.IncompleteReadError), contextlib.closing(writer):
-            writer.write(b"220 sink ESMTP\r\n")
-            recipient = ""
-            while line := await reader.readline():
-                verb = line[:4].upper()
-                if verb == b"EHLO":
-                    writer.write(b"250-sink\r\n250 PIPELINING\r\n")
-                elif verb == b"RCPT":
-                    recipient = line.partition(b"<")[2].partition(b">")[0].decode()
-                    writer.write(b"250 ok\r\n")
-                elif verb == b"DATA":
-                    writer.write(b"354 go on\r\n")
-                    await reader.readuntil(b"\r\n.\r\n")
-                    self.count += 1
-                    if recipient.startswith("code-"):
-                        self._take(recipient)
-                    writer.write(b"250 taken\r\n")
-                else:
-                    writer.write(b"221 bye\r\n" if verb == b"QUIT" else b"250 ok\r\n")
-
-    def _take(self, recipient: str) -> None:
-        self.arrived[recipient] = time.perf_counter()
-        if len(self.arrived) == self._codes:
-            self.is_complete.set()
-
-
 async def measure(folder: pathlib.Path, *, waiting: int, codes: int, pause: float) -> Figure:
     """Codes beside so many messages that wait."""
-    sink, in_doubt = Sink(codes), is_busy()
+    sink, in_doubt = timed_sink.TimedSink(prefix="code-", expected=codes), machine.is_busy()
     async with await asyncio.start_server(sink.serve, "127.0.0.1", 0) as server:
         port: int = server.sockets[0].getsockname()[1]
         with contextlib.ExitStack() as stack:
@@ -147,7 +96,7 @@ def _sender(configuration: pathlib.Path) -> str:
 
 
 async def _send(
-    sink: Sink, service: postroad.Postroad, *, key: str, codes: int, pause: float
+    sink: timed_sink.TimedSink, service: postroad.Postroad, *, key: str, codes: int, pause: float
 ) -> tuple[tuple[float, ...], tuple[float, ...], float]:
     """The milliseconds of the codes that arrived, those until the 202, and other messages a second meanwhile."""
     await asyncio.sleep(WARM_UP_SECONDS)
@@ -188,9 +137,9 @@ def table(figures: typing.Sequence[Figure]) -> list[tuple[str, ...]]:
             (
                 f"{one.waiting:,}",
                 str(len(one.milliseconds)),
-                *(f"{percentile(one.milliseconds, percent):,.0f}" for percent in (50, 99)),
+                *(f"{report.percentile(one.milliseconds, percent):,.0f}" for percent in (50, 99)),
                 f"{one.milliseconds[-1]:,.0f}",
-                *(f"{percentile(one.accepted, percent):,.0f}" for percent in (50, 99)),
+                *(f"{report.percentile(one.accepted, percent):,.0f}" for percent in (50, 99)),
                 str(one.missing),
                 f"{one.rate:,.0f}",
             )

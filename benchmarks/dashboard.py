@@ -36,6 +36,9 @@ PAGES = (
     ("overview, 24 hours", "/?period=24h"),
     ("overview, 7 days", "/?period=7d"),
     ("overview, 30 days", "/?period=30d"),
+    ("overview, 90 days", "/?period=90d"),
+    ("overview, 30 days of a common tag", f"/?period=30d&tag={large_account.COMMON_TAG}"),
+    ("failures, 30 days", "/failures?period=30d"),
     ("messages", "/messages"),
     ("messages, next page", "{next_page}"),
     ("messages, a page from the depth", "{deep_page}"),
@@ -73,6 +76,29 @@ SEARCHES = (
     "to:{common_recipient} from:{rare_sender}",
     "to:{common_recipient} tag:{common_tag} status:failed before:{early}",
     "from:{common_sender} tag:{common_tag} status:queued before:{early}",
+    # By what became of a recipient. The worst are causes and replies that none of those who were refused have.
+    "status:bounced",
+    "status:bounced to:@gmail.com after:{yesterday} before:{today}",
+    "status:deferred OR status:expired",
+    "status:suppressed",
+    "outcome:failed provider:yahoo",
+    "cause:address",
+    "cause:mailbox_full",
+    "code:550 to:@icloud.com",
+    "code:5.7.1",
+    # By a part of an address or id, which no index has in the order of time.
+    "to:@company-7.example",
+    "to:person-19999*",
+    "to:person-1*",
+    "to:nobody*",
+    "from:@example.com",
+    "from:nobody*",
+    "id:{message_prefix}*",
+    # What is excluded, and alternatives.
+    "-tag:{common_tag} -tag:newsletter -status:delivered",
+    "-to:@gmail.com -from:{common_sender} source:api",
+    "status:bounced OR tag:{rare_tag} -to:@gmail.com",
+    "zebra OR to:{rare_recipient} OR cause:mailbox_full",
 )
 
 
@@ -162,6 +188,9 @@ def questions(filled: large_account.Filled, browser: Browser) -> typing.Iterator
     early = _date(filled.start, days=5)
     words = {
         "message": filled.message_id,
+        "message_prefix": filled.message_id[:12],
+        "yesterday": _date(filled.start, days=large_account.DAYS - 1),
+        "today": _date(filled.start, days=large_account.DAYS),
         "next_page": _older(browser, "/messages"),
         "deep_page": _older(browser, f"/messages?search=before:{early}"),
         "middle": _date(filled.start, days=large_account.DAYS // 2),

@@ -8,6 +8,7 @@ import pathlib
 import platform
 import re
 import shlex
+import statistics
 import subprocess
 import sys
 import time
@@ -17,6 +18,8 @@ import apsw
 
 # Where the stores and the results lie says nothing to a reader, and is a path of the machine.
 PLACES = ("--folder", "--results")
+# More waiting programs than this for each core, and a figure in milliseconds proves nothing.
+MAX_LOAD = 0.5
 
 
 def facts() -> dict[str, str]:
@@ -52,6 +55,25 @@ def file_system(folder: pathlib.Path) -> str:
     """The type of the file system that holds a folder, such as ext4; tmpfs would make every sync free."""
     found = subprocess.run(["df", "--output=fstype", str(folder)], capture_output=True, text=True, check=True)
     return found.stdout.split()[-1]
+
+
+def is_busy() -> bool:
+    """Whether other programs use the machine: before the service starts nothing of this run does."""
+    return os.getloadavg()[0] > MAX_LOAD * (os.cpu_count() or 1)
+
+
+def sync_milliseconds(folder: pathlib.Path, *, times: int = 200) -> float:
+    """What the disk asks for one durable commit: the median of appending 4 KiB and calling fdatasync."""
+    path = folder / "sync"
+    taken = []
+    with path.open("wb", buffering=0) as file:
+        for _ in range(times):
+            file.write(bytes(4096))
+            began = time.perf_counter()
+            os.fdatasync(file.fileno())
+            taken.append(1000 * (time.perf_counter() - began))
+    path.unlink()
+    return statistics.median(taken)
 
 
 def _processor() -> str:

@@ -3,6 +3,7 @@
 import dataclasses
 import json
 import pathlib
+import statistics
 import typing
 
 import msgspec
@@ -72,6 +73,11 @@ def markdown(report: Report) -> str:
             "",
         ]
     )
+
+
+def percentile(values: typing.Sequence[float], percent: int) -> float:
+    """A percentile of at least two values."""
+    return statistics.quantiles(values, n=100, method="inclusive")[percent - 1]
 
 
 def markdown_table(rows: typing.Iterable[typing.Sequence[str]]) -> typing.Iterator[str]:

@@ -107,6 +107,16 @@ def of_codes(path: pathlib.Path) -> Sheet:
     )
 
 
+def of_latency(path: pathlib.Path) -> Sheet:
+    """The time until the 202 and until the destination, at each rate."""
+    return _of_milliseconds(
+        path,
+        title="Latency at ordinary load",
+        conditions="Milliseconds from the moment when a message is due, unsigned, to a destination on the same "
+        "machine. The chart has the goals on SQLite at 100 messages a second.",
+    )
+
+
 def _of_milliseconds(path: pathlib.Path, *, title: str, conditions: str) -> Sheet:
     reported = json.loads(path.read_text())
     goals = [goal_checks.Goal(**one) for one in reported["goals"]]
