@@ -82,6 +82,8 @@ def _entry(document: dict[str, Any], method: str, path: str, operation: dict[str
     members = _properties(schemas, response) - {"request_id"} if response else set()
     pages = sorted(members & NEXT_PAGES.keys())
     is_list = bool(pages) or operation["operationId"] == "listWebhooks"
+    if is_list:  # what a caller has to ask for is beside the items
+        members &= {*_schema(schemas, response)["required"]}
     (member,) = members - {*pages} if len(members - {*pages}) == 1 else (None,)
     body = operation.get("requestBody")
     return {

@@ -15,7 +15,7 @@ type Email struct {
 	To          []string          `json:"to,omitempty"`
 	CC          []string          `json:"cc,omitempty"`
 	BCC         []string          `json:"bcc,omitempty"`
-	ReplyTo     string            `json:"reply_to,omitempty"`
+	ReplyTo     Addresses         `json:"reply_to,omitempty"` // Up to ten.
 	Subject     string            `json:"subject,omitempty"`
 	Text        string            `json:"text,omitempty"`
 	HTML        string            `json:"html,omitempty"`
@@ -30,6 +30,30 @@ type Email struct {
 	Simulate    map[string]string `json:"simulate,omitempty"`   // With a test key: which provider to imitate, and how it behaves.
 }
 
+// Addresses are one or more addresses, such as []string{"help@example.com"}. The API writes one alone as a string.
+type Addresses []string
+
+// MarshalJSON writes one address as a string, and several as a list.
+func (a Addresses) MarshalJSON() ([]byte, error) {
+	if len(a) == 1 {
+		return json.Marshal(a[0])
+	}
+	return json.Marshal([]string(a))
+}
+
+// UnmarshalJSON reads both.
+func (a *Addresses) UnmarshalJSON(data []byte) error {
+	var one string
+	if len(data) > 0 && data[0] == '"' {
+		if err := json.Unmarshal(data, &one); err != nil {
+			return err
+		}
+		*a = Addresses{one}
+		return nil
+	}
+	return json.Unmarshal(data, (*[]string)(a))
+}
+
 // Batch is many emails for one request.
 type Batch struct {
 	Emails       []Email `json:"emails"`
@@ -41,7 +65,7 @@ type TemplateBatch struct {
 	From         string            `json:"from,omitempty"`
 	Template     string            `json:"template,omitempty"`
 	Recipients   []BatchRecipient  `json:"recipients"`
-	ReplyTo      string            `json:"reply_to,omitempty"`
+	ReplyTo      Addresses         `json:"reply_to,omitempty"`
 	Subject      string            `json:"subject,omitempty"`
 	Headers      map[string]string `json:"headers,omitempty"`
 	Tags         []string          `json:"tags,omitempty"`
@@ -112,7 +136,7 @@ type Receipt struct {
 	To              []string          `json:"to,omitempty"`
 	CC              []string          `json:"cc,omitempty"`
 	BCC             []string          `json:"bcc,omitempty"`
-	ReplyTo         string            `json:"reply_to,omitempty"`
+	ReplyTo         Addresses         `json:"reply_to,omitempty"`
 	Subject         string            `json:"subject,omitempty"`
 	BillingStatus   string            `json:"billing_status,omitempty"`
 	RecipientCount  int               `json:"recipient_count"`

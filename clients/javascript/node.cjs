@@ -22,7 +22,7 @@ var node_exports = {};
 __export(node_exports, {
   attachmentFromFile: () => attachmentFromFile,
   nodemailerTransport: () => nodemailerTransport,
-  verify: () => verify,
+  verify: () => verify2,
   webhookMiddleware: () => webhookMiddleware
 });
 module.exports = __toCommonJS(node_exports);
@@ -332,8 +332,21 @@ function nodemailerTransport(client) {
         if (error) callback(error);
         else send(client, data).then((info) => callback(null, info), callback);
       });
+    },
+    verify(callback) {
+      const verified = verify(client);
+      if (!callback) return verified;
+      verified.then((answer) => callback(null, answer), callback);
     }
   };
+}
+async function verify(client) {
+  try {
+    await client.send({});
+  } catch (error) {
+    if (error.code !== "invalid_request") throw error;
+  }
+  return true;
 }
 async function send(client, data) {
   const replyTo = addresses(data.replyTo);
@@ -377,7 +390,7 @@ async function attachmentFromFile(path, members = {}) {
   const filename = members.filename ?? (0, import_node_path.basename)(path instanceof URL ? (0, import_node_url.fileURLToPath)(path) : path);
   return new import_index.Attachment({ ...members, filename, content: await (0, import_promises.readFile)(path) });
 }
-function verify(rawBody, header, secret, tolerance = 300, now = void 0) {
+function verify2(rawBody, header, secret, tolerance = 300, now = void 0) {
   if (typeof secret !== "string") throw new TypeError("secret must be a string");
   const { time: time2, signatures } = readSignatures(header, tolerance, now);
   if (!isRaw(rawBody) || secret === "" || signatures.length === 0) return false;

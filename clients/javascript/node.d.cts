@@ -30,6 +30,9 @@ export function nodemailerTransport(client: Pick<Postroad, "send">): {
   name: string;
   version: string;
   send(mail: any, callback: (error: Error | null, info?: any) => void): void;
+  /** Asks the server whether it would accept mail with the client's key; sends nothing. */
+  verify(): Promise<true>;
+  verify(callback: (error: Error | null, answer?: true) => void): void;
 };
 
 /**

@@ -61,7 +61,7 @@ type email struct {
 	To          words             `json:"to"`
 	CC          words             `json:"cc"`
 	BCC         words             `json:"bcc"`
-	ReplyTo     string            `json:"reply_to"`
+	ReplyTo     words             `json:"reply_to"`
 	Subject     string            `json:"subject"`
 	Text        string            `json:"text"`
 	HTML        string            `json:"html"`
@@ -78,7 +78,7 @@ type email struct {
 
 func (e email) build() (postroad.Email, error) {
 	built := postroad.Email{
-		From: e.From, To: e.To, CC: e.CC, BCC: e.BCC, ReplyTo: e.ReplyTo,
+		From: e.From, To: e.To, CC: e.CC, BCC: e.BCC, ReplyTo: postroad.Addresses(e.ReplyTo),
 		Subject: e.Subject, Text: e.Text, HTML: e.HTML, Template: e.Template,
 		Variables: e.Variables, Headers: e.Headers, Tags: e.Tags,
 		SendAt: e.SendAt, ExpiresIn: e.ExpiresIn, Metadata: e.Metadata, Simulate: e.Simulate,

@@ -130,7 +130,7 @@ public final class Driver {
                 .to(texts(given, "to"))
                 .cc(texts(given, "cc"))
                 .bcc(texts(given, "bcc"))
-                .replyTo(text(given, "reply_to"))
+                .replyTo(texts(given, "reply_to"))
                 .subject(text(given, "subject"))
                 .text(text(given, "text"))
                 .html(text(given, "html"))
@@ -175,7 +175,8 @@ public final class Driver {
         members.put("to", receipt.to());
         members.put("cc", receipt.cc());
         members.put("bcc", receipt.bcc());
-        members.put("reply_to", receipt.replyTo());
+        List<String> replies = receipt.replyTo();
+        members.put("reply_to", replies.isEmpty() ? null : replies.size() == 1 ? replies.get(0) : replies);
         members.put("subject", receipt.subject());
         members.put("billing_status", receipt.billingStatus());
         members.put("recipient_count", receipt.recipientCount());

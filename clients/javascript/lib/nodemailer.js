@@ -17,7 +17,22 @@ function nodemailerTransport(client) {
         else send(client, data).then((info) => callback(null, info), callback);
       });
     },
+    verify(callback) {
+      const verified = verify(client);
+      if (!callback) return verified;
+      verified.then((answer) => callback(null, answer), callback);
+    },
   };
+}
+
+/** Sends an email without members: the server refuses it as such only when it would take another with this key. */
+async function verify(client) {
+  try {
+    await client.send({});
+  } catch (error) {
+    if (error.code !== "invalid_request") throw error;
+  }
+  return true;
 }
 
 async function send(client, data) {

@@ -7,6 +7,8 @@ import java.util.Collections;
 import java.util.LinkedHashMap;
 import java.util.List;
 import java.util.Map;
+import java.util.Objects;
+import java.util.stream.Stream;
 
 /**
  * A message to send. Which members it needs and what they may say is checked by the server, whose
@@ -53,7 +55,7 @@ public final class Email {
         private final Map<String, String> headers = new LinkedHashMap<>();
         private final Map<String, Object> variables = new LinkedHashMap<>();
         private String from;
-        private String replyTo;
+        private final List<String> replyTo = new ArrayList<>();
         private String subject;
         private String text;
         private String html;
@@ -111,13 +113,13 @@ public final class Email {
         }
 
         /**
-         * Sets where replies go.
+         * Adds addresses to which replies go, up to ten.
          *
-         * @param replyTo one address
+         * @param addresses one or more; null is none
          * @return this builder
          */
-        public Builder replyTo(String replyTo) {
-            this.replyTo = replyTo;
+        public Builder replyTo(String... addresses) {
+            Stream.of(addresses).filter(Objects::nonNull).forEach(replyTo::add);
             return this;
         }
 
@@ -268,7 +270,7 @@ public final class Email {
             members.put("to", List.copyOf(to));
             members.put("cc", List.copyOf(cc));
             members.put("bcc", List.copyOf(bcc));
-            members.put("reply_to", replyTo);
+            members.put("reply_to", replyTo.size() == 1 ? replyTo.get(0) : List.copyOf(replyTo));
             members.put("subject", subject);
             members.put("text", text);
             members.put("html", html);

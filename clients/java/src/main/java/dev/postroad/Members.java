@@ -21,7 +21,6 @@ final class Members {
         this.members = members;
     }
 
-    /** A string that must be there and say something. */
     /** The object as it came. */
     Map<String, Object> map() {
         Map<String, Object> map = new LinkedHashMap<>();
@@ -44,6 +43,7 @@ final class Members {
         return objects(name, Members::map);
     }
 
+    /** A string that must be there and say something. */
     String required(String name) {
         String value = string(name);
         if (value == null || value.isEmpty()) {
@@ -86,6 +86,11 @@ final class Members {
 
     List<String> strings(String name) {
         return list(name, each -> element(name, each, String.class));
+    }
+
+    /** The same where one string may stand alone. */
+    List<String> oneOrMoreStrings(String name) {
+        return members.get(name) instanceof String one ? List.of(one) : strings(name);
     }
 
     <T> List<T> objects(String name, Function<Members, T> shape) {

@@ -15,7 +15,7 @@ import java.util.Map;
  * @param to the recipients
  * @param cc those of a copy
  * @param bcc those whom the others do not see
- * @param replyTo where replies go
+ * @param replyTo where replies go; empty if that is the sender
  * @param subject the subject
  * @param billingStatus {@code reserved}, {@code settled} or {@code released}
  * @param recipientCount how many unique recipients there are
@@ -36,7 +36,7 @@ public record Receipt(
         List<String> to,
         List<String> cc,
         List<String> bcc,
-        String replyTo,
+        List<String> replyTo,
         String subject,
         String billingStatus,
         Integer recipientCount,
@@ -58,7 +58,7 @@ public record Receipt(
                 members.strings("to"),
                 members.strings("cc"),
                 members.strings("bcc"),
-                members.string("reply_to"),
+                members.oneOrMoreStrings("reply_to"),
                 members.string("subject"),
                 members.string("billing_status"),
                 members.integer("recipient_count"),

@@ -53,6 +53,14 @@ class EmailTest {
     }
 
     @Test
+    void hasSeveralAddressesForReplies() {
+        assertEquals(Map.of("reply_to", List.of("a@example.com", "b@example.com")),
+                Email.builder().replyTo("a@example.com").replyTo("b@example.com").build().members());
+        String none = null;
+        assertEquals(Map.of(), Email.builder().replyTo(none).build().members());
+    }
+
+    @Test
     void doesNotChangeWithItsBuilder() {
         Email.Builder builder = Email.builder().to("a@example.net").variable("name", "Ada");
         Email email = builder.build();

@@ -28,11 +28,22 @@ class ResponseTest {
                  "send_at": "2026-01-31T12:00:00Z", "metadata": {"order": "1042"}}
                 """).read(Receipt::from, FakeTiming.START);
         assertEquals(new Receipt("em_1", "queued", "api", "req_1", "a@example.com", List.of("b@example.net"), List.of(),
-                List.of(), null, "Hi", "reserved", 1, 1, Map.of("X-A", "1"), List.of("t"),
+                List.of(), List.of(), "Hi", "reserved", 1, 1, Map.of("X-A", "1"), List.of("t"),
                 List.of(new AttachmentInfo("a.txt", "text/plain", 3, null)),
                 Instant.parse("2026-01-31T12:00:00Z"), null, Map.of("order", "1042")), receipt);
         assertThrows(UnsupportedOperationException.class, () -> receipt.to().clear());
         assertThrows(UnsupportedOperationException.class, () -> receipt.headers().clear());
+    }
+
+    @Test
+    void readsWhereRepliesGo() throws Failure {
+        assertEquals(List.of("a@example.com"), replyTo("\"a@example.com\""));
+        assertEquals(List.of("a@example.com", "b@example.com"), replyTo("[\"a@example.com\", \"b@example.com\"]"));
+    }
+
+    private static List<String> replyTo(String json) throws Failure {
+        return answer(202, "{\"id\": \"em_1\", \"reply_to\": " + json + "}")
+                .read(Receipt::from, FakeTiming.START).replyTo();
     }
 
     @Test
