@@ -126,6 +126,7 @@ def test_variables_that_are_not_settings_are_left_alone(name: str) -> None:
         ("[metrics]\ntoken = 'short'", "metrics.token: write at least 16 printable ASCII characters"),
         ("[metrics]\ntoken = 'with a blank in the middle'", "metrics.token: write at least 16 printable ASCII"),
         ("[metrics]\nlisten = '9025'", "metrics.listen: '9025' is not an address"),
+        ("[dashboard]\nspamd = 'spamd'", "dashboard.spamd: 'spamd' is not an address"),
         ("[http", "not valid TOML"),
         ("[http]\nlisten = 'a:1'\nlisten = 'b:1'", "not valid TOML"),
     ],

@@ -21,7 +21,7 @@ from typing import Any, Final
 import httpx
 import msgspec
 
-from postroad.cli import data_folder, dev_seed
+from postroad.cli import data_folder, dev, dev_seed, sample_week
 from postroad.model import caller, times
 from postroad.model.bounces import disposition
 from postroad.roles import composition
@@ -32,7 +32,6 @@ from postroad.services.auth import users
 from postroad.services.domains import registry as domains
 from postroad.storage import accounts as stored_accounts
 from tests import accepted_mail
-from tests.browser import demo_account
 from tests.cli import cli_runner
 from tests.services import claimed_mail
 
@@ -62,7 +61,7 @@ class DevService:
     api_key: str
     dev_info: dict[str, Any]
     account: stored_accounts.Account
-    demo_ids: demo_account.DemoIds
+    demo_ids: sample_week.SampleIds
     received: str
     deferred_message: str
     deferred_login: Login
@@ -82,8 +81,8 @@ class DevService:
     async def new_person(self, account_id: str, *, role: caller.Role) -> Login:
         """One more user of an account."""
         email = f"{role}-{next(self.numbers)}@shop.example"
-        await users.create(self.ctx, account_id, email=email, password=demo_account.PASSWORD, role=role)
-        return Login(email, demo_account.PASSWORD)
+        await users.create(self.ctx, account_id, email=email, password=sample_week.PASSWORD, role=role)
+        return Login(email, sample_week.PASSWORD)
 
 
 @contextlib.asynccontextmanager
@@ -94,11 +93,12 @@ async def running(folder: Path, *, messages: int) -> AsyncIterator[DevService]:
     """
     data = data_folder.DataFolder(folder / DATA)
     data.prepare()
-    async with composition.open_context(data.settings(environment={})) as ctx:
+    async with composition.open_context(data.settings(environment=dev.GUARD_ON)) as ctx:
         data.write_info(await dev_seed.prepare(ctx, None))
-        account = await _demo_account(ctx)
+        account = await dev_seed.account_of(ctx)
         deferred_message, deferred_login = await _defer(ctx)
-        demo_ids = await demo_account.fill(ctx, account.id, count=messages, now=ctx.clock())
+        demo_ids = await sample_week.write(ctx, data, account.id, count=messages)
+        assert demo_ids is not None
         with _started(folder) as (service, dev_info):
             received = _receive(dev_info)
             yield DevService(
@@ -119,7 +119,7 @@ async def running(folder: Path, *, messages: int) -> AsyncIterator[DevService]:
 @contextlib.contextmanager
 def _started(folder: Path) -> Iterator[tuple[cli_runner.Service, dict[str, Any]]]:
     """`postroad dev`, and what its `dev.json` says."""
-    words = ("dev", "--http", "127.0.0.1:0", "--smtp", "127.0.0.1:0")
+    words = ("dev", "--sample-week", "--http", "127.0.0.1:0", "--smtp", "127.0.0.1:0")
     file = folder / DATA / "dev.json"
     with cli_runner.Service(*words, folder=folder) as service:
         service.wait_for(lambda: "started" in service.errors.read_text() or None, what="the start")
@@ -153,7 +153,7 @@ async def _defer(ctx: context.Context) -> tuple[str, Login]:
     # An hour ago, because what was tried a moment ago is not tried again.
     ctx = dataclasses.replace(ctx, clock=lambda: now - times.HOUR)
     account = await accounts.create(ctx, "Patient")
-    login = Login("owner@patient.example", demo_account.PASSWORD)
+    login = Login("owner@patient.example", sample_week.PASSWORD)
     await users.create(ctx, account.id, email=login.email, password=login.password, role=caller.Role.OWNER)
     await accepted_mail.allow_sending(ctx, account.id, domain="patient.example")
     message_id, (claimed,) = await claimed_mail.another(
@@ -162,9 +162,3 @@ async def _defer(ctx: context.Context) -> tuple[str, Login]:
     dev_info = claimed_mail.outcome(ctx, claimed, disposition.Verdict.RETRY, code=451, response="4.7.1 Come back later")
     await ctx.outcome_commits.submit([msgspec.structs.replace(dev_info, next_attempt_at=now + times.DAY)])
     return message_id, login
-
-
-async def _demo_account(ctx: context.Context) -> stored_accounts.Account:
-    person = await users.by_email(ctx, dev_seed.EMAIL)
-    assert person is not None
-    return await accounts.find(ctx, person.account_id)

@@ -1,6 +1,6 @@
 """Every page of the dashboard: where it is, who opens it, and what must be seen. Tests and pictures walk this table.
 
-Braces in a path stand for things of the demo account (tests/browser/demo_account.py), which a new account does not
+Braces in a path stand for things of the demo account (cli/sample_week.py), which a new account does not
 have.
 """
 
@@ -37,15 +37,22 @@ PAGES: Final = (
     Page(name="login", path="/login", sees="Password", as_visitor=True),
     Page(name="welcome", path="/welcome", sees="test"),
     Page(name="overview", path="/", sees="Delivered"),
+    Page(name="failures", path="/failures?period=30d", sees="Why mail was not delivered"),
+    Page(name="find", path="/find?q=a", sees="Settings"),
     Page(name="messages", path="/messages", sees="Search"),
     Page(name="message", path="/messages/{message}", sees="{message}"),
     Page(name="message-waiting", path="/messages/{waiting}", sees="Retry now"),
+    Page(name="message-code", path="/messages/{message}/code", sees="Idempotency-Key"),
+    Page(name="recipient", path="/recipients/{recipient}", sees="Last reply"),
+    Page(name="tail", path="/tail", sees="accepted"),
+    Page(name="bulk", path="/bulk?action=retry&search=status:queued", sees="What will happen"),
     Page(name="domains", path="/domains", sees="Add"),
     Page(name="domain", path="/domains/{domain}", sees="DKIM"),
     Page(name="credentials", path="/credentials", sees="Create credential"),
     Page(name="keys", path="/keys", sees="Create API key"),
     Page(name="templates", path="/templates", sees="New"),
     Page(name="template", path="/templates/{template}", sees="Preview"),
+    Page(name="template-versions", path="/templates/{template}/versions", sees="Versions"),
     Page(name="webhook", path="/webhook", sees="URL"),
     Page(name="webhooks", path="/webhooks", sees="Add a webhook"),
     Page(name="delivery", path="/webhook/deliveries/{delivery}", sees="500"),

@@ -65,7 +65,7 @@ async def test_two_open_pages_show_new_mail_without_a_reload(open_page: Opener, 
     for page in (first, second):
         await expect(page.locator(FIRST_FIGURE)).to_have_text("2")
         await expect(page.locator("#tiles")).to_contain_text("2 of 2")
-        await expect(page.locator("figure[data-chart] canvas")).to_have_count(2)
+        await expect(page.locator("figure[data-chart] canvas")).to_have_count(3)
         assert not await was_reloaded(page)
 
 
@@ -121,3 +121,47 @@ async def test_a_page_that_comes_back_into_view_catches_up(open_page: Opener, de
     await shop.send()
     await page.evaluate(HIDDEN, arg=False)
     await expect(page.locator("#tiles")).to_contain_text("2 of 2")
+
+
+async def test_new_messages_wait_behind_a_link_and_nothing_moves_under_the_pointer(
+    open_page: Opener, dev: dev_service.DevService
+) -> None:
+    shop, login = await open_shop(dev)
+    await shop.send("greylist@example.net")
+    page, other = await open_page(login), await open_page(login)
+    for one in (page, other):
+        await one.goto("/messages")
+        await mark(one)
+    link, row = page.locator("[data-new-rows]"), page.locator("#results tbody tr")
+    await row.locator("a").focus()
+    await row.hover()
+    place = await row.bounding_box()
+    await other.get_by_role("button", name="Pause").click()
+    await shop.send()
+    await shop.send()
+    await expect(link).to_have_text("2 new")
+    await expect(row).to_have_count(1)
+    assert await row.bounding_box() == place
+    await expect(row.locator("a")).to_be_focused()
+    # The paused page has heard of nothing.
+    await expect(other.locator("[data-new-rows]")).to_be_hidden()
+    await link.click()
+    await expect(row).to_have_count(3)
+    await expect(link).to_be_hidden()
+    await other.get_by_role("button", name="Resume").click()
+    await expect(other.locator("[data-new-rows]")).to_have_text("2 new")
+    assert not await was_reloaded(page)
+    # What changes without scripts is the same link.
+    assert await link.get_attribute("href") == "/messages"
+
+
+async def test_the_tail_appends_lines_as_they_happen(open_page: Opener, dev: dev_service.DevService) -> None:
+    shop, login = await open_shop(dev)
+    page = await open_page(login)
+    await page.goto("/tail")
+    await mark(page)
+    await expect(page.get_by_text("Nothing yet.")).to_be_visible()
+    await shop.send("bounce@example.net")
+    await expect(page.locator("#tail .event")).to_have_text(["accepted", "bounced"])
+    await expect(page.get_by_text("Nothing yet.")).to_be_hidden()
+    assert not await was_reloaded(page)

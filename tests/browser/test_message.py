@@ -1,9 +1,13 @@
 """The page of a message in a real browser: trying now, views that change in place, widths, and results that come in."""
 
+import base64
+import re
+
 from playwright import async_api
 
 from postroad.model import send_request
-from tests.browser import dev_service, sent_messages
+from tests import webhook_server
+from tests.browser import axe, dev_service, sent_messages
 from tests.browser.conftest import Opener
 
 expect = async_api.expect
@@ -38,17 +42,46 @@ async def test_views_change_in_place(open_page: Opener, dev: dev_service.DevServ
     assert page.url.endswith("?view=source#preview")
 
 
-async def test_the_frame_becomes_as_narrow_as_a_phone(open_page: Opener, dev: dev_service.DevService) -> None:
-    message_id, login = await sent_messages.send_from_new_account(dev, html="<p>Hello")
-    page = await open_page(login)
-    await page.goto(f"/messages/{message_id}")
-    frame = page.locator("#preview iframe")
-    wide = await frame.evaluate("frame => frame.clientWidth")
-    await page.get_by_label("Phone").check()
-    narrow = await frame.evaluate("frame => frame.clientWidth")
-    assert wide > 500 > narrow > 300
-    await page.get_by_label("Desktop").check()
-    assert await frame.evaluate("frame => frame.clientWidth") == wide
+PNG = base64.b64decode(
+    "iVBORw0KGgoAAAANSUhEUgAAAAEAAAABCAYAAAAfFcSJAAAADUlEQVR42mNk+M9QDwADhgGAWjR9awAAAABJRU5ErkJggg=="
+)
+IN_THE_DARK = "<style>@media (prefers-color-scheme: dark) { p { color: rgb(1, 2, 3) } }</style>"
+
+
+async def test_the_html_is_shown_on_a_phone_in_the_dark_and_with_its_images(
+    open_page: Opener, dev: dev_service.DevService
+) -> None:
+    async with webhook_server.running(tls=False, answer=webhook_server.ok(200, PNG)) as images:
+        html = f"{IN_THE_DARK}<p>Hello</p><img src='{images.at(images.host)}' alt='' width='50'>"
+        message_id, login = await sent_messages.send_from_new_account(dev, html=html)
+        page = await open_page(login)
+        await page.goto(f"/messages/{message_id}")
+        frame = page.locator("#preview iframe")
+        inside = page.frame_locator("#preview iframe")
+        assert await frame.evaluate("frame => frame.clientWidth") == 616
+        await page.evaluate("window.still = true")
+        await page.get_by_role("link", name="Phone").click()
+        await expect(page.locator(".preview-frame.phone")).to_be_visible()
+        assert await frame.evaluate("frame => frame.clientWidth") == 375
+        await expect(inside.get_by_text("Hello")).to_have_css("color", "rgb(0, 0, 0)")
+        await page.get_by_role("link", name="Dark").click()
+        await expect(inside.get_by_text("Hello")).to_have_css("color", "rgb(1, 2, 3)")
+        await expect(page.get_by_role("link", name="Dark")).to_be_focused()
+        assert images.requests == []
+        await page.get_by_role("link", name="Show remote images").click()
+        await expect(page.get_by_role("link", name="Hide remote images")).to_be_focused()
+        await expect(inside.locator("img")).to_have_attribute("src", re.compile("^data:image/png;base64,iVBOR"))
+        assert await inside.locator("img").evaluate("image => image.decode().then(() => image.naturalWidth)") == 1
+        await page.get_by_role("link", name="Checks").click()
+        await expect(page.get_by_role("region", name="HTML support")).to_contain_text("@media (prefers-color-scheme)")
+        await page.get_by_text("Not supported: ").first.click()
+        await expect(page.get_by_text("Gmail, Android").first).to_be_visible()
+        await axe.check(page)
+        await page.emulate_media(color_scheme="dark")
+        await page.set_viewport_size({"width": 390, "height": 844})
+        assert await page.evaluate("document.documentElement.scrollWidth") <= 390
+        await axe.check(page)
+        assert await page.evaluate("window.still")
 
 
 async def test_a_file_is_saved_and_the_page_stays(open_page: Opener, dev: dev_service.DevService) -> None:
@@ -61,3 +94,31 @@ async def test_a_file_is_saved_and_the_page_stays(open_page: Opener, dev: dev_se
     assert (await started.value).suggested_filename == "x.html"
     assert f"/messages/{message_id}" in page.url
     assert len(page.context.pages) == 1
+
+
+async def agree(dialog: async_api.Dialog) -> None:
+    await dialog.accept()
+
+
+async def test_a_failed_message_is_resent_and_its_recipient_suppressed(
+    open_page: Opener, dev: dev_service.DevService
+) -> None:
+    message_id, login = await sent_messages.send_from_new_account(dev, to=("blocked@example.net",))
+    page = await open_page(login)
+    await page.goto(f"/messages/{message_id}")
+    await expect(page.locator("#head .status-bounced")).to_be_visible()
+    await page.reload()  # nothing changes on it any more
+    await page.get_by_text("1 attempt: server, reply and time").click()
+    await expect(page.get_by_role("group", name="SMTP conversation")).to_contain_text(
+        "C: RCPT TO:<blocked@example.net>"
+    )
+    await page.get_by_role("button", name="Resend", exact=True).click()
+    await expect(page.locator("#head")).to_contain_text(f"Resend of {message_id}")
+    await page.get_by_role("link", name=message_id).click()
+    await expect(page.locator("#head")).to_contain_text("Resent as em_")
+    await page.get_by_role("link", name="History of blocked@example.net").click()
+    await expect(page.get_by_role("heading", name="blocked@example.net")).to_be_visible()
+    await expect(page.locator(".recipient-history tbody tr")).to_have_count(2)
+    page.once("dialog", agree)
+    await page.get_by_role("button", name="Suppress").click()
+    await expect(page.get_by_role("heading", name="Suppressed")).to_be_visible()

@@ -10,8 +10,14 @@ from tests.browser.conftest import Opener
 expect = async_api.expect
 
 
+# The rows whose whole height is in the window.
+VISIBLE_ROWS = """() => [...document.querySelectorAll(".messages tbody tr")]
+    .filter((row) => row.getBoundingClientRect().bottom <= 900).length"""
+
+
 async def test_a_search_is_typed_and_sent_with_the_keyboard_alone(page: async_api.Page) -> None:
     await page.goto("/messages")
+    assert await page.evaluate(VISIBLE_ROWS) >= 18
     await page.keyboard.press("/")
     box = page.get_by_role("searchbox")
     await expect(box).to_be_focused()
@@ -28,14 +34,24 @@ async def test_a_search_is_typed_and_sent_with_the_keyboard_alone(page: async_ap
     await expect(box).to_have_value("invoice status:delivered/")
 
 
+async def test_on_a_phone_the_list_begins_in_the_upper_half(page: async_api.Page) -> None:
+    await page.set_viewport_size({"width": 390, "height": 844})
+    await page.goto("/messages")
+    first = await page.locator(".messages tbody tr").first.bounding_box()
+    assert first is not None
+    assert first["y"] < 422
+    await page.get_by_role("link", name="Last 7 days", exact=True).click()
+    await expect(page.get_by_role("searchbox")).to_have_value("after:7d")
+
+
 async def test_filters_and_help_are_a_click_away(page: async_api.Page) -> None:
     await page.goto("/messages?search=invoice")
     await page.get_by_role("link", name="Failed", exact=True).click()
     await expect(page.get_by_role("searchbox")).to_have_value("status:failed invoice")
     await expect(page.get_by_role("link", name="Failed", exact=True)).to_have_attribute("aria-current", "true")
     await page.get_by_text("Search help").click()
-    await page.get_by_role("link", name="status:failed", exact=True).click()
-    await expect(page.get_by_role("searchbox")).to_have_value("status:failed")
+    await page.get_by_role("link", name="status:bounced", exact=True).click()
+    await expect(page.get_by_role("searchbox")).to_have_value("status:bounced")
 
 
 async def test_a_wrong_search_is_pointed_at(page: async_api.Page, monitor: page_monitor.PageMonitor) -> None:
@@ -46,6 +62,18 @@ async def test_a_wrong_search_is_pointed_at(page: async_api.Page, monitor: page_
     await expect(page.get_by_role("alert")).to_contain_text("did you mean status:")
     await expect(page.locator("mark")).to_have_text("stauts:failed")
     await expect(page.get_by_role("searchbox")).to_have_value("stauts:failed invoice")
+
+
+async def test_what_a_search_finds_is_changed_together(open_page: Opener, dev: dev_service.DevService) -> None:
+    _, login = await sent_messages.send_from_new_account(dev, to=["bounce@example.net"], subject="Bulk", text="Hello")
+    page = await open_page(login)
+    await page.goto("/messages?search=status:bounced")
+    await expect(page.locator(".row-link")).to_have_count(1)
+    await page.get_by_role("link", name="Suppress…").click()
+    await page.get_by_role("button", name="Suppress").click()
+    await expect(page.get_by_role("status").first).to_contain_text("Suppressed: 1 address.")
+    await page.goto("/suppressions")
+    await expect(page.locator("td.address")).to_contain_text("bounce@example.net")
 
 
 async def test_a_new_message_appears_by_itself(open_page: Opener, dev: dev_service.DevService) -> None:

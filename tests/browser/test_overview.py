@@ -29,18 +29,18 @@ BAR = """canvas => {
 }"""
 
 
-async def test_both_charts_are_drawn(page: async_api.Page) -> None:
+async def test_all_charts_are_drawn(page: async_api.Page) -> None:
     await page.goto("/?period=30d")
     charts = page.locator("figure[data-chart] canvas")
-    await expect(charts).to_have_count(2)
+    await expect(charts).to_have_count(3)
     for chart in await charts.all():
         assert await chart.evaluate(INK) > 1_000
 
 
 async def test_pointing_at_a_bar_shows_what_is_in_it(page: async_api.Page) -> None:
     await page.goto("/?period=30d")
-    figure = page.locator("figure[data-chart]").last
-    value = figure.locator(".key-good b")
+    figure = page.locator("figure[data-chart]").nth(1)
+    value = figure.locator(".key-delivered b")
     total = await value.inner_text()
     await figure.scroll_into_view_if_needed()
     await figure.locator(".u-over").hover()
@@ -71,7 +71,7 @@ async def test_charts_take_the_colours_of_the_theme(open_page: Opener, dev: dev_
     chart = page.locator("figure[data-chart] canvas").first
     light = await chart.evaluate(BAR)
     await page.get_by_role("button", name="Theme").click()
-    await expect(page.locator("figure[data-chart] canvas")).to_have_count(2)
+    await expect(page.locator("figure[data-chart] canvas")).to_have_count(3)
     dark = await page.locator("figure[data-chart] canvas").first.evaluate(BAR)
     assert light != dark
 
@@ -92,6 +92,22 @@ async def test_a_period_is_chosen_by_a_link(page: async_api.Page) -> None:
     await page.wait_for_url("**/?period=30d")
     await expect(page.get_by_role("link", name="30 days")).to_have_attribute("aria-current", "true")
     await expect(page.locator("figure tbody").first.locator("tr")).to_have_count(30)
+
+
+async def test_a_tile_and_a_bar_lead_to_the_messages_that_they_count(page: async_api.Page) -> None:
+    await page.goto("/?period=30d")
+    tile = page.locator(".tile", has=page.get_by_role("link", name="Messages", exact=True))
+    counted = int((await tile.locator(".figure").inner_text()).replace(",", ""))
+    figure = page.locator("figure[data-chart]").first
+    per_day = [int(cell.replace(",", "")) for cell in await figure.locator("tbody td:nth-child(2)").all_text_contents()]
+    assert sum(per_day) == counted
+    await tile.click()
+    await expect(page.get_by_role("searchbox")).to_have_value(re.compile(r"^after:\d{4}-\d{2}-\d{2}T\d{2}:\d{2}Z$"))
+    await expect(page.locator("#count")).to_have_text(f"{counted:,} messages")
+    await page.go_back()
+    await figure.scroll_into_view_if_needed()
+    await figure.locator(".u-over").click()
+    await expect(page.get_by_role("searchbox")).to_have_value(re.compile(r"^after:\S+Z before:\S+Z$"))
 
 
 async def test_results_are_shown_by_mailbox_provider(page: async_api.Page) -> None:

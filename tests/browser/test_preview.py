@@ -92,7 +92,7 @@ async def test_hostile_mail_runs_nothing_asks_nobody_and_leads_nowhere(
             if place == "inbox":
                 await page.goto(path)
                 await async_api.expect(page.locator("#head .status-delivered")).to_be_visible()
-                await page.goto(f"/inbox?to={to}")
+                await page.goto(f"/inbox?search={to}")
                 path = await page.locator("td.subject a").get_attribute("href") or ""
             await shown(page, path)
             await async_api.expect(

@@ -12,13 +12,32 @@ HOSTILE = (
 )
 
 
+PASTE = """(node, text) => {
+  const clipboardData = new DataTransfer();
+  clipboardData.setData("text/plain", text);
+  node.dispatchEvent(new ClipboardEvent("paste", { clipboardData, bubbles: true, cancelable: true }));
+}"""
+ORDER = "<h1>Order</h1>\n{{#items}}\n<p>{{title}}</p>\n{{/items}}"
+
+
 def preview(page: async_api.Page) -> async_api.Locator:
     """What the frame shows."""
     return page.frame_locator(".preview-frame iframe:visible").locator("body")
 
 
+def field(page: async_api.Page, label: str) -> async_api.Locator:
+    """A field or, with scripts, the editor in its place."""
+    return page.get_by_role("textbox", name=label, exact=True)
+
+
 async def edit(page: async_api.Page, label: str, text: str) -> None:
-    await page.get_by_label(label, exact=True).fill(text)
+    """Replace the content of a field. That of an editor is pasted, as typing would close and indent lines."""
+    if not await field(page, label).get_attribute("contenteditable"):
+        await field(page, label).fill(text)
+        return
+    await field(page, label).press("Control+a")
+    await field(page, label).press("Delete")
+    await field(page, label).evaluate(PASTE, text)
 
 
 async def test_the_preview_follows_the_typing_and_the_way_back_does_not(
@@ -44,6 +63,21 @@ async def test_the_preview_follows_the_typing_and_the_way_back_does_not(
     await async_api.expect(page.locator(".preview-frame iframe")).to_have_count(1)
     assert await page.evaluate("history.length") == steps
     await axe.check(page)
+
+
+# How much of the frame is hidden to the right.
+HIDDEN_PIXELS = "(frame) => frame.scrollWidth - frame.clientWidth"
+
+
+async def test_the_whole_width_of_the_preview_is_seen(page: async_api.Page) -> None:
+    await page.goto("/template/new")
+    await async_api.expect(preview(page)).to_contain_text("Hello name,")
+    frame = page.locator(".preview-frame")
+    for width, expected in ((1280, 616), (1441, 616), (1920, 616), (390, None)):
+        await page.set_viewport_size({"width": width, "height": 844})
+        assert await frame.evaluate(HIDDEN_PIXELS) == 0, width
+        shown = await frame.locator("iframe:visible").evaluate("(one) => one.getBoundingClientRect().width")
+        assert shown == expected or (expected is None and shown < 390)
 
 
 async def test_nothing_in_a_template_runs_or_leads_away(open_page: Opener, dev: dev_service.DevService) -> None:
@@ -75,7 +109,7 @@ async def test_a_template_is_made_tried_and_removed_and_its_test_values_stay(
     await edit(page, "HTML", "<p>Not saved, {{name}}</p>")
     await page.get_by_role("button", name="Send a test").click()
     await async_api.expect(page.get_by_text("Test sent to")).to_be_visible()
-    await async_api.expect(page.get_by_label("HTML", exact=True)).to_have_value("<p>Not saved, {{name}}</p>")
+    await async_api.expect(field(page, "HTML")).to_have_text("<p>Not saved, {{name}}</p>")
     await async_api.expect(preview(page)).to_contain_text("Not saved, Ada")
     assert "Not saved" not in ((await templates.find(dev.ctx, account.id, "preview")).html or "")
     await axe.check(page)
@@ -94,7 +128,59 @@ async def test_a_refusal_leaves_what_was_written(
     await edit(page, "HTML", "{% if x %}")
     await page.get_by_role("button", name="Create template").click()
     await async_api.expect(page.get_by_role("alert")).to_contain_text("is not a placeholder")
-    await async_api.expect(page.get_by_label("HTML", exact=True)).to_have_value("{% if x %}")
+    await async_api.expect(field(page, "HTML")).to_have_text("{% if x %}")
+
+
+async def test_a_loop_is_written_published_compared_and_restored(
+    open_page: Opener, dev: dev_service.DevService
+) -> None:
+    account, login = await dev.new_account()
+    page = await open_page(login)
+    await page.goto("/template/new")
+    await edit(page, "Alias", "order")
+    await edit(page, "HTML", ORDER.removesuffix("{{/items}}"))
+    await async_api.expect(page.locator("#problem-html")).to_have_text(
+        "'{{#items}}' in line 2 is not closed, expected {{/items}}"
+    )
+    await async_api.expect(page.locator(".cm-lint-marker-error")).to_have_count(1)
+    await axe.check(page)
+    await edit(page, "HTML", ORDER)
+    await async_api.expect(page.locator("#problem-html")).to_be_empty()
+    await edit(page, "JSON", '{"name": "Ada", "items": [{"title": "Tea"}, {"title": "Cup"}]}')
+    await async_api.expect(preview(page)).to_contain_text("Tea Cup")
+    await page.get_by_role("button", name="Create template").click()
+    await async_api.expect(page.get_by_text("Template order saved.")).to_be_visible()
+    await async_api.expect(preview(page)).to_contain_text("Tea Cup")
+    await edit(page, "HTML", ORDER.replace("Order", "Your order"))
+    await page.get_by_role("button", name="Save draft").click()
+    await async_api.expect(page.get_by_text("Draft of order saved.")).to_be_visible()
+    assert (await templates.find(dev.ctx, account.id, "order")).html == ORDER
+    await page.get_by_role("button", name="Publish").click()
+    await async_api.expect(page.get_by_text("Template order published.")).to_be_visible()
+    assert "Your order" in ((await templates.find(dev.ctx, account.id, "order")).html or "")
+    await page.get_by_role("link", name="Versions").click()
+    await async_api.expect(page.locator(".diff .added")).to_have_text("+<h1>Your order</h1>")
+    await axe.check(page)
+    await page.get_by_role("button", name="Restore version 1").click()
+    await async_api.expect(page.get_by_text("Version 1 restored as a draft.")).to_be_visible()
+    await async_api.expect(field(page, "HTML")).to_contain_text("<h1>Order</h1>")
+
+
+async def test_unsaved_changes_are_not_lost_without_a_question(open_page: Opener, dev: dev_service.DevService) -> None:
+    _, login = await dev.new_account()
+    page = await open_page(login)
+    asked: list[str] = []
+
+    async def stay(dialog: async_api.Dialog) -> None:
+        asked.append(dialog.type)
+        await dialog.accept()
+
+    page.on("dialog", stay)
+    await page.goto("/template/new")
+    await edit(page, "Text", "Not saved")
+    await page.get_by_role("link", name="Domains", exact=True).click()
+    await page.wait_for_url("**/domains")
+    assert asked == ["beforeunload"]
 
 
 async def test_the_editor_works_without_scripts(
@@ -114,6 +200,6 @@ async def test_the_editor_works_without_scripts(
         await async_api.expect(preview(page)).to_contain_text("Hello Ada,")
         await page.get_by_role("button", name="Create template").click()
         await async_api.expect(page.get_by_text("Template plain saved.")).to_be_visible()
-        await async_api.expect(preview(page)).to_contain_text("Hello name")
+        await async_api.expect(preview(page)).to_contain_text("Hello Ada")
     finally:
         await context.close()

@@ -83,6 +83,12 @@ def sentence(result: click.testing.Result) -> str:
     return result.stderr.removeprefix("Error: ").rstrip("\n")
 
 
+def usage_error(result: click.testing.Result) -> str:
+    """The sentence of a command that was used wrongly: the last line on stderr, exit code 2."""
+    assert (result.exit_code, result.stdout) == (2, ""), result.output
+    return result.stderr.rstrip("\n").splitlines()[-1].removeprefix("Error: ")
+
+
 def start(
     *words: str, folder: Path, environment: dict[str, str] | None = None, stdout: int = subprocess.PIPE
 ) -> subprocess.Popen[str]:

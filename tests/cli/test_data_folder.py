@@ -173,7 +173,8 @@ def test_a_damaged_handover_counts_as_none(folder: DataFolder, content: bytes) -
         assert before is None
 
 
-def test_recipients_in_the_simulator_never_count_for_the_bounce_guard(tmp_path: Path) -> None:
+def test_the_bounce_guard_is_off_unless_it_is_asked_for(tmp_path: Path) -> None:
     folder = data_folder.DataFolder(tmp_path / "data")
     folder.prepare()
-    assert not folder.settings(environment={"POSTROAD_BOUNCE_GUARD__ENABLED": "true"}).bounce_guard.enabled
+    assert not folder.settings(environment={}).bounce_guard.enabled
+    assert folder.settings(environment={"POSTROAD_BOUNCE_GUARD__ENABLED": "true"}).bounce_guard.enabled

@@ -153,6 +153,17 @@ def test_the_mailbox_simulator_decides_the_outcome_by_the_local_part(running: Ru
     assert running.service.wait_for(delivered, what="the third attempt") == ("delivered", 250, 3)
 
 
+def test_statistics_name_the_provider_of_the_recipients_domain(running: Running) -> None:
+    send_to(running, "bounce@gmail.com")
+    url, token = f"{running.dev_info['base_url']}/v1/statistics", log_in(running.dev_info)
+
+    def bounced() -> list[str] | None:
+        found = httpx.get(url, headers={"Authorization": f"Bearer {token}"}).json()["statistics"]["providers"]
+        return [one["name"] for one in found if one["bounced"] and one["name"] == "google"] or None
+
+    assert running.service.wait_for(bounced, what="the bounce") == ["google"]
+
+
 def test_delivered_mail_is_read_back_from_the_inbox_with_the_printed_command(running: Running) -> None:
     send_to(running, "reader@inbox.test")
     (command,) = re.findall(r"^  (curl .*/v1/inbox)$", running.printed, re.MULTILINE)

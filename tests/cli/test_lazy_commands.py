@@ -50,6 +50,9 @@ UNUSED = {
 }
 
 
+OVER_HTTP = ("messages", "show em_1", "tail", "suppression list", "template diff .", "webhook listen --event x")
+
+
 def test_every_command_is_imported_when_it_is_used() -> None:
     assert test_commands.LISTED.keys() == test_commands.COMMANDS.keys()
 
@@ -74,7 +77,7 @@ def test_a_short_command_imports_no_more_than_its_own_part_of_the_service(tmp_pa
     assert imported & UNUSED == set()
 
 
-@pytest.mark.parametrize("words", ["messages", "show em_1", "tail", "suppression list", "webhook listen --event x"])
+@pytest.mark.parametrize("words", [*OVER_HTTP, "send --from a@example.com --to b@example.net --text x"])
 def test_a_command_over_http_imports_no_part_of_the_service(words: str, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("POSTROAD_URL", "http://127.0.0.1:1")
     monkeypatch.setenv("POSTROAD_API_KEY", "pr_live_a")

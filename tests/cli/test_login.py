@@ -70,14 +70,14 @@ def test_the_server_of_the_last_login_is_the_default_and_url_chooses_another(ser
 )
 def test_a_url_that_cannot_be_one_is_refused(home: Path, url: str, said: str) -> None:
     del home
-    assert said in server_runner.refusal(cli_runner.run("login", url, given="pr_live_a"), exit_code=1)
+    assert said in server_runner.refusal(cli_runner.run("login", url, given="pr_live_a"), exit_code=2)
 
 
 @pytest.mark.parametrize("key", ["", "pr live", "pr_live_\x1b", "pr_live_ü"])
 def test_a_key_that_cannot_be_one_is_never_sent(home: Path, key: str) -> None:
     del home
     with scripted_server.answering(b"{}") as other:
-        assert "API key" in server_runner.refusal(cli_runner.run("login", other.url, given=f"{key}\n"), exit_code=1)
+        assert "API key" in server_runner.refusal(cli_runner.run("login", other.url, given=f"{key}\n"), exit_code=2)
         assert other.asked == []
 
 

@@ -80,7 +80,7 @@ def test_what_is_missing_is_named(
         else:
             monkeypatch.setenv(name, value)
     result = cli_runner.run("mcp")
-    assert result.exit_code != 0
+    assert result.exit_code == 2
     assert says in result.output
     assert KEY not in result.output
 

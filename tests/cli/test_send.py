@@ -98,6 +98,18 @@ def test_the_same_key_sends_once(shop: Installation) -> None:
         (("--header", "X-Order"), "--header: 'X-Order' is not of the form name:value"),
         (("--header", ": 1"), "--header: ': 1' is not of the form name:value"),
         (("--key", ""), "--key: must have 1 to 255 characters"),
+    ],
+)
+def test_an_option_of_a_wrong_form_is_a_usage_error_and_nothing_is_queued(
+    shop: Installation, words: tuple[str, ...], sentence: str
+) -> None:
+    assert cli_runner.usage_error(shop.run("send", *HELLO, *words)) == sentence
+    assert shop.json("queue", "list")["recipients"] == []
+
+
+@pytest.mark.parametrize(
+    "words, sentence",
+    [
         (("--to", "bob@"), "to[1]: "),
         (("--account", "Nobody"), "account 'Nobody' does not exist"),
     ],

@@ -33,16 +33,29 @@ def test_a_folder_is_pulled_changed_shown_and_pushed(remote: Server, tmp_path: P
     refused = cli_runner.run("template", "push", str(folder), given="n\n")
     assert (refused.exit_code, "+New {{name}}" in refused.stderr) == (1, True)
     assert "-New {{name}}" not in cli_runner.run("template", "diff", str(folder)).stdout
-    assert server_runner.data("template", "push", str(folder), "--yes") == {
-        "added": ["receipt"],
-        "changed": ["welcome"],
-        "removed": [],
-    }
+    pushed = cli_runner.run("template", "push", str(folder), "--yes", "--json")
+    assert json.loads(pushed.stdout) == {"added": ["receipt"], "changed": ["welcome"], "removed": []}
+    assert "+New {{name}}" in pushed.stderr
     assert server_runner.text("template", "push", str(folder)) == "The templates are the same.\n"
     again = tmp_path / "again"
     server_runner.text("template", "pull", str(again))
     assert (again / "receipt" / "body.html").read_bytes() == "<p>Grüße\r\n</p>".encode()
     assert [one.name for one in (again / "receipt").iterdir() if one.name == "body.txt"] == []
+
+
+def test_a_layout_goes_before_what_uses_it_and_is_kept(remote: Server, tmp_path: Path) -> None:
+    del remote
+    folder = tmp_path / "laid-out"
+    put(folder, "a-letter", subject_txt="Hi", body_txt="Hello", layout_txt="z-base\n")
+    put(folder, "z-base", subject_txt="-", body_txt="{{> content}} {{> z-foot}}")
+    put(folder, "z-foot", subject_txt="-", body_txt="Bye")
+    server_runner.text("template", "push", str(folder), "--yes", "--delete")
+    server_runner.text("template", "pull", str(tmp_path / "again"))
+    assert (tmp_path / "again" / "a-letter" / "layout.txt").read_text() == "z-base\n"
+    assert server_runner.text("template", "diff", str(folder)) == "The templates are the same.\n"
+    (tmp_path / "empty").mkdir()
+    removed = server_runner.data("template", "push", str(tmp_path / "empty"), "--yes", "--delete")["removed"]
+    assert removed == ["a-letter", "z-base", "z-foot"]
 
 
 def test_nothing_is_deleted_or_overwritten_without_being_told_to(remote: Server, tmp_path: Path) -> None:
@@ -85,7 +98,7 @@ def test_a_template_that_is_not_whole_is_refused(
 def test_bad_folders_and_files_are_refused_and_the_server_names_what_it_refuses(remote: Server, tmp_path: Path) -> None:
     del remote
     nowhere = cli_runner.run("template", "push", str(tmp_path / "nowhere"))
-    assert server_runner.refusal(nowhere, exit_code=1).endswith("is not a folder")
+    assert server_runner.refusal(nowhere, exit_code=2).endswith("is not a folder")
     put(tmp_path / "a", "not an alias", subject_txt="x", body_txt="x")
     bad = cli_runner.run("template", "diff", str(tmp_path / "a"))
     assert "cannot be the alias" in server_runner.refusal(bad, exit_code=1)
@@ -108,6 +121,22 @@ def test_a_hostile_alias_is_never_the_name_of_a_folder(
         result = cli_runner.run("template", "pull", str(tmp_path / "in" / "side"), "--url", server.url)
     assert "cannot be the alias of a template" in server_runner.refusal(result, exit_code=1)
     assert not (tmp_path / "in").exists()
+
+
+@pytest.mark.parametrize(
+    "words", [("template", "pull", "new"), ("suppression", "list"), ("domain", "check", "x.example")]
+)
+@pytest.mark.parametrize("cursor", ["again", 7])
+def test_a_list_that_does_not_end_is_an_error(
+    home: Path, monkeypatch: pytest.MonkeyPatch, words: tuple[str, ...], cursor: object
+) -> None:
+    monkeypatch.setenv("POSTROAD_API_KEY", "pr_live_a")
+    monkeypatch.chdir(home)
+    with scripted_server.answering(json.dumps({"next_cursor": cursor}).encode()) as server:
+        result = cli_runner.run(*words, "--url", server.url)
+    assert server_runner.refusal(result, exit_code=1).endswith("does not end")
+    assert len(server.asked) <= 2
+    assert not (home / "new").exists()
 
 
 @pytest.mark.parametrize("arguments", [("push", "--yes"), ("pull", "--force"), ("diff",)])

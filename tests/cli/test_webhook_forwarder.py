@@ -116,8 +116,8 @@ def test_a_hostile_event_cannot_control_the_terminal() -> None:
 @pytest.mark.parametrize(
     "words, code, said",
     [
-        (["--forward-to", "localhost:3000"], 1, "--forward-to: must be a URL"),
-        (["--forward-to", "http://[::1"], 1, "--forward-to: must be a URL"),
+        (["--forward-to", "localhost:3000"], 2, "--forward-to: must be a URL"),
+        (["--forward-to", "http://[::1"], 2, "--forward-to: must be a URL"),
         (["--port", "0", "--forward-to", "http://127.0.0.1:1"], 2, "--forward-to and --port cannot be combined"),
         (["--event", "email.nothing"], 1, "events"),
     ],

@@ -135,10 +135,10 @@ def test_a_host_that_is_none_is_refused(host: str) -> None:
 
 
 def test_a_secret_that_is_none_is_refused_without_being_shown(monkeypatch: pytest.MonkeyPatch) -> None:
-    refused = cli_runner.sentence(cli_runner.run("webhook", "listen", "--secret", "hunter2"))
+    refused = cli_runner.usage_error(cli_runner.run("webhook", "listen", "--secret", "hunter2"))
     assert refused == "not a webhook secret; it must start with whsec_"
     monkeypatch.setenv(VARIABLE, "hunter2")
-    assert cli_runner.sentence(cli_runner.run("webhook", "listen")) == refused
+    assert cli_runner.usage_error(cli_runner.run("webhook", "listen")) == refused
 
 
 def test_a_secret_and_a_folder_are_not_given_together(tmp_path: Path) -> None:

@@ -5,13 +5,14 @@ from postroad.api import openapi
 from postroad.roles import listeners
 
 DOCUMENT = openapi.document(listeners.ROUTES, version="0")
-# What libraries leave to plain HTTP: users and their logins, files, webhook listeners, and the first webhook, which is
-# one of all of them.
+# What libraries leave to plain HTTP: users and their logins, files, checks, resends, which need an idempotency key,
+# webhook listeners, and the first webhook, which is one of all of them.
 LEFT_OUT = {
     "logIn", "logOut", "changePassword", "getCurrentUser", "listUsers", "inviteUser", "updateUser", "removeUser",
     "createPasswordLink", "listAuditLogEntries", "listCredentials", "createCredential", "getCredential",
     "revokeCredential",
     "listLedgerEntries", "exportLedger", "exportSuppressions", "importSuppressions", "getRawMessage", "sendTestEmail",
+    "checkMessage", "resendMessage",
     "listEventSchemas", "getEventSchemas", "createWebhookListener", "receiveWebhookEvents",
 }  # fmt: skip
 # What has types of its own.

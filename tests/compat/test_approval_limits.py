@@ -1,4 +1,4 @@
-"""Keys with an approval limit over Postmark's API, whose batches are accepted in parts."""
+"""Keys with an approval limit over compatible APIs; batches of Postmark are accepted in parts."""
 
 from collections.abc import AsyncIterator
 from typing import Any
@@ -7,6 +7,7 @@ import httpx
 import pytest_asyncio
 
 from postroad.compat.postmark import api as postmark
+from postroad.compat.resend import api as resend
 from postroad.model import key_limits
 from postroad.services import context
 from postroad.services.messages import lookup
@@ -41,4 +42,16 @@ async def test_a_batch_does_not_pass_the_limit_in_parts(
     two = EMAIL | {"To": "ada@example.net, bob@example.net"}
     waiting = await client.post("/email/batch", json=[two] * 100, headers=headers)
     assert "this request to 200 recipients waits for approval" in waiting.json()["Message"]
+    assert (waiting.status_code, waiting.json()["ErrorCode"]) == (422, 412)
+    assert await count(ctx, account) == 0
+
+
+async def test_a_send_that_waits_has_an_error_of_its_own(ctx: context.Context, account: accounts.Account) -> None:
+    await accepted_mail.allow_sending(ctx, account.id)
+    key = await compat_client.new_key(ctx, account.id, limits=key_limits.Limits(approval_above=0))
+    email = {"from": "shop@example.com", "to": "ada@example.net", "subject": "Hello", "text": "Hi"}
+    async with compat_client.opened(ctx, resend.API, {"Authorization": f"Bearer {key}"}) as client:
+        waiting = await client.post("/emails", json=email, headers={"Idempotency-Key": "1"})
+    assert (waiting.status_code, waiting.json()["name"]) == (403, "approval_required")
+    assert "this request to 1 recipient waits for approval" in waiting.json()["message"]
     assert await count(ctx, account) == 0

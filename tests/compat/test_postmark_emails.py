@@ -207,7 +207,12 @@ async def test_templates_are_found_by_alias_and_number_and_get_nested_models(
         "/email/withTemplate", json=mail_of | {"TemplateAlias": "welcome", "TemplateModel": {"a": {"items": [1]}}}
     )
     assert (listed.status_code, listed.json()["ErrorCode"]) == (422, 300)
-    assert listed.json()["Message"].startswith("TemplateModel.a.items: is a list")
+    assert "'user.name', 'n' are missing" in listed.json()["Message"]
+    await templates.put(ctx, account.id, "rows", subject="{{#a.items}}{{id}};{{/a.items}}", text="x", html=None)
+    rows = {"TemplateAlias": "rows", "TemplateModel": {"a": {"items": [{"id": 1}, {"id": 2}]}}}
+    sent = await client.post("/email/withTemplate", json=mail_of | rows)
+    message, _ = await lookup.find(ctx, account.id, sent.json()["MessageID"])
+    assert message.subject == "1;2;"
     batch = await client.post(
         "/email/batchWithTemplates",
         json={

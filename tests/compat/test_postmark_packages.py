@@ -70,7 +70,13 @@ async def served(ctx: context.Context, account: accounts.Account) -> AsyncIterat
     for name in ("b1", "b2", "b3"):
         _, (claimed,) = await claimed_mail.another(ctx, account.id, f"{name}@example.net")
         failed = claimed_mail.outcome(
-            ctx, claimed, disposition.Verdict.BOUNCED, code=550, response="no such user", suppress=True
+            ctx,
+            claimed,
+            disposition.Verdict.BOUNCED,
+            code=550,
+            response="no such user",
+            suppress=True,
+            reason="unknown_address",
         )
         await ctx.outcome_commits.submit([failed])
         numbers.append(int(claimed.key[2][4:18], 16))

@@ -7,6 +7,7 @@ from typing import Any
 
 import httpx
 import hypothesis
+import msgspec
 import pytest
 import pytest_asyncio
 from hypothesis import strategies as st
@@ -52,7 +53,9 @@ async def bounced(ctx: context.Context, account: accounts.Account, *to: str, **f
 
 
 async def test_messages_are_found_by_each_filter(client: httpx.AsyncClient, clock: Clock) -> None:
-    sent = await client.post("/email", json=EMAIL | {"Tag": "orders", "MessageStream": "broadcast"})
+    sent = await client.post(
+        "/email", json=EMAIL | {"Tag": "orders", "MessageStream": "broadcast", "Metadata": {"order": "10:42"}}
+    )
     clock.pass_seconds(1)
     other = await client.post("/email", json=EMAIL | {"To": "bob@example.net", "Subject": "Something else"})
     first, second = sent.json()["MessageID"], other.json()["MessageID"]
@@ -63,6 +66,8 @@ async def test_messages_are_found_by_each_filter(client: httpx.AsyncClient, cloc
         ({"tag": "orders"}, [first]),
         ({"subject": "ORDER"}, [first]),
         ({"messagestream": "broadcast"}, [first]),
+        ({"metadata_order": "10:42"}, [first]),
+        ({"metadata_order": "10"}, []),
         ({"status": "queued"}, [second, first]),
         ({"status": "sent"}, []),
         ({"fromdate": "2027-01-15", "todate": "2027-01-15"}, [second, first]),
@@ -73,7 +78,7 @@ async def test_messages_are_found_by_each_filter(client: httpx.AsyncClient, cloc
         response = await client.get("/messages/outbound", params=query)
         assert (query, [one["MessageID"] for one in response.json()["Messages"]]) == (query, found)
     shown = (await client.get("/messages/outbound", params={"tag": "orders"})).json()["Messages"][0]
-    assert (shown["MessageStream"], shown["Status"], shown["Metadata"]) == ("broadcast", "Queued", {})
+    assert (shown["MessageStream"], shown["Status"], shown["Metadata"]) == ("broadcast", "Queued", {"order": "10:42"})
     assert shown["To"] == [{"Email": "ada@example.net", "Name": None}]
 
 
@@ -82,6 +87,9 @@ async def test_messages_are_found_by_each_filter(client: httpx.AsyncClient, cloc
     [
         ("/messages/outbound?count=501", 300, "count: at most 500"),
         ("/messages/outbound?colour=red", 300, "colour: unknown parameter"),
+        ("/messages/outbound?metadata_a=1&metadata_b=2", 300, "metadata_*: sent more than once"),
+        ("/messages/outbound?metadata_a=1&messagestream=x", 300, "messagestream: cannot be combined"),
+        ("/messages/outbound?metadata_=1", 300, "metadata: give a key and its value"),
         ("/messages/outbound?fromdate=today", 300, "fromdate: must be a date"),
         ("/messages/outbound?recipient=nobody", 300, "to: "),
         ("/messages/outbound/em_1/details", 701, "no such message"),
@@ -135,6 +143,30 @@ async def test_bounces_are_found_shown_and_activated(
     assert [one["Type"] for one in events] == ["Bounced", "Bounced"]
     assert events[1]["Details"]["BounceID"] == str(number)
     assert (await client.get("/stats/outbound")).json()["BounceRate"] == 100
+
+
+async def test_a_bounce_has_the_type_of_its_cause(
+    ctx: context.Context, account: accounts.Account, client: httpx.AsyncClient
+) -> None:
+    names = ("unknown_address", "mailbox_full", "spam_suspected", "suppressed")
+    _, claimed = await claimed_mail.another(ctx, account.id, *(f"{name}@example.net" for name in names))
+    for one in claimed:
+        name = one.email_key.partition("@")[0]
+        ended = claimed_mail.outcome(ctx, one, disposition.Verdict.BOUNCED, recipient_count=4)
+        assert ended.attempt is not None
+        attempt = None if name == "suppressed" else msgspec.structs.replace(ended.attempt, reason=name)
+        await ctx.outcome_commits.submit([msgspec.structs.replace(ended, attempt=attempt)])
+    listed = (await client.get("/bounces")).json()["Bounces"]
+    assert {one["Email"].partition("@")[0]: (one["Type"], one["TypeCode"], one["Name"]) for one in listed} == {
+        "unknown_address": ("HardBounce", 1, "Hard bounce"),
+        "mailbox_full": ("SoftBounce", 4096, "Soft bounce"),
+        "spam_suspected": ("SpamNotification", 512, "Spam notification"),
+        "suppressed": ("ManuallyDeactivated", 100_002, "Manually deactivated"),
+    }
+    soft = (await client.get("/bounces", params={"type": "SoftBounce"})).json()
+    assert [one["Email"] for one in soft["Bounces"]] == ["mailbox_full@example.net"]
+    shown = (await client.get(f"/bounces/{soft['Bounces'][0]['ID']}")).json()
+    assert (shown["Type"], shown["Inactive"]) == ("SoftBounce", False)
 
 
 async def test_suppressions_have_a_result_each(client: httpx.AsyncClient) -> None:
@@ -214,6 +246,27 @@ async def test_webhooks_are_created_changed_and_removed(
     assert [one["ID"] for one in listed] == [number]
     assert (await client.delete(f"/webhooks/{number}")).json()["ErrorCode"] == 0
     assert (await client.get(f"/webhooks/{number}")).status_code == 404
+
+
+@pytest.mark.parametrize("path", ["PUT verifyDkim", "PUT verifyDKIM", "PUT verifyReturnPath", "POST verifyspf"])
+async def test_verifying_a_domain_that_was_just_checked_shows_it(
+    ctx: context.Context, account: accounts.Account, client: httpx.AsyncClient, path: str
+) -> None:
+    (domain,) = (await client.get("/domains")).json()["Domains"]
+    ctx.dns.check_requested_at.put((account.id, domain["Name"]), ctx.clock())
+    method, action = path.split()
+    verified = await client.request(method, f"/domains/{domain['ID']}/{action}")
+    assert (verified.status_code, verified.json()) == (200, domain)
+    assert domain["SPFHost"] == "bounces.example.com"
+    unknown = await client.request(method, f"/domains/7/{action}")
+    assert unknown.json()["ErrorCode"] == 510
+
+
+async def test_errors_about_the_key_name_its_header_field(client: httpx.AsyncClient) -> None:
+    refused = await client.get("/server", headers=presented("hunter2"))
+    assert (refused.status_code, refused.json()["ErrorCode"]) == (401, 10)
+    assert refused.json()["Message"].startswith("X-Postmark-Server-Token: this is not an API key of Postroad")
+    assert "Authorization" not in refused.json()["Message"]
 
 
 async def test_another_account_sees_nothing(

@@ -8,6 +8,7 @@ import pytest
 import pytest_asyncio
 
 from postroad.compat.resend import api as resend
+from postroad.compat.resend import emails
 from postroad.model import caller, mail
 from postroad.services import context
 from postroad.services.accounts import registry
@@ -162,8 +163,29 @@ async def test_a_batch_is_all_or_nothing_unless_permissive(client: httpx.AsyncCl
     rest = (await client.get("/emails", params={"after": listed["data"][1]["id"]})).json()
     assert [one["id"] for one in rest["data"]] == [body["data"][0]["id"]]
     assert rest["has_more"] is False
-    refused = await client.get("/emails", params={"before": listed["data"][0]["id"]})
-    assert refused.json()["message"].startswith("before: Postroad does not support")
+
+
+async def test_a_list_is_read_backwards(client: httpx.AsyncClient, monkeypatch: pytest.MonkeyPatch) -> None:
+    for n in range(5):
+        await client.post("/emails", json=EMAIL | {"subject": str(n)})
+    ids = [one["id"] for one in (await client.get("/emails")).json()["data"]]
+    for query, found, has_more in (
+        ({"before": ids[4], "limit": 2}, ids[2:4], True),
+        ({"before": ids[2], "limit": 2}, ids[:2], False),
+        ({"before": ids[3]}, ids[:3], False),
+        ({"before": ids[0]}, [], False),
+    ):
+        page = (await client.get("/emails", params=query)).json()
+        assert ([one["id"] for one in page["data"]], page["has_more"]) == (found, has_more)
+    monkeypatch.setattr(emails, "MAX_NEWER", 3)
+    for query, told in (
+        ({"before": ids[4]}, "before: more than 3 messages are newer"),
+        ({"before": ids[4], "after": ids[0]}, "before: cannot be combined with after"),
+        ({"before": "x"}, "before: is not a cursor"),
+    ):
+        refused = await client.get("/emails", params=query)
+        assert (refused.status_code, refused.json()["name"]) == (422, "validation_error")
+        assert refused.json()["message"].startswith(told)
 
 
 @pytest.mark.parametrize("body", [[], [EMAIL] * 101, {"emails": []}])

@@ -35,9 +35,10 @@ from tests import contexts, webhook_rows
 BASE_URL = "http://postroad.test"
 # As browsers say it when somebody follows a link or sends a form.
 ACCEPT = {"Accept": "text/html,application/xhtml+xml,*/*;q=0.8"}
-# As browsers read it: scripts, styles, images, requests and forms of this origin alone, and no frame of another one.
+# As browsers read it: scripts, styles, images, fonts, requests and forms of this origin, and no frame of another one.
 PAGE_POLICY = (
-    "default-src 'none'; script-src 'self'; style-src 'self'; img-src 'self' data:; connect-src 'self'; "
+    "default-src 'none'; script-src 'self'; style-src 'self'; img-src 'self' data:; font-src 'self'; "
+    "connect-src 'self'; "
     "frame-src 'self'; form-action 'self'; base-uri 'none'; frame-ancestors 'none'"
 )
 # For the HTML of a message, which does nothing and loads nothing.

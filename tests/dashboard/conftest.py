@@ -46,6 +46,7 @@ __all__ = [
 ON_BOTH: Final = ("test_every_route", "test_live")
 WAYS: Final = {
     "test_api_keys": "test_a_new_key_is_shown_once_and_may_send",
+    "test_bulk_actions": "test_what_was_never_attempted_is_canceled_and_the_rest_goes_on",
     "test_credentials": "test_a_new_credential_shows_its_password_once_and_it_works",
     "test_credits": "test_the_balances_and_the_ledger_show_where_credits_went",
     "test_deliveries": "test_a_replay_is_a_delivery_of_its_own",
@@ -53,10 +54,15 @@ WAYS: Final = {
     "test_audit_log": "test_the_log_comes_in_parts",
     "test_login": "test_the_right_password_opens_a_session_in_a_cookie_that_scripts_cannot_read",
     "test_message": "test_what_waits_can_be_tried_now",
+    "test_message_rows": "test_the_row_shows_the_failure_among_several_recipients",
     "test_messages": "test_a_search_shows_what_it_finds_and_keeps_its_words",
+    "test_messages_export": "test_every_recipient_is_a_row_and_no_cell_is_a_formula",
+    "test_neighbours": "test_the_way_to_the_next_message_and_back_keeps_the_search",
     "test_overview": "test_what_was_sent_is_counted",
     "test_profile": "test_a_new_password_keeps_this_session_and_ends_the_others",
+    "test_saved_views": "test_a_search_is_saved_renamed_and_removed",
     "test_suppressions": "test_the_list_is_narrowed_and_comes_in_parts",
+    "test_tail": "test_every_event_is_a_line_oldest_first",
     "test_team": "test_an_invitation_is_a_link_that_is_shown_once",
     "test_templates": "test_a_template_is_changed_and_removed",
     "test_webhook": "test_the_log_shows_who_how_and_what_came_of_it",

@@ -10,7 +10,7 @@ from postroad.protocol.smtp import values
 from postroad.services import context, templates
 from postroad.services.auth import api_keys, credentials
 from postroad.services.domains import registry as domains
-from postroad.services.messages import dev_inbox
+from postroad.services.messages import dev_inbox, saved_views
 from postroad.services.suppressions import registry as suppressions
 from postroad.services.webhooks import endpoints
 from postroad.storage import approvals, recipients, webhook_deliveries
@@ -29,6 +29,7 @@ async def create_sample_data(ctx: context.Context, account_id: str, *, domain: s
     scopes = frozenset({caller.Permission.SEND})
     key, _ = await api_keys.create(ctx, account_id, credential_id=None, name=HOSTILE, scopes=scopes)
     await templates.put(ctx, account_id, "furniture", subject=HOSTILE, text=HOSTILE, html=f"<p>{HOSTILE}</p>")
+    view = await saved_views.save(ctx, account_id, name=HOSTILE[:40], search=f'"{HOSTILE[:25]}"')
     (owned,) = await domains.of_account(ctx, account_id)
     source = stored_suppressions.Source.ACCOUNT
     suppressed, _ = await suppressions.add(ctx, account_id, f"furniture@{domain}", reason=HOSTILE, source=source)
@@ -63,6 +64,7 @@ async def create_sample_data(ctx: context.Context, account_id: str, *, domain: s
         "recipient": first.id,
         "suppression": suppressed.email_key,
         "template": "furniture",
+        "view": view.id,
         "webhook": endpoint.id,
         "webhook_delivery": delivery.id,
     }

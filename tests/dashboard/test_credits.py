@@ -1,11 +1,13 @@
 """Credits: the balances, the ledger, and the ledger as a file."""
 
+import re
+
 from postroad.dashboard import credits as page
 from postroad.services import context
 from postroad.services.accounts import credits
 from postroad.services.accounts import registry as accounts
 from postroad.storage import ledger
-from tests import accepted_mail
+from tests import accepted_mail, contexts
 from tests.dashboard.browser_client import Browser
 
 
@@ -34,9 +36,13 @@ async def test_an_account_that_needs_no_credits_sees_that(ctx: context.Context, 
     assert "No credits left" not in overview
 
 
-async def test_the_balances_and_the_ledger_show_where_credits_went(ctx: context.Context, reader: Browser) -> None:
+async def test_the_balances_and_the_ledger_show_where_credits_went(
+    ctx: context.Context, clock: contexts.Clock, reader: Browser
+) -> None:
     await accepted_mail.allow_sending(ctx, reader.account_id, amount=12_345)
+    clock.pass_seconds(1)
     await credits.add(ctx, reader.account_id, 5, "<script>alert(1)</script>")
+    clock.pass_seconds(1)
     message_id = await accepted_mail.accept(ctx, reader.account_id)
     text = (await reader.get("/credits")).text
     account = await accounts.find(ctx, reader.account_id)
@@ -45,8 +51,21 @@ async def test_the_balances_and_the_ledger_show_where_credits_went(ctx: context.
     assert f'<a href="/messages/{message_id}">' in text
     for words in ("Reserved for a message", "Credits added", "+12,345", "−1"):
         assert words in text
+    assert re.findall(r'data-label="Balance">([\d,]+)<', text) == ["12,349", "12,350", "12,345"]
     assert "<script>alert" not in text
     assert "&lt;script&gt;alert" in text
+
+
+async def test_usage_is_shown_by_day_and_by_tag(ctx: context.Context, reader: Browser) -> None:
+    assert "Recipients by day" not in (await reader.get("/credits")).text
+    await accepted_mail.allow_sending(ctx, reader.account_id)
+    await accepted_mail.accept(ctx, reader.account_id, to=("a@example.net", "b@example.net"), tags=("<b>order",))
+    text = (await reader.get("/credits")).text
+    assert "Accepted in the last 30 days: 2, one credit each" in text
+    assert '<td>2027-01-15</td><td class="number">2</td>' in text
+    assert "&lt;b&gt;order</a>" in text
+    assert "<b>order" not in text
+    assert "Recipients by day" not in (await reader.get("/credits", before="led_" + "f" * 28)).text
 
 
 async def test_every_kind_of_entry_has_its_words() -> None:

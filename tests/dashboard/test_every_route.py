@@ -34,9 +34,11 @@ KINDS = {
     "/inbox/": "received",
     "/keys/": "api_key",
     "/messages/": "message",
+    "/recipients/": "suppression",
     "/suppressions/": "suppression",
     "/team/": "person",
     "/templates/": "template",
+    "/views/": "view",
     "/webhook/deliveries/": "webhook_delivery",
     "/webhooks/": "webhook",
     "/webhooks/{webhook}/deliveries/": "webhook_delivery",
@@ -60,6 +62,7 @@ UNKNOWN = {
     "recipient": "rcp_" + "0" * 28,
     "suppression": "nobody@example.net",
     "template": "nothing-here",
+    "view": "view_" + "0" * 28,
     "webhook": "whk_" + "0" * 28,
     "webhook_delivery": "whd_" + "0" * 28,
 }
@@ -72,6 +75,7 @@ EXAMPLES = {
     "new_password": "another long sentence",
     "password": "another long sentence",
     "to": "new@example.net",
+    "time_zone": "Europe/Berlin",
     "url": webhook_rows.URL,
     "html": "<p>x</p>",
 }
@@ -355,7 +359,8 @@ async def test_files_of_ours_may_be_kept_and_need_no_session(site: sites.Site, n
         assert answer.status_code == 200
         assert "immutable" in answer.headers["cache-control"]
         assert answer.headers["x-content-type-options"] == "nosniff"
-        assert re.fullmatch(r"(text/(css|javascript); charset=utf-8|image/svg\+xml)", answer.headers["content-type"])
+        kind = answer.headers["content-type"]
+        assert re.fullmatch(r"(text/(css|javascript); charset=utf-8|font/woff2|image/svg\+xml)", kind)
 
 
 async def test_no_name_in_a_path_is_more_than_not_found(routes: list[Route], browser: Browser) -> None:

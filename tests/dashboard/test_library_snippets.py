@@ -14,13 +14,13 @@ import re
 import subprocess
 import sys
 import threading
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import Any, Final
 
 import pytest
 
 from clients.conformance import languages
-from postroad.dashboard import http_snippets, snippets
+from postroad.dashboard import http_snippets, literals, snippets
 from tests.cli import cli_runner
 from tests.cli.test_dev import handover
 from tests.clients.test_conformance import language
@@ -31,6 +31,20 @@ QUEUED: Final = re.compile(r"em_[0-9a-f]{28}\n")
 AWKWARD: Final = "o'b#{x}$x${x}`id`%s{{}}"
 # What ends a string, begins an escape, or is a value inside of a string in one language or another.
 HOSTILE: Final = AWKWARD + '"\\" \\n \\u0022 \\\\u0022 \\\' #{abort} {$x} $(id) */ ?> \u00e9 \u2028 \ufeff \U0001f4ee'
+# Every member that a message can be copied with.
+EMAIL: Final[literals.Members] = {
+    "from": f"from {HOSTILE}",
+    "to": [f"to {HOSTILE}", "bob@example.net"],
+    "cc": [f"cc {HOSTILE}"],
+    "bcc": [f"bcc {HOSTILE}"],
+    "reply_to": HOSTILE,
+    "subject": HOSTILE,
+    "text": f"first\n\tsecond {HOSTILE}\n",
+    "html": f"<p class='x'>{HOSTILE}</p>\n",
+    "headers": {"X-One": HOSTILE, "X-Two": "2"},
+    "tags": [HOSTILE, "two"],
+    "metadata": {"order": HOSTILE, "two": "2"},
+}
 TOKEN: Final = f'{AWKWARD}"\\u0022'
 ROOT: Final = pathlib.Path(__file__).parents[2]
 SOURCES: Final = {source.title: source for source in http_snippets.SOURCES}
@@ -97,11 +111,9 @@ def folder_of(tmp_path_factory: pytest.TempPathFactory) -> Callable[[str], pathl
     return folder
 
 
-def run(
-    title: str, folder: pathlib.Path, place: snippets.SnippetContext, api_key: str
-) -> subprocess.CompletedProcess[str]:
+def run(title: str, folder: pathlib.Path, shown: Sequence[snippets.Snippet]) -> subprocess.CompletedProcess[str]:
     program = PROGRAMS[title]
-    (text,) = [one.text for one in snippets.over_http(place, api_key=api_key) if one.title == title]
+    (text,) = [one.text for one in shown if one.title == title]
     (folder / program.file).write_text(text)
     return subprocess.run(
         program.command,
@@ -168,7 +180,7 @@ def test_a_program_sends_a_mail_and_prints_its_id(
 ) -> None:
     recipient = f"{PROGRAMS[title].language}.{AWKWARD}@clients.test"
     place = place_at(running.dev_info["base_url"], recipient=recipient)
-    ended = run(title, folder_of(title), place, running.dev_info["api_key"])
+    ended = run(title, folder_of(title), snippets.over_http(place, api_key=running.dev_info["api_key"]))
     assert (ended.returncode, ended.stderr) == (0, "")
     assert QUEUED.fullmatch(ended.stdout), ended.stdout
     assert running.arrived(recipient)["Subject"] == "Hello"
@@ -179,14 +191,13 @@ def test_a_program_passes_values_on_as_they_are_and_fails_with_what_is_wrong(
     title: str, folder_of: Callable[[str], pathlib.Path]
 ) -> None:
     with refusing() as (base_url, asked):
-        place = place_at(f"{base_url}/o'b/$x", sender=f"from {HOSTILE}", recipient=f"to {HOSTILE}")
-        ended = run(title, folder_of(title), place, TOKEN)
+        ended = run(title, folder_of(title), snippets.of_email(f"{base_url}/o'b/$x", EMAIL, api_key=TOKEN))
     assert (ended.returncode, ended.stdout) == (1, ""), ended.stderr
     assert "403 forbidden: not today (req_1)" in ended.stderr
     (request,) = asked
     assert (request["path"], request["authorization"]) == ("/o'b/$x/emails", f"Bearer {TOKEN}")
-    assert request["from"] == f"from {HOSTILE}"
-    assert request["to"] in (f"to {HOSTILE}", [f"to {HOSTILE}"])
+    arrived = {name: [request[name]] if isinstance(request[name], str) else request[name] for name in EMAIL}
+    assert arrived == {name: [value] if isinstance(value, str) else value for name, value in EMAIL.items()}
 
 
 def test_go_is_written_as_gofmt_writes_it() -> None:

@@ -2,6 +2,7 @@
 
 import asyncio
 
+import msgspec
 import pytest
 
 from postroad.model.bounces import disposition
@@ -298,3 +299,17 @@ async def test_many_addresses_are_folded_and_a_long_subject_can_be_read_whole(
     few = (await browser.get(f"/messages/{await accepted_mail.accept(ctx, browser.account_id, to=many[:5])}")).text
     assert "<dt>To</dt><dd>ada-0@example.net, ada-1@example.net" in few
     assert "characters</summary>" not in few
+
+
+async def test_the_conversation_of_a_failed_attempt_is_folded_and_only_text(
+    ctx: context.Context, browser: Browser
+) -> None:
+    message_id, (claimed,) = await claimed_mail.accepted(ctx, browser.account_id, "ada@example.net")
+    said = f"C: RCPT TO:<ada@example.net>\nS: 550 {HOSTILE}"
+    outcome = claimed_mail.outcome(ctx, claimed, disposition.Verdict.BOUNCED, code=550)
+    await ctx.outcome_commits.submit([msgspec.structs.replace(outcome, conversation=said)])
+    text = (await browser.get(f"/messages/{message_id}")).text
+    folded = text.partition("<summary>SMTP conversation</summary>")[2].partition("</details>")[0]
+    assert "C: RCPT TO:&lt;ada@example.net&gt;\nS: 550 &lt;script&gt;alert(1)&lt;/script&gt;" in folded
+    for raw in ("<script>alert", "<img src=x", "\u202e"):
+        assert raw not in text

@@ -54,6 +54,22 @@ async def test_it_is_moved_and_sent_now(ctx: context.Context, browser: Browser, 
     ) == 2
 
 
+async def test_the_typed_time_is_in_the_zone_of_the_user(ctx: context.Context, browser: Browser) -> None:
+    """The clock says 2027-01-15 08:00 in UTC, which is 13:30 in Kolkata."""
+    path = f"/messages/{await scheduled(ctx, browser)}"
+    await browser.post("/profile/time-zone", {"time_zone": "Asia/Kolkata"})
+    page = (await browser.get(path)).text
+    assert "Send at (Asia/Kolkata)" in page
+    assert 'value="2027-01-15T14:30"' in page
+    moved = await browser.post(f"{path}/schedule", {"send_at": "2027-01-16T09:00"})
+    assert browser_client.notice_of(moved) == "Scheduled for 2027-01-16 09:00 Asia/Kolkata."
+    message, _ = await messages.find(ctx, browser.account_id, path.rpartition("/")[2])
+    assert message.send_at == times.parse("2027-01-16T03:30:00Z")
+    refused = await browser.post(f"{path}/schedule", {"send_at": "2027-01-16T09:00Z"})
+    assert refused.status_code == 400
+    assert "send_at: write the time as 2026-01-31T09:30, in Asia/Kolkata" in refused.text
+
+
 async def test_it_is_canceled_as_far_as_possible(ctx: context.Context, browser: Browser) -> None:
     await accepted_mail.allow_sending(ctx, browser.account_id)
     to = ("ada@example.net", "bob@example.org")

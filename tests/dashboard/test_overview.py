@@ -2,14 +2,16 @@
 
 import html
 import re
+from urllib import parse
 
 import pytest
 from msgspec import structs
 
-from postroad.dashboard import overview
+from postroad.dashboard import overview, ranges
+from postroad.model import chart_ranges, times
 from postroad.model.bounces import disposition
 from postroad.services import context
-from postroad.services.accounts import credits, statistics
+from postroad.services.accounts import credits
 from postroad.services.accounts import registry as accounts
 from postroad.services.webhooks import endpoints
 from postroad.storage import webhook_deliveries
@@ -102,7 +104,7 @@ async def test_figures_are_compared_with_the_period_before(
     assert "Bounced 0% 0 of 1 −100.0 points" in text
 
 
-@pytest.mark.parametrize("period, rows", [("24h", 24), ("7d", 28), ("30d", 30)])
+@pytest.mark.parametrize("period, rows", [("24h", 24), ("7d", 28), ("30d", 30), ("90d", 90)])
 async def test_charts_are_tables_first(ctx: context.Context, browser: Browser, period: str, rows: int) -> None:
     await accepted_mail.allow_sending(ctx, browser.account_id)
     await send(ctx, browser.account_id)
@@ -111,22 +113,119 @@ async def test_charts_are_tables_first(ctx: context.Context, browser: Browser, p
         body = figure.partition("<tbody>")[2]
         assert body.count("<tr>") == rows
         assert "Show as table" in figure
-    assert page.text.count("<figure") == 2
+    assert page.text.count("<figure") == 3
     assert f'href="/?period={period}" aria-current="true"' in page.text
 
 
-async def test_days_are_those_of_utc_in_every_place_and_hours_are_the_readers(
-    ctx: context.Context, browser: Browser
-) -> None:
+async def test_days_and_hours_are_those_of_the_reader(ctx: context.Context, browser: Browser) -> None:
+    """The clock says 2027-01-15 08:00 in UTC, which is 22:00 in Kiritimati and 13:30 in Kolkata."""
     await accepted_mail.allow_sending(ctx, browser.account_id)
     await send(ctx, browser.account_id)
-    last = r"<td data-value=\"\d+\">([^<]*)(<time)?.*</td></tr>\s*</tbody>"
-    days = re.search(last, (await browser.get("/", period="30d")).text)
-    hours = re.search(last, (await browser.get("/", period="24h")).text)
-    assert days is not None
-    assert days.groups() == ("2027-01-15", None)
-    assert hours is not None
-    assert hours.groups() == ("", "<time")
+    last = r'<td data-value="(\d+)"><a href="([^"]*)">(?:<time[^>]*>)?([^<]*)<.*</tr>\s*</tbody>'
+    found = {}
+    for zone in ("UTC", "Pacific/Kiritimati", "Asia/Kolkata"):
+        await browser.post("/profile/time-zone", {"time_zone": zone})
+        for period in ("30d", "24h"):
+            cells = re.search(last, (await browser.get("/", period=period)).text)
+            assert cells is not None
+            found[zone, period] = (times.to_wire(int(cells[1]) * 1_000_000)[:16], cells[3])
+    assert found == {
+        ("UTC", "30d"): ("2027-01-15T00:00", "2027-01-15"),
+        ("UTC", "24h"): ("2027-01-15T08:00", "2027-01-15 08:00:00"),
+        ("Pacific/Kiritimati", "30d"): ("2027-01-14T10:00", "2027-01-15"),
+        ("Pacific/Kiritimati", "24h"): ("2027-01-15T08:00", "2027-01-15 22:00:00"),
+        ("Asia/Kolkata", "30d"): ("2027-01-14T18:00", "2027-01-15"),
+        ("Asia/Kolkata", "24h"): ("2027-01-15T08:00", "2027-01-15 13:30:00"),
+    }
+
+
+def searches(text: str) -> list[str]:
+    """What the links of a page search for."""
+    found = re.findall(r'href="/messages\?([^"]*)"', text)
+    return [parse.parse_qs(html.unescape(query))["search"][0] for query in found]
+
+
+async def test_every_number_leads_to_the_list_that_it_counts(ctx: context.Context, browser: Browser) -> None:
+    await accepted_mail.allow_sending(ctx, browser.account_id)
+    for address in ("a@example.net", "b@example.net"):
+        await send(ctx, browser.account_id, address)
+    await end(ctx, disposition.Verdict.BOUNCED, code=550, response="no")
+    page = (await browser.get("/", period="30d")).text
+    since = "after:2026-12-17T00:00Z"
+    tiles = page.partition('id="tiles"')[2].partition('id="charts"')[0]
+    assert searches(tiles) == [
+        since,
+        f"outcome:delivered {since}",
+        f"status:bounced {since}",
+        f"outcome:failed OR outcome:expired {since}",
+        "status:queued",
+    ]
+    charts = page.partition('id="charts"')[2].partition('id="standing"')[0]
+    assert searches(charts)[:3] == [
+        since,
+        f"{since} before:2026-12-18T00:00Z",
+        "after:2026-12-18T00:00Z before:2026-12-19T00:00Z",
+    ]
+    assert "status:bounced after:2027-01-15T00:00Z" in searches(charts)
+    providers = page.partition('id="providers"')[2].partition('id="failures"')[0]
+    assert searches(providers) == [f"provider:others {since}", f"provider:others status:bounced {since}"]
+    # The list of the first tile has the messages that the tile counts.
+    assert "Messages 2 to 2 recipients" in words(tiles)
+    listed = await browser.get(html.unescape(re.findall(r'href="(/messages[^"]*)"', tiles)[0]))
+    assert len(set(re.findall(r"/messages/(em_[0-9a-f]{28})", listed.text))) == 2
+
+
+async def test_days_of_ones_choice_are_shown_and_compared(
+    ctx: context.Context, clock: Clock, served: browser_client.Served, browser: Browser
+) -> None:
+    await accepted_mail.allow_sending(ctx, browser.account_id)
+    await send(ctx, browser.account_id, "a@example.net")
+    clock.pass_seconds(25 * 3600)
+    await send(ctx, browser.account_id, "b@example.net")
+    await send(ctx, browser.account_id, "c@example.net")
+    assert browser.user is not None
+    async with browser_client.open_browser(ctx, served, browser.user) as later:
+        page = (await later.get("/", **{"from": "2027-01-15", "until": "2027-01-15"})).text
+        assert "Messages 1 to 1 recipient" in words(page)
+        assert "after:2027-01-15T00:00Z before:2027-01-16T00:00Z" in searches(page)
+        assert "2027-01-15." in words(page)
+        text = words((await later.get("/", **{"from": "2027-01-16"})).text)
+        assert "Messages 2 to 2 recipients +100% compared with the day before" in text
+        for wrong, problem in (
+            ({"from": "soon"}, "from: write the date as 2026-01-31"),
+            ({"until": "2027-01-15"}, "from: choose a day"),
+            ({"from": "2027-02-01"}, "from: must not be in the future"),
+            ({"domain": "not a domain"}, "is not a domain name"),
+        ):
+            refused = await later.get("/", **wrong)
+            assert refused.status_code == 400
+            assert problem in html.unescape(refused.text)
+
+
+async def test_mail_is_counted_by_sender_domain_and_tag(ctx: context.Context, browser: Browser) -> None:
+    await accepted_mail.allow_sending(ctx, browser.account_id)
+    await send(ctx, browser.account_id, "a@example.net", tags=("black friday",))
+    await end(ctx, disposition.Verdict.DELIVERED, code=250, response="Ok")
+    await send(ctx, browser.account_id, "b@example.net", tags=("receipt",))
+    await end(ctx, disposition.Verdict.BOUNCED, code=550, response="no")
+    page = (await browser.get("/", tag="black friday")).text
+    assert "Messages 1 to 1 recipient Delivered 100% 1 of 1 Bounced 0% 0 of 1" in words(page)
+    assert "Only mail with the tag black friday ." in words(page)
+    assert any(search.startswith('tag:"black friday" after:') for search in searches(page))
+    assert "Queued" not in words(page.partition('id="tiles"')[2].partition('id="charts"')[0])
+    page = (await browser.get("/", domain="Example.COM", tag="")).text
+    assert "Messages 2 to 2 recipients Delivered 50.0% 1 of 2 Bounced 50.0% 1 of 2" in words(page)
+    assert any(search.startswith("from:@example.com after:") for search in searches(page))
+    assert "Messages 0 to 0 recipients" in words((await browser.get("/", domain="other.example")).text)
+
+
+async def test_delivery_times_are_shown_by_provider(ctx: context.Context, clock: Clock, browser: Browser) -> None:
+    await accepted_mail.allow_sending(ctx, browser.account_id)
+    for seconds in (1.5, 90):
+        await send(ctx, browser.account_id, f"{int(seconds)}@example.net")
+        clock.pass_seconds(seconds)
+        await end(ctx, disposition.Verdict.DELIVERED, code=250, response="Ok")
+    assert "Others 0% 2 0 0 0 1.5 s 2 min" in words((await browser.get("/")).text)
 
 
 async def test_nothing_is_compared_with_a_period_without_mail(ctx: context.Context, browser: Browser) -> None:
@@ -137,7 +236,7 @@ async def test_nothing_is_compared_with_a_period_without_mail(ctx: context.Conte
     assert "how that differs" not in page
 
 
-async def test_an_expired_recipient_is_not_promised_another_attempt(ctx: context.Context, browser: Browser) -> None:
+async def test_a_failed_recipient_is_not_promised_another_attempt(ctx: context.Context, browser: Browser) -> None:
     await accepted_mail.allow_sending(ctx, browser.account_id)
     await send(ctx, browser.account_id)
     (claimed,) = await claimed_mail.claim_all(ctx, claimed_mail.WORKER)
@@ -147,7 +246,11 @@ async def test_an_expired_recipient_is_not_promised_another_attempt(ctx: context
     attempt = structs.replace(reported.attempt, reason="connection_timed_out", fault=fault)
     await ctx.outcome_commits.submit([structs.replace(reported, attempt=attempt)])
     text = words((await browser.get("/")).text)
-    assert f"Expired. The connection to the receiving server timed out. {disposition.FAULT_LABELS[fault]}" in text
+    assert f"Retries ended. The connection to the receiving server timed out. {disposition.FAULT_LABELS[fault]}" in text
+    # "Expired" is the status of a message whose own deadline has passed.
+    message = words((await browser.get(f"/messages/{claimed.message_id}")).text)
+    assert f"Failed: {claimed.email}" in message
+    assert "Expired" not in message
 
 
 async def test_another_period_is_refused(browser: Browser) -> None:
@@ -244,4 +347,4 @@ async def test_without_a_session_it_leads_to_the_login(nobody: Browser) -> None:
 
 
 def test_every_period_has_its_words() -> None:
-    assert set(overview.PERIODS) == set(statistics.Period)
+    assert set(ranges.PERIODS) == set(chart_ranges.Period)

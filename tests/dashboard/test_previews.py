@@ -1,13 +1,18 @@
 """What is in a message, over HTTP: each view, the frame's document, and files that are only ever saved (I1, I2, I4)."""
 
 import base64
+import dataclasses
 import re
 
+import msgspec
 import pytest
 
-from postroad.model import send_request
+from postroad import config
+from postroad.dashboard import site as sites
+from postroad.model import caller, send_request
 from postroad.services import context
-from tests import accepted_mail
+from postroad.storage import accounts
+from tests import accepted_mail, contexts, spamd_server, webhook_server
 from tests.dashboard import browser_client
 from tests.dashboard.browser_client import Browser
 from tests.security import hostile_html
@@ -16,6 +21,18 @@ RAN = b"<script>alert(1)</script>"
 HTML = "".join([*hostile_html.BY_ITSELF.values(), *hostile_html.BY_CLICK.values()]).replace(
     "OUT", "http://evil.example/"
 )
+
+
+@pytest.fixture
+def settings(database_url: str) -> config.Settings:
+    """Images may be fetched from one address of loopback, without TLS."""
+    overrides = {
+        "database": {"url": database_url},
+        "security": {"secret_key": contexts.SECRET_KEY},
+        "warmup": {"enabled": False},
+        "webhooks": {"allow_private": [f"{webhook_server.PUBLIC}/32"], "allow_insecure": True},
+    }
+    return config.load(environment={}, overrides=overrides)
 
 
 async def accept(ctx: context.Context, browser: Browser, **fields: object) -> str:
@@ -55,6 +72,25 @@ async def test_the_page_frames_the_document_without_a_single_right(ctx: context.
     assert "Remote images are not loaded" in answer.text
     assert "frame-src 'self'" in answer.headers["content-security-policy"]
     assert "script-src 'self';" in answer.headers["content-security-policy"]
+
+
+async def test_the_html_is_shown_on_a_phone_and_in_the_dark(ctx: context.Context, browser: Browser) -> None:
+    path = await accept(ctx, browser, html="<style>@media (prefers-color-scheme: dark){p{color:red}}</style><p>x")
+    text = (await browser.get(path)).text
+    assert '<div class="preview-frame desktop light"' in text
+    assert f'href="{path}?view=html&amp;width=phone#preview"' in text
+    phone = (await browser.get(path, view="html", width="phone")).text
+    assert '<div class="preview-frame phone light"' in phone
+    assert f'href="{path}?view=html&amp;width=phone&amp;scheme=dark#preview"' in phone
+    dark = (await browser.get(path, scheme="dark", view="html", width="phone")).text
+    assert '<div class="preview-frame phone dark"' in dark
+    assert f'<iframe sandbox src="{path}/preview/html?scheme=dark"' in dark
+    assert "Clients that recolour mail themselves, such as Gmail and Outlook, look different." in dark
+    document = await browser.get(f"{path}/preview/html", scheme="dark")
+    assert "@media (min-width:0){p{color:red}}" in document.text
+    assert document.headers["content-security-policy"] == browser_client.PREVIEW_POLICY
+    assert "@media (max-width:0){p{color:red}}" in (await browser.get(f"{path}/preview/html")).text
+    assert (await browser.get(f"{path}/preview/html", scheme="blue")).status_code == 400
 
 
 async def test_a_message_is_shown_in_each_view(ctx: context.Context, browser: Browser) -> None:
@@ -121,3 +157,92 @@ async def test_a_large_message_is_shown_in_part_and_saved_whole(ctx: context.Con
     assert "Only the beginning is shown" in text
     assert "only part of it is shown" in text
     assert len((await browser.get(f"{path}/raw")).content) > 700_000
+
+
+PNG = b"\x89PNG\r\n\x1a\n" + b"x" * 10
+
+
+async def test_remote_images_are_fetched_when_asked_and_only_those_of_the_message(
+    ctx: context.Context, browser: Browser, stranger: Browser
+) -> None:
+    async with webhook_server.running(tls=False, answer=webhook_server.ok(200, PNG)) as images:
+        url = images.at(images.host, "/logo.png")
+        path = await accept(ctx, browser, html=f'<img src="{url}"><p>x')
+        text = (await browser.get(path)).text
+        assert f'href="{path}?view=html&amp;images=true#preview">Show remote images</a>' in text
+        assert "1 image is on other servers" in text
+        assert "data:" not in (await browser.get(f"{path}/preview/html")).text
+        assert images.requests == []
+        with_images = (await browser.get(path, view="html", images="true", scheme="dark")).text
+        assert f'<iframe sandbox src="{path}/preview/html?scheme=dark&amp;images=true"' in with_images
+        assert f'href="{path}?view=html&amp;scheme=dark#preview">Hide remote images</a>' in with_images
+        # The page asks nobody, only the document of its frame.
+        assert images.requests == []
+        assert (await stranger.get(f"{path}/preview/html", images="true")).status_code == 404
+        assert images.requests == []
+        document = await browser.get(f"{path}/preview/html", images="true")
+        assert 'src="data:image/png;base64,iVBORw0KGgp4eHh4' in document.text
+        assert document.headers["content-security-policy"] == browser_client.PREVIEW_POLICY
+        assert [one.path for one in images.requests] == ["/logo.png"]
+
+
+async def test_an_installation_can_do_without_remote_images(
+    ctx: context.Context, browser: Browser, site: sites.Site, mine: accounts.Account
+) -> None:
+    path = await accept(ctx, browser, html='<img src="https://images.example/logo.png"><p>x')
+    assert "Show remote images" in (await browser.get(path)).text
+    dashboard = msgspec.structs.replace(ctx.settings.dashboard, remote_images=False)
+    without = dataclasses.replace(ctx, settings=msgspec.structs.replace(ctx.settings, dashboard=dashboard))
+    user = await browser_client.person(without, mine.id, "other@mine.example", caller.Role.READ_ONLY)
+    async with browser_client.open_browser(without, browser_client.serve(without, site), user) as reader:
+        text = (await reader.get(path, images="true")).text
+        assert "remote images</a>" not in text
+        assert "Remote images are not loaded" in text
+        assert "data:" not in (await reader.get(f"{path}/preview/html", images="true")).text
+
+
+async def test_mail_without_remote_images_offers_none(ctx: context.Context, browser: Browser) -> None:
+    path = await accept(ctx, browser, html='<img src="cid:x"><a href="https://example.com/">x')
+    assert "remote images</a>" not in (await browser.get(path, images="true")).text
+
+
+async def test_a_message_is_checked(ctx: context.Context, browser: Browser) -> None:
+    html = '<p style="display: flex"><a href="http://evil.example/<b>">bank.example</a><img src="cid:x">'
+    path = await accept(ctx, browser, html=html, text="Hi")
+    assert f'href="{path}?view=checks#preview">Checks</a>' in (await browser.get(path)).text
+    text = (await browser.get(path, view="checks")).text
+    assert "It is signed when it is sent, if the domain is registered." in text
+    assert "List-Unsubscribe is missing." in text
+    assert "Gmail clips it after 102 KB." in text
+    assert "1 of 1 images have no alt text" in text
+    assert "http://evil.example/&lt;b&gt;" in text
+    assert "The text names bank.example, but the link leads to evil.example." in text
+    assert "display:flex" in text
+    assert "Outlook, Windows" in text
+    assert "<iframe" not in text
+
+
+async def test_mail_without_html_is_checked_too(ctx: context.Context, browser: Browser) -> None:
+    path = await accept(ctx, browser, text="Hi")
+    text = (await browser.get(path, view="checks")).text
+    assert "The message has a text part." in text
+    assert "HTML support" not in text
+
+
+async def test_the_score_of_spamassassin_is_shown(
+    ctx: context.Context, browser: Browser, site: sites.Site, mine: accounts.Account
+) -> None:
+    path = await accept(ctx, browser, text="Buy now")
+    assert "SpamAssassin" not in (await browser.get(path, view="checks")).text
+    user = await browser_client.person(ctx, mine.id, "other@mine.example", caller.Role.READ_ONLY)
+    async with spamd_server.running(spamd_server.SPAM) as (address, requests):
+        dashboard = msgspec.structs.replace(ctx.settings.dashboard, spamd=address)
+        asking = dataclasses.replace(ctx, settings=msgspec.structs.replace(ctx.settings, dashboard=dashboard))
+        async with browser_client.open_browser(asking, browser_client.serve(asking, site), user) as reader:
+            text = (await reader.get(path, view="checks")).text
+            assert "<strong>6.5</strong> of 5.0 points: spam." in text
+            assert "6.5 GTUBE" in text
+            await reader.get(path)
+            assert len(requests) == 1
+    async with browser_client.open_browser(asking, browser_client.serve(asking, site), user) as reader:
+        assert "Not checked: " in (await reader.get(path, view="checks")).text

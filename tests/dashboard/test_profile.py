@@ -1,5 +1,7 @@
 """One's own page: the password and a token for the API."""
 
+import re
+
 import httpx
 
 from postroad.services import context
@@ -55,3 +57,31 @@ async def test_a_wrong_password_changes_nothing(ctx: context.Context, browser: B
         answer: httpx.Response = await browser.post("/profile/password", change)
         assert answer.status_code == 400
     await authentication.log_in(ctx, "owner@mine.example", contexts.PASSWORD, client_address="127.0.0.1")
+
+
+async def test_the_time_zone_is_chosen_once_for_every_page(ctx: context.Context, browser: Browser) -> None:
+    page = (await browser.get("/profile")).text
+    assert 'Times are in <a href="/profile#time-zone">UTC</a>' in page
+    assert "data-zone-offer" in page
+    chosen = await browser.post("/profile/time-zone", {"time_zone": "Asia/Kolkata"})
+    assert "Times are shown in Asia/Kolkata." in (await browser.follow(chosen)).text
+    page = (await browser.get("/audit-log")).text
+    assert 'Times are in <a href="/profile#time-zone">Asia/Kolkata</a>' in page
+    assert "data-zone-offer" not in page
+    assert re.search(
+        r'title="[-0-9]+ [:0-9]+ Asia/Kolkata \(UTC\+05:30\)">[-0-9]+ [0-9]{2}:[0-9]{2}:[0-9]{2}</time>', page
+    )
+    assert "changed the time zone of" in page
+    assert '<option value="Asia/Kolkata" selected>' in (await browser.get("/profile")).text
+
+
+async def test_an_unknown_time_zone_changes_nothing(browser: Browser) -> None:
+    refused = await browser.post("/profile/time-zone", {"time_zone": "Europe/Nowhere"})
+    assert refused.status_code == 400
+    assert "time_zone: unknown" in refused.text
+    assert "data-zone-offer" in (await browser.get("/profile")).text
+
+
+async def test_an_old_name_that_a_browser_offers_stays_chosen(browser: Browser) -> None:
+    await browser.post("/profile/time-zone", {"time_zone": "Etc/GMT+5"})
+    assert '<option value="Etc/GMT+5" selected>' in (await browser.get("/profile")).text

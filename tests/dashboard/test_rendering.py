@@ -25,8 +25,26 @@ def test_text_that_can_be_seen_stays_as_it_is() -> None:
 def test_a_moment_is_markup_of_ours() -> None:
     shown = rendering.when(1_800_000_000 * SECOND)
     assert isinstance(shown, markupsafe.Markup)
-    assert 'datetime="2027-01-15T08:00:00.000Z" title="2027-01-15 08:00:00 UTC">2027-01-15 08:00<' in shown
+    assert 'datetime="2027-01-15T08:00:00.000Z" title="2027-01-15 08:00:00 UTC">2027-01-15 08:00:00<' in shown
     assert "never" in rendering.when(None)
+
+
+def test_lists_show_roughly_how_long_ago() -> None:
+    shown = rendering.ago(0, 200 * SECOND)
+    assert (
+        shown == '<time datetime="1970-01-01T00:00:00.000Z" title="1970-01-01 00:00:00 UTC" data-ago>3 min ago</time>'
+    )
+    said = {
+        4: "now",
+        5: "5 s ago",
+        59: "59 s ago",
+        60: "1 min ago",
+        7_199: "1 h ago",
+        90_000: "1 d ago",
+        -120: "in 2 min",
+    }
+    assert {seconds: rendering.short_ago(0, seconds * SECOND) for seconds in said} == said
+    assert "never" in rendering.ago(None, 0)
 
 
 def test_spans_are_said_in_the_largest_unit_that_fits() -> None:

@@ -6,7 +6,7 @@ import pytest
 
 from postroad import config, errors
 from postroad.dashboard import templates as page
-from postroad.services import context, templates, work_limits
+from postroad.services import context, template_drafts, templates, work_limits
 from postroad.services.messages import lookup as messages
 from postroad.services.messages import previews
 from tests import accepted_mail
@@ -91,8 +91,8 @@ async def test_what_cannot_be_sent_cannot_be_saved(
 
 async def test_a_template_is_changed_and_removed(ctx: context.Context, browser: Browser) -> None:
     await put(ctx, browser)
-    saved = await browser.post("/templates/greeting", {**GREETING, "subject": "Other", "html": ""})
-    assert browser_client.notice_of(saved) == "Template greeting saved."
+    saved = await browser.post("/templates/greeting/publish", {**GREETING, "subject": "Other", "html": ""})
+    assert browser_client.notice_of(saved) == "Template greeting published."
     assert (await templates.find(ctx, browser.account_id, "greeting")).html is None
     assert await subjects(ctx, browser) == {"greeting": "Other"}
     removed = await browser.post("/templates/greeting/remove")
@@ -103,9 +103,78 @@ async def test_a_template_is_changed_and_removed(ctx: context.Context, browser: 
 async def test_the_longest_template_in_any_script_can_be_saved(ctx: context.Context, browser: Browser) -> None:
     long = "\U0001f98a" * (256 * 1024)
     await put(ctx, browser)
-    answer = await browser.post("/templates/greeting", {"subject": "Foxes", "text": long, "html": long})
+    answer = await browser.post("/templates/greeting/publish", {"subject": "Foxes", "text": long, "html": long})
     assert answer.status_code == 303, answer.text
     assert (await templates.find(ctx, browser.account_id, "greeting")).html == long
+
+
+async def test_a_draft_is_saved_with_its_values_and_not_sent(ctx: context.Context, browser: Browser) -> None:
+    await put(ctx, browser)
+    assert "Published</span>" in (await browser.get("/templates/greeting")).text
+    draft = {**GREETING, "subject": "Draft {{name}}", "values": '{"name": "Grace"}'}
+    saved = await browser.post("/templates/greeting", draft)
+    assert browser_client.notice_of(saved).startswith("Draft of greeting saved.")
+    assert await subjects(ctx, browser) == {"greeting": "Hello {{name}}"}
+    opened = (await browser.follow(saved)).text
+    assert "Draft</span> saved" in opened
+    assert 'value="Draft {{name}}"' in opened
+    assert "&#34;Grace&#34;" in opened
+    assert "<strong>Draft Grace</strong>" in (await browser.get("/templates/greeting/preview")).text
+    await browser.post("/templates/greeting/publish", draft)
+    assert await subjects(ctx, browser) == {"greeting": "Draft {{name}}"}
+
+
+async def test_test_values_are_bounded_as_typed_and_as_kept(ctx: context.Context, browser: Browser) -> None:
+    await put(ctx, browser)
+    grows = '{"a": ' + "[" * 60 + ",".join("1" * 20_000) + "]" * 60 + "}"
+    for values in (grows, '{"name": "' + "x" * page.VALUES_CHARACTERS + '"}'):
+        await browser.post("/templates/greeting", {**GREETING, "text": values[:30], "values": values})
+        saved = await template_drafts.latest(ctx, await templates.find(ctx, browser.account_id, "greeting"))
+        assert saved is not None
+        assert (saved.text, saved.sample) == (values[:30], None)
+    shown = await browser.post("/template/preview", {**GREETING, "values": values})
+    assert "values: at most 131072 characters" in shown.text
+
+
+async def test_a_loop_and_a_layout_are_shown_in_the_preview(ctx: context.Context, browser: Browser) -> None:
+    await put(ctx, browser, "base", text=None, html="<main>{{> content}}</main>")
+    rows = {"subject": "Rows", "html": "{{#rows}}<p>{{.}}</p>{{/rows}}", "layout": "base", "values": '{"rows": [1, 2]}'}
+    assert "<main><p>1</p><p>2</p></main>" in (await browser.post("/template/preview", rows)).text
+    layout = await browser.get("/templates/base/preview")
+    assert "This is where the content of a message goes." in layout.text
+    unknown = await browser.post("/template/preview", {**rows, "layout": "none"})
+    assert "which does not exist" in unknown.text
+    await browser.post("/templates", {"alias": "rows", **rows})
+    assert 'value="base"' in (await browser.get("/templates/rows")).text
+    refused = await browser.post("/templates/base/remove")
+    assert (refused.status_code, "template &#39;rows&#39; uses" in refused.text) == (409, True)
+
+
+async def test_mistakes_have_their_place(browser: Browser) -> None:
+    draft = {"subject": "{{a}", "text": "fine {{a}}", "html": "<p>\n  {{#a}}</p>"}
+    assert (await browser.post("/template/check", draft)).json() == {
+        "problems": [
+            {
+                "field": "subject",
+                "line": 1,
+                "column": 1,
+                "message": "'{{a}…' in line 1 is not a placeholder, expected a name in double braces, such as {{name}}",
+            },
+            {
+                "field": "html",
+                "line": 2,
+                "column": 3,
+                "message": "'{{#a}}' in line 2 is not closed, expected {{/a}}",
+            },
+        ]
+    }
+
+
+async def test_a_template_is_duplicated(ctx: context.Context, browser: Browser) -> None:
+    await put(ctx, browser)
+    copied = await browser.post("/templates/greeting/duplicate")
+    assert browser_client.location_of(copied) == "/templates/greeting-copy"
+    assert await subjects(ctx, browser) == {"greeting": "Hello {{name}}", "greeting-copy": "Hello {{name}}"}
 
 
 async def test_every_word_can_be_an_alias(ctx: context.Context, browser: Browser) -> None:
@@ -147,6 +216,12 @@ async def test_the_frame_shows_a_draft_with_its_values(browser: Browser) -> None
     assert "<p>Dear" not in as_text.text
 
 
+async def test_a_draft_is_shown_in_the_dark(browser: Browser) -> None:
+    draft = {**GREETING, "html": "<style>@media (prefers-color-scheme: dark){p{color:red}}</style><p>x", "values": ADA}
+    assert "(max-width:0){p{color:red}}" in (await browser.post("/template/preview", draft)).text
+    assert "(min-width:0){p{color:red}}" in (await browser.post("/template/preview", {**draft, "scheme": "dark"})).text
+
+
 async def test_an_account_has_only_so_many_previews_under_way(ctx: context.Context, browser: Browser) -> None:
     with contextlib.ExitStack() as taken:
         for _ in range(4):
@@ -171,8 +246,8 @@ async def test_the_frame_says_which_body_is_not_there(browser: Browser) -> None:
     [
         ({"values": "{}"}, "variables: &#39;name&#39; is missing"),
         ({"values": ""}, "variables: &#39;name&#39; is missing"),
-        ({"values": '{"name": null}'}, "values: must be a JSON object of strings, numbers and booleans"),
-        ({"values": "[1]"}, "values: must be a JSON object of strings, numbers and booleans"),
+        ({"values": '{"name": null}'}, "values: must be a JSON object of strings, numbers, booleans, lists"),
+        ({"values": "[1]"}, "values: must be a JSON object of strings, numbers, booleans, lists"),
         ({"values": "{"}, "values: "),
         ({"subject": ""}, "subject: has 0 characters; 1 to 500"),
         ({"html": "{{ <script>alert(1)</script> }}"}, "is not a placeholder"),

@@ -93,7 +93,7 @@ async def long_timeline(ctx: context.Context, account_id: str, count: int) -> tu
     assert reported is not None
     found = await messages.details(ctx, account_id, message_id)
     tries = [at(reported, number) for number in range(count)]
-    return messages.Details(found.message, found.recipients, found.receipt, tries, []), reported
+    return messages.Details(found.message, found.recipients, found.receipt, tries, [], [], {}), reported
 
 
 def at(attempt: attempts.Attempt, number: int, **changed: object) -> attempts.Attempt:

@@ -90,6 +90,22 @@ async def test_the_first_host_that_takes_the_message_decides() -> None:
         assert (len(peer.transactions), peer.connections) == (1, 1)
 
 
+async def test_what_was_said_is_kept_of_failures_only() -> None:
+    script = {"RCPT": lambda line: "550 5.1.1 nobody" if "bob" in line else "250 ok"}
+    async with trying_out() as harness, smtp_peers.serving(script) as peer:
+        delivered = await harness.outcome(job_for(parts.host_at(peer.port)))
+        assert delivered.conversation == ""
+        refused = (
+            await harness.outcome(job_for(parts.host_at(peer.port), recipients=["bob@example.net"]))
+        ).conversation
+        assert (peer.connections, "ada@example.net" in refused) == (1, False)
+        assert refused.startswith("S: 220 ")
+        assert "\nC: RCPT TO:<bob@example.net>\n" in refused
+        assert "\nS: 550 5.1.1 nobody" in refused
+    async with trying_out() as harness, smtp_peers.serving(REFUSES_ALL) as peer:
+        assert (await harness.outcome(job_for(parts.host_at(peer.port)))).conversation == "S: 554 5.3.2 not here"
+
+
 async def test_each_recipient_has_its_own_result() -> None:
     script = {"RCPT": lambda line: "550 5.1.1 nobody" if "bob" in line else "250 ok"}
     async with trying_out() as harness, smtp_peers.serving(script) as peer:

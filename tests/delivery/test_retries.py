@@ -1,5 +1,6 @@
 """Destinations that ask for time, and recipients that run out of it: when mail is tried again, and when no more."""
 
+from postroad.services.messages import lookup
 from postroad.services.suppressions import registry as suppressions
 from tests import dns_server, smtp_peers
 from tests.delivery import engine_harness
@@ -43,6 +44,22 @@ async def test_the_schedule_has_ten_attempts_and_then_the_recipient_has_failed(d
         assert await harness.suppressed("ada@example.net") == {}
     assert peer.verbs().count("RCPT") == 10
     assert peer.transactions == []
+
+
+async def test_what_was_said_is_kept_of_the_attempt_that_failed_and_not_of_the_one_that_succeeded(url: str) -> None:
+    script = refuses_example_net("451 4.3.0 not today")
+    async with smtp_peers.serving(script) as peer, engine_harness.running_engine(url, port=peer.port) as harness:
+        message_id = await harness.send()
+        await harness.settle(message_id)
+        harness.pass_seconds(await harness.due_in(message_id))
+        seen = await harness.settle(message_id, attempts=2)
+        assert seen.recipient.status == "delivered"
+        found = await lookup.details(harness.ctx, harness.account_id, message_id)
+    first, _ = seen.attempts
+    ((place, said),) = found.conversations.items()
+    assert place == (seen.recipient.id, first.started_at)
+    assert "\nC: RCPT TO:<ada@example.net>\n" in said
+    assert "\nS: 451 4.3.0 not today" in said
 
 
 async def test_a_time_that_the_destination_names_is_respected(url: str) -> None:

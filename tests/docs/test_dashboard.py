@@ -5,13 +5,13 @@ import shlex
 from pathlib import Path
 
 from postroad import config
-from postroad.dashboard import application, live, suppressions
+from postroad.dashboard import application, find, live, suppressions
 from postroad.dashboard import site as sites
 from postroad.model import caller, search_query
 from postroad.services import audit_log
 from postroad.services.auth import password_links
 from postroad.services.maintenance import cleanup
-from postroad.services.messages import dev_inbox, previews
+from postroad.services.messages import dev_inbox, previews, remote_images
 from postroad.services.messages import lookup as messages
 from postroad.web import routing
 from tests.browser import pages, screenshots
@@ -28,9 +28,11 @@ PARTS = (
     "/assets/",
     "/messages/{id}/",
     "/inbox/{id}/",
-    "/templates/{alias}/",
+    "/templates/{alias}/preview",
     "/approvals/{id}/",
     "/suppressions/export",
+    "/messages.csv",
+    "/audit-log/export",
     "/credits/ledger.csv",
 )
 OUTSIDE = {"/login", "/password/{token}", "/live"}
@@ -74,6 +76,27 @@ def test_the_search_is_documented_as_in_the_help_beside_the_box() -> None:
     assert shown == list(search_query.HELP)
 
 
+def test_the_keys_are_those_that_the_dialog_shows() -> None:
+    dialog = (ROOT / "src/postroad/dashboard/pages/parts/dialogs.html").read_text()
+    shown = re.findall(r"<tr><td>(<kbd.*?)</td><td>(.*?)</td></tr>", dialog)
+    assert [(CODE.findall(row[0]), row[1]) for row in rows("Keys")] == [
+        (re.findall(r">([^<>]+)</kbd>", keys), what) for keys, what in shown
+    ]
+
+
+def test_the_searches_of_the_ten_tasks_are_valid() -> None:
+    tasks = rows("Task")
+    searches = [search for _, how, _ in tasks for search in CODE.findall(how)]
+    assert (len(tasks), len(searches)) == (10, 3)
+    for search in searches:
+        search_query.parse(search)
+
+
+def test_what_is_found_has_the_limits_of_the_code() -> None:
+    assert (find.MAX_RESULTS, "Up to five results of each kind" in PAGE) == (5, True)
+    assert f"Only the {find.EXAMINED:,} newest messages, the {find.EXAMINED:,} oldest domains" in PAGE
+
+
 def test_the_table_of_roles_is_that_of_the_permissions() -> None:
     asked = [caller.Permission.VIEW, caller.Permission.SEND, caller.Permission.CHANGE, caller.Permission.MANAGE]
     assert "| | Owner | Member | Read only |" in PAGE
@@ -108,11 +131,14 @@ def test_the_limits_are_those_of_the_code() -> None:
     assert f"A search looks at {messages.MAX_EXAMINED:,} entries at a time" in PAGE
     assert limit_of("users of an account") == f"{SETTINGS.quotas.users} (`quotas.users`)"
     assert f"{streams.per_account} of an account, {streams.per_process} of a process" in PAGE
-    assert limit_of("a search") == f"{search_query.MAX_CHARACTERS} characters, {search_query.MAX_WORDS} words"
+    assert f"A count is exact up to {messages.MAX_COUNT:,} messages" in PAGE
+    most = (search_query.MAX_CHARACTERS, search_query.MAX_TERMS, search_query.MAX_WORDS)
+    assert limit_of("a search") == "{} characters, {} terms, {} words".format(*most)
     assert f"kept for {cleanup.HOURLY_COUNTS_HOURS // 24} days" in limit_of("the charts")
     assert limit_of("the preview") == (
         f"{previews.TEXT_CHARACTERS // 1024} Ki characters of text or HTML, "
-        f"{previews.SOURCE_OCTETS // 1024} KiB of the source, images of {previews.IMAGE_OCTETS // mebibyte} MiB each"
+        f"{previews.SOURCE_OCTETS // 1024} KiB of the source, images of {previews.IMAGE_OCTETS // mebibyte} MiB each; "
+        f"{remote_images.MAX_IMAGES} remote images"
     )
     assert limit_of("a list of suppressions in the form").startswith(f"{suppressions.FILE_BYTES // mebibyte} MiB")
     assert (live.STREAM_SECONDS, "must allow responses that last five minutes" in PAGE) == (300, True)

@@ -285,6 +285,15 @@ def test_every_link_into_a_page_leads_to_a_title() -> None:
     assert broken == []
 
 
+def test_every_section_of_a_page_has_a_text() -> None:
+    empty = [
+        f"{page.relative_to(ROOT)}: {title}"
+        for page in PAGES
+        for _, title in re.findall(r"^(##+) (.*)\n+(?=\1 )", page.read_text(), re.MULTILINE)
+    ]
+    assert empty == []
+
+
 def test_every_page_is_found_from_the_readme() -> None:
     assert [path.name for path in sorted(ROOT.glob("docs/*.md")) if f"(docs/{path.name})" not in README] == []
 
@@ -296,6 +305,13 @@ def test_every_endpoint_is_mentioned_with_its_method_and_no_other() -> None:
     endpoints = {f"{method.upper()} {path}" for path, item in described.items() for method in item}
     mentioned = {code for code in CODE.findall(API) if re.fullmatch(r"[A-Z]+ /\S+", code)}
     assert mentioned == endpoints
+
+
+def test_no_row_of_a_table_is_there_twice() -> None:
+    for page in PAGES:
+        for table in re.findall(r"(?:^\|.*\n)+", page.read_text(), re.MULTILINE):
+            first_cells = [row.split(" | ")[0] for row in table.splitlines()[2:] if row.startswith("| `")]
+            assert len(set(first_cells)) == len(first_cells), (page.name, first_cells)
 
 
 def test_every_page_that_is_mentioned_is_served() -> None:

@@ -1,6 +1,8 @@
 """The limits, held against the figures that docs/api.md promises."""
 
 from postroad.model import limits
+from postroad.protocol import file_names
+from postroad.protocol.mime import header_fields, header_text
 
 DOCUMENTED = {
     "SUBJECT_CHARACTERS": 500,
@@ -14,6 +16,8 @@ DOCUMENTED = {
     "METADATA_KEY_PATTERN": "[A-Za-z0-9_-]{1,40}",
     "METADATA_VALUE_CHARACTERS": 500,
     "VARIABLES": 32,
+    "VARIABLE_DEPTH": 16,
+    "VARIABLE_VALUES": 10_000,
     "CUSTOM_HEADERS": 50,
     "HEADER_NAME_CHARACTERS": 76,
     "HEADER_LINE_OCTETS": 998,
@@ -31,3 +35,9 @@ DOCUMENTED = {
 
 def test_every_limit_has_its_documented_value() -> None:
     assert {name: value for name, value in vars(limits).items() if name.isupper()} == DOCUMENTED
+
+
+def test_the_limits_are_those_of_the_parsers() -> None:
+    assert limits.HEADER_NAME_CHARACTERS == header_text.MAX_NAME_CHARACTERS
+    assert limits.HEADER_LINE_OCTETS == header_fields.MAX_LINE_OCTETS
+    assert limits.FILENAME_CHARACTERS == file_names.MAX_CHARACTERS

@@ -56,3 +56,22 @@ def test_hosts_of_several_belong_to_none(names: list[str]) -> None:
 )
 def test_provider_queues_of_unlisted_hosts_share_a_label(provider_queue: str, label: str) -> None:
     assert providers.label_of(provider_queue) == label
+
+
+@pytest.mark.parametrize(
+    "provider_queue, domain, recorded",
+    [
+        ("upstream:dev_simulator", "gmail.com", "google"),
+        ("upstream:dev_simulator", "hotmail.com", "microsoft"),
+        ("upstream:dev_simulator", "yahoo.com", "yahoo"),
+        ("upstream:dev_simulator", "icloud.com", "apple"),
+        ("upstream:dev_simulator", "example.net", "others"),
+        ("upstream:ses", "gmail.com", "upstream:ses"),
+        ("google", "example.net", "google"),
+        ("", "gmail.com", ""),
+    ],
+)
+def test_behind_the_simulator_of_dev_the_domain_names_the_provider(
+    provider_queue: str, domain: str, recorded: str
+) -> None:
+    assert providers.attributed_queue(provider_queue, domain) == recorded

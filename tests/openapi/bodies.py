@@ -1,12 +1,14 @@
 """Generated messages, made such that they can be accepted: what several members have to keep together."""
 
 import itertools
+import re
 import time
 from collections.abc import MutableMapping, Sequence
 from typing import Any
 
 from postroad.model import limits, send_request, times
 from postroad.protocol import address
+from postroad.services.acceptance import validation
 
 TEMPLATE = "welcome"
 # Generated characters may take four octets each in a header line that is bounded in octets.
@@ -51,6 +53,25 @@ def give_variables(body: Body, placeholders: Sequence[str]) -> None:
         body["variables"] = values
     elif isinstance(given, dict) and len(given) <= limits.VARIABLES:
         body["variables"] = dict(itertools.islice((values | given | values).items(), limits.VARIABLES))
+
+
+def keep_numbers_small(body: Body) -> None:
+    """Inside of lists and objects a schema allows everything; a number has to fit into 64 bits all the same."""
+    given = body.get("variables")
+    if isinstance(given, dict):
+        body["variables"] = {
+            name: [1, {"a": "b"}] if isinstance(value, list | dict) else value for name, value in given.items()
+        }
+
+
+def close_sections(body: Body) -> None:
+    """A schema knows of texts, and not of templates."""
+    for member in ("subject", "text", "html"):
+        source = body.get(member)
+        if isinstance(source, str) and "\0" not in source and re.search(r"\{[{%]", source):
+            body[member] = "Hello {{#name}}{{name}}{{/name}}"
+    if isinstance(body.get("layout"), str) and validation.is_alias(body["layout"]):
+        body["layout"] = None
 
 
 def tell_inline_images_apart(body: Body) -> None:

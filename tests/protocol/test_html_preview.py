@@ -199,3 +199,20 @@ def test_a_bomb_is_written_in_one_pass(piece: str) -> None:
     assert len(html_preview.render(html, image)) < 5 * len(html)
     assert len(html_preview.render("<style>" + html, image)) < 5 * len(html)
     assert len(html_preview.render(f"<p {html}>", image)) < 5 * len(html)
+
+
+SCHEMES = "<style>@media ( Prefers-Color-Scheme : DARK ){p{color:red}}@media not (prefers-color-scheme:light){}</style>"
+
+
+def test_a_preferred_scheme_is_the_one_of_the_preview_whatever_the_browser_has() -> None:
+    assert rendered(SCHEMES) == "<style>@media ( max-width:0 ){p{color:red}}@media not (min-width:0){}</style>"
+    dark = html_preview.render(SCHEMES, image, is_dark=True)
+    assert dark.startswith("<style>html{background:#121212;color:#e8e6e3;color-scheme:dark!important}")
+    assert dark.endswith("<style>@media ( min-width:0 ){p{color:red}}@media not (max-width:0){}</style>")
+    assert "darkish" in rendered("<style>@media (prefers-color-scheme:darkish){}</style>")
+
+
+def test_a_style_sheet_keeps_its_medium_and_no_other_attribute() -> None:
+    html = '<style type=x onload=alert(1) media="(prefers-color-scheme: dark)">p{color:red}</style>'
+    assert rendered(html) == '<style media="(max-width:0)">p{color:red}</style>'
+    assert rendered("<style media='\"><script>'>p{}</style>") == '<style media="&quot;&gt;&lt;script&gt;">p{}</style>'

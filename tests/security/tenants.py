@@ -17,6 +17,7 @@ import httpx
 from postroad.model import caller
 from postroad.services.accounts import registry as accounts
 from postroad.services.auth import users
+from postroad.services.messages import saved_views
 from tests import accepted_mail
 from tests.dashboard import sample_account
 from tests.delivery import engine_harness
@@ -102,6 +103,8 @@ async def settled(service: WholeService, mark: str) -> AsyncIterator[Tenant]:
             mark, account.id, email, domain, http, browser, found[1], token, {}, [PASSWORD, token, found[1], *cookies]
         )
         await _furnish(tenant)
+        view = await saved_views.save(service.ctx, account.id, name=f"{mark} view", search=f'"{mark}"')
+        tenant.things["view"] = view.id
         tenant.things["approval"] = await sample_account.ask_for_approval(
             service.ctx, account.id, tenant.things["api_key"], mark
         )
@@ -135,6 +138,7 @@ async def _furnish(tenant: Tenant) -> None:
         credential=credential["credential"]["id"],
         domain=domain["id"],
         message=shown["id"],
+        ended_message=shown["id"],
         person=invited["user"]["id"],
         recipient=shown["recipients"][0]["id"],
         suppression=suppressed["email"],

@@ -35,10 +35,10 @@ REACHES: Final = (
     "{% import 'os' as os %}",
     "{% extends 'layout.html' %}",
     '{{template "x"}}',
-    "{{> partial}}",
     "{{#each this}}{{/each}}",
-    "{{{raw}}}",
 )
+# Names of other templates, never of files: the template that uses one has to be there.
+PARTS: Final = ("{{> partial}}", "{{> /etc/passwd}}", "{{> ../layout.html}}")
 # Names like any other: there is nothing behind them.
 NAMES: Final = (
     "config",
@@ -138,6 +138,9 @@ async def test_h3_no_template_reaches_anything_of_the_service(service: WholeServ
     async with tenants.settled(service, "north") as north:
         for source in REACHES:
             await assert_refused(north, source, part="text")
+        for source in PARTS:
+            answer = await north.ask("PUT", "/v1/templates/bad", json={"subject": "x", "text": source})
+            assert (answer.status_code, answer.json()["code"]) == (400, "invalid_request"), (source, answer.text)
         for name in NAMES:
             await north.do("PUT", "/v1/templates/odd", json={"subject": "x", "text": f"{{{{{name}}}}}"})
             answer = await north.ask("POST", "/v1/templates/odd/preview", json={"variables": {"name": "x"}})

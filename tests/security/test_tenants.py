@@ -73,6 +73,8 @@ async def send(stop: all_routes.RouteCall, tenant: Tenant, place: str, value: st
         more["data"] = {**stop.form(tenant), **given}
     if place in stop.parameters:
         more["params"] = {place: value}
+    if stop.route.idempotent:
+        more["headers"] = {"Idempotency-Key": "walked"}
     asked = all_routes.at(stop, value) if place == PATH else stop
     return await asked.ask(tenant, **more)
 

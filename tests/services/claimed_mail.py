@@ -43,6 +43,7 @@ def outcome(
     tried: bool = True,
     suppress: bool = False,
     fault: disposition.Fault | None = None,
+    reason: str = "because",
 ) -> outcomes.Outcome:
     """What became of a recipient just now."""
     now = ctx.clock()
@@ -57,7 +58,7 @@ def outcome(
         "content",
         verdict,
         fault,
-        "because",
+        reason,
         code,
         "2.0.0",
         response,

@@ -2,6 +2,7 @@
 
 import dataclasses
 import re
+from typing import Any
 
 import hypothesis
 import pytest
@@ -127,6 +128,30 @@ def test_rendering_gives_text_or_a_refusal(values: dict[str, str]) -> None:
     assert re.fullmatch(r"<i>[^<>\"']*</i>", rendered.html)
 
 
+def test_sections_take_lists_and_objects_and_missing_names_of_all_parts_are_named() -> None:
+    order = template("{{#paid}}Paid{{/paid}}", "{{#items}}{{.}},{{/items}}", "{{#user}}{{name}}{{/user}}")
+    rendered = templates.render(order, {"paid": True, "items": ["<a>", 2], "user": {"name": "<Ada>"}})
+    assert rendered == templates.Rendered("Paid", "<a>,2,", "&lt;Ada&gt;")
+    with pytest.raises(errors.InvalidRequest, match=r"^variables: 'paid', 'items', 'user' are missing$"):
+        templates.render(order, {})
+    with pytest.raises(errors.InvalidRequest, match=r"^variables: the template takes more than 100000 steps"):
+        templates.render(template(text="{{#a}}{{#a}}{{#a}}x{{/a}}{{/a}}{{/a}}"), {"a": list(range(1, 200))})
+
+
+async def test_a_message_with_lists_is_rendered_in_a_thread(
+    ctx: context.Context, account: stored_accounts.Account
+) -> None:
+    await templates.put(ctx, account.id, "order", subject="Order", text="{{#items}}{{.}};{{/items}}", html=None)
+    await accepted_mail.allow_sending(ctx, account.id)
+    message: dict[str, Any] = {"subject": None, "text": None, "template": "order"}
+    assert await accepted_mail.accept(ctx, account.id, **message, variables={"items": [1, 2]})
+    threads = compat_client.CountedThreads()
+    watched = dataclasses.replace(ctx, threads=threads)  # type: ignore[arg-type]
+    assert (await templates.preview(watched, account.id, "order", {"items": [1, 2]})).text == "1;2;"
+    assert (await templates.preview(watched, account.id, "order", {"items": False})).text == ""
+    assert threads.parties == [account.id]
+
+
 async def test_a_saved_template_is_found_and_sent(ctx: context.Context, account: stored_accounts.Account) -> None:
     saved = await templates.put(ctx, account.id, "welcome", subject="Hi {{name}}", text="{{name}}!", html=None)
     assert saved == await templates.find(ctx, account.id, "welcome")
@@ -175,6 +200,9 @@ NO_TEMPLATES: list[tuple[str, dict[str, str | None]]] = [
     ("text", {"text": '{{ env "DB_PASSWORD" }}'}),
     ("text", {"text": "{{}}"}),
     ("text", {"text": "{{a\n}}"}),
+    ("text", {"text": "{{#a}}"}),
+    ("html", {"html": "{{#a}}{{/b}}"}),
+    ("html", {"html": "{{#if a}}{{/if}}"}),
     ("text", {"text": "x" * ((256 * 1024) + 1)}),
     ("html", {"html": "a\0"}),
     ("html", {"html": "{% include '/etc/passwd' %}"}),

@@ -1,5 +1,6 @@
 """Entries of the audit log: read newest first, within their account, and deleted when they are old."""
 
+import msgspec
 import pytest
 
 from postroad.storage import audit_log
@@ -40,3 +41,16 @@ async def test_old_entries_go_some_at_a_time(store: Store, monkeypatch: pytest.M
             await audit_log.insert(tx, entry(number))
         assert [await audit_log.sweep(tx, before=samples.NOW + 3) for _ in range(3)] == [2, 1, 0]
         assert await audit_log.page(tx, "acc_1", before="jrn_~", limit=9) == [entry(4), entry(3)]
+
+
+async def test_entries_are_found_by_patterns(store: Store) -> None:
+    patterns = audit_log.Patterns(actor="%jo@%", action="domain.%", subject="%!%%")
+    async with store.transaction() as tx:
+        for number in range(4):
+            await audit_log.insert(tx, msgspec.structs.replace(entry(number), subject=f"100% {number}"))
+        await audit_log.insert(tx, entry(5))
+    async with store.scanning() as tx:
+        found = await audit_log.page(tx, "acc_1", before="jrn_~", after="jrn_1", limit=9, patterns=patterns)
+        assert [one.id for one in found] == ["jrn_3", "jrn_2", "jrn_1"]
+        assert await audit_log.floor(tx, "acc_1", before="jrn_~", after="jrn_1", examined=3) == "jrn_2"
+        assert await audit_log.floor(tx, "acc_1", before="jrn_~", after="jrn_1", examined=9) is None

@@ -4,9 +4,18 @@ from collections.abc import Mapping, Sequence
 
 import pytest
 
-from postroad.storage import messages, recipients
+from postroad.storage import message_search, messages, recipients
+from postroad.storage.message_search import Kind
 from postroad.storage.store import ConstraintViolated, Store
 from tests.storage import samples
+
+KINDS = {
+    "status": Kind.STATUS,
+    "source": Kind.SOURCE,
+    "sender_key": Kind.SENDER,
+    "recipient_key": Kind.RECIPIENT,
+    "tag": Kind.TAG,
+}
 
 
 async def write(store: Store, *new: messages.NewMessage) -> None:
@@ -19,9 +28,14 @@ async def page(store: Store, account_id: str = "acc_1", *, limit: int = 10, **ch
 
 
 async def page_of(store: Store, account_id: str, chosen: Mapping[str, str], *, limit: int = 10) -> Sequence[str]:
-    wanted = {"after": "", "before": "em_~", **chosen}
+    conditions = [message_search.Condition(KINDS[name], value) for name, value in chosen.items() if name in KINDS]
+    wanted = message_search.Filter(
+        after=chosen.get("after", ""),
+        before=chosen.get("before", "em_~"),
+        clauses=tuple((one,) for one in conditions),
+    )
     async with store.scanning() as tx:
-        return [m.id for m in await messages.page(tx, account_id, messages.Filter(**wanted), limit=limit)]  # type: ignore[arg-type]
+        return [m.id for m in await message_search.page(tx, account_id, wanted, limit=limit)]
 
 
 async def test_a_message_is_stored_as_it_was_accepted(store: Store) -> None:

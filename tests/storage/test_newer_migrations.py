@@ -20,12 +20,15 @@ from postroad.storage import (
     idempotency,
     known_networks,
     login_failures,
+    message_search,
     messages,
     migrations,
     mta_sts_policies,
     queue,
     queue_views,
     recipients,
+    saved_views,
+    templates,
     tls_reports,
     users,
     webhooks,
@@ -273,15 +276,16 @@ async def test_mail_from_before_metadata_is_listed_and_new_mail_is_found_by_it(
     assert (await migrations.apply(empty))[0].name == "message_metadata"
     async with empty.transaction() as tx:
         await messages.insert(tx, [samples.message("em_2", metadata='{"a":"b:c"}')])
-        every = messages.Filter(after="", before="em_~")
-        found = await messages.page(tx, "acc_1", every, limit=9)
+        every = message_search.Filter(after="", before="em_~")
+        found = await message_search.page(tx, "acc_1", every, limit=9)
         assert [(one.id, one.metadata) for one in found] == [("em_2", None), ("em_1", None)]
         one = await messages.by_id(tx, "acc_1", "em_2")
         assert one is not None
         assert one.metadata == '{"a":"b:c"}'
-        chosen = dataclasses.replace(every, metadata="a:b:c")
-        index = messages.ListIndex.METADATA
-        assert [one.id for one in await messages.page(tx, "acc_1", chosen, limit=9, index=index)] == ["em_2"]
+        entry = message_search.Condition(message_search.Kind.METADATA, "a:b:c")
+        chosen = dataclasses.replace(every, clauses=((entry,),))
+        plan = await message_search.plan(tx, "acc_1", chosen, limit=9)
+        assert [one.id for one in await message_search.page(tx, "acc_1", chosen, plan, limit=9)] == ["em_2"]
 
 
 async def test_an_account_from_before_names_no_events_until_an_endpoint_does(
@@ -385,8 +389,9 @@ async def test_test_messages_are_listed_in_a_store_of_the_version_before(
 
     assert (await migrations.apply(empty))[0].name == "test_messages"
     async with empty.transaction() as tx:
-        chosen = messages.Filter(after="", before="em_~", is_test=1)
-        listed = await messages.page(tx, "acc_1", chosen, limit=9, index=messages.ListIndex.TEST)
+        chosen = message_search.Filter(after="", before="em_~", is_test=1)
+        plan = await message_search.plan(tx, "acc_1", chosen, limit=9)
+        listed = await message_search.page(tx, "acc_1", chosen, plan, limit=9)
     assert [one.id for one in listed] == ["em_2"]
 
 
@@ -417,4 +422,52 @@ async def test_api_keys_from_before_they_had_limits_have_none(empty: Store, monk
     assert [(one.id, one.limits, one.usage) for one in found] == [
         ("key_1", key_limits.NO_LIMITS, None),
         ("key_2", key_limits.NO_LIMITS, None),
+    ]
+
+
+async def test_searches_are_saved_from_the_version_before_on(empty: Store, monkeypatch: pytest.MonkeyPatch) -> None:
+    known = migrations.known
+    before = [one.name for one in known(empty.dialect)].index("saved_views")
+    monkeypatch.setattr(migrations, "known", lambda dialect: known(dialect)[:before])
+    await migrations.apply(empty)
+    async with empty.transaction() as tx:
+        await samples.add_account(tx)
+    monkeypatch.setattr(migrations, "known", known)
+
+    assert (await migrations.apply(empty))[0].name == "saved_views"
+    view = saved_views.SavedView("view_1", "acc_1", "Invoices", "invoice", 1)
+    async with empty.transaction() as tx:
+        await saved_views.put(tx, view)
+        assert await saved_views.of_account(tx, "acc_1") == [view]
+
+
+async def test_templates_from_before_they_had_versions_are_published(
+    empty: Store, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    known = migrations.known
+    before = [one.name for one in known(empty.dialect)].index("template_versions")
+    monkeypatch.setattr(migrations, "known", lambda dialect: known(dialect)[:before])
+    await migrations.apply(empty)
+
+    def old_template(alias: str) -> str:
+        """The statement of the version before."""
+        return f"""
+            INSERT INTO templates (id, account_id, alias, subject, text, html, created_at, updated_at)
+            VALUES ('tpl_{alias}', 'acc_1', '{alias}', 'Hello', 'Hi', NULL, 1, 1)
+        """  # noqa: S608 - of constants
+
+    async with empty.transaction() as tx:
+        await samples.add_account(tx)
+        await tx.run_script(old_template("one"))
+    monkeypatch.setattr(migrations, "known", known)
+
+    assert (await migrations.apply(empty))[0].name == "template_versions"
+    async with empty.transaction() as tx:
+        # A neighbour of the version before still writes.
+        await tx.run_script(old_template("two"))
+        found = await templates.page(tx, "acc_1", after="", limit=9)
+        assert await templates.latest_version(tx, "tpl_one") is None
+    assert [(one.alias, one.text, one.version, one.layout, one.uses) for one in found] == [
+        ("one", "Hi", None, None, None),
+        ("two", "Hi", None, None, None),
     ]

@@ -12,7 +12,7 @@ import asyncpg
 import pytest
 
 import postroad
-from postroad.storage import account_removal, consistency, messages, open_store, queries, sealed_values, webhooks
+from postroad.storage import account_removal, consistency, open_store, queries, sealed_values, webhooks
 from postroad.storage.sqlite import SqliteStore
 from postroad.storage.store import ConstraintViolated, Store
 
@@ -27,8 +27,6 @@ ASKING = {"fetch", "fetch_one", "fetch_many", "execute", "execute_many"}
 COMPOSED = {
     "account_removal.{}": [f"account_removal.{table}" for table in (*account_removal.TABLES, "idempotency_keys")],
     "consistency.{}": [f"consistency.{check}" for check in consistency.CHECKS],
-    "messages_listed.floor_by_{}": [f"messages_listed.floor_by_{walk}" for walk in messages.ListIndex],
-    "messages_listed.page_by_{}": [f"messages_listed.page_by_{walk}" for walk in messages.ListIndex],
     "sealed_values.{}": [f"sealed_values.{table}" for table in sealed_values.TABLES],
     "sealed_values.replace_{}": [f"sealed_values.replace_{table}" for table in sealed_values.TABLES],
     **{
@@ -41,7 +39,8 @@ RUN_ELSEWHERE = {"migrations.create_table"}
 # Consistency checks read everything, and so do the views of operators. Holds are few.
 READING_ALL = ("consistency.", "holds.", "queue_views.", "space.", "webhook_views.")
 # Tables of a few rows, a request of operators, the rare asynchronous bounce, recursion over its own result, a row of no
-# table, sums over a few rows an hour, an index of policies of bounded length, and the rare removal of an account.
+# table, sums over a few rows an hour or over so many of the newest rows, an index of policies of bounded length, and
+# the rare removal of an account.
 WITHOUT_INDEX = {
     "account_removal.idempotency_keys",
     "account_removal.rates",
@@ -77,10 +76,14 @@ WITHOUT_INDEX = {
     "queue.queue_keys",
     "queue.urgent_keys",
     "rates.sweep",
+    # The 50 recipients of one message are sorted.
+    "recipients.leading_of_message",
     "hourly_counts.sums",
     "users.sweep_tokens",
     "webhook_deliveries.endpoints",
     "webhook_deliveries.sweep_undelivered",
+    "usage.by_tag",
+    "usage.moved_since",
 }
 BATCHED = {"fetch_many", "execute_many"}
 DIALECTS = ("sqlite", "postgres")

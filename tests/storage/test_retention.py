@@ -2,11 +2,20 @@
 
 import asyncio
 
-from postroad.storage import async_bounces, attempts, messages, recipients, retention
+from postroad.storage import async_bounces, attempts, messages, recipients, resends, retention
 from postroad.storage.store import Store
 from tests.storage import samples
 
-TABLES = ("messages", "bodies", "recipients", "attempts", "message_tags", "message_metadata", "async_bounces")
+TABLES = (
+    "messages",
+    "bodies",
+    "recipients",
+    "attempts",
+    "message_tags",
+    "message_metadata",
+    "async_bounces",
+    "resends",
+)
 
 
 def bounce(message_id: str, received_at: int = 1) -> async_bounces.AsyncBounce:
@@ -39,6 +48,7 @@ async def write(store: Store, message_id: str, *, ended_at: int | None, account_
         if account_id == "acc_1":
             await attempts.insert(tx, [attempt(message_id)])
             await async_bounces.insert(tx, [bounce(message_id)])
+            await resends.insert(tx, account_id, resend_of=message_id, message_id="em_9")
         if ended_at is not None:
             await messages.finish(tx, [(account_id, message_id, "delivered", "settled", ended_at)])
 
@@ -74,7 +84,7 @@ async def test_a_message_goes_with_all_that_belongs_to_it_and_its_neighbours_sta
         assert await retention.remove_bodies(tx, ended_before=10) == 2
         await messages.finish(tx, [("acc_1", "em_2", "delivered", "settled", 11)])
         assert await retention.remove_messages(tx, ended_before=10) == 1
-    assert await left(store) == [2, 1, 2, 1, 4, 2, 1]
+    assert await left(store) == [2, 1, 2, 1, 4, 2, 1, 1]
 
 
 async def test_a_report_that_comes_while_its_message_goes_is_not_left_behind(store: Store) -> None:

@@ -14,7 +14,7 @@ import trustme
 
 from postroad.services import context
 from postroad.services.certificates import listener_certificates
-from postroad.storage import accounts, credentials, messages, recipients
+from postroad.storage import accounts, credentials, message_search, messages, recipients
 from postroad.submission import listeners as submission_listeners
 from tests.api import app_server
 
@@ -103,9 +103,9 @@ class SubmissionServer:
 
     async def stored(self) -> list["Stored"]:
         """What was accepted of the account, newest first."""
-        everything = messages.Filter(after="", before="~")
+        everything = message_search.Filter(after="", before="~")
         async with self.ctx.store.reading() as tx:
-            found = await messages.page(tx, self.account.id, everything, limit=100)
+            found = await message_search.page(tx, self.account.id, everything, limit=100)
             return [
                 Stored(
                     message,

@@ -54,7 +54,7 @@ class DomainDiagnosis(msgspec.Struct, frozen=True, kw_only=True):
 class StatisticsInput(tool.Input, frozen=True, kw_only=True):
     """Which period."""
 
-    period: Annotated[str, msgspec.Meta(description="24h, 7d or 30d", max_length=8)] = "24h"
+    period: Annotated[str, msgspec.Meta(description="24h, 7d, 30d or 90d", max_length=8)] = "24h"
 
 
 class Failure(msgspec.Struct, frozen=True, kw_only=True):

@@ -36,6 +36,15 @@ MessageId = Annotated[str, msgspec.Meta(description="The id of a message: `em_â€
 class SearchInput(tool.Input, frozen=True, kw_only=True):
     """What to look for; several filters narrow the search."""
 
+    search: Annotated[
+        str | None,
+        msgspec.Meta(
+            description="A search as in the dashboard, whose terms must all match: `to:@gmail.com`, `to:ann*`, "
+            "`from:`, `status:bounced` (or deferred, suppressed, expired, canceled), `cause:reputation`, `code:5.1.1`, "
+            "`provider:google`, `tag:`, `metadata.order:1042`, `after:2d`, words of the subject, `-` to exclude a "
+            "term, `OR` between terms."
+        ),
+    ] = None
     status: Annotated[mail.MessageStatus | None, msgspec.Meta(description="Only messages with this status.")] = None
     sender: Annotated[str | None, msgspec.Meta(description="Only messages from this address.")] = msgspec.field(
         name="from", default=None
@@ -193,7 +202,7 @@ def _timeline(found: Mapping[str, Any]) -> list[str]:
 def _attempt_step(one: Mapping[str, Any], emails: Mapping[str, str]) -> str:
     where = f" by {outside_text.escape(one['host'])}" if one["host"] else ""
     code = f" with {one['smtp_code']}" if one["smtp_code"] else ""
-    words = {"delivered": "accepted", "retry": "deferred", "bounced": "bounced", "failed": "expired"}
+    words = {"delivered": "accepted", "retry": "deferred"}
     result = words.get(one["verdict"], one["verdict"])
     why = "" if one["verdict"] == "delivered" else f": {one['explanation'].rstrip('.')}"
     return f"{emails.get(one['recipient_id'], 'a recipient')}: {result}{where}{code}{why}"
@@ -258,7 +267,8 @@ TOOLS: Final = (
     tool.Tool(
         name="search_messages",
         title="Search messages",
-        description="Search the messages of this account by status, sender, recipient, tag and time, newest first. "
+        description="Search the messages of this account by status, sender, recipient, tag and time, or by outcome, "
+        "cause and reply with `search`, newest first. "
         "Needs an API key with the scope read.",
         arguments=SearchInput,
         result=SearchResult,

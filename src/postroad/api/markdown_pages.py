@@ -1,13 +1,15 @@
 """`/llms.txt` and `/docs/*.md`: the documentation as plain Markdown, for agents and for people without a browser.
 
 The pages are those of the folder `docs` of the repository; a wheel carries them. `/llms.txt` (llmstxt.org) is their
-index: each page with its title and first sentence. A page is read when it is asked for.
+index: each page with its title and first sentence. A page is read when it is asked for. Its links to files that are not
+served, such as images and the pages of client libraries, lead to the repository.
 """
 
 import asyncio
 import functools
+import posixpath
 import re
-from collections.abc import Mapping
+from collections.abc import Container, Mapping
 from importlib import resources
 from importlib.resources.abc import Traversable
 from pathlib import Path
@@ -28,12 +30,13 @@ SUMMARY: Final = (
     "A self-hosted transactional email service: it accepts mail over HTTP and SMTP, delivers it to mailbox providers, "
     "and reports results by webhooks. The API of this installation is described at /openapi.json."
 )
-# The pages are served as they are in the repository, with relative links to files that only it has.
-OUTSIDE: Final = (
-    "A link of a page that leads out of /docs, such as ../clients/README.md, is to a file of the repository: "
-    "https://github.com/postroad/postroad/blob/main/clients/README.md. Images are there too, below docs."
-)
+# Where the files are that the pages refer to and a wheel does not carry; the folder docs is one of them.
+REPOSITORY: Final = "https://github.com/postroad/postroad/blob/main/"
+# `raw=true` gives the image itself, not the page about it.
+IMAGES: Final = (".png", ".svg")
 _LINK: Final = re.compile(r"\[([^\]]*)\]\([^)]*\)")
+# The target of a link or an image, and of the elements that show a picture: a relative one, without its anchor.
+_TARGET: Final = re.compile(r"""(\]\(|\b(?:src|srcset)=")(?![a-z]+:|[#/])([^)#"\s]+)""")
 # A sentence ends before a capital letter: `1.0.0. It` has one end.
 _SENTENCE: Final = re.compile(r".+?[.!?:](?=\s+[A-Z`*\[]|\s*$)", re.DOTALL)
 # What a first sentence does not begin with: a title, a list, a table, an image, HTML, code.
@@ -77,8 +80,20 @@ def index(found: Mapping[str, Traversable]) -> str:
         page = file.read_text(encoding="utf-8")
         line = f"- [{title(page)}](/docs/{name}): {first_sentence(page)}"
         (records if name.startswith(DECISIONS) else guides).append(line)
-    head = ["# Postroad", "", f"> {SUMMARY}", "", OUTSIDE, ""]
+    head = ["# Postroad", "", f"> {SUMMARY}", ""]
     return "\n".join([*head, "## Documentation", "", *guides, "", "## Optional", "", *records]) + "\n"
+
+
+def with_links_that_work(text: str, name: str, served: Container[str]) -> str:
+    """The text of a page, in which relative links to what is not served lead to the file in the repository."""
+
+    def link(found: re.Match[str]) -> str:
+        path = posixpath.normpath(posixpath.join("docs", posixpath.dirname(name), found[2]))
+        if path.removeprefix("docs/") in served:
+            return found[0]
+        return f"{found[1]}{REPOSITORY}{path}{'?raw=true' if path.endswith(IMAGES) else ''}"
+
+    return _TARGET.sub(link, text)
 
 
 def routes() -> tuple[routing.Route[Any], ...]:
@@ -117,5 +132,6 @@ async def _page(found: Mapping[str, Traversable], name: str) -> routing.Response
     """A page of the table; no other name reaches a file."""
     if name not in found:
         raise errors.NotFound(f"no such page; {INDEX} lists the pages")
-    content = await asyncio.to_thread(found[name].read_bytes)
+    text = await asyncio.to_thread(found[name].read_text, encoding="utf-8")
+    content = with_links_that_work(text, name, found).encode()
     return routing.Response(200, content, content_type=MARKDOWN, headers=(CACHE,))

@@ -22,6 +22,8 @@ OPERATION_IDS: Final[Mapping[str, str]] = {
     "GET /v1/messages": "listMessages",
     "GET /v1/messages/{id}": "getMessage",
     "GET /v1/messages/{id}/raw": "getRawMessage",
+    "POST /v1/messages/{id}/resend": "resendMessage",
+    "GET /v1/messages/{id}/checks": "checkMessage",
     "POST /v1/messages/{id}/retry": "retryMessage",
     "POST /v1/test-email": "sendTestEmail",
     "GET /v1/statistics": "getStatistics",

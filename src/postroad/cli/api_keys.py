@@ -2,7 +2,6 @@
 
 import click
 
-from postroad import errors
 from postroad.cli import command, output, views
 from postroad.model import caller, key_limits, mail, times
 from postroad.services import context as services_context
@@ -114,7 +113,7 @@ def _time(text: str) -> int:
     try:
         return times.parse(text if "T" in text.upper() else f"{text}T00:00:00Z")
     except ValueError as problem:
-        raise errors.InvalidRequest(f"--expires: {problem}") from None
+        raise click.UsageError(f"--expires: {problem}") from None
 
 
 async def _ensure_credential(context: services_context.Context, account_id: str) -> None:

@@ -36,7 +36,8 @@ DEV_DEFAULTS: Final = {
     # Ten attempts, as in production, but within a minute.
     "POSTROAD_DELIVERY__RETRY_SECONDS": "2,3,5,5,5,5,5,5,5",
     "POSTROAD_DELIVERY__POLL_MILLISECONDS": "50",
-    # Bounces can be tested repeatedly.
+    # Bounces can be tested repeatedly, and cannot suspend the account.
+    "POSTROAD_BOUNCE_GUARD__ENABLED": "false",
     "POSTROAD_DELIVERY__SUPPRESS": "false",
     # Endpoints on this machine without a certificate; seven attempts within a minute.
     "POSTROAD_WEBHOOKS__ALLOW_INSECURE": "true",
@@ -142,6 +143,14 @@ class DataFolder:
                 ) from None
             yield
 
+    @property
+    def _database_url(self) -> str:
+        return f"sqlite:///{self.database.absolute()}"
+
+    def owns(self, settings: config.Settings) -> bool:
+        """Whether these settings use the database of this folder."""
+        return self.key.exists() and settings.database.url == self._database_url
+
     def settings(self, *, environment: Mapping[str, str], listen: Mapping[str, str] | None = None) -> config.Settings:
         """The settings of a development installation. The location of its data is fixed.
 
@@ -151,10 +160,8 @@ class DataFolder:
             msg = f"{self.path} is not a data folder of 'postroad dev'; start 'postroad dev --data {self.path}' first"
             raise FolderError(msg)
         fixed: dict[str, Mapping[str, object]] = {
-            "database": {"url": f"sqlite:///{self.database.absolute()}", "migrate_at_start": True},
+            "database": {"url": self._database_url, "migrate_at_start": True},
             "security": {"secret_key": "", "secret_key_file": str(self.key.absolute())},
-            # Recipients in the simulator never count.
-            "bounce_guard": {"enabled": False},
             **{section: {"listen": where} for section, where in (listen or {}).items()},
         }
         return config.load(environment={**DEV_DEFAULTS, **environment}, overrides=fixed)

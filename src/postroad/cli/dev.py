@@ -15,6 +15,8 @@ import uvloop
 
 from postroad import config, roles
 from postroad.cli import command, data_folder, dev_seed
+from postroad.cli import sample_week as sample
+from postroad.model import providers
 from postroad.roles import service
 from postroad.services import context as services_context
 from postroad.services.messages import dev_inbox
@@ -24,6 +26,8 @@ from postroad.telemetry import logs
 Decorated = TypeVar("Decorated", bound=Callable[..., Any])
 # The address for local clients of a service that listens on all addresses.
 CLIENT_HOSTS = {"0.0.0.0": "127.0.0.1", "::": "::1"}  # noqa: S104 - not an address to listen on
+# With the sample week, whose bounces it shows.
+GUARD_ON = {"POSTROAD_BOUNCE_GUARD__ENABLED": "true"}
 
 WELCOME = """
 Postroad is running for development: {base_url}   (Ctrl-C to stop)
@@ -99,17 +103,23 @@ def _address_option(name: str, default: str, text: str) -> Callable[[Decorated],
 @_address_option("--http", "127.0.0.1:8025", "Listen address of the API and the dashboard")
 @_address_option("--smtp", "127.0.0.1:2525", "Listen address for SMTP, without TLS")
 @_address_option("--sink", "127.0.0.1:0", "Listen address of the mailbox simulator")
-def dev(data: Path, http: config.Endpoint, smtp: config.Endpoint, sink: config.Endpoint) -> None:
+@click.option(
+    "--sample-week",
+    is_flag=True,
+    help="Fill the demo account with a week of mail, once, and turn the bounce guard on.",
+)
+def dev(data: Path, http: config.Endpoint, smtp: config.Endpoint, sink: config.Endpoint, *, sample_week: bool) -> None:
     """Run the whole service for development, with a demo account and without configuration."""
     folder = data_folder.DataFolder(data)
     with command.report_errors():
         folder.prepare()
         with folder.locked(), folder.previous_info() as before:
             listen = {"http": str(http), "submission": str(smtp)}
-            settings = folder.settings(environment=os.environ, listen=listen)
+            chosen = GUARD_ON if sample_week else {}
+            settings = folder.settings(environment={**chosen, **os.environ}, listen=listen)
             log = logs.configure(form=settings.logs.format, level=settings.logs.level, stream=sys.stderr)
             with command.name_store_on_error(settings), command.name_listen_option("--http", submission="--smtp"):
-                uvloop.run(_run(folder, before, settings=settings, sink=sink, log=log))
+                uvloop.run(_run(folder, before, settings=settings, sink=sink, with_sample=sample_week, log=log))
 
 
 async def _run(
@@ -118,6 +128,7 @@ async def _run(
     *,
     settings: config.Settings,
     sink: config.Endpoint,
+    with_sample: bool,
     log: logs.Logger,
 ) -> None:
     prepared: list[data_folder.DevInfo] = []
@@ -125,6 +136,10 @@ async def _run(
 
     async def prepare(context: services_context.Context) -> None:
         prepared.append(await dev_seed.prepare(context, before))
+        if with_sample:
+            account = await dev_seed.account_of(context)
+            if await sample.write(context, folder, account.id, endpoint=sample_endpoint(settings)):
+                log.info("sample_week_written", account_id=account.id)
 
     async with _simulator(mail, sink, log=log) as bound:
 
@@ -161,8 +176,15 @@ async def _simulator(
 
 def _with_upstream(sink: config.Endpoint, settings: config.Settings) -> config.Settings:
     """The settings with the simulator as upstream, unless another is set."""
-    simulator = config.Upstream(name="simulator", host=sink.host, port=sink.port, tls="off")
+    simulator = config.Upstream(name=providers.DEV_SIMULATOR, host=sink.host, port=sink.port, tls="off")
     return msgspec.structs.replace(settings, upstreams=settings.upstreams or (simulator,))
+
+
+def sample_endpoint(settings: config.Settings) -> str:
+    """The endpoint of the sample webhook: the built-in one, which answers, unless its port is not known yet."""
+    where = _client_endpoint(config.endpoint(settings.http.listen, name="http.listen"))
+    base_url = settings.http.base_url or (f"http://{where}" if where.port else "")
+    return f"{base_url}{dev_inbox.WEBHOOK_PATH}" if base_url else sample.URL
 
 
 def _client_endpoint(where: config.Endpoint) -> config.Endpoint:

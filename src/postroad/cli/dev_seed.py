@@ -34,7 +34,7 @@ SCOPES: Final = frozenset({caller.Permission.SEND, caller.Permission.READ})
 
 async def prepare(ctx: context.Context, before: data_folder.DevInfo | None) -> data_folder.DevInfo:
     """Create what is missing. The addresses are filled in once the listeners are bound."""
-    account = await _account(ctx)
+    account = await account_of(ctx)
     await _top_up(ctx, account)
     await _register_domain(ctx, account.id)
     await _store_template(ctx, account.id)
@@ -49,7 +49,7 @@ async def prepare(ctx: context.Context, before: data_folder.DevInfo | None) -> d
     )
 
 
-async def _account(ctx: context.Context) -> stored_accounts.Account:
+async def account_of(ctx: context.Context) -> stored_accounts.Account:
     """The account of the demo login, which may have been renamed; or a new one."""
     person = await users.by_email(ctx, EMAIL)
     return await accounts.find(ctx, person.account_id) if person else await accounts.create(ctx, ACCOUNT_NAME)

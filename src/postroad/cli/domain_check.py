@@ -1,6 +1,6 @@
 """`postroad domain check`: the DNS records of a sender domain."""
 
-from typing import Any, Final
+from typing import Final
 from urllib import parse
 
 import click
@@ -10,8 +10,6 @@ from postroad.network import api_client
 
 PATH: Final = "/v1/domains"
 OK: Final = "ok"
-# More domains than an account may have.
-MAX_PAGES: Final = 100
 
 
 @click.command("check", cls=server_command.EitherCommand, local="domains:check")
@@ -34,13 +32,8 @@ def check(server: api_client.Client, name: str) -> output.Report:
 
 def _find(server: api_client.Client, name: str) -> str:
     """The id of a domain of the account."""
-    cursor: Any = None
-    for _ in range(MAX_PAGES):
-        found = server.get(PATH, limit=100, cursor=cursor)
-        for one in server_command.objects(found.get("domains")):
+    for page in server_command.pages(server, PATH, limit=100):
+        for one in server_command.objects(page.get("domains")):
             if one.get("name") == name:
                 return str(one.get("id"))
-        cursor = found.get("next_cursor")
-        if cursor is None:
-            break
     raise server_command.CommandError(f"{name} is not a domain of this account")

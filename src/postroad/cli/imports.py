@@ -13,7 +13,6 @@ from typing import Any, Final, TextIO, TypeVar
 
 import click
 
-from postroad import errors
 from postroad.cli import command, domain_texts, output, views
 from postroad.network import json_api
 from postroad.services import context as services_context
@@ -111,7 +110,7 @@ def _key(file: TextIO | None, variable: str) -> str:
     key = text.strip()
     if not key or len(key) >= KEY_CHARACTERS or not key.isascii() or not key.isprintable() or " " in key:
         source = variable if file is None else file.name
-        raise errors.InvalidRequest(f"{source} is not a key: it must be one line of ASCII characters without spaces")
+        raise click.UsageError(f"{source} is not a key: it must be one line of ASCII characters without spaces")
     return key
 
 

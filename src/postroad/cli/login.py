@@ -75,7 +75,7 @@ def _key() -> str:
     if not key:
         key = click.prompt("API key", hide_input=True) if sys.stdin.isatty() else sys.stdin.readline(1024)
     if not key.strip():
-        raise server_command.CommandError("no API key given")
+        raise click.UsageError("no API key given")
     return key.strip()
 
 

@@ -21,9 +21,9 @@ def mcp(url: str) -> None:
     """
     key = os.environ.get(KEY_VARIABLE, "").strip()
     if not key:
-        raise click.ClickException(f"no API key: set {KEY_VARIABLE} in the environment of this command")
+        raise click.UsageError(f"no API key: set {KEY_VARIABLE} in the environment of this command")
     if not url.startswith(("http://", "https://")):
-        raise click.ClickException("the URL must begin with https:// or http://; set POSTROAD_URL or --url")
+        raise click.UsageError("the URL must begin with https:// or http://; set POSTROAD_URL or --url")
     try:
         remote = importlib.import_module("postroad.agents.remote_api")
     except ModuleNotFoundError:

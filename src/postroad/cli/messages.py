@@ -14,10 +14,15 @@ MEMBERS: Final = ("id", "created_at", "status", "recipient_count", "from", "subj
 STATUSES: Final = ("queued", "delivered", "partial", "failed")
 MAX_EVENTS: Final = 100
 # Words for people, as in the dashboard; the other verdicts of an attempt are such words already.
-RESULTS: Final = {"retry": "deferred", "failed": "expired"}
+RESULTS: Final = {"retry": "deferred"}
 
 
 @click.command("messages", cls=server_command.ServerCommand)
+@click.option(
+    "--search",
+    metavar="TEXT",
+    help="Only messages that this search finds, as in the dashboard: 'to:@gmail.com status:bounced after:2d'.",
+)
 @click.option("--status", type=click.Choice(STATUSES), help="Only messages with this status.")
 @click.option("--from", "sender", metavar="ADDRESS", help="Only messages from this address.")
 @click.option("--to", metavar="ADDRESS", help="Only messages to this address.")

@@ -92,7 +92,7 @@ async def _filter(
     if message is not None:
         found = await inspection.filter_by_id(context, message)
         if found.recipient_id is not None:
-            raise errors.InvalidRequest("--message: not a message id; it must start with em_")
+            raise click.UsageError("--message: not a message id; it must start with em_")
         if account_id not in {None, found.account_id}:
             raise errors.NotFound(f"message {message} does not exist in this account")
         account_id = found.account_id

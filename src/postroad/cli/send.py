@@ -1,7 +1,7 @@
 """`postroad send`: send a message, and optionally wait for the result."""
 
 import base64
-import secrets
+import os
 import sys
 import time
 from collections.abc import Sequence
@@ -13,7 +13,7 @@ import click
 
 from postroad import errors
 from postroad.cli import output, server_command
-from postroad.model import limits, send_request
+from postroad.model import limits
 from postroad.network import api_client
 
 STANDARD_INPUT: Final = "-"
@@ -51,7 +51,7 @@ _OPTIONS: Final[list[click.Parameter]] = [
 @click.command("send", cls=server_command.EitherCommand, local="send_local:send", params=_OPTIONS)
 def send(server: api_client.Client, *, key: str | None, wait: int | None, **fields: Any) -> output.Report:
     """Send a message. With --data or --config, a running service delivers it."""
-    given = f"cli-{secrets.token_hex(16)}" if key is None else checked_key(key)
+    given = f"cli-{os.urandom(16).hex()}" if key is None else checked_key(key)
     body = {name: value for name, value in message(fields).items() if value}
     try:
         accepted = server.call("POST", "/emails", body, headers={"Idempotency-Key": given})
@@ -70,13 +70,14 @@ def send(server: api_client.Client, *, key: str | None, wait: int | None, **fiel
 
 def message(fields: dict[str, Any]) -> dict[str, Any]:
     """The message as `POST /emails` takes it."""
+    replies = list(fields["reply_to"])
     headers = {name.strip(): value.strip() for name, value in _pairs("--header", fields["headers"], ":").items()}
     return {
         "from": fields["sender"],
         "to": list(fields["to"]),
         "cc": list(fields["cc"]),
         "bcc": list(fields["bcc"]),
-        "reply_to": send_request.one_or_several(list(fields["reply_to"])),
+        "reply_to": replies[0] if len(replies) == 1 else replies or None,
         "subject": fields["subject"],
         "text": _text(fields["text"]),
         "html": fields["html"],
@@ -91,7 +92,7 @@ def message(fields: dict[str, Any]) -> dict[str, Any]:
 def checked_key(text: str) -> str:
     """An idempotency key of a length that is allowed."""
     if not (1 <= len(text) <= limits.IDEMPOTENCY_KEY_CHARACTERS and text.isprintable()):
-        raise errors.InvalidRequest(f"--key: must have 1 to {limits.IDEMPOTENCY_KEY_CHARACTERS} characters")
+        raise click.UsageError(f"--key: must have 1 to {limits.IDEMPOTENCY_KEY_CHARACTERS} characters")
     return text
 
 
@@ -139,9 +140,9 @@ def _pairs(option: str, given: Sequence[str], separator: str) -> dict[str, str]:
     for text in given:
         name, found, value = text.partition(separator)
         if not found or not name.strip():
-            raise errors.InvalidRequest(f"{option}: {text!r} is not of the form name{separator}value")
+            raise click.UsageError(f"{option}: {text!r} is not of the form name{separator}value")
         if name in pairs:
-            raise errors.InvalidRequest(f"{option}: {name!r} is given twice")
+            raise click.UsageError(f"{option}: {name!r} is given twice")
         pairs[name] = value
     return pairs
 

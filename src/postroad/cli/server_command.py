@@ -8,7 +8,7 @@ imported when it is used. The API key never is an argument, because other users 
 
 import importlib
 import os
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any, Final
 
@@ -25,6 +25,8 @@ SETTING_PREFIX: Final = "POSTROAD_"
 UNAUTHORIZED: Final = 401
 FORBIDDEN: Final = 403  # also of one request of a good key, such as a sender of another domain
 REFUSED: Final = (UNAUTHORIZED, FORBIDDEN)
+# More than anybody waits for: 100,000 rows.
+MAX_PAGES: Final = 1000
 
 URL: Final = click.Option(
     ["--url"], metavar="URL", help=f"Server to use. Default: {URL_VARIABLE}, or that of the last 'postroad login'."
@@ -154,7 +156,7 @@ def client(url: str | None, environment: Mapping[str, str]) -> api_client.Client
 def new_client(url: str, key: str) -> api_client.Client:
     """A client of this server. The key becomes a header field."""
     if not (key.isascii() and key.isprintable()) or " " in key:
-        raise CommandError("the API key contains invalid characters; copy it again")
+        raise click.UsageError("the API key contains invalid characters; copy it again")
     return api_client.Client(url, key, user_agent=f"postroad/{postroad.__version__}")
 
 
@@ -168,7 +170,24 @@ def checked_url(text: str) -> str:
     try:
         return api_client.check_url(text)
     except ValueError as problem:
-        raise CommandError(f"{text}: {problem}") from None
+        raise click.UsageError(output.printable(f"{text}: {problem}")) from None
+
+
+def pages(
+    server: api_client.Client, path: str, *, cursor: str | None = None, **query: object
+) -> Iterator[dict[str, Any]]:
+    """The pages of a list. A server whose list does not end is an error, because a part would pass for the whole."""
+    seen = {cursor}
+    for _ in range(MAX_PAGES):
+        page = server.get(path, cursor=cursor, **query)
+        yield page
+        cursor = page.get("next_cursor")
+        if cursor is None:
+            return
+        if not isinstance(cursor, str) or cursor in seen:
+            break
+        seen.add(cursor)
+    raise CommandError(f"{server.url}: the list {path} does not end")
 
 
 def rows(found: object, *names: str) -> list[list[Any]]:

@@ -25,13 +25,14 @@ def show_list(server: api_client.Client, *, after: str, limit: int, source: str 
     listed: list[dict[str, object]] = []
     # A cursor of this list is the address before it, in hexadecimal.
     cursor = after.strip().lower().encode().hex() or None
-    while True:
-        found = server.get(PATH, source=source, limit=min(PAGE, limit - len(listed)), cursor=cursor)
-        listed += server_command.objects(found.get("suppressions"))
-        cursor = found.get("next_cursor")
-        if cursor is None or len(listed) >= limit:
+    has_more = False
+    for page in server_command.pages(server, PATH, cursor=cursor, limit=min(PAGE, limit), source=source):
+        listed += server_command.objects(page.get("suppressions"))
+        has_more = len(listed) > limit or page.get("next_cursor") is not None
+        if len(listed) >= limit:
             break
-    following = None if cursor is None or not listed else str(listed[-1].get("email"))
+    listed = listed[:limit]
+    following = str(listed[-1].get("email")) if has_more and listed else None
     text = output.printable_table(TITLES, server_command.rows(listed, *MEMBERS), empty="The suppression list is empty.")
     shown = None if following is None else output.printable(following)
     return output.Report(data={"suppressions": listed, "next_after": following}, text=output.with_more(text, shown))

@@ -1,7 +1,8 @@
 """`postroad template push`, `pull` and `diff`: a folder, for example in git, as the source of the templates.
 
-Each template is a folder named as its alias, with `subject.txt`, and `body.txt`, `body.html` or both. Nothing is
-deleted from a server without `--delete`, and no file that differs is overwritten without `--force`.
+Each template is a folder named as its alias, with `subject.txt`, and `body.txt`, `body.html` or both; `layout.txt` has
+the alias of its layout. Nothing is deleted from a server without `--delete`, and no file that differs is overwritten
+without `--force`.
 """
 
 import difflib
@@ -20,7 +21,10 @@ from postroad.network import api_client
 
 PATH: Final = "/v1/templates"
 # The members of a template and their files.
-FILES: Final = {"subject": "subject.txt", "text": "body.txt", "html": "body.html"}
+FILES: Final = {"subject": "subject.txt", "layout": "layout.txt", "text": "body.txt", "html": "body.html"}
+# Of one line each, without its end.
+LINES: Final = ("subject", "layout")
+PART: Final = re.compile(r"\{\{> *([a-z0-9_-]{1,64}) *\}\}")
 ALIAS: Final = re.compile(limits.TEMPLATE_ALIAS_PATTERN)
 RATE_LIMITED: Final = 429
 MAX_RETRIES: Final = 30
@@ -52,13 +56,16 @@ def push(server: api_client.Client, *, folder: Path, delete: bool, yes: bool) ->
     data = _summary(there, wanted)
     if not lines:
         return output.Report(data=data, text="The templates are the same.")
+    click.echo("\n".join(lines), err=True)
     if not yes:
-        click.echo("\n".join(lines), err=True)
         click.confirm(f"Change the templates of {server.url}?", abort=True, err=True)
-    for alias in [*data["added"], *data["changed"]]:
-        _call(server, "PUT", alias, wanted[alias])
-    for alias in data["removed"]:
-        _call(server, "DELETE", alias)
+    changed = {*data["added"], *data["changed"]}
+    for alias in in_order(wanted):
+        if alias in changed:
+            _call(server, "PUT", alias, wanted[alias])
+    for alias in reversed(in_order(there)):
+        if alias in data["removed"]:
+            _call(server, "DELETE", alias)
     return output.Report(data=data, text=_counts(data))
 
 
@@ -81,7 +88,7 @@ def pull(server: api_client.Client, *, folder: Path, force: bool) -> output.Repo
 def read(folder: Path) -> Templates:
     """The templates of a folder. Other files, and hidden folders, are left alone."""
     if not folder.is_dir():
-        raise server_command.CommandError(f"{folder} is not a folder")
+        raise click.UsageError(f"{folder} is not a folder")
     found = {}
     for place in sorted(folder.iterdir()):
         if place.is_dir() and not place.name.startswith("."):
@@ -103,9 +110,26 @@ def _read(place: Path) -> Template:
         except (OSError, UnicodeDecodeError) as problem:
             reason = getattr(problem, "strerror", None) or "it is not UTF-8 text"
             raise server_command.CommandError(f"{file} cannot be read: {reason}") from None
-    if "subject" not in template or len(template) == 1:
+    if "subject" not in template or not {"text", "html"} & template.keys():
         raise server_command.CommandError(f"{place} needs subject.txt, and body.txt or body.html")
-    return {**template, "subject": template["subject"].rstrip("\r\n")}
+    return {name: text.rstrip("\r\n") if name in LINES else text for name, text in template.items()}
+
+
+def in_order(given: Templates) -> list[str]:
+    """The aliases, each after the layout and the parts that it uses: a server refuses what uses something unknown."""
+    found: dict[str, None] = {}
+
+    def add(alias: str, above: frozenset[str]) -> None:
+        if alias in found or alias in above or alias not in given:
+            return
+        one = given[alias]
+        for used in sorted({one.get("layout", ""), *PART.findall(one.get("text", "") + one.get("html", ""))}):
+            add(used, above | {alias})
+        found[alias] = None
+
+    for alias in sorted(given):
+        add(alias, frozenset())
+    return list(found)
 
 
 def _refuse_link(place: Path) -> None:
@@ -119,7 +143,7 @@ def _write(place: Path, template: Template) -> None:
         place.mkdir(parents=True, exist_ok=True)
         for member, name in FILES.items():
             if member in template:
-                end = "\n" if member == "subject" else ""
+                end = "\n" if member in LINES else ""
                 (place / name).write_bytes(f"{template[member]}{end}".encode())
             else:
                 (place / name).unlink(missing_ok=True)
@@ -140,14 +164,8 @@ def fetch(server: api_client.Client) -> Templates:
 
 
 def _aliases(server: api_client.Client) -> Iterator[str]:
-    cursor: Any = None
-    while True:
-        page = server.get(PATH, limit=100, cursor=cursor)
+    for page in server_command.pages(server, PATH, limit=100):
         yield from (str(one.get("alias")) for one in server_command.objects(page.get("templates")))
-        following = page.get("next_cursor")
-        if following is None or following == cursor:
-            return
-        cursor = following
 
 
 def _call(server: api_client.Client, method: str, alias: str, body: Template | None = None) -> dict[str, Any]:

@@ -21,6 +21,7 @@ FILE = click.File("r", encoding="utf-8")
 @click.option("--text-file", type=FILE, help="Read the plain text body from a file; - is standard input.")
 @click.option("--html", help="HTML body, with {{placeholders}}.")
 @click.option("--html-file", type=FILE, help="Read the HTML body from a file; - is standard input.")
+@click.option("--layout", metavar="ALIAS", help="Alias of the layout: a template with {{> content}}.")
 async def put(
     context: services_context.Context,
     *,
@@ -31,11 +32,12 @@ async def put(
     text_file: TextIO | None,
     html: str | None,
     html_file: TextIO | None,
+    layout: str | None,
 ) -> output.Report:
     """Create a template, or replace the one with this alias."""
     plain = _content(text, text_file, name="text")
     rich = _content(html, html_file, name="html")
-    template = await templates.put(context, account.id, alias, subject=subject, text=plain, html=rich)
+    template = await templates.put(context, account.id, alias, subject=subject, text=plain, html=rich, layout=layout)
     return output.Report(data={"template": views.template(template)}, text=f"Template {template.alias!r} is stored.")
 
 

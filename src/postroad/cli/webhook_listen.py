@@ -105,4 +105,4 @@ def _check_target(text: str) -> None:
     except ValueError:
         is_usable = False
     if not is_usable or not text.isascii() or not text.isprintable() or " " in text:
-        raise server_command.CommandError("--forward-to: must be a URL such as http://localhost:3000/webhooks")
+        raise click.UsageError("--forward-to: must be a URL such as http://localhost:3000/webhooks")

@@ -136,7 +136,7 @@ def _stopped_by_signals(stopped: asyncio.Future[None]) -> Iterator[None]:
 def _secrets(text: str) -> list[str]:
     secrets = [part.strip() for part in text.split(",") if part.strip()]
     if not all(secret.startswith(signing_secrets.PREFIX) for secret in secrets):
-        raise errors.InvalidRequest(f"not a webhook secret; it must start with {signing_secrets.PREFIX}")
+        raise click.UsageError(f"not a webhook secret; it must start with {signing_secrets.PREFIX}")
     return secrets
 
 

@@ -20,6 +20,8 @@ Route = routing.Route[context.Context]
 Credential = Callable[[routing.Headers], str]
 # The status and the body of an error with this message.
 ErrorBody = Callable[[errors.PostroadError, str], tuple[int, msgspec.Struct]]
+# How the errors of our own authentication begin.
+_AUTHORIZATION: Final = "Authorization: "
 _encoder: Final = msgspec.json.Encoder()
 
 
@@ -40,6 +42,8 @@ class CompatibleApi:
 
     service: str
     prefix: str
+    # The header field of the API key, which errors name.
+    key_field: str = "Authorization"
     headers: tuple[bytes, ...] = ()
     routes: tuple[Route, ...]
     credential: Credential
@@ -80,6 +84,8 @@ def render_error(
 ) -> responses.EncodedResponse:
     """The response to a refused request in the format of the other service. An unknown path or method is named."""
     message = error.message
+    if isinstance(error, errors.Unauthorized) and message.startswith(_AUTHORIZATION):
+        message = f"{api.key_field}: {message.removeprefix(_AUTHORIZATION)}"
     if isinstance(error, errors.UnknownPath | errors.MethodNotAllowed):
         path = refused.path.decode("latin-1").removeprefix(api.prefix)
         message = unsupported(validation_errors.printable(f"{refused.method} {path}"), api.service)

@@ -12,6 +12,7 @@ import msgspec
 from postroad.config import addresses
 from postroad.config import upstreams as config_upstreams
 from postroad.config.acme import Acme
+from postroad.config.dashboard import Dashboard
 from postroad.config.doctor import Doctor
 from postroad.config.operator import Operator
 from postroad.config.section import Section
@@ -73,15 +74,6 @@ class Http(Section, frozen=True):
                 "write http:// or https:// and a host, without a trailing slash"
             )
         addresses.check_networks(self.trusted_proxies, name="http.trusted_proxies", examples="127.0.0.1 or 10.0.0.0/8")
-
-
-class Dashboard(Section, frozen=True):
-    """The dashboard."""
-
-    enabled: bool
-    session_hours: Annotated[int, msgspec.Meta(ge=1, le=8760)]
-    session_days: Annotated[int, msgspec.Meta(ge=1, le=365)]
-    audit_log_days: Annotated[int, msgspec.Meta(ge=1, le=36_500)]
 
 
 class Submission(Section, frozen=True):

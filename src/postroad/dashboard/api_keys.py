@@ -1,11 +1,11 @@
 """`/keys`: the API keys of the account. A key is shown once, in the response to the form."""
 
 import re
+import zoneinfo
 from typing import Final
 
-from postroad import errors
-from postroad.dashboard import forms, lists, requests, snippets
-from postroad.model import caller, identifiers, key_limits, mail, times
+from postroad.dashboard import forms, lists, requests, snippets, typed_times
+from postroad.model import caller, identifiers, key_limits, mail
 from postroad.services.auth import api_keys, credentials
 from postroad.web import routing
 
@@ -41,9 +41,8 @@ class NewKey(forms.Form, frozen=True, kw_only=True):
     approval_above: int | None = None
     last_day: str | None = None
 
-    @property
-    def limits(self) -> key_limits.Limits:
-        """The limits of the key; it ends with its last day, in UTC."""
+    def limits(self, zone: zoneinfo.ZoneInfo) -> key_limits.Limits:
+        """The limits of the key; it ends with its last day, in this zone."""
         return key_limits.Limits(
             domains=_names(self.domains),
             networks=_names(self.networks),
@@ -51,7 +50,7 @@ class NewKey(forms.Form, frozen=True, kw_only=True):
             recipients_per_day=self.recipients_per_day,
             credit_budget=self.credit_budget,
             approval_above=self.approval_above,
-            expires_at=None if self.last_day is None else _end_of_day("last_day", self.last_day),
+            expires_at=None if self.last_day is None else typed_times.end_of_day("last_day", self.last_day, zone),
         )
 
 
@@ -83,7 +82,7 @@ async def create(request: requests.PageRequest) -> routing.Response:
         name=form.name,
         scopes=frozenset(form.scopes or ("send",)),
         mode=form.mode or mail.Mode.LIVE,
-        limits=form.limits,
+        limits=form.limits(request.zone),
     )
     where = await snippets.snippet_context(request)
     shown = snippets.over_http(where, api_key=secret)
@@ -111,13 +110,6 @@ def _may_manage(request: requests.PageRequest) -> bool:
 def _names(text: str | None) -> tuple[str, ...]:
     """The words of a field, separated by commas, spaces or lines."""
     return tuple(word for word in _BETWEEN.split(text or "") if word)
-
-
-def _end_of_day(field: str, text: str) -> int:
-    try:
-        return times.parse(f"{text}T00:00:00Z") + times.DAY
-    except ValueError:
-        raise errors.InvalidRequest(f"{field}: write the date as 2026-01-31") from None
 
 
 ROUTES: Final = (

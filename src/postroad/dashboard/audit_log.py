@@ -1,27 +1,66 @@
-"""`/audit-log`: who did what in the account."""
+"""`/audit-log`: who did what in the account, with filters, and as a file."""
 
 from typing import Final
+from urllib import parse
 
-from postroad.dashboard import lists, requests
-from postroad.model import cursors
-from postroad.services import audit_log
+import msgspec
+
+from postroad.dashboard import requests, typed_times
+from postroad.services import audit_log, audit_log_csv
 from postroad.web import routing
 
+PATH: Final = "/audit-log"
 ROWS: Final = 50
+GROUPS: Final = sorted({action.partition(".")[0] for action in audit_log.ACTIONS})
+
+
+class Query(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
+    """The filters and the cursor; the form also sends empty fields. Dates are days of the user, both included."""
+
+    actor: str | None = None
+    action: str | None = None
+    subject: str | None = None
+    since: str | None = None
+    until: str | None = None
+    before: str | None = None
 
 
 async def index(request: requests.PageRequest) -> routing.Response:
     """A page of the log, newest first."""
-    query: lists.NewestQuery = request.query
-    entries = await audit_log.page(request.ctx, request.account_id, before=query.before, limit=ROWS + 1)
-    rows, next_cursor = cursors.page(entries, limit=ROWS)
+    query: Query = request.query
+    found = await audit_log.search(request.ctx, request.account_id, _filters(request), before=query.before, limit=ROWS)
+    asked = parse.urlencode({name: value for name in _FILTERS if (value := getattr(query, name))})
     return request.page(
         "audit_log.html",
-        rows=[(entry, audit_log.text(entry)) for entry in rows],
-        next_cursor=next_cursor,
+        rows=[(entry, audit_log.text(entry)) for entry in found.entries],
+        next_url=f"{PATH}?{asked}&before={found.next_cursor}".replace("?&", "?") if found.next_cursor else "",
+        export_url=f"{PATH}/export?{asked}".removesuffix("?"),
+        query=query,
+        groups={group: [one for one in audit_log.ACTIONS if one.startswith(f"{group}.")] for group in GROUPS},
         is_first=query.before is None,
+        is_filtered=bool(asked),
         days=request.ctx.settings.dashboard.audit_log_days,
     )
 
 
-ROUTES: Final = (requests.get("/audit-log", index, query=lists.NewestQuery),)
+async def export_file(request: requests.PageRequest) -> routing.Response:
+    """The entries that match as CSV."""
+    return routing.attachment("audit-log.csv", audit_log_csv.export(request.ctx, request.account_id, _filters(request)))
+
+
+_FILTERS: Final = ("actor", "action", "subject", "since", "until")
+
+
+def _filters(request: requests.PageRequest) -> audit_log.Filters:
+    query: Query = request.query
+    zone = request.zone
+    return audit_log.Filters(
+        actor=(query.actor or "").strip(),
+        action=query.action or "",
+        subject=(query.subject or "").strip(),
+        since=typed_times.start_of_day("since", query.since, zone) if query.since else None,
+        until=typed_times.end_of_day("until", query.until, zone) if query.until else None,
+    )
+
+
+ROUTES: Final = (requests.get(PATH, index, query=Query), requests.get(f"{PATH}/export", export_file, query=Query))

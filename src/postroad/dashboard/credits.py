@@ -1,34 +1,44 @@
-"""`/credits`: the balance and the ledger."""
+"""`/credits`: the balance, the ledger with its running balance, and usage by day and by tag."""
 
+from collections.abc import Mapping
 from typing import Final
 
 from postroad.dashboard import lists, requests
-from postroad.model import cursors
-from postroad.services.accounts import credits, ledger_csv
+from postroad.model import mail
+from postroad.services.accounts import credits, ledger_csv, usage
 from postroad.storage import ledger
 from postroad.web import routing
 
 ROWS: Final = 50
 # The kinds of ledger entries, as the page says them.
-KINDS: Final = {
+KINDS: Final[Mapping[str, str]] = {
     ledger.Kind.GRANT: "Credits added",
     ledger.Kind.RESERVE: "Reserved for a message",
     ledger.Kind.SETTLE: "Spent on a message",
     ledger.Kind.RELEASE: "Refunded",
 }
+# What became of a reservation; of a message that has been deleted, nobody knows any more.
+BILLING: Final[Mapping[str, str]] = {
+    mail.BillingStatus.RESERVED: KINDS[ledger.Kind.RESERVE],
+    mail.BillingStatus.SETTLED: KINDS[ledger.Kind.SETTLE],
+    mail.BillingStatus.RELEASED: "Reserved for a message, refunded later",
+}
 
 
 async def index(request: requests.PageRequest) -> routing.Response:
-    """The balances and a page of the ledger."""
+    """The balances, the usage and a page of the ledger."""
     query: lists.NewestQuery = request.query
-    entries = await credits.ledger(request.ctx, request.account_id, query.before, ROWS + 1)
-    rows, next_cursor = cursors.page(entries, limit=ROWS)
+    found = await usage.statement(request.ctx, request.account_id, before=query.before, limit=ROWS)
+    is_first = query.before is None
     return request.page(
         "credits.html",
-        rows=rows,
-        next_cursor=next_cursor,
-        is_first=query.before is None,
-        kinds=KINDS,
+        rows=[
+            (line, BILLING.get(line.billing or "", KINDS.get(line.entry.kind, line.entry.kind))) for line in found.lines
+        ],
+        next_cursor=found.next_cursor,
+        is_first=is_first,
+        usage=await usage.recent(request.ctx, request.account_id, request.zone) if is_first else None,
+        usage_days=usage.DAYS,
         needs_credits=credits.needs_credits(request.ctx, request.account),
     )
 

@@ -4,6 +4,7 @@ The URL of a file contains a digest of its content, so that browsers can cache i
 """
 
 import hashlib
+import re
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from importlib import resources
@@ -15,10 +16,13 @@ from postroad.web import routing
 
 FOREVER: Final = ("Cache-Control", "public, max-age=31536000, immutable")
 DIGEST_CHARACTERS: Final = 12
+# How a stylesheet names another file: by its path from the folder of all files.
+_REFERENCE: Final = re.compile(rb'url\("([^":]+)"\)')
 TYPES: Final = {
     "css": "text/css; charset=utf-8",
     "js": "text/javascript; charset=utf-8",
     "svg": "image/svg+xml",
+    "woff2": "font/woff2",
 }
 
 
@@ -34,8 +38,12 @@ def load() -> Files:
     """Load all files."""
     addresses: dict[str, str] = {}
     contents: dict[str, tuple[bytes, str]] = {}
-    for name, file in sorted(_found("", resources.files(__package__).joinpath("assets"))):
+    # Stylesheets come last, because they contain the URLs of fonts.
+    found = _found("", resources.files(__package__).joinpath("assets"))
+    for name, file in sorted(found, key=lambda one: (one[0].endswith(".css"), one[0])):
         content, last = file.read_bytes(), file.name
+        if last.endswith(".css"):
+            content = _REFERENCE.sub(lambda match: f'url("{addresses[match[1].decode()]}")'.encode(), content)
         digest = hashlib.sha256(content).hexdigest()[:DIGEST_CHARACTERS]
         addresses[name] = f"/assets/{digest}/{last}"
         contents[addresses[name]] = content, TYPES[last.rpartition(".")[2]]

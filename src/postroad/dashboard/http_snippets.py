@@ -1,4 +1,4 @@
-"""Snippets that send a first message over HTTP: with curl, and with the client library of each language.
+"""Snippets that send a message over HTTP: with curl, and with the client library of each language.
 
 The libraries are not in any registry yet, so they are installed from a checkout of the repository next to the reader's
 project. Each snippet is a complete program that prints the message id, or prints the error and fails.
@@ -34,10 +34,7 @@ from postroad_client import Client, Email, PostroadError
 
 client = Client(@base_url, token=@api_key)
 email = Email(
-    sender=@sender,
-    to=@recipient,
-    subject="Hello",
-    text="It works.",
+@members
 )
 try:
     # Safe to repeat with a key of your own: send(email, idempotency_key="order-1042")
@@ -49,6 +46,7 @@ print(receipt.id)
         install="""\
 pip install ../postroad/clients/python
 """,
+        members=literals.MemberStyle(line="    {name}={value},", names={"from": "sender"}),
     ),
     literals.Source(
         "JavaScript",
@@ -60,10 +58,7 @@ import { Postroad, PostroadError } from "postroad";
 
 const postroad = new Postroad({ baseUrl: @base_url, token: @api_key });
 const email = {
-  from: @sender,
-  to: @recipient,
-  subject: "Hello",
-  text: "It works.",
+@members
 };
 try {
   // Safe to repeat with a key of your own: send(email, { idempotencyKey: "order-1042" })
@@ -78,6 +73,7 @@ try {
         install="""\
 npm install --install-links ../postroad/clients/javascript
 """,
+        members=literals.MemberStyle(line="  {name}: {value},", names={"reply_to": "replyTo"}),
     ),
     literals.Source(
         "PHP",
@@ -89,10 +85,7 @@ require __DIR__ . '/vendor/autoload.php';
 
 $client = new Postroad\\Client(@base_url, token: @api_key);
 $email = new Postroad\\Email(
-    from: @sender,
-    to: @recipient,
-    subject: 'Hello',
-    text: 'It works.',
+@members
 );
 try {
     // Safe to repeat with a key of your own: send($email, idempotencyKey: 'order-1042')
@@ -107,6 +100,9 @@ echo $receipt->id, "\\n";
 composer config repositories.postroad path ../postroad/clients/php
 composer require postroad/postroad-client:@dev
 """,
+        members=literals.MemberStyle(
+            line="    {name}: {value},", names={"reply_to": "replyTo"}, pair="{} => {}", pairs="[{}]"
+        ),
     ),
     literals.Source(
         "Go",
@@ -129,10 +125,7 @@ func main() {
 		log.Fatal(err)
 	}
 	email := postroad.Email{
-		From:    @sender,
-		To:      []string{@recipient},
-		Subject: "Hello",
-		Text:    "It works.",
+@members
 	}
 	// Safe to repeat with a key of your own: postroad.WithIdempotencyKey("order-1042")
 	receipt, err := client.Send(context.Background(), email)
@@ -146,6 +139,26 @@ func main() {
 go mod edit -replace github.com/postroad/postroad/clients/go=../postroad/clients/go
 go get github.com/postroad/postroad/clients/go
 """,
+        members=literals.MemberStyle(
+            line="\t\t{name}:{gap}{value},",
+            names={
+                "from": "From",
+                "to": "To",
+                "cc": "CC",
+                "bcc": "BCC",
+                "reply_to": "ReplyTo",
+                "subject": "Subject",
+                "text": "Text",
+                "html": "HTML",
+                "headers": "Headers",
+                "tags": "Tags",
+                "metadata": "Metadata",
+            },
+            several="[]string{{{}}}",
+            pairs="map[string]string{{{}}}",
+            lists=frozenset({"to", "cc", "bcc", "reply_to", "tags"}),
+            is_aligned=True,
+        ),
     ),
     literals.Source(
         "Ruby",
@@ -156,10 +169,7 @@ require "postroad"
 
 client = Postroad::Client.new(@base_url, token: @api_key)
 email = Postroad::Email.new(
-  from: @sender,
-  to: @recipient,
-  subject: "Hello",
-  text: "It works."
+@members
 )
 begin
   # Safe to repeat with a key of your own: deliver(email, idempotency_key: "order-1042")
@@ -173,6 +183,7 @@ puts receipt.id
 # Gemfile
 gem "postroad", path: "../postroad/clients/ruby"
 """,
+        members=literals.MemberStyle(line="  {name}: {value},", pair="{} => {}", pairs="{{ {} }}"),
     ),
     literals.Source(
         "Java",
@@ -188,10 +199,7 @@ public class Hello {
     public static void main(String[] arguments) {
         Postroad postroad = Postroad.builder(@base_url).token(@api_key).build();
         Email email = Email.builder()
-                .from(@sender)
-                .to(@recipient)
-                .subject("Hello")
-                .text("It works.")
+@members
                 .build();
         try {
             // Safe to repeat with a key of your own: send(email, "order-1042")
@@ -207,5 +215,12 @@ public class Hello {
         install="""\
 mvn install -f ../postroad/clients/java   # then depend on dev.postroad:postroad-client:0.1.0
 """,
+        members=literals.MemberStyle(
+            line="                .{name}({value})",
+            names={"reply_to": "replyTo", "headers": "header", "tags": "tag"},
+            several="{}",
+            pair="{}, {}",
+            has_separate_pairs=True,
+        ),
     ),
 )

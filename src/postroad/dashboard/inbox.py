@@ -8,34 +8,49 @@ from urllib import parse
 
 import msgspec
 
+from postroad import errors
 from postroad.dashboard import previews, requests
-from postroad.services.messages import dev_inbox as received
+from postroad.services.messages import dev_inbox, header_checks
+from postroad.services.messages import lookup as messages
 from postroad.web import routing
 
 PATH: Final = "/inbox"
 ROWS: Final = 50
+# As long as a subject.
+SEARCH_CHARACTERS: Final = 500
 
 
 class Query(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
-    """The recipient to filter by, and the cursor."""
+    """The words to search for, and the cursor."""
 
-    to: str | None = None
+    search: str | None = None
     before: str | None = None
 
 
-def routes(mail: received.Inbox) -> tuple[requests.SiteRoute, ...]:
+async def _message_id(request: requests.PageRequest, received: dev_inbox.CapturedMessage) -> str | None:
+    """The message of this account that was received; None for mail of other accounts, and for deleted messages."""
+    message_id = dev_inbox.sent_as(request.ctx.keys, received)
+    if message_id is None:
+        return None
+    try:
+        await messages.find(request.ctx, request.account_id, message_id)
+    except errors.NotFound:
+        return None
+    return message_id
+
+
+def routes(mail: dev_inbox.Inbox) -> tuple[requests.SiteRoute, ...]:
     """The list, a message, and clearing the inbox."""
 
     async def index(request: requests.PageRequest) -> routing.Response:
         query: Query = request.query
-        to = (query.to or "").strip()
-        found = mail.newest_first(to=to or None)
-        rows = [one for one in found if query.before is None or one.id < query.before]
-        next_query = {"to": to, "before": rows[ROWS - 1].id} if len(rows) > ROWS else None
+        search = (query.search or "").strip()[:SEARCH_CHARACTERS]
+        rows = [one for one in mail.search(search) if query.before is None or one.id < query.before]
+        next_query = {"search": search, "before": rows[ROWS - 1].id} if len(rows) > ROWS else None
         return request.page(
             "inbox.html",
             rows=rows[:ROWS],
-            to=to,
+            search=search,
             is_first=query.before is None,
             next_url=f"{PATH}?{parse.urlencode(next_query)}" if next_query else "",
         )
@@ -43,8 +58,12 @@ def routes(mail: received.Inbox) -> tuple[requests.SiteRoute, ...]:
     async def show(request: requests.PageRequest) -> routing.Response:
         query: previews.Query = request.query
         one = mail.find(request.path["id"])
-        shown = await previews.preview_page(request, f"{PATH}/{one.id}", one.content, wanted=query.view)
-        return request.page("inbox_message.html", one=one, shown=shown)
+
+        async def origin() -> header_checks.Origin:
+            return header_checks.Origin(one.envelope_from.rpartition("@")[2])
+
+        shown = await previews.preview_page(request, f"{PATH}/{one.id}", one.content, query, origin=origin)
+        return request.page("inbox_message.html", one=one, shown=shown, message_id=await _message_id(request, one))
 
     async def clear(request: requests.PageRequest) -> routing.Response:
         mail.clear()

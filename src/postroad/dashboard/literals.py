@@ -8,8 +8,8 @@ import json
 import re
 import shlex
 import string
-from collections.abc import Callable, Mapping
-from dataclasses import dataclass
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field
 from typing import Final
 
 _BARE: Final = re.compile(r"[A-Za-z0-9_.@+-]+")
@@ -21,15 +21,61 @@ class _Text(string.Template):
     delimiter = "@"
 
 
+# The members of an email, by their names in the API: a text, several, or pairs of texts.
+Members = Mapping[str, str | Sequence[str] | Mapping[str, str]]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class MemberStyle:
+    """How a language writes the members of an email, each on a line of its own."""
+
+    line: str
+    names: Mapping[str, str] = field(default_factory=dict)
+    several: str = "[{}]"
+    pair: str = "{}: {}"
+    pairs: str = "{{{}}}"
+    # Members that the library takes as a list, even of one.
+    lists: frozenset[str] = frozenset()
+    # Each pair is a line of its own.
+    has_separate_pairs: bool = False
+    is_aligned: bool = False
+
+    def written(self, members: Members, literal: Callable[[str], str]) -> str:
+        """The lines of the members."""
+        width = max(len(self.names.get(name, name)) for name in members) + 1 if self.is_aligned else 0
+        lines = []
+        for name, value in members.items():
+            shown = self.names.get(name, name)
+            for text in self._values(name, value, literal):
+                gap = " " * (width - len(shown)) if self.is_aligned else ""
+                lines.append(self.line.format(name=shown, gap=gap, value=text))
+        return "\n".join(lines)
+
+    def _values(
+        self, name: str, value: str | Sequence[str] | Mapping[str, str], literal: Callable[[str], str]
+    ) -> list[str]:
+        if isinstance(value, Mapping):
+            pairs = [self.pair.format(literal(key), literal(one)) for key, one in value.items()]
+            return pairs if self.has_separate_pairs else [self.pairs.format(", ".join(pairs))]
+        given = [value] if isinstance(value, str) else list(value)
+        if len(given) == 1 and name not in self.lists:
+            return [literal(given[0])]
+        return [self.several.format(", ".join(map(literal, given)))]
+
+
 @dataclass(frozen=True, slots=True)
 class Source:
-    """A snippet before its values are filled in; `literal` quotes a value, `install` installs the library."""
+    """A snippet before its values are filled in; `literal` quotes a value, `install` installs the library.
+
+    `members` writes the members of the email where the text has `@members`.
+    """
 
     title: str
     note: str
     literal: Callable[[str], str]
     text: str
     install: str = ""
+    members: MemberStyle | None = None
 
     def filled(self, values: Mapping[str, str], pieces: Mapping[str, str]) -> str:
         """The code with `values` as literals and `pieces` inserted as they are."""

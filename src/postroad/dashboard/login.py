@@ -46,8 +46,8 @@ def local_path(path: str | None) -> str:
     return path if path.isascii() else HOME
 
 
-def _page(site: sites.Site, name: str, request: routing.Request, **values: object) -> routing.Response:
-    content = site.pages.render(name, {"request_id": request.id, "problem": None, **values})
+def _page(site: sites.Site, name: str, **values: object) -> routing.Response:
+    content = site.pages.render(name, {"problem": None, **values})
     return routing.Response(200, content, headers=site.headers, content_type=sites.HTML)
 
 
@@ -58,7 +58,7 @@ async def show_login(site: sites.Site, ctx: context.Context, request: routing.Re
         await requests.authenticate(site, ctx, request.headers)
     except errors.Unauthorized:
         has_inbox = site.mail is not None
-        return _page(site, "login.html", request, next=next_path, session_expired=expired, has_inbox=has_inbox)
+        return _page(site, "login.html", next=next_path, session_expired=expired, has_inbox=has_inbox)
     return requests.redirect(request.headers, next_path)
 
 
@@ -85,7 +85,7 @@ async def show_password(site: sites.Site, ctx: context.Context, request: routing
     """The form of a password link."""
     token = request.path["token"]
     user = await password_links.find_user(_acting(ctx, request), token)
-    return _page(site, "password.html", request, token=token, email=user.email, is_new=user.joined_at is None)
+    return _page(site, "password.html", token=token, email=user.email, is_new=user.joined_at is None)
 
 
 async def choose_password(site: sites.Site, ctx: context.Context, request: routing.Request) -> routing.Response:

@@ -1,14 +1,21 @@
 """`/messages/{id}`: one message with its timeline, recipients, attempts, content and webhook deliveries."""
 
+import contextlib
+import dataclasses
+import functools
 from dataclasses import dataclass
 from typing import Final
 
 from postroad import errors
-from postroad.dashboard import forms, previews, requests, timelines
-from postroad.model import mail, send_times, times
+from postroad.dashboard import messages as message_list
+from postroad.dashboard import previews, requests, timelines, typed_times
+from postroad.model import mail, search_query
 from postroad.model.bounces import disposition
+from postroad.services.acceptance import resend
+from postroad.services.messages import content_checks, neighbours
 from postroad.services.messages import lookup as messages
-from postroad.services.queue import cancellation, inspection, schedule, wait_reasons
+from postroad.services.queue import inspection, wait_reasons
+from postroad.services.suppressions import registry as suppressions
 from postroad.services.webhooks import delivery_log, endpoints
 from postroad.storage import async_bounces as stored_async_bounces
 from postroad.storage import attempts, queue_views, recipients
@@ -25,30 +32,10 @@ BILLING_LABELS: Final = {
 }
 
 
-# The length of a time without seconds.
-_TO_MINUTES: Final = 16
+# More than that a message failed.
+TELLING: Final = {mail.RecipientStatus.BOUNCED, mail.RecipientStatus.EXPIRED, mail.RecipientStatus.CANCELED}
 # Shown first.
 FAILURES: Final = {mail.RecipientStatus.BOUNCED, mail.RecipientStatus.FAILED, mail.RecipientStatus.EXPIRED}
-
-
-class Retry(forms.Form, frozen=True, kw_only=True):
-    """Which recipient; without one, all that wait."""
-
-    recipient_id: str | None = None
-
-
-class Schedule(forms.Form, frozen=True, kw_only=True):
-    """When to send, in UTC as a date field gives it; empty for now."""
-
-    send_at: str | None = None
-
-    def time(self) -> int | None:
-        """The time in microseconds."""
-        if not self.send_at:
-            return None
-        # Browsers leave out seconds that are zero.
-        seconds = ":00" if len(self.send_at) == _TO_MINUTES else ""
-        return send_times.parse_send_at(f"{self.send_at}{seconds}Z")
 
 
 @dataclass(frozen=True, slots=True)
@@ -59,6 +46,12 @@ class RecipientView:
     queue_entry: inspection.QueueEntry | None
     attempts: list[attempts.Attempt]
     async_bounces: list[stored_async_bounces.AsyncBounce]
+    is_suppressed: bool
+
+    @property
+    def is_final(self) -> bool:
+        """Whether it has its result, and can be sent the message again."""
+        return self.recipient.status in mail.FINAL
 
     @property
     def is_waiting(self) -> bool:
@@ -84,37 +77,65 @@ class RecipientView:
         return disposition.explain(self.attempts[-1].reason) if self.attempts else ""
 
 
+@dataclass(frozen=True, slots=True)
+class Resend:
+    """Which buttons there are: for how many recipients that did not get the message, and for all of them."""
+
+    failed: int
+    can_all: bool
+
+
+class Query(previews.Query, frozen=True, forbid_unknown_fields=True):
+    """How the content is shown, and the search whose results the message is one of."""
+
+    search: str | None = None
+
+
 async def show(request: requests.PageRequest) -> routing.Response:
     """The page."""
-    query: previews.Query = request.query
+    query: Query = request.query
     ctx, account_id, message_id = request.ctx, request.account_id, request.path["id"]
     found = await messages.details(ctx, account_id, message_id)
     queue_entries = await inspection.entries_of_message(ctx, account_id, message_id)
     deliveries = await delivery_log.of_message(ctx, account_id, message_id, limit=MAX_DELIVERIES)
     first_webhook = await endpoints.find(ctx, account_id)
-    recipient_views = [_recipient_view(found, one, queue_entries.get(one.id)) for one in found.recipients]
+    suppressed = await suppressions.listed(ctx, account_id, [one.email for one in found.recipients])
+    recipient_views = [
+        _recipient_view(found, one, queue_entries.get(one.id), is_suppressed=one.email in suppressed)
+        for one in found.recipients
+    ]
     recipient_views.sort(key=lambda view: view.rank)
+    shown = await _shown(request, message_id, query)
+    has_content = shown is not None or _is_refresh(request)
     can_retry = sum(view.is_waiting for view in recipient_views)
     can_cancel = sum(view.is_untried for view in recipient_views)
+    is_movable = found.message.send_at is not None and can_cancel == len(recipient_views)
     return request.page(
         "message.html",
         first_webhook_id=first_webhook.id if first_webhook else None,
         found=found,
         message=found.message,
+        beside=await _neighbours(request, message_id, query),
         recipient_views=recipient_views,
         can_retry=can_retry,
         can_cancel=can_cancel,
         # As the field of the form takes it.
-        send_at=times.to_wire(found.message.send_at or 0)[:_TO_MINUTES],
-        is_movable=found.message.send_at is not None and can_cancel == len(recipient_views),
+        send_at=typed_times.written(found.message.send_at or 0, request.zone),
+        is_movable=is_movable,
+        shown_status="scheduled" if is_movable and queue_entries else _shown_status(found),
         are_expanded=len(recipient_views) <= MAX_EXPANDED_RECIPIENTS,
         are_waiting_expanded=can_retry <= MAX_EXPANDED_RECIPIENTS,
         timeline=timelines.build(found, [entry.waiting for entry in queue_entries.values()], deliveries),
         deliveries=deliveries,
+        received=request.site.mail.of_message(ctx.keys, message_id) if request.site.mail else [],
         names={one.id: one.email for one in found.recipients},
         # A page of a final message would otherwise reload with every other result of the account.
         is_live=bool(queue_entries) or any(entry.status == "pending" for entry in deliveries),
-        shown=await _shown(request, message_id, query.view),
+        shown=shown,
+        # The same for whoever presses a button of this page twice.
+        form_key=request.http.id,
+        has_content=has_content,
+        resend=_resend(recipient_views, has_content=has_content),
         source_labels=timelines.SOURCE_LABELS,
         billing_labels=BILLING_LABELS,
         faults=disposition.FAULT_LABELS,
@@ -124,66 +145,65 @@ async def show(request: requests.PageRequest) -> routing.Response:
 
 
 def _recipient_view(
-    found: messages.Details, recipient: recipients.Recipient, queue_entry: inspection.QueueEntry | None
+    found: messages.Details,
+    recipient: recipients.Recipient,
+    queue_entry: inspection.QueueEntry | None,
+    *,
+    is_suppressed: bool,
 ) -> RecipientView:
     return RecipientView(
         recipient,
         queue_entry,
         [one for one in found.attempts if one.recipient_id == recipient.id],
         [one for one in found.async_bounces if one.recipient_id == recipient.id],
+        is_suppressed,
     )
 
 
-async def _shown(
-    request: requests.PageRequest, message_id: str, view: previews.View | None
-) -> previews.PreviewPage | None:
+def _shown_status(found: messages.Details) -> str:
+    """What became of all recipients, where that says more than that the message failed."""
+    statuses = {one.status for one in found.recipients}
+    return found.message.status if len(statuses) > 1 or not statuses <= TELLING else statuses.pop()
+
+
+def _is_refresh(request: requests.PageRequest) -> bool:
+    return request.http.headers.get(requests.REFRESH_HEADER) is not None
+
+
+def _resend(recipient_views: list[RecipientView], *, has_content: bool) -> Resend | None:
+    """What can be sent again; None without the content, and while there is nobody to send it to."""
+    open_to = [view for view in recipient_views if not view.is_suppressed]
+    failed = sum(view.recipient.status in resend.FAILED for view in open_to)
+    can_all = bool(open_to) and all(view.is_final for view in recipient_views)
+    return Resend(failed, can_all) if has_content and (failed or can_all) else None
+
+
+async def _neighbours(request: requests.PageRequest, message_id: str, query: Query) -> dict[str, str]:
+    """The URLs of the list and of the messages beside this one in it, for parts/neighbours.html."""
+    text = (query.search or "").strip()
+    urls = {"list_url": message_list.path_of(text), "newer_url": "", "older_url": ""}
+    # What a script refreshes does not contain them; a search that is not valid has no results.
+    with contextlib.suppress(search_query.QueryError):
+        if not _is_refresh(request):
+            filters = messages.filters_of(request.ctx, search_query.parse(text), zone=request.zone)
+            found = await neighbours.find(request.ctx, request.account_id, filters, message_id)
+            urls["newer_url"] = message_list.message_path(found.newer, text) if found.newer else ""
+            urls["older_url"] = message_list.message_path(found.older, text) if found.older else ""
+    return urls
+
+
+async def _shown(request: requests.PageRequest, message_id: str, query: Query) -> previews.PreviewPage | None:
     """The content; None if it was deleted, and for scripts that only refresh results."""
-    if request.http.headers.get(requests.REFRESH_HEADER) is not None:
+    if _is_refresh(request):
         return None
     async with request.ctx.previews.hold(request.account_id):
         try:
             raw = await messages.raw(request.ctx, request.account_id, message_id)
         except errors.NotFound:
             return None
-        return await previews.preview_page(request, f"/messages/{message_id}", raw, wanted=view)
+        origin = functools.partial(content_checks.origin_of, request.ctx, request.account_id, message_id)
+        page = await previews.preview_page(request, f"/messages/{message_id}", raw, query, origin=origin)
+    return dataclasses.replace(page, search=query.search or "")
 
 
-async def retry(request: requests.PageRequest) -> routing.Response:
-    """Retry now."""
-    form: Retry = request.form
-    message_id = request.path["id"]
-    done = await inspection.retry_of_account(request.ctx, request.account_id, message_id, form.recipient_id)
-    counted = "1 recipient" if done.changed == 1 else f"{done.changed} recipients"
-    return request.redirect(f"/messages/{message_id}", notice=f"Retrying {counted} now.")
-
-
-async def cancel(request: requests.PageRequest) -> routing.Response:
-    """Cancel the recipients for which no attempt has begun."""
-    message_id = request.path["id"]
-    after = await cancellation.cancel_message(request.ctx, request.account_id, message_id)
-    canceled = sum(one.status == mail.RecipientStatus.CANCELED for one in after)
-    notice = "Canceled." if canceled == len(after) else f"Canceled: {canceled} of {len(after)} recipients."
-    if not canceled:
-        notice = "Not canceled: attempts have begun for all recipients."
-    return request.redirect(f"/messages/{message_id}", notice=notice, kind="good" if canceled else "bad")
-
-
-async def reschedule(request: requests.PageRequest) -> routing.Response:
-    """Send a scheduled message at another time."""
-    form: Schedule = request.form
-    message_id = request.path["id"]
-    send_at = form.time()
-    await schedule.reschedule(request.ctx, request.account_id, message_id, send_at)
-    # A notice is text, so its time stays in UTC, like the field of the form.
-    notice = (
-        "Sending now." if send_at is None else f"Scheduled for {times.to_wire(send_at)[:16].replace('T', ' ')} UTC."
-    )
-    return request.redirect(f"/messages/{message_id}", notice=notice)
-
-
-ROUTES: Final = (
-    requests.get("/messages/{id}", show, query=previews.Query),
-    requests.post("/messages/{id}/retry", retry, form=Retry),
-    requests.post("/messages/{id}/cancel", cancel),
-    requests.post("/messages/{id}/schedule", reschedule, form=Schedule),
-)
+ROUTES: Final = (requests.get("/messages/{id}", show, query=Query),)

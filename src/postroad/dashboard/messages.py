@@ -1,18 +1,25 @@
 """`/messages`: the messages of the account, newest first, with search (model/search_query.py)."""
 
 import dataclasses
+import re
+from collections.abc import Sequence
 from typing import Final
 from urllib import parse
 
 import msgspec
 
-from postroad.dashboard import requests
+from postroad.dashboard import message_rows, requests, saved_views
 from postroad.model import mail, search_query
+from postroad.services.messages import bulk_actions, export_csv
 from postroad.services.messages import lookup as messages
+from postroad.services.messages import saved_views as views_of_account
+from postroad.storage import saved_views as stored_views
 from postroad.web import routing
 
 PATH: Final = "/messages"
 ROWS: Final = 50
+# Every file system takes so many characters.
+MAX_FILE_NAME: Final = 100
 # The periods that have a button; others are typed into the search box.
 PERIODS: Final = (("24h", "24 hours"), ("7d", "7 days"))
 
@@ -36,11 +43,24 @@ async def index(request: requests.PageRequest) -> routing.Response:
     """A page of results, or what is wrong with the search."""
     query: Query = request.query
     text = (query.search or "").strip()
+    views = await views_of_account.of_account(request.ctx, request.account_id)
     try:
-        found = await messages.search(request.ctx, request.account_id, text, limit=ROWS, cursor=query.cursor)
+        found = await messages.search(
+            request.ctx, request.account_id, text, limit=ROWS, cursor=query.cursor, zone=request.zone
+        )
     except search_query.QueryError as problem:
-        return _page(request, search_query.Query(), text=text, status=400, problem=problem)
-    return _page(request, found.query, text=text, found=found)
+        return _page(request, search_query.Query(), text=text, views=views, status=400, problem=problem)
+    rows = await message_rows.read(request.ctx, request.account_id, found.messages)
+    counted = ""
+    if query.cursor is None:
+        filters = messages.filters_of(request.ctx, found.query, zone=request.zone)
+        counted = in_words(await messages.count(request.ctx, request.account_id, filters))
+    return _page(request, found.query, text=text, views=views, found=found, rows=rows, counted=counted)
+
+
+def in_words(count: messages.Count) -> str:
+    """How many messages there are, as far as it is known."""
+    return "1 message" if count == messages.Count(1, is_exact=True) else f"{count} messages"
 
 
 def _page(
@@ -48,8 +68,11 @@ def _page(
     query: search_query.Query,
     *,
     text: str,
+    views: Sequence[stored_views.SavedView],
     status: int = 200,
     found: messages.SearchPage | None = None,
+    rows: Sequence[message_rows.Row] = (),
+    counted: str = "",
     problem: search_query.QueryError | None = None,
 ) -> routing.Response:
     asked: Query = request.query
@@ -57,11 +80,22 @@ def _page(
         "messages.html",
         status=status,
         text=text,
+        views=views,
+        chips=saved_views.chips(views, text),
+        max_name=views_of_account.NAME_CHARACTERS,
         found=found,
+        rows=rows,
+        counted=counted,
+        suggested=_suggestion(query) if found and not rows and not found.next_cursor else None,
         problem=problem.message.removeprefix("search: ") if problem else "",
         parts=(text[: problem.start], text[problem.start : problem.end], text[problem.end :]) if problem else (),
         choices={"Mode": _modes(query), "Status": _statuses(query), "Accepted": _periods(query)},
         is_first=asked.cursor is None,
+        first_url=path_of(text),
+        row_query=f"?{query_of(text)}" if text else "",
+        bulk_urls=[(one.title(), f"/bulk?{query_of(text, action=one)}") for one in bulk_actions.Action],
+        export_url=f"/messages.csv?{parse.urlencode({'search': text})}" if text else "/messages.csv",
+        tail_url=f"/tail?{parse.urlencode({'search': text})}" if text else "/tail",
         next_url=path_of(text, found.next_cursor) if found and found.next_cursor else "",
         wider=path_of(search_query.format(dataclasses.replace(query, after=None, before=None, status=None))),
         examples=[(name, finds, example, path_of(example)) for name, finds, example in search_query.HELP],
@@ -73,6 +107,23 @@ def path_of(text: str, cursor: str | None = None) -> str:
     """The URL of a search."""
     wanted = {name: value for name, value in (("search", text), ("cursor", cursor)) if value}
     return f"{PATH}?{parse.urlencode(wanted)}" if wanted else PATH
+
+
+def message_path(message_id: str, text: str) -> str:
+    """The URL of a message in the results of a search."""
+    return f"{PATH}/{message_id}?{query_of(text)}" if text else f"{PATH}/{message_id}"
+
+
+def query_of(text: str, **more: str) -> str:
+    """The query string of a page about a search."""
+    return parse.urlencode({**more, **({"search": text} if text else {})})
+
+
+def _suggestion(query: search_query.Query) -> Choice | None:
+    """What somebody may have meant who found nothing."""
+    meant = search_query.suggestion(query)
+    text = search_query.format(meant) if meant else ""
+    return Choice(text, path_of(text), is_chosen=False) if text else None
 
 
 def _modes(query: search_query.Query) -> list[Choice]:
@@ -104,4 +155,27 @@ def _choice(text: str, query: search_query.Query, changed: search_query.Query) -
     return Choice(text, path_of(search_query.format(changed)), changed == query)
 
 
-ROUTES: Final = (requests.get(PATH, index, query=Query),)
+class ExportQuery(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
+    """The search text."""
+
+    search: str | None = None
+
+
+async def export_file(request: requests.PageRequest) -> routing.Response:
+    """All results of a search as CSV."""
+    asked: ExportQuery = request.query
+    text = (asked.search or "").strip()
+    filters = messages.filters_of(request.ctx, search_query.parse(text), zone=request.zone)
+    content = export_csv.export(request.ctx, request.account_id, filters)
+    return routing.attachment(f"{_file_name(text)}.csv", content)
+
+
+def _file_name(text: str) -> str:
+    """The search in letters and digits."""
+    return "-".join(["messages", *re.findall(r"[A-Za-z0-9]+", text)])[:MAX_FILE_NAME]
+
+
+ROUTES: Final = (
+    requests.get(PATH, index, query=Query),
+    requests.get("/messages.csv", export_file, query=ExportQuery),
+)

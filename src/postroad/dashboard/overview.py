@@ -1,26 +1,31 @@
-"""`/`: the overview. It reads counters, so its cost does not depend on the amount of mail."""
+"""`/`: the overview, on which every number is a link to the messages that it counts.
+
+It reads counters and bounded samples, so its cost does not depend on the amount of mail.
+"""
 
 from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Final
 
-import msgspec
-
-from postroad.dashboard import attention, requests, welcome
-from postroad.model import providers, times
+from postroad import errors
+from postroad.dashboard import attention, ranges, requests, welcome
+from postroad.dashboard import messages as message_list
+from postroad.model import chart_ranges, labels, limits, providers
 from postroad.model.bounces import disposition
+from postroad.protocol import address
 from postroad.services.acceptance import send_test
-from postroad.services.accounts import credits, statistics
+from postroad.services.accounts import credits, recipient_sample, statistics
 from postroad.services.accounts import registry as accounts
+from postroad.services.domains import registry as domains
 from postroad.services.messages import lookup as messages
 from postroad.services.webhooks import delivery_log, endpoints
 from postroad.web import routing
 
-PERIODS: Final = {
-    statistics.Period.DAY: "24 hours",
-    statistics.Period.WEEK: "7 days",
-    statistics.Period.MONTH: "30 days",
-}
+# The searches for the recipients that are counted.
+DELIVERED: Final = "outcome:delivered"
+BOUNCED: Final = "status:bounced"
+FAILED: Final = "outcome:failed OR outcome:expired"
+DEFERRED: Final = "status:deferred"
 # Enough to include one that was attempted.
 MAX_DELIVERIES: Final = 20
 PROVIDERS: Final = {**providers.NAMES, providers.OTHERS: "Others"}
@@ -29,29 +34,42 @@ METER_HEADROOM: Final = 1.25
 METER_MAX_RATIO: Final = 2
 
 
-class Query(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
-    """The period."""
+class Query(ranges.RangeQuery, frozen=True, forbid_unknown_fields=True):
+    """The range, and the mail to count: a sender domain, a tag."""
 
-    period: statistics.Period | None = None
+    domain: str | None = None
+    tag: str | None = None
 
 
 @dataclass(frozen=True, slots=True)
 class Tile:
-    """A figure. `change` compares with the previous period, `tone` says whether it is good; both may be empty."""
+    """A figure and the list that it counts. `change` compares with the range before, `tone` says whether it is good."""
 
     label: str
     figure: str
     detail: str
+    path: str
     change: str = ""
     tone: str = ""
 
 
 @dataclass(frozen=True, slots=True)
-class Chart:
-    """Series with name, colour and values."""
+class ChartSeries:
+    """What a chart counts, in the colour of an outcome; `terms` find the messages."""
 
     name: str
-    series: tuple[tuple[str, str, list[int]], ...]
+    color: str
+    values: list[int]
+    terms: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class Chart:
+    """Series over the buckets of a range; only what adds up is in one chart. `note` says what is counted."""
+
+    name: str
+    series: tuple[ChartSeries, ...]
+    note: str = ""
 
 
 @dataclass(frozen=True, slots=True)
@@ -78,10 +96,12 @@ class Meter:
 
 
 async def show(request: requests.PageRequest) -> routing.Response:
-    """The overview of a period."""
+    """The overview of a range."""
     query: Query = request.query
     ctx, account_id = request.ctx, request.account_id
-    found = await statistics.overview(ctx, account_id, query.period or statistics.Period.WEEK)
+    narrowing = recipient_sample.Narrowing(_domain(query.domain), _tag(query.tag))
+    shown = ranges.read(request, query, narrowing)
+    found = await statistics.overview(ctx, account_id, shown.chosen, narrowing)
     guard = await accounts.sending(ctx, request.account)
     sender = await send_test.default_sender(ctx, account_id)
     needs_credits = credits.needs_credits(ctx, request.account)
@@ -89,27 +109,41 @@ async def show(request: requests.PageRequest) -> routing.Response:
         account=request.account,
         guard=guard,
         sender=sender,
-        daily_recipients=_daily_recipients(found),
+        daily_recipients=await statistics.daily_recipients(ctx, account_id),
         needs_credits=needs_credits,
         deliveries=await delivery_log.page(ctx, account_id, limit=MAX_DELIVERIES),
         webhooks=await endpoints.of_account(ctx, account_id),
     )
     has_sent = await _has_sent(request, found)
+    sample = await recipient_sample.read(
+        ctx,
+        account_id,
+        from_hour=shown.chosen.from_hour,
+        until_hour=shown.chosen.until_hour,
+        narrowing=narrowing,
+        limit=recipient_sample.MAX_TIMED,
+    )
     return request.page(
         "overview.html",
         found=found,
-        periods=PERIODS,
+        shown=shown,
+        periods=ranges.PERIODS,
+        domains=[one.name for one in await domains.of_account(ctx, account_id)],
         alerts=attention.alerts(facts),
         sender=sender,
         has_sent=has_sent,
         offers_builtin_endpoint=not has_sent and await welcome.offers_builtin_endpoint(request),
-        tiles=_tiles(found, request.account.available if needs_credits else None),
+        tiles=_tiles(found, shown, request.account.available if needs_credits else None),
         charts=_charts(found.series),
-        days=_days(found),
-        seconds=statistics.SHAPES[found.period].hours * 3_600,
+        seconds=chart_ranges.HOURS[shown.chosen.step] * 3_600,
         guard=guard,
         meters=_meters(guard),
         names=PROVIDERS,
+        failed_terms=FAILED,
+        delivery_times={one.provider: one for one in recipient_sample.delivery_times(sample)},
+        timed_all=sample.back_to is None,
+        max_timed=recipient_sample.MAX_TIMED,
+        max_counted=recipient_sample.MAX_COUNTED,
         min_results=statistics.MIN_RESULTS,
         faults=disposition.FAULT_LABELS,
     )
@@ -122,23 +156,44 @@ async def _has_sent(request: requests.PageRequest, found: statistics.Overview) -
     return bool(newest.messages)
 
 
-def _daily_recipients(found: statistics.Overview) -> float:
-    """Recipients a day."""
-    shape = statistics.SHAPES[found.period]
-    return found.totals.recipients * 24 / (shape.buckets * shape.hours)
+def _domain(text: str | None) -> str:
+    try:
+        return address.parse_domain(text) if text else ""
+    except address.AddressError as problem:
+        raise errors.InvalidRequest(f"domain: {problem}") from None
 
 
-def _tiles(found: statistics.Overview, credits_left: int | None) -> list[Tile]:
+def _tag(text: str | None) -> str:
+    return labels.check("tag", text, limit=limits.TAG_CHARACTERS) if text else ""
+
+
+def _tiles(found: statistics.Overview, shown: ranges.ShownRange, credits_left: int | None) -> list[Tile]:
     now, before = found.totals, found.before
+    counted = [
+        Tile(
+            "Messages",
+            f"{now.messages:,}",
+            _to(now.recipients),
+            shown.messages(),
+            *_growth(now.messages, before.messages),
+        ),
+        _rate("Delivered", "delivered", shown.messages(DELIVERED), now, before),
+        _rate("Bounced", "bounced", shown.messages(BOUNCED), now, before),
+        _rate("Failed", "failed", shown.messages(FAILED), now, before),
+    ]
+    if shown.narrowing:
+        return counted
     return [
-        Tile("Messages", f"{now.messages:,}", _to(now.recipients), *_growth(now.messages, before.messages)),
-        _rate("Delivered", "delivered", now, before),
-        _rate("Bounced", "bounced", now, before),
-        _rate("Failed", "failed", now, before),
-        Tile("Queued", f"{found.queued:,}", "recipient" if found.queued == 1 else "recipients"),
-        Tile("Credits", "Unlimited", "mail costs nothing")
+        *counted,
+        Tile(
+            "Queued",
+            f"{found.queued:,}",
+            "recipient" if found.queued == 1 else "recipients",
+            message_list.path_of("status:queued"),
+        ),
+        Tile("Credits", "Unlimited", "no credits needed", "/credits")
         if credits_left is None
-        else Tile("Credits left", f"{credits_left:,}", "one per recipient"),
+        else Tile("Credits left", f"{credits_left:,}", "one per recipient", "/credits"),
     ]
 
 
@@ -153,18 +208,18 @@ def _growth(now: int, before: int) -> tuple[str, str]:
     return f"{100 * (now - before) / before:+,.0f}%".replace("-", "\N{MINUS SIGN}"), ""
 
 
-def _rate(label: str, name: str, now: statistics.Totals, before: statistics.Totals) -> Tile:
+def _rate(label: str, name: str, path: str, now: statistics.Totals, before: statistics.Totals) -> Tile:
     share, share_before = _share(now, name), _share(before, name)
     count = getattr(now, name)
     detail = f"{count:,} of {_final_count(now):,}"
     if share is None:
-        return Tile(label, "\N{EN DASH}", "no results yet")
+        return Tile(label, "\N{EN DASH}", "no results yet", path)
     figure = f"{share:.1f}%" if 0 < count < _final_count(now) else f"{share:.0f}%"
     points = 0.0 if share_before is None else round(share - share_before, 1)
     if not points:
-        return Tile(label, figure, detail)
+        return Tile(label, figure, detail, path)
     tone = "good" if (points > 0) == (name == "delivered") else "bad"
-    return Tile(label, figure, detail, f"{points:+.1f} points".replace("-", "\N{MINUS SIGN}"), tone)
+    return Tile(label, figure, detail, path, f"{points:+.1f} points".replace("-", "\N{MINUS SIGN}"), tone)
 
 
 def _final_count(totals: statistics.Totals) -> int:
@@ -177,23 +232,22 @@ def _share(totals: statistics.Totals, name: str) -> float | None:
     return 100 * count / ended if ended else None
 
 
-def _days(found: statistics.Overview) -> list[str]:
-    """The dates of daily buckets, in UTC: local time could show the day before."""
-    is_daily = statistics.SHAPES[found.period].hours == times.DAY // times.HOUR
-    return [times.to_wire(start)[:10] for start in found.series.starts] if is_daily else []
-
-
 def _charts(series: statistics.Series) -> list[Chart]:
     return [
-        Chart("Messages accepted", (("Messages", "accent", series.messages),)),
+        Chart("Messages accepted", (ChartSeries("Messages", "accent", series.messages),)),
         Chart(
-            "Results",
+            "Final outcomes",
             (
-                ("Delivered", "good", series.delivered),
-                ("Bounced", "bad", series.bounced),
-                ("Failed", "warn", series.failed),
-                ("Deferred", "wait", series.deferred),
+                ChartSeries("Delivered", "delivered", series.delivered, DELIVERED),
+                ChartSeries("Bounced", "bounced", series.bounced, BOUNCED),
+                ChartSeries("Failed", "failed", series.failed, FAILED),
             ),
+            "Recipients, by the time their message was accepted.",
+        ),
+        Chart(
+            "Deferrals",
+            (ChartSeries("Deferred attempts", "deferred", series.deferred, DEFERRED),),
+            "Attempts that were or will be retried. The links list the messages that are deferred now.",
         ),
     ]
 

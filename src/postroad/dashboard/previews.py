@@ -4,16 +4,17 @@ Untrusted content enters our pages only as text. Its HTML is a separate document
 frame, and attachments are only downloaded (services/messages/previews.py).
 """
 
-from collections.abc import Awaitable, Callable
+from collections.abc import Awaitable, Callable, Mapping
 from dataclasses import dataclass
 from enum import StrEnum
 from typing import Final, TypeVar
+from urllib import parse
 
 import msgspec
 
 from postroad import errors
 from postroad.dashboard import requests
-from postroad.services.messages import downloads, previews
+from postroad.services.messages import content_checks, downloads, header_checks, previews, remote_images
 from postroad.services.messages import lookup as messages
 from postroad.web import routing
 
@@ -24,6 +25,8 @@ EML: Final = "message/rfc822"
 INDEX_DIGITS: Final = 4
 # Reads the message that a request names, or raises.
 Source = Callable[[requests.PageRequest], Awaitable[bytes]]
+# How a message was sent, for its checks.
+Origin = Callable[[], Awaitable[header_checks.Origin]]
 
 
 class View(StrEnum):
@@ -34,15 +37,38 @@ class View(StrEnum):
     HEADERS = "headers"
     SOURCE = "source"
     FILES = "files"
+    CHECKS = "checks"
 
 
-class Query(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
-    """Which view."""
+class Width(StrEnum):
+    """How wide the frame of the HTML is: as most mail is designed, or as a phone."""
+
+    DESKTOP = "desktop"
+    PHONE = "phone"
+
+
+class Scheme(StrEnum):
+    """The color scheme that the message is told its reader prefers."""
+
+    LIGHT = "light"
+    DARK = "dark"
+
+
+class DocumentQuery(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
+    """How the document of the frame is written."""
+
+    scheme: Scheme | None = None
+    images: bool | None = None
+
+
+class Query(DocumentQuery, frozen=True, forbid_unknown_fields=True):
+    """Which view, and how the HTML is shown."""
 
     view: View | None = None
+    width: Width | None = None
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True, kw_only=True)
 class PreviewPage:
     """A message in one view; `source` is set in that view only. `path` is the URL of its parts."""
 
@@ -51,14 +77,64 @@ class PreviewPage:
     view: View
     preview: previews.Preview
     source: previews.Source | None
+    width: Width
+    scheme: Scheme
+    # How many remote images could be shown, and whether they are.
+    remote_count: int
+    images: bool
+    # In the view of the checks only.
+    report: content_checks.Report | None
+    # The search whose results the message is one of; links to this page keep it.
+    search: str = ""
+
+    def link(self, **changes: str) -> str:
+        """The URL of this page with the HTML shown in another way."""
+        usual = {"view": View.HTML, "width": self.width, "scheme": self.scheme, "images": _IMAGES[self.images]}
+        kept = {"search": self.search} if self.search else {}
+        return _url(self.path, {**usual, **changes, **kept}) + "#preview"
+
+    @property
+    def document(self) -> str:
+        """The URL of the document in the frame."""
+        return _url(f"{self.path}/preview/html", {"scheme": self.scheme, "images": _IMAGES[self.images]})
 
 
-async def preview_page(request: requests.PageRequest, path: str, raw: bytes, *, wanted: View | None) -> PreviewPage:
+_IMAGES: Final = {False: "false", True: "true"}
+_USUAL: Final = (Width.DESKTOP, Scheme.LIGHT, _IMAGES[False])
+
+
+def _url(path: str, fields: Mapping[str, str]) -> str:
+    """A URL; what is as usual is left out."""
+    shown = {name: str(value) for name, value in fields.items() if value not in _USUAL}
+    return f"{path}?{parse.urlencode(shown)}" if shown else path
+
+
+async def preview_page(
+    request: requests.PageRequest, path: str, raw: bytes, query: Query, *, origin: Origin
+) -> PreviewPage:
     """Parse a message for a view; if it lacks the wanted view, the first available one is shown."""
     preview = await _parse(request, raw, lambda: previews.of_bytes(raw))
     views = _views(preview)
-    view = wanted if wanted in dict(views) else views[0][0]
-    return PreviewPage(path, views, view, preview, previews.source_text(raw) if view is View.SOURCE else None)
+    view = query.view if query.view in dict(views) else views[0][0]
+    source = previews.source_text(raw) if view is View.SOURCE else None
+    may_fetch = request.ctx.settings.dashboard.remote_images and view is View.HTML
+    urls = await _parse(request, raw, lambda: remote_images.urls_in(preview.html or "")) if may_fetch else []
+    return PreviewPage(
+        path=path,
+        views=views,
+        view=view,
+        preview=preview,
+        source=source,
+        width=query.width or Width.DESKTOP,
+        scheme=query.scheme or Scheme.LIGHT,
+        remote_count=len(urls),
+        images=bool(query.images and urls),
+        report=await _report(request, preview, origin) if view is View.CHECKS else None,
+    )
+
+
+async def _report(request: requests.PageRequest, preview: previews.Preview, origin: Origin) -> content_checks.Report:
+    return await content_checks.run(request.ctx, request.account_id, preview, await origin())
 
 
 def _views(preview: previews.Preview) -> list[tuple[View, str]]:
@@ -69,6 +145,7 @@ def _views(preview: previews.Preview) -> list[tuple[View, str]]:
         (View.HEADERS, "Headers"),
         (View.SOURCE, "Source"),
         *([(View.FILES, f"Attachments ({count})")] if count else []),
+        (View.CHECKS, "Checks"),
     ]
 
 
@@ -76,9 +153,16 @@ def parts(path: str, source: Source) -> tuple[requests.SiteRoute, ...]:
     """The routes below `path`: the HTML document of the frame, the message and its attachments."""
 
     async def show_html(request: requests.PageRequest) -> routing.Response:
+        query: DocumentQuery = request.query
+
         async def read() -> previews.Download:
             raw = await source(request)
-            body = await _parse(request, raw, lambda: previews.html_document(previews.of_bytes(raw)))
+            preview = await _parse(request, raw, lambda: previews.of_bytes(raw))
+            images = await _remote_images(request, raw, preview) if query.images else {}
+            is_dark = query.scheme is Scheme.DARK
+            body = await _parse(
+                request, raw, lambda: previews.html_document(preview, remote_images=images, is_dark=is_dark)
+            )
             return previews.Download("", previews.DOCUMENT_TYPE, body)
 
         begun = await downloads.begin(request.ctx, request.account_id, read)
@@ -103,10 +187,17 @@ def parts(path: str, source: Source) -> tuple[requests.SiteRoute, ...]:
         return _answer(begun, previews.download_headers(begun.filename))
 
     return (
-        requests.get(f"{path}/preview/html", show_html),
+        requests.get(f"{path}/preview/html", show_html, query=DocumentQuery),
         requests.get(f"{path}/raw", save_message),
         requests.get(f"{path}/attachments/{{index}}", save_file),
     )
+
+
+async def _remote_images(request: requests.PageRequest, raw: bytes, preview: previews.Preview) -> dict[str, bytes]:
+    if not request.ctx.settings.dashboard.remote_images:
+        return {}
+    urls = await _parse(request, raw, lambda: remote_images.urls_in(preview.html or ""))
+    return await remote_images.fetch(request.ctx, request.account_id, urls)
 
 
 async def _parse(request: requests.PageRequest, raw: bytes, work: Callable[[], T]) -> T:

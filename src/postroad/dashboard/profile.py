@@ -1,10 +1,11 @@
-"""`/profile`: the user's own password, and an API token."""
+"""`/profile`: the user's own time zone and password, and an API token."""
 
 from typing import Final
 
 from postroad import errors
 from postroad.dashboard import forms, requests
-from postroad.services.auth import authentication, sessions
+from postroad.model import time_zones
+from postroad.services.auth import authentication, sessions, users
 from postroad.web import routing
 
 
@@ -15,15 +16,28 @@ class PasswordChange(forms.Form, frozen=True, kw_only=True):
     new_password: str
 
 
+class TimeZone(forms.Form, frozen=True, kw_only=True):
+    """The name of a time zone."""
+
+    time_zone: str
+
+
 async def show(request: requests.PageRequest) -> routing.Response:
     """The page."""
-    return request.page("profile.html", token=None, expires_at=None)
+    return _page(request)
 
 
 async def make_token(request: requests.PageRequest) -> routing.Response:
     """Create a token for `/v1` and show it once; it expires, and ends with the user's sessions."""
     issued = await authentication.issue_api_token(request.ctx, request.user)
-    return request.page("profile.html", status=201, token=issued.token, expires_at=issued.expires_at)
+    return _page(request, status=201, token=issued.token, expires_at=issued.expires_at)
+
+
+async def change_time_zone(request: requests.PageRequest) -> routing.Response:
+    """Change the time zone of everything that pages show to this user."""
+    form: TimeZone = request.form
+    await users.set_time_zone(request.ctx, request.user, form.time_zone)
+    return request.redirect("/profile", notice=f"Times are shown in {form.time_zone}.")
 
 
 async def change_password(request: requests.PageRequest) -> routing.Response:
@@ -46,8 +60,17 @@ async def change_password(request: requests.PageRequest) -> routing.Response:
     )
 
 
+def _page(
+    request: requests.PageRequest, *, status: int = 200, token: str | None = None, expires_at: int | None = None
+) -> routing.Response:
+    # A browser may have offered a name that is not among the choices.
+    zones = [(name, name) for name in dict.fromkeys((*time_zones.choices(), request.zone.key))]
+    return request.page("profile.html", status=status, token=token, expires_at=expires_at, zones=zones)
+
+
 ROUTES: Final = (
     requests.get("/profile", show),
     requests.post("/profile/token", make_token, permission=requests.VIEW),
+    requests.post("/profile/time-zone", change_time_zone, form=TimeZone, permission=requests.VIEW),
     requests.post("/profile/password", change_password, form=PasswordChange, permission=requests.VIEW),
 )

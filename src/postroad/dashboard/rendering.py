@@ -4,6 +4,7 @@ No value is trusted. External text (subjects, replies, names) goes through `plai
 bidirectional marks visible.
 """
 
+import contextvars
 import re
 from collections.abc import Callable, Iterator, Mapping
 from importlib import resources
@@ -13,13 +14,18 @@ from typing import Any, Final
 import jinja2
 import markupsafe
 
-from postroad.model import times
+from postroad.model import time_zones, times
 
 _HIDDEN: Final = re.compile(
     "[\x00-\x08\x0b-\x1f\x7f-\x9f\xad\u061c\u180e\u200b-\u200f\u2028-\u202e\u2060-\u206f\ufeff\U000e0000-\U000e0fff]"
 )
 _ABOUT_FIELD: Final = re.compile(r"[a-z_]+(\[\d+\])?: ")
 _MINUTE, _HOUR, _DAY = 60, 3_600, 86_400
+_SHORT_UNITS: Final = ((_DAY, "d"), (_HOUR, "h"), (_MINUTE, "min"), (1, "s"))
+_JUST_NOW: Final = 5  # seconds: less is not worth reading
+_NEVER: Final = markupsafe.Markup('<span class="muted">never</span>')
+# The zone of the page that is being rendered. Macros do not see the values of a page, but show times.
+_zone: Final = contextvars.ContextVar("zone", default=time_zones.UTC)
 _KIBIBYTE: Final = 1_024
 _UNITS: Final = ((_DAY, "day"), (_HOUR, "hour"), (_MINUTE, "minute"), (1, "second"))
 
@@ -42,8 +48,12 @@ class Pages:
         self._environment.filters.update(FILTERS)
 
     def render(self, name: str, values: Mapping[str, Any]) -> bytes:
-        """A rendered page."""
-        return self._environment.get_template(name).render(values).encode()
+        """A rendered page, with times in its `zone`."""
+        token = _zone.set(values.get("zone", time_zones.UTC))
+        try:
+            return self._environment.get_template(name).render(values).encode()
+        finally:
+            _zone.reset(token)
 
     @property
     def names(self) -> list[str]:
@@ -65,14 +75,39 @@ def plain(text: object) -> str:
 
 
 def when(moment: int | None) -> markupsafe.Markup:
-    """A time in UTC, which a script replaces by the reader's local time."""
+    """A time to the second in the reader's time zone, which the title names."""
     if moment is None:
-        return markupsafe.Markup('<span class="muted">never</span>')
-    wire = times.to_wire(moment)
-    shown = f"{wire[:10]} {wire[11:16]}"
-    return markupsafe.Markup('<time datetime="{}" title="{} UTC">{}</time>').format(
-        wire, f"{wire[:10]} {wire[11:19]}", shown
+        return _NEVER
+    shown, title = _in_zone(moment)
+    return markupsafe.Markup('<time datetime="{}" title="{}">{}</time>').format(times.to_wire(moment), title, shown)
+
+
+def ago(moment: int | None, now: int) -> markupsafe.Markup:
+    """The same as a time relative to `now`, for lists; a script refreshes it."""
+    if moment is None:
+        return _NEVER
+    _, title = _in_zone(moment)
+    return markupsafe.Markup('<time datetime="{}" title="{}" data-ago>{}</time>').format(
+        times.to_wire(moment), title, short_ago(moment, now)
     )
+
+
+def short_ago(moment: int, now: int) -> str:
+    """Roughly how long ago, or in how long, in the abbreviations of units; app.js has the same rules."""
+    seconds = abs(now - moment) // times.SECOND
+    if seconds < _JUST_NOW:
+        return "now"
+    count, unit = next((seconds // size, unit) for size, unit in _SHORT_UNITS if seconds >= size)
+    return f"{count} {unit} ago" if now >= moment else f"in {count} {unit}"
+
+
+def _in_zone(moment: int) -> tuple[str, str]:
+    """A time in the zone of the page, and the same with the name of the zone."""
+    zone = _zone.get()
+    local = time_zones.local(moment, zone)
+    shown = local.strftime("%Y-%m-%d %H:%M:%S")
+    offset = "" if zone is time_zones.UTC else f" ({time_zones.offset_text(local)})"
+    return shown, f"{shown} {zone.key}{offset}"
 
 
 def relative_time(moment: int, now: int) -> str:
@@ -120,6 +155,14 @@ def milliseconds(microseconds: int) -> str:
     return f"{microseconds / 1_000:,.0f} ms" if microseconds < times.SECOND else f"{microseconds / times.SECOND:,.1f} s"
 
 
+def elapsed(microseconds: int) -> str:
+    """How long something took, in two or three digits."""
+    seconds = microseconds / times.SECOND
+    if seconds < _MINUTE:
+        return milliseconds(microseconds)
+    return f"{seconds / _MINUTE:,.0f} min" if seconds < 2 * _HOUR else f"{seconds / _HOUR:,.1f} h"
+
+
 def humanize(name: str) -> str:
     """An identifier with spaces."""
     return name.replace("_", " ")
@@ -138,12 +181,14 @@ def error_sentence(text: str) -> str:
 FILTERS: Final[Mapping[str, Callable[..., Any]]] = {
     "plain": plain,
     "when": when,
+    "ago": ago,
     "relative_time": relative_time,
     "duration": duration,
     "number": number,
     "size": size,
     "percent": percent,
     "milliseconds": milliseconds,
+    "elapsed": elapsed,
     "humanize": humanize,
     "sentence": sentence,
     "error_sentence": error_sentence,

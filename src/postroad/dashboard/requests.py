@@ -5,6 +5,7 @@ CSRF token of the session, so no handler can forget the check.
 """
 
 import functools
+import zoneinfo
 from collections.abc import Awaitable, Callable, Mapping
 from dataclasses import dataclass
 from typing import Any, Final
@@ -13,9 +14,9 @@ import msgspec
 
 import postroad
 from postroad import errors
-from postroad.dashboard import cookies, forms
+from postroad.dashboard import cookies, forms, menu
 from postroad.dashboard import site as sites
-from postroad.model import caller, times
+from postroad.model import caller, time_zones, times
 from postroad.services import context
 from postroad.services.auth import authentication, sessions
 from postroad.storage import accounts, users
@@ -67,6 +68,11 @@ class PageRequest:
         host = (self.http.headers.get(b"host") or b"").decode("latin-1")
         return self.site.base_url or f"{self.site.scheme}://{host}"
 
+    @property
+    def zone(self) -> zoneinfo.ZoneInfo:
+        """The time zone of the user."""
+        return time_zones.named(self.user.time_zone)
+
     def may(self, permission: caller.Permission) -> bool:
         """Whether the user has a permission."""
         return permission in self.http.caller.permissions
@@ -93,14 +99,15 @@ class PageRequest:
     def _common_values(self, notice: str | None) -> dict[str, Any]:
         return {
             "me": self.user,
+            "zone": self.zone,
             "account": self.account,
             "may_change": self.may(caller.Permission.CHANGE),
             "may_manage": self.may(caller.Permission.MANAGE),
             "csrf_token": sessions.csrf_token(self.ctx, self.session),
             "has_inbox": self.site.mail is not None,
+            "menu_sections": menu.sections(has_inbox=self.site.mail is not None),
             "notice": None if notice is None else cookies.decode_notice(notice),
             "notice_kind": cookies.kind_of_notice(notice or ""),
-            "request_id": self.http.id,
             "now": self.ctx.clock(),
             "base_url": self.base_url,
             "version": postroad.__version__,

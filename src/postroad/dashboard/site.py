@@ -9,9 +9,10 @@ from postroad import config
 from postroad.dashboard import files, rendering
 from postroad.services.messages import dev_inbox
 
-# Scripts, styles, images and requests of this origin only; no other site may frame a page (CSP level 3).
+# Scripts, styles, images, fonts and requests of this origin only; no other site may frame a page (CSP level 3).
 POLICY: Final = (
-    "default-src 'none'; script-src 'self'; style-src 'self'; img-src 'self' data:; connect-src 'self'; "
+    "default-src 'none'; script-src 'self'; style-src 'self'; img-src 'self' data:; font-src 'self'; "
+    "connect-src 'self'; "
     "frame-src 'self'; form-action 'self'; base-uri 'none'; frame-ancestors 'none'"
 )
 HTML: Final = "text/html; charset=utf-8"

@@ -1,11 +1,11 @@
-"""Snippets that send a first message, with the addresses of this installation filled in.
+"""Snippets that send a message, with the addresses of this installation filled in.
 
 The code is in http_snippets and smtp_snippets; this module finds the host, the port and the sender.
 """
 
 import ipaddress
 import json
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from enum import StrEnum
 from typing import Final
@@ -97,16 +97,25 @@ def smtp_listener(settings: config.Settings, *, base_url: str) -> SmtpListener |
 def over_http(where: SnippetContext, *, api_key: str = API_KEY) -> tuple[Snippet, ...]:
     """How to send with an API key."""
     message = {"from": where.sender, "to": where.recipient, "subject": "Hello", "text": "It works."}
+    return of_email(where.base_url, message, api_key=api_key)
+
+
+def of_email(
+    base_url: str, members: literals.Members, *, files: Sequence[Mapping[str, str]] = (), api_key: str = API_KEY
+) -> tuple[Snippet, ...]:
+    """How to send an email over HTTP. `files` are attachments as in a request; only that of curl has them."""
+    request = {**members, "attachments": files} if files else members
     values = {
-        "base_url": where.base_url,
+        "base_url": base_url,
         "api_key": api_key,
-        "url": f"{where.base_url}/emails",
+        "url": f"{base_url}/emails",
         "authorization": f"Authorization: Bearer {api_key}",
-        "message": json.dumps(message, ensure_ascii=False),
-        "sender": where.sender,
-        "recipient": where.recipient,
+        "message": json.dumps(request, ensure_ascii=False),
     }
-    return tuple(_filled(source, values, {}) for source in http_snippets.SOURCES)
+    return tuple(
+        _filled(source, values, {"members": source.members.written(members, source.literal)} if source.members else {})
+        for source in http_snippets.SOURCES
+    )
 
 
 def over_smtp(where: SnippetContext, *, username: str = USERNAME, password: str = PASSWORD) -> tuple[Snippet, ...]:

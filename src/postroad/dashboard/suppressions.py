@@ -100,13 +100,18 @@ async def add(request: requests.PageRequest) -> routing.Response:
 async def remove(request: requests.PageRequest) -> routing.Response:
     """Remove an address from the list."""
     form: Removal = request.form
-    if not form.confirmed:
-        found = await suppressions.find(request.ctx, request.account_id, form.email)
+    email = await remove_confirmed(request, form.email, is_confirmed=form.confirmed is not None)
+    return request.redirect(PATH, notice=f"{email} is no longer suppressed.")
+
+
+async def remove_confirmed(request: requests.PageRequest, email: str, *, is_confirmed: bool) -> str:
+    """Remove an address; one that complained only when that is confirmed. Returns it as stored."""
+    if not is_confirmed:
+        found = await suppressions.find(request.ctx, request.account_id, email)
         if found.source == stored.Source.COMPLAINT:
             msg = "email: the recipient reported your mail as spam; confirm that the recipient asked to get mail again"
             raise errors.Conflict(msg)
-    email = await suppressions.remove(request.ctx, request.account_id, form.email)
-    return request.redirect(PATH, notice=f"{email} is no longer suppressed.")
+    return await suppressions.remove(request.ctx, request.account_id, email)
 
 
 async def import_file(request: requests.PageRequest) -> routing.Response:

@@ -1,21 +1,24 @@
-"""`/templates`: the list, and the editor with its live preview.
+"""`/templates`: the list, and the editor with its live preview. It saves drafts, which are sent once published.
 
 The preview is a sandboxed frame whose document has its own policy (`services/messages/previews.py`). An alias can be
 any name, so pages that do not belong to a template are under `/template`.
 """
 
+import functools
+import itertools
 import json
-import re
+from collections.abc import Mapping
 from typing import Any, Final, Literal
 
 import msgspec
 
 from postroad import errors
 from postroad.dashboard import forms, lists, requests
+from postroad.dashboard import previews as previews_pages
 from postroad.model import caller, cursors, limits, mail
-from postroad.protocol import strict_json
-from postroad.services import templates, work_limits
-from postroad.services.acceptance import send_test
+from postroad.protocol import mustache, placeholders, strict_json
+from postroad.services import template_drafts, template_versions, templates, work_limits
+from postroad.services.acceptance import send_test, validation
 from postroad.services.messages import previews
 from postroad.storage import templates as stored
 from postroad.web import routing
@@ -25,6 +28,8 @@ ONE: Final = f"{PATH}/{{alias}}"
 ROWS: Final = 50
 # Text and HTML of maximum length, with four percent-encoded octets per character; and the values.
 FORM_BYTES: Final = 2 * 12 * templates.BODY_CHARACTERS + 512 * 1024
+# Of test values, as typed and as kept: as many as fit beside the bodies. Indented, nested lists grow many times.
+VALUES_CHARACTERS: Final = 128 * 1024
 # An editor has one preview in progress, which takes a few hundredths of a second.
 PREVIEWS: Final = work_limits.WorkLimit("previews", per_account=4, per_process=8, retry_seconds=1)
 # The longest list of senders to choose from.
@@ -32,6 +37,8 @@ MAX_SENDERS: Final = 20
 # In the example, for an account without a domain.
 SENDER: Final = "hello@example.com"
 RECIPIENT: Final = "ada@example.net"
+# What the preview of a layout has in the place of the content, in its text and its HTML.
+SAMPLE_CONTENT: Final = "This is where the content of a message goes."
 # The content of a new template.
 SUBJECT: Final = "Welcome, {{name}}"
 TEXT: Final = "Hello {{name}},\n\nThanks for joining us.\n"
@@ -41,8 +48,6 @@ HTML: Final = """\
   <p>Thanks for joining us.</p>
 </div>
 """
-
-_SEPARATORS: Final = re.compile(r"[_.-]+")
 
 Part = Literal["html", "text"]
 
@@ -62,13 +67,21 @@ class Draft(forms.Form, frozen=True, kw_only=True):
     html: str | None = None
     values: str | None = None
     part: Part | None = None
+    scheme: previews_pages.Scheme | None = None
     sender: str | None = None
     to: str | None = None
+    layout: str | None = None
 
-    def render(self) -> templates.Rendered:
-        """The draft with its test values."""
-        variables = _variables(self.values)
-        return templates.render_draft(subject=self.subject or "", text=self.text, html=self.html, variables=variables)
+    def content(self) -> template_versions.Content:
+        """What is saved; test values that are not JSON, or too long, are not kept."""
+        try:
+            sample: str | None = json.dumps(_variables(self.values), indent=2, ensure_ascii=False)
+        except errors.InvalidRequest:
+            sample = None
+        if len(sample or "") > VALUES_CHARACTERS:
+            sample = None
+        layout = (self.layout or "").strip() or None
+        return template_versions.Content(self.subject or "", self.text or None, self.html or None, layout, sample)
 
 
 async def index(request: requests.PageRequest) -> routing.Response:
@@ -83,7 +96,7 @@ async def index(request: requests.PageRequest) -> routing.Response:
 
 async def new(request: requests.PageRequest) -> routing.Response:
     """The editor with an example."""
-    draft = Draft(subject=SUBJECT, text=TEXT, html=HTML, values=_sample_json(["name"]))
+    draft = Draft(subject=SUBJECT, text=TEXT, html=HTML, values=json.dumps({"name": "name"}, indent=2))
     return request.page("template.html", **await _editor(request, draft, saved=None))
 
 
@@ -91,21 +104,36 @@ async def create(request: requests.PageRequest) -> routing.Response:
     """Create a template; an existing one is not replaced."""
     draft: Draft = request.form
     alias = draft.alias or ""
-    if await _is_taken(request, alias):
-        raise errors.Conflict(f"alias: the template '{alias}' already exists; choose another alias, or edit that one")
-    return await _save(request, alias, draft)
+    await templates.save(request.ctx, request.account_id, alias, draft.content(), is_new=True)
+    return request.redirect(f"{PATH}/{alias}", notice=f"Template {alias} saved.")
 
 
 async def show(request: requests.PageRequest) -> routing.Response:
-    """The editor with a template."""
+    """The editor with the draft of a template or, without one, what is published."""
     saved = await _found(request)
-    return request.page("template.html", **await _editor(request, _draft(saved), saved=saved))
+    return request.page("template.html", **await _editor(request, await _latest(request, saved), saved=saved))
 
 
 async def save(request: requests.PageRequest) -> routing.Response:
-    """Replace a template."""
-    saved = await _found(request)
-    return await _save(request, saved.alias, request.form)
+    """Save a draft."""
+    alias, draft = (await _found(request)).alias, request.form
+    await template_drafts.save(request.ctx, request.account_id, alias, draft.content())
+    return request.redirect(
+        f"{PATH}/{alias}", notice=f"Draft of {alias} saved. Mail does not use it until you publish it."
+    )
+
+
+async def publish(request: requests.PageRequest) -> routing.Response:
+    """Save what is in the editor, and send it from now on."""
+    saved, draft = await _found(request), request.form
+    await templates.save(request.ctx, request.account_id, saved.alias, draft.content())
+    return request.redirect(f"{PATH}/{saved.alias}", notice=f"Template {saved.alias} published.")
+
+
+async def duplicate(request: requests.PageRequest) -> routing.Response:
+    """Create a copy."""
+    copy = await template_drafts.duplicate(request.ctx, request.account_id, request.path["alias"])
+    return request.redirect(f"{PATH}/{copy.alias}", notice=f"Template {copy.alias} created as a copy.")
 
 
 async def remove(request: requests.PageRequest) -> routing.Response:
@@ -121,7 +149,7 @@ async def send_draft(request: requests.PageRequest) -> routing.Response:
     accepted = await send_test.send_rendered(
         request.ctx,
         request.http.caller,
-        await request.ctx.threads.run(request.account_id, draft.render),
+        await _rendered(request, draft, content=None),
         sender=draft.sender or "",
         to=draft.to or request.user.email,
         request_id=request.http.id,
@@ -131,14 +159,34 @@ async def send_draft(request: requests.PageRequest) -> routing.Response:
 
 
 async def show_saved(request: requests.PageRequest) -> routing.Response:
-    """The first preview: the saved template with sample values."""
-    return await _document(request, _draft(await _found(request)), request.query.part)
+    """The first preview: what the editor opens with."""
+    return await _document(request, await _latest(request, await _found(request)), request.query.part)
 
 
 async def show_draft(request: requests.PageRequest) -> routing.Response:
     """A preview of the editor's content, or its error."""
     draft: Draft = request.form
     return await _document(request, draft, draft.part)
+
+
+async def check(request: requests.PageRequest) -> routing.Response:
+    """The mistakes in the editor's content, each with its field and place."""
+    draft: Draft = request.form
+    sources = {"subject": draft.subject or "", "text": draft.text or "", "html": draft.html or ""}
+    with work_limits.acquire(request.ctx, PREVIEWS, request.account_id):
+        found = await request.ctx.threads.run(request.account_id, functools.partial(_problems, sources))
+    return routing.Response(200, msgspec.json.encode({"problems": found}), content_type="application/json")
+
+
+def _problems(sources: Mapping[str, str]) -> list[dict[str, Any]]:
+    found: list[dict[str, Any]] = []
+    for field, source in sources.items():
+        try:
+            mustache.parse(source)
+        except placeholders.SyntaxProblem as problem:
+            place = {"line": problem.line, "column": problem.column}
+            found.append({"field": field, **place, "message": str(problem)})
+    return found
 
 
 async def _document(request: requests.PageRequest, draft: Draft, part: Part | None) -> routing.Response:
@@ -148,7 +196,7 @@ async def _document(request: requests.PageRequest, draft: Draft, part: Part | No
 
 async def _shown(request: requests.PageRequest, draft: Draft, part: Part | None) -> routing.Response:
     try:
-        rendered, problem = await request.ctx.threads.run(request.account_id, draft.render), None
+        rendered, problem = await _rendered(request, draft, content=SAMPLE_CONTENT), None
     except errors.PostroadError as refusal:
         rendered, problem = templates.Rendered("", None, None), refusal.message
     wants_text = part == "text" or (part is None and not rendered.html)
@@ -158,74 +206,80 @@ async def _shown(request: requests.PageRequest, draft: Draft, part: Part | None)
     body = (
         b""
         if wants_text or rendered.html is None
-        else await previews.of_html(request.ctx, request.account_id, rendered.html)
+        else await previews.of_html(
+            request.ctx, request.account_id, rendered.html, is_dark=draft.scheme is previews_pages.Scheme.DARK
+        )
     )
     return routing.Response(200, head + body, headers=previews.DOCUMENT_HEADERS, content_type=previews.DOCUMENT_TYPE)
+
+
+async def _rendered(request: requests.PageRequest, draft: Draft, *, content: str | None) -> templates.Rendered:
+    """The draft with its test values, in a thread: it may have many placeholders, or loop over lists."""
+    variables = _variables(draft.values)
+    validation.check_variables("values", variables)
+    template = await template_drafts.prepare(request.ctx, request.account_id, draft.content())
+    work = functools.partial(templates.render, template, variables, content=content)
+    return await request.ctx.threads.run(request.account_id, work)
 
 
 async def _editor(request: requests.PageRequest, draft: Draft, *, saved: stored.Template | None) -> dict[str, Any]:
     may_send = request.may(caller.Permission.SEND)
     senders = await send_test.senders(request.ctx, request.account_id, limit=MAX_SENDERS) if may_send and saved else []
-    example = _example(saved, sender=senders[0] if senders else SENDER) if saved else ""
-    return {"draft": draft, "saved": saved, "senders": senders, "example": example, "sent": None}
-
-
-async def _save(request: requests.PageRequest, alias: str, draft: Draft) -> routing.Response:
-    await templates.put(
-        request.ctx, request.account_id, alias, subject=draft.subject or "", text=draft.text, html=draft.html
-    )
-    return request.redirect(f"{PATH}/{alias}", notice=f"Template {alias} saved.")
+    example = ""
+    if saved:
+        work = functools.partial(_example, saved, sender=senders[0] if senders else SENDER)
+        example = await request.ctx.threads.run(request.account_id, work)
+    latest = await template_drafts.latest(request.ctx, saved) if saved else None
+    shown = {"draft": draft, "saved": saved, "latest": latest, "is_draft": template_drafts.is_draft(latest)}
+    return {**shown, "senders": senders, "example": example, "sent": None}
 
 
 async def _found(request: requests.PageRequest) -> stored.Template:
     return await templates.find(request.ctx, request.account_id, request.path["alias"])
 
 
-async def _is_taken(request: requests.PageRequest, alias: str) -> bool:
-    try:
-        await templates.find(request.ctx, request.account_id, alias)
-    except errors.NotFound:
-        return False
-    return True
-
-
-def _draft(saved: stored.Template) -> Draft:
-    """A saved template with sample values."""
-    return Draft(subject=saved.subject, text=saved.text, html=saved.html, values=_sample_json(templates.names(saved)))
-
-
-def _sample_json(names: list[str]) -> str:
-    return json.dumps(_sample_values(names), indent=2)
-
-
-def _sample_values(names: list[str]) -> dict[str, str]:
-    """A sample value for each name: the name itself with spaces."""
-    return {name: _SEPARATORS.sub(" ", name).strip() or name for name in names}
+async def _latest(request: requests.PageRequest, saved: stored.Template) -> Draft:
+    """What was saved last, with its test values or made-up ones."""
+    latest = await template_drafts.latest(request.ctx, saved)
+    content = template_versions.content_of(latest if latest and template_drafts.is_draft(latest) else saved)
+    template = templates.with_content(saved, content)
+    values = latest.sample if latest is not None else None
+    if not values:
+        sample = await request.ctx.threads.run(request.account_id, functools.partial(templates.sample, template))
+        values = json.dumps(sample, indent=2, ensure_ascii=False)
+    return Draft(subject=content.subject, text=content.text, html=content.html, layout=content.layout, values=values)
 
 
 def _example(saved: stored.Template, *, sender: str) -> str:
     message = {"from": sender, "to": RECIPIENT, "template": saved.alias}
-    variables = _sample_values(templates.names(saved)[: limits.VARIABLES])
+    variables = dict(itertools.islice(templates.sample(saved).items(), limits.VARIABLES))
     return json.dumps({**message, "variables": variables} if variables else message, indent=2)
 
 
 def _variables(text: str | None) -> dict[str, mail.TemplateValue]:
+    if len(text or "") > VALUES_CHARACTERS:
+        raise errors.InvalidRequest(f"values: at most {VALUES_CHARACTERS} characters")
     try:
         return msgspec.convert(strict_json.read((text or "{}").encode()), dict[str, mail.TemplateValue])
     except strict_json.JsonError as problem:
         raise errors.InvalidRequest(f"values: {problem}") from None
     except msgspec.ValidationError:
-        raise errors.InvalidRequest("values: must be a JSON object of strings, numbers and booleans") from None
+        raise errors.InvalidRequest(
+            "values: must be a JSON object of strings, numbers, booleans, lists and objects"
+        ) from None
 
 
 ROUTES: Final = (
     requests.get(PATH, index, query=lists.Query),
     requests.post(PATH, create, form=Draft, body_limit=FORM_BYTES),
     requests.get("/template/new", new, permission=caller.Permission.CHANGE),
+    requests.post("/template/check", check, form=Draft, body_limit=FORM_BYTES),
     requests.post("/template/preview", show_draft, form=Draft, permission=requests.VIEW, body_limit=FORM_BYTES),
     requests.get(ONE, show),
     requests.post(ONE, save, form=Draft, body_limit=FORM_BYTES),
     requests.get(f"{ONE}/preview", show_saved, query=PartQuery),
+    requests.post(f"{ONE}/publish", publish, form=Draft, body_limit=FORM_BYTES),
+    requests.post(f"{ONE}/duplicate", duplicate),
     requests.post(f"{ONE}/remove", remove),
     requests.post(f"{ONE}/test", send_draft, form=Draft, permission=caller.Permission.SEND, body_limit=FORM_BYTES),
 )

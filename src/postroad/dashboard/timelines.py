@@ -29,7 +29,7 @@ _ATTEMPT_TITLES: Final = {
     disposition.Verdict.DELIVERED: "Delivered: {}",
     disposition.Verdict.RETRY: "Deferred: {}",
     disposition.Verdict.BOUNCED: "Bounced: {}",
-    disposition.Verdict.FAILED: "Expired: {}",
+    disposition.Verdict.FAILED: "Failed: {}",
 }
 _FINAL_TITLES: Final = {
     mail.RecipientStatus.DELIVERED: "Delivered: {}",
@@ -142,11 +142,13 @@ def _steps_without_attempt(found: messages.Details) -> Iterator[Step]:
     """Results without an attempt: suppressed addresses and canceled recipients."""
     ends = {disposition.Verdict.DELIVERED, disposition.Verdict.BOUNCED, disposition.Verdict.FAILED}
     attempted = {one.recipient_id for one in found.attempts if one.verdict in ends}
+    # What was canceled or expired has no time of its own; where all were, it is that of the message.
+    ended_at = found.message.ended_at if len({one.status for one in found.recipients}) == 1 else None
     for one in found.recipients:
         if one.status in mail.FINAL and one.id not in attempted:
             status = mail.RecipientStatus(one.status)
             title, tone = _FINAL_TITLES[status].format(one.email), _FINAL_TONES.get(status, "bad")
-            yield Step(_final_at(one), title, tone, "", one.last_smtp_response or "")
+            yield Step(_final_at(one) or ended_at, title, tone, "", one.last_smtp_response or "")
 
 
 def _final_at(one: recipients.Recipient) -> int | None:

@@ -3,12 +3,13 @@
 `/webhooks` lists all endpoints, and `/webhooks/{webhook}` is the same page of any of them.
 """
 
+import zoneinfo
 from typing import Any, Final, Literal
 
 import msgspec
 
 from postroad import errors
-from postroad.dashboard import deliveries, forms, requests, verification_snippets
+from postroad.dashboard import deliveries, forms, requests, typed_times, verification_snippets
 from postroad.model import events, times, webhook_formats
 from postroad.services.messages import dev_inbox
 from postroad.services.webhooks import delivery_log, endpoint_settings, endpoints, replays
@@ -103,19 +104,22 @@ class Rotation(forms.Form, frozen=True, kw_only=True):
 
 
 class Replay(forms.Form, frozen=True, kw_only=True):
-    """The period whose failed events are replayed; days are whole days in UTC, both included."""
+    """The period whose failed events are replayed; days are whole days of the user, both included."""
 
     period: Literal["24h", "7d", "days"]
     from_day: str | None = None
     to_day: str | None = None
 
-    def bounds(self, now: int) -> tuple[int, int]:
+    def bounds(self, now: int, zone: zoneinfo.ZoneInfo) -> tuple[int, int]:
         """The start (inclusive) and the end (exclusive)."""
         if self.period in PERIODS:
             if self.from_day or self.to_day:
                 raise errors.InvalidRequest("period: choose 'The days below', or leave the days empty")
             return max(0, now - PERIODS[self.period]), now
-        return _day("from_day", self.from_day), _day("to_day", self.to_day) + times.DAY
+        return (
+            typed_times.start_of_day("from_day", self.from_day, zone),
+            typed_times.end_of_day("to_day", self.to_day, zone),
+        )
 
 
 async def show(request: requests.PageRequest) -> routing.Response:
@@ -182,7 +186,7 @@ async def remove(request: requests.PageRequest) -> routing.Response:
 async def replay_failed(request: requests.PageRequest) -> routing.Response:
     """Replay the failed events of a period."""
     form: Replay = request.form
-    after, before = form.bounds(request.ctx.clock())
+    after, before = form.bounds(request.ctx.clock(), request.zone)
     webhook_id = request.path.get("webhook")
     done = await replays.replay_failed(request.ctx, request.account_id, webhook_id, after=after, before=before)
     counted = "Replaying 1 event." if done.count == 1 else f"Replaying {done.count:,} events."
@@ -255,15 +259,6 @@ async def _log(request: requests.PageRequest, query: Query) -> dict[str, Any]:
         "message": message,
         "is_first": not (message or status or query.before),
     }
-
-
-def _day(field: str, text: str | None) -> int:
-    if text is None:
-        raise errors.InvalidRequest(f"{field}: choose a day")
-    try:
-        return times.parse(f"{text}T00:00:00Z")
-    except ValueError:
-        raise errors.InvalidRequest(f"{field}: write the date as 2026-01-31") from None
 
 
 ROUTES: Final = (

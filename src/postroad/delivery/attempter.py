@@ -105,6 +105,8 @@ class JobResult(msgspec.Struct, frozen=True):
     host: str
     address: str
     tls: str
+    # What was said, unless all recipients were accepted.
+    conversation: str = ""
 
     @property
     def wants_next_host(self) -> bool:
@@ -193,7 +195,8 @@ class Attempter:
             if host.upstream and failure.tls_failure is not None:
                 result = msgspec.structs.replace(result, cause=values.Cause.CONFIGURATION)
             self._count_failure(host, result)
-            return _job_result(job, (result,) * len(job.claims), host.name, host.address)
+            refused = _job_result(job, (result,) * len(job.claims), host.name, host.address)
+            return msgspec.structs.replace(refused, conversation=failure.conversation)
         finally:
             slot.opening = None
         self._hosts.answered(host)
@@ -218,7 +221,10 @@ class Attempter:
         assert transaction is not None  # noqa: S101 - a job is prepared before it is attempted
         results = await connection.deliver(transaction)
         there = connection.destination
-        return _job_result(job, results, there.host, there.address, connection.tls)
+        job_result = _job_result(job, results, there.host, there.address, connection.tls)
+        if all(one.verdict is bounces_disposition.Verdict.DELIVERED for one in job_result.dispositions):
+            return job_result
+        return msgspec.structs.replace(job_result, conversation=connection.conversation)
 
 
 def _job_result(

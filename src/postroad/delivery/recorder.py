@@ -41,6 +41,7 @@ class AttemptInfo(msgspec.Struct, frozen=True):
     address: str = ""
     tls: str = ""
     recipient_count: int = 0
+    conversation: str = ""
 
 
 class Recorder:
@@ -64,13 +65,14 @@ class Recorder:
     ) -> None:
         """Record the result of a job; returns when it is submitted."""
         attempt_info = AttemptInfo(
-            provider_queue,
+            providers.attributed_queue(provider_queue, queue.domain_of(job.claims[0].queue_key)),
             started_at,
             self._ctx.clock(),
             job_result.host,
             job_result.address,
             job_result.tls,
             job.recipient_count,
+            job_result.conversation,
         )
         await self.record(
             [
@@ -227,6 +229,7 @@ class Recorder:
                 response=response,
                 in_doubt=int(result.in_doubt),
             ),
+            conversation="" if verdict is bounces_disposition.Verdict.DELIVERED else attempt_info.conversation,
         )
 
     def _verdict(

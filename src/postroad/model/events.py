@@ -15,8 +15,10 @@ from postroad.model import mail, times
 SUBJECT_CHARACTERS: Final = 200
 RESPONSE_CHARACTERS: Final = 500
 PING_SUBJECT: Final = "Postroad webhook test"
-# The cause of a bounce without an attempt; those with one have a reason of `bounces/reasons.py`.
+# Causes without an attempt: of a bounce, and of a recipient whose time is over. Those with one have a reason of
+# `bounces/reasons.py`.
 SUPPRESSED_CAUSE: Final = "suppressed"
+EXPIRED_CAUSE: Final = "deadline_passed"
 
 
 class EventType(StrEnum):

@@ -1,11 +1,14 @@
 """A message as it is submitted, and its states (docs/api.md, "Read")."""
 
 from enum import StrEnum
-from typing import Final
+from typing import Annotated, Any, Final
 
 import msgspec
 
-TemplateValue = str | int | float | bool
+# Of a variable; lists and objects are for sections. Their depth and size are bounded (`model/limits.py`).
+# Tools that write clients ask for the items of every list.
+_Values = Annotated[list[Any], msgspec.Meta(extra_json_schema={"items": {}})]
+TemplateValue = str | int | float | bool | _Values | dict[str, Any]
 
 
 class Source(StrEnum):

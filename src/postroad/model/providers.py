@@ -15,6 +15,9 @@ NAMES: Final = {"google": "Google", "microsoft": "Microsoft", "yahoo": "Yahoo", 
 UPSTREAM_PREFIX: Final = "upstream:"
 # The provider queue of test mail, which is counted nowhere.
 SIMULATOR: Final = "simulator"
+# The upstream of `postroad dev`.
+DEV_SIMULATOR: Final = "dev_simulator"
+_DEV_UPSTREAM: Final = UPSTREAM_PREFIX + DEV_SIMULATOR
 # The label of an outcome without a provider queue: decided without an attempt, or no route was found.
 NO_PROVIDER: Final = "none"
 
@@ -32,6 +35,21 @@ SUFFIXES: Final = {
     "icloud.com": "apple",
     "apple.com": "apple",
     "me.com": "apple",
+}
+
+# Domains of mailboxes, for the simulator of `postroad dev`: it has no DNS to ask for their mail hosts.
+MAILBOX_DOMAINS: Final = {
+    "gmail.com": "google",
+    "googlemail.com": "google",
+    "outlook.com": "microsoft",
+    "hotmail.com": "microsoft",
+    "live.com": "microsoft",
+    "msn.com": "microsoft",
+    "yahoo.com": "yahoo",
+    "aol.com": "yahoo",
+    "icloud.com": "apple",
+    "me.com": "apple",
+    "mac.com": "apple",
 }
 
 
@@ -54,6 +72,13 @@ def of_hosts(names: Iterable[str]) -> str:
 def upstream_queue(name: str) -> str:
     """The provider queue of an upstream."""
     return f"{UPSTREAM_PREFIX}{name}"
+
+
+def attributed_queue(provider_queue: str, domain: str) -> str:
+    """The provider queue that an attempt is recorded with: behind the simulator of `postroad dev`, the provider's."""
+    if provider_queue != _DEV_UPSTREAM:
+        return provider_queue
+    return MAILBOX_DOMAINS.get(domain, OTHERS)
 
 
 def label_of(provider_queue: str) -> str:

@@ -43,6 +43,8 @@ class Receipt(msgspec.Struct, frozen=True, kw_only=True):
     send_at: times.WireTime | msgspec.UnsetType = msgspec.UNSET
     expires_at: times.WireTime | msgspec.UnsetType = msgspec.UNSET
     metadata: dict[str, str] | msgspec.UnsetType = msgspec.UNSET
+    # Only of a message that sends another one again.
+    resend_of: str | msgspec.UnsetType = msgspec.UNSET
     # Only of a test message.
     test: Literal[True] | msgspec.UnsetType = msgspec.UNSET
 

@@ -1,9 +1,11 @@
-"""The query language of the search box: `to:ada@example.org status:failed after:2d invoice`.
+"""The query language of the search box: `to:@gmail.com status:bounced after:2d -tag:test invoice OR receipt`.
 
 A query is a list of terms separated by spaces, and all of them have to match. A term is `name:value` or a bare word: an
-address means `to:`, a message id `id:`, and any other word has to be in the subject, ignoring the case of ASCII
-letters. Text in double quotes is taken literally; a double quote in it is written twice. `format` writes a query back,
-so that a page can remove single terms. Relative times stay relative, so that a link to "the last two hours" stays one.
+address means `to:`, a message id or the beginning of one `id:`, and any other word has to be in the subject, ignoring
+the case of ASCII letters. `-` before a term excludes what it finds. `OR` joins the terms beside it and binds tighter
+than the spaces, as in Gmail: `a b OR c` finds what has a, and b or c. Text in double quotes is taken literally; a
+double quote in it is written twice. `format` writes a query back, so that a page can remove single terms. Relative
+times stay relative, so that a link to "the last two hours" stays one.
 """
 
 import difflib
@@ -14,43 +16,71 @@ from dataclasses import dataclass, fields
 from typing import Final
 
 from postroad import errors
-from postroad.model import identifiers, labels, limits, mail, times
-from postroad.protocol import address
-from postroad.protocol.mime import header_text
+from postroad.model import search_values
 
 # Longer than a typed query, and short enough for a URL.
 MAX_CHARACTERS: Final = 500
 # Each is searched in every subject that is examined. A pasted subject in quotes counts as one.
 MAX_WORDS: Final = 5
+# Each is checked for every message that is examined.
+MAX_TERMS: Final = 15
+MAX_ALTERNATIVES: Final = 5
 
 # Filter, what it finds, and an example: the help beside the search box.
 HELP: Final[tuple[tuple[str, str, str], ...]] = (
-    ("to:", "messages to this address; the address alone works too", "to:ada@example.org"),
-    ("from:", "messages from this address", "from:shop@example.com"),
-    ("status:", "queued, delivered, partial or failed", "status:failed"),
+    (
+        "to:",
+        "messages to an address, a domain (@), or addresses with a prefix (ann*); an address alone works too",
+        "to:@gmail.com",
+    ),
+    ("from:", "messages from an address, a domain (@), or addresses with a prefix (ann*)", "from:ann*"),
+    (
+        "status:",
+        (
+            "the message is queued, delivered, partial or failed, or one of its recipients is deferred, bounced, "
+            "suppressed, expired or canceled"
+        ),
+        "status:bounced",
+    ),
+    ("outcome:", "a recipient has this status; failed means that the retries ended", "outcome:failed"),
+    (
+        "cause:",
+        (
+            "why a recipient was not delivered: address, content, policy, reputation, rate, network or ours, or a "
+            "reason such as mailbox_full"
+        ),
+        "cause:reputation",
+    ),
+    ("code:", "the reply code or enhanced status code of a recipient's last attempt", "code:5.1.1"),
+    ("provider:", "where the last attempt went: google, microsoft, yahoo, apple or others", "provider:google"),
     ("tag:", "messages with exactly this tag", 'tag:"black friday"'),
-    ("metadata.order:", "messages with exactly this value of the metadata key, here order", "metadata.order:1042"),
+    ("metadata.order:", "messages with exactly this value of a metadata key, here order", "metadata.order:1042"),
     ("source:", "how the message was submitted: api, smtp or test", "source:smtp"),
-    ("mode:", "test: test messages, which other searches leave out", "mode:test"),
-    ("id:", "the message with this id; the id alone works too", "id:em_0654c3a1f2b4c80123456789abcd"),
+    ("mode:", "test: only test messages, which other searches leave out", "mode:test"),
+    ("id:", "the message with this id, or those whose id begins so (*); the id alone works too", "id:em_0654c3*"),
     ("after:", "accepted at this time or later: a date, a time or an age", "after:2d"),
     ("before:", "accepted before this time", "before:2026-11-02T10:00Z"),
     ("words", "words in the subject; a phrase in double quotes", 'invoice "second reminder"'),
+    ("-", "excludes messages that the term finds", "-tag:newsletter -reminder"),
+    ("OR", "messages that match either term; up to five terms", "status:bounced OR status:expired"),
 )
 
 # After `metadata.` comes a key, in which case matters.
 _NAME: Final = re.compile(r"([A-Za-z_]+)(?:(?i:(?<=metadata))\.([A-Za-z0-9_-]+))?:")
-_METADATA: Final = re.compile(rf"{limits.METADATA_KEY_PATTERN}:.+", re.DOTALL)
 _QUOTED: Final = re.compile(r'"((?:[^"]|"")*)"(?!")')
 _BARE: Final = re.compile(r"\S+")
 _BLANKS: Final = re.compile(r"\s*")
-# No subject, tag or address contains these; PostgreSQL cannot even take some of them as a parameter.
-_UNSEEN: Final = re.compile(rf"(?!\s)[{header_text.UNSEEN}\ud800-\udfff]")
-_DAY: Final = re.compile(r"\d{4}-\d{2}-\d{2}", re.ASCII)
-_WITHOUT_SECONDS: Final = re.compile(r"(\d{4}-\d{2}-\d{2}[Tt]\d{2}:\d{2})([Zz]|[+-]\d{2}:\d{2})", re.ASCII)
-_SPAN: Final = re.compile(r"(\d+)([mhdw])", re.ASCII)
-_UNITS: Final = {"m": 60 * times.SECOND, "h": times.HOUR, "d": times.DAY, "w": 7 * times.DAY}
+# A lone hyphen and `--` are words.
+_NEGATION: Final = re.compile(r"-(?=[^\s-])")
+_OR: Final = re.compile(r"OR(?!\S)")
 _TO_LOWER: Final = str.maketrans(string.ascii_uppercase, string.ascii_lowercase)
+# A message has several of these, and a reply has two codes; of the others only one can be true.
+_REPEATABLE: Final = frozenset({"tag", "metadata", "code"})
+# These bound the whole search.
+_BOUNDS: Final = frozenset({"after", "before", "mode"})
+
+moment = search_values.moment
+metadata_entry = search_values.metadata_entry
 
 
 class QueryError(errors.InvalidRequest):
@@ -62,36 +92,68 @@ class QueryError(errors.InvalidRequest):
         self.end = end
 
 
+@dataclass(frozen=True, slots=True)
+class Term:
+    """One condition: a filter and its value; a word of the subject has no name."""
+
+    name: str | None
+    value: str
+    is_negated: bool = False
+
+
+# One of the terms has to match.
+Clause = tuple[Term, ...]
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Query:
-    """What to search for; empty fields match everything. `after` and `before` are as written: see `moment`."""
+    """What to search for; empty fields match everything. `after` and `before` are as written: see `moment`.
+
+    `more` are the clauses that are not one plain term: alternatives, exclusions, and filters that are there again.
+    """
 
     to: str | None = None
     sender: str | None = None
-    status: mail.MessageStatus | None = None
+    status: str | None = None
+    outcome: str | None = None
+    cause: str | None = None
+    code: str | None = None
+    provider: str | None = None
     tag: str | None = None
     metadata: str | None = None
-    source: mail.Source | None = None
-    mode: mail.Mode | None = None
+    source: str | None = None
+    mode: str | None = None
     id: str | None = None
     after: str | None = None
     before: str | None = None
     words: tuple[str, ...] = ()
+    more: tuple[Clause, ...] = ()
+
+    def clauses(self) -> tuple[Clause, ...]:
+        """All conditions, each of which has to match, except those of `after`, `before` and `mode`."""
+        named = ((name, getattr(self, field)) for name, field in _FIELDS.items() if name not in _BOUNDS)
+        plain = [(Term(name, value),) for name, value in named if value is not None]
+        return (*plain, *((Term(None, word),) for word in self.words), *self.more)
 
 
 # `from` is a keyword in Python.
 _FIELDS: Final = {
-    ("from" if field.name == "sender" else field.name): field.name for field in fields(Query) if field.name != "words"
+    ("from" if field.name == "sender" else field.name): field.name
+    for field in fields(Query)
+    if field.name not in ("words", "more")
 }
 
 
 @dataclass(frozen=True, slots=True)
-class _Term:
-    """A term and its position; a bare word has no name."""
+class _Written:
+    """A term as it was written, and its position; a bare word has no name."""
 
     name: str | None
     value: str
+    is_negated: bool
     is_quoted: bool
+    # `OR` stands before it.
+    is_alternative: bool
     start: int
     end: int
 
@@ -103,72 +165,107 @@ def parse(text: str) -> Query:
     """The query, or a QueryError that says what to change."""
     if len(text) > MAX_CHARACTERS:
         raise QueryError(f"at most {MAX_CHARACTERS} characters", MAX_CHARACTERS, len(text))
-    unseen = _UNSEEN.search(text)
+    unseen = search_values.UNSEEN.search(text)
     if unseen is not None:
         raise QueryError(f"remove the invisible character U+{ord(unseen[0]):04X}", unseen.start(), unseen.end())
     given: dict[str, str] = {}
     words: dict[str, None] = {}
-    for term in _terms(text):
-        name = term.name or _implied_field(term)
-        if name is None:
-            words[term.value.translate(_TO_LOWER)] = None
-            if len(words) > MAX_WORDS:
-                raise term.wrong(f"at most {MAX_WORDS} words; a phrase in double quotes counts as one")
-        elif name not in _FIELDS:
-            raise term.wrong(_unknown(name))
-        elif _FIELDS[name] in given:
-            raise term.wrong(f"{name}: is given twice; remove one")
+    more: dict[Clause, None] = {}
+    for written in _clauses(text):
+        clause = tuple(dict.fromkeys(map(_checked, written)))
+        first, last = clause[0], written[-1]
+        if len(clause) > 1 or first.is_negated:
+            more[clause] = None
+            _refuse_bounds(written)
+        elif first.name is None:
+            words[first.value] = None
+        elif _FIELDS[first.name] not in given:
+            given[_FIELDS[first.name]] = first.value
+        elif first.name in _REPEATABLE:
+            if given[_FIELDS[first.name]] != first.value:
+                more[clause] = None
         else:
-            given[_FIELDS[name]] = _value(name, term)
-    return Query(**given, words=tuple(words))  # type: ignore[arg-type]
+            advice = "; remove one" if first.name in _BOUNDS else "; remove one, or write OR between them"
+            raise last.wrong(f"{first.name}: is given twice{advice}")
+        _check_size(len(given), words, more, last)
+    return Query(**given, words=tuple(words), more=tuple(more))
 
 
 def format(query: Query) -> str:  # noqa: A001 - the counterpart of `parse`, and always called by its module's name
     """The text that `parse` turns into the same query."""
     named = [(name, getattr(query, field)) for name, field in _FIELDS.items()]
-    terms = [_written_term(name, value) for name, value in named if value is not None]
-    return " ".join([*terms, *map(_written_word, query.words)])
+    terms = [_written_term(Term(name, value)) for name, value in named if value is not None]
+    words = [_written_word(word) for word in query.words]
+    return " ".join([*terms, *words, *(" OR ".join(map(_written_term, clause)) for clause in query.more)])
 
 
-def moment(text: str, *, now: int) -> int:
-    """The time that `after:` or `before:` names: a date (its midnight, UTC), a time or an age."""
-    span = _SPAN.fullmatch(text)
-    if span is not None:
-        return max(0, now - int(span[1]) * _UNITS[span[2]])
-    if _DAY.fullmatch(text):
-        return times.parse(f"{text}T00:00:00Z")
-    return times.parse(_WITHOUT_SECONDS.sub(r"\1:00\2", text))
+def suggestion(query: Query) -> Query | None:
+    """The same search with words that are domains as recipients' domains, for one that found nothing."""
+    domain = next((word for word in query.words if "." in word and search_values.is_domain(word)), None)
+    if domain is None or query.to is not None:
+        return None
+    values = {field.name: getattr(query, field.name) for field in fields(Query)}
+    rest = tuple(word for word in query.words if word != domain)
+    return Query(**values | {"to": search_values.check("to", domain), "words": rest})
 
 
-def metadata_entry(text: str) -> str:
-    """A key of metadata and its value, `order:1042`, or InvalidRequest."""
-    if _METADATA.fullmatch(text) is None or _UNSEEN.search(text):
-        raise errors.InvalidRequest(
-            "metadata: give a key and its value, such as order:1042 (metadata.order:1042 in a search)"
-        )
-    return text
+def _clauses(text: str) -> Iterator[tuple[_Written, ...]]:
+    clause: list[_Written] = []
+    for term in _terms(text):
+        if clause and not term.is_alternative:
+            yield tuple(clause)
+            clause = []
+        clause.append(term)
+        if len(clause) > MAX_ALTERNATIVES:
+            raise term.wrong(f"OR joins at most {MAX_ALTERNATIVES} terms")
+    if clause:
+        yield tuple(clause)
 
 
-def _terms(text: str) -> Iterator[_Term]:
+def _terms(text: str) -> Iterator[_Written]:
     start = _skip_blanks(text, 0)
+    alternative: re.Match[str] | None = None
+    is_first = True
     while start < len(text):
-        named = _NAME.match(text, start)
-        at = named.end() if named else start
-        is_quoted = text.startswith('"', at)
-        found = (_QUOTED if is_quoted else _BARE).match(text, at)
-        if is_quoted and found is None:
-            raise QueryError("this double quote is not closed", at, len(text))
-        name = named[1].lower() if named else None
-        end = found.end() if found else at
-        value = "" if found is None else found[1].replace('""', '"') if is_quoted else found[0]
-        if not value.strip():
-            raise QueryError(_empty(name), start, end)
-        if is_quoted and _BARE.match(text, end):
-            raise QueryError("a space must follow the closing double quote", start, end + 1)
-        if named and named[2]:
-            value = f"{named[2]}:{value}"
-        yield _Term(name, value, is_quoted, start, end)
-        start = _skip_blanks(text, end)
+        found = _OR.match(text, start)
+        if found is not None:
+            if is_first or alternative is not None:
+                raise _lonely(found)
+            alternative = found
+            start = _skip_blanks(text, found.end())
+            continue
+        term = _term(text, start, is_alternative=alternative is not None)
+        yield term
+        alternative, is_first = None, False
+        start = _skip_blanks(text, term.end)
+    if alternative is not None:
+        raise _lonely(alternative)
+
+
+def _lonely(found: re.Match[str]) -> QueryError:
+    message = "OR needs a term before and after it; to search the subject for it, write it in lower case"
+    return QueryError(message, found.start(), found.end())
+
+
+def _term(text: str, start: int, *, is_alternative: bool) -> _Written:
+    negation = _NEGATION.match(text, start)
+    at = negation.end() if negation else start
+    named = _NAME.match(text, at)
+    at = named.end() if named else at
+    is_quoted = text.startswith('"', at)
+    found = (_QUOTED if is_quoted else _BARE).match(text, at)
+    if is_quoted and found is None:
+        raise QueryError("this double quote is not closed", at, len(text))
+    name = named[1].lower() if named else None
+    end = found.end() if found else at
+    value = "" if found is None else found[1].replace('""', '"') if is_quoted else found[0]
+    if not value.strip():
+        raise QueryError(_empty(name), start, end)
+    if is_quoted and _BARE.match(text, end):
+        raise QueryError("a space must follow the closing double quote", start, end + 1)
+    if named and named[2]:
+        value = f"{named[2]}:{value}"
+    return _Written(name, value, negation is not None, is_quoted, is_alternative, start, end)
 
 
 def _skip_blanks(text: str, start: int) -> int:
@@ -182,21 +279,40 @@ def _empty(name: str | None) -> str:
     return f"{name}: needs a value" if name in _FIELDS else _unknown(name)
 
 
-def _implied_field(term: _Term) -> str | None:
-    """The filter that a bare word implies."""
-    if term.is_quoted:
-        return None
-    if identifiers.is_identifier(term.value, identifiers.MESSAGE):
-        return "id"
-    return "to" if _is_address(term.value) else None
-
-
-def _is_address(text: str) -> bool:
+def _checked(written: _Written) -> Term:
+    name, value = (written.name, written.value) if written.name or written.is_quoted else _implied(written.value)
+    if name is None:
+        return Term(None, value.translate(_TO_LOWER), written.is_negated)
+    if name not in _FIELDS:
+        raise written.wrong(_unknown(name))
     try:
-        address.parse(text)
-    except address.AddressError:
-        return False
-    return True
+        return Term(name, search_values.check(name, value), written.is_negated)
+    except errors.InvalidRequest as problem:
+        raise written.wrong(str(problem)) from None
+    except ValueError as problem:
+        raise written.wrong(f"{name}: {problem}") from None
+
+
+def _implied(word: str) -> tuple[str | None, str]:
+    """The filter that a bare word implies, and its value."""
+    message_id = search_values.implied_id(word)
+    if message_id is not None:
+        return "id", message_id
+    return ("to" if search_values.is_address(word) else None), word
+
+
+def _refuse_bounds(written: tuple[_Written, ...]) -> None:
+    for term in written:
+        if term.name in _BOUNDS:
+            raise term.wrong(f"{term.name}: cannot be excluded with - or joined with OR")
+
+
+def _check_size(filters: int, words: dict[str, None], more: dict[Clause, None], last: _Written) -> None:
+    others = [term for clause in more for term in clause]
+    if len(words) + sum(term.name is None for term in others) > MAX_WORDS:
+        raise last.wrong(f"at most {MAX_WORDS} words; a phrase in double quotes counts as one")
+    if filters + len(words) + len(others) > MAX_TERMS:
+        raise last.wrong(f"at most {MAX_TERMS} terms")
 
 
 def _unknown(name: str) -> str:
@@ -206,62 +322,14 @@ def _unknown(name: str) -> str:
     return f"unknown filter {name}: ({advice}). To search the subject for it, put it in double quotes"
 
 
-def _value(name: str, term: _Term) -> str:
-    try:
-        return _checked(name, term.value)
-    except (ValueError, errors.InvalidRequest) as problem:
-        raise term.wrong(str(problem) if isinstance(problem, errors.InvalidRequest) else f"{name}: {problem}") from None
-
-
-def _checked(name: str, value: str) -> str:
-    """The value as the query keeps it; ValueError or InvalidRequest say what is wrong."""
-    match name:
-        case "to" | "from":
-            return address.parse(value).written_address
-        case "status":
-            return _one_of(mail.MessageStatus, value)
-        case "source":
-            return _one_of(mail.Source, value)
-        case "mode":
-            return _one_of(mail.Mode, value)
-        case "tag":
-            return labels.check(name, value, limit=limits.TAG_CHARACTERS)
-        case "metadata":
-            return metadata_entry(value)
-        case "id":
-            return _checked_id(value)
-        case _:
-            return _checked_moment(value)
-
-
-def _one_of(kind: type[mail.MessageStatus | mail.Source | mail.Mode], value: str) -> str:
-    try:
-        return kind(value.lower())
-    except ValueError:
-        raise ValueError(f"must be one of {', '.join(kind)}") from None
-
-
-def _checked_id(value: str) -> str:
-    if not identifiers.is_identifier(value, identifiers.MESSAGE):
-        raise ValueError("is not a message id; message ids are em_ and 28 hexadecimal digits")
-    return value
-
-
-def _checked_moment(value: str) -> str:
-    try:
-        moment(value, now=0)
-    except ValueError:
-        raise ValueError(
-            "must be a date like 2026-11-01, a time like 2026-11-01T10:00Z, or an age like 30m, 2h, 3d or 1w"
-        ) from None
-    return value
-
-
-def _written_term(name: str, value: str) -> str:
+def _written_term(term: Term) -> str:
+    sign, name, value = "-" if term.is_negated else "", term.name, term.value
+    if name is None:
+        return f"{sign}{_written_word(value)}"
     if name == "metadata":
         key, _, value = value.partition(":")
         name = f"metadata.{key}"
-    return f"{name}:{_written(value)}"
+    return f"{sign}{name}:{_written(value)}"
 
 
 def _written(value: str) -> str:
@@ -270,7 +338,7 @@ def _written(value: str) -> str:
 
 def _written_word(word: str) -> str:
     """A word that would have another meaning without quotes gets them."""
-    means_more = _NAME.match(word) or _is_address(word) or identifiers.is_identifier(word, identifiers.MESSAGE)
+    means_more = _NAME.match(word) or word.startswith("-") or _implied(word)[0] is not None
     return _quoted(word) if means_more else _written(word)
 
 

@@ -176,7 +176,9 @@ class SendRequest(msgspec.Struct, frozen=True, forbid_unknown_fields=True, kw_on
         Annotated[
             Mapping[str, mail.TemplateValue],
             msgspec.Meta(
-                description="Values for the `{{name}}` placeholders of the template.", max_length=limits.VARIABLES
+                description="Values for the `{{name}}` placeholders of the template; lists and objects for its "
+                f"sections, at most {limits.VARIABLE_DEPTH} deep and with {limits.VARIABLE_VALUES} values in all.",
+                max_length=limits.VARIABLES,
             ),
         ]
         | None

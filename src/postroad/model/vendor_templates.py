@@ -1,9 +1,10 @@
-"""Templates of other services in the language of ours, which has `{{name}}` and nothing else.
+"""Templates of other services in the language of ours (`protocol/mustache.py`).
 
 Resend writes variables as `{{{NAME}}}`. Postmark (Mustachio) writes `{{name}}`, or `{{{name}}}` for HTML that is
 inserted as it is, and has sections, loops, comments and layouts. A layout is merged into its template, and comments are
-removed. What our language does not have (sections, loops, fallbacks, raw HTML) is never approximated: a template that
-says something else than before would reach recipients. Such a template is refused with the tag that it is about.
+removed. What means something else in our language (sections and loops, in which we also look names up in what is
+around them) or is not in it (fallbacks) is never approximated: a template that says something else than before would
+reach recipients. Such a template is refused with the tag that it is about.
 """
 
 import re
@@ -11,7 +12,7 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Final
 
-from postroad.protocol import placeholders
+from postroad.protocol import mustache, placeholders
 
 # What a tag may contain is bounded, so that a hostile text takes linear time; a longer one is refused by our parser.
 _TAG: Final = re.compile(r"\{\{\{([^{}]{0,200})\}\}\}|\{\{([^{}]{0,200})\}\}")
@@ -48,12 +49,6 @@ def from_postmark(source: Bodies, layout: Bodies | None = None) -> Bodies:
     return _translated(source, _postmark_tag)
 
 
-def has_paths(source: Bodies) -> bool:
-    """Whether a name has a dot: Postmark looks it up inside a value, ours is the name of a value."""
-    names = placeholders.parse(source.subject + (source.text or "") + (source.html or "")).names
-    return any("." in name for name in names)
-
-
 def _laid_out(layout: str | None, content: str | None) -> str | None:
     if not layout or content is None:
         return content
@@ -73,7 +68,7 @@ def _translated(source: Bodies, tag: Callable[[str, bool, bool], str]) -> Bodies
 
         made = _TAG.sub(replaced, text)
         try:
-            placeholders.parse(made)
+            mustache.parse(made)
         except placeholders.TemplateError as problem:
             raise Untranslatable(f"{field}: {problem}") from None
         return made
@@ -101,14 +96,15 @@ def _postmark_tag(name: str, is_raw: bool, is_html: bool) -> str:  # noqa: FBT00
         return ""
     if name.startswith("&"):
         name, is_raw = name[1:].strip(" "), True
-    if is_raw and is_html:
-        raise Untranslatable("HTML in a value is not supported, values are escaped; write the HTML in the template")
-    return _placeholder(name)
+    placeholder = _placeholder(name)
+    return f"{{{placeholder}}}" if is_raw and is_html else placeholder
 
 
 def _placeholder(name: str) -> str:
     if name.startswith(("#", "^", "/")) or name == "else":
-        raise Untranslatable("sections, conditions and loops are not supported; render this part in your application")
+        raise Untranslatable(
+            "sections are not imported, because names in them mean something else here; rewrite them in Postroad"
+        )
     if not _NAME.match(name):
         raise Untranslatable("not a name; use a letter or underscore, then letters, digits, '_', '.' and '-'")
     return f"{{{{{name}}}}}"

@@ -1,19 +1,25 @@
 """A client of the HTTP API for short commands: one request at a time, without an event loop.
 
 Commands have to start fast, and an event loop with its own HTTP client costs more than a request. Certificates are
-always verified. Redirects are never followed: the API key is for this host alone. The response and the time are
-bounded, and what a server sends is only trusted to be JSON.
+always verified. Redirects are never followed: the API key is for this host alone. The response, each wait and the whole
+time are bounded, and what a server sends is only trusted to be JSON.
 """
 
+import contextlib
 import http.client
 import ipaddress
 import json
+import socket
 import ssl
-from collections.abc import Mapping
+import threading
+from collections.abc import Iterator, Mapping
 from typing import Any, Final
 from urllib import parse
 
+# For each read and write.
 TIMEOUT_SECONDS: Final = 30.0
+# For a request and its response, however slowly they come: the largest message at half a megabit a second.
+MAX_SECONDS: Final = 300.0
 # The largest response that commands ask for is a page of a hundred messages or templates.
 MAX_BODY_BYTES: Final = 64 * 1024 * 1024
 OK: Final = range(200, 300)
@@ -57,11 +63,20 @@ def is_unprotected(url: str) -> bool:
 class Client:
     """Calls the API of one server with one API key, over one kept connection."""
 
-    def __init__(self, url: str, key: str, *, user_agent: str, timeout: float = TIMEOUT_SECONDS) -> None:
+    def __init__(
+        self,
+        url: str,
+        key: str,
+        *,
+        user_agent: str,
+        timeout: float = TIMEOUT_SECONDS,
+        max_seconds: float = MAX_SECONDS,
+    ) -> None:
         self.url = url
         self.key = key
         self._headers = {"Authorization": f"Bearer {key}", "User-Agent": user_agent, "Accept": "application/json"}
         self._timeout = timeout
+        self._max_seconds = max_seconds
         self._base = parse.urlsplit(url)
         self._connection: http.client.HTTPConnection | None = None
 
@@ -111,9 +126,12 @@ class Client:
     def _send(self, method: str, path: str, body: bytes | None, headers: dict[str, str]) -> tuple[int, bytes]:
         if self._connection is None:
             self._connection = connect(self._base, timeout=self._timeout)
-        self._connection.request(method, f"{self._base.path}{path}", body, headers)
-        response = self._connection.getresponse()
-        raw = response.read(MAX_BODY_BYTES + 1)
+        if self._connection.sock is None:
+            self._connection.connect()
+        with _bounded(self._connection.sock, seconds=self._max_seconds):
+            self._connection.request(method, f"{self._base.path}{path}", body, headers)
+            response = self._connection.getresponse()
+            raw = response.read(MAX_BODY_BYTES + 1)
         if len(raw) > MAX_BODY_BYTES:
             self.close()
             raise ServerError(f"{self.url}: the response is larger than {MAX_BODY_BYTES // 1024**2} MiB")
@@ -137,6 +155,32 @@ def connect(base: parse.SplitResult, *, timeout: float) -> http.client.HTTPConne
     if base.scheme == "https":
         return http.client.HTTPSConnection(base.hostname or "", base.port, timeout=timeout, context=tls_context())
     return http.client.HTTPConnection(base.hostname or "", base.port, timeout=timeout)
+
+
+@contextlib.contextmanager
+def _bounded(connected: socket.socket, *, seconds: float) -> Iterator[None]:
+    """Raise TimeoutError for what takes longer. The timeout of a socket is for each read: one byte begins it again."""
+    over = threading.Event()
+
+    def end() -> None:
+        over.set()
+        with contextlib.suppress(OSError):  # closed already
+            # Not the method of a TLS socket, which another thread must not call; both ends see the end of the stream.
+            socket.socket.shutdown(connected, socket.SHUT_RDWR)
+
+    timer = threading.Timer(seconds, end)
+    timer.daemon = True
+    timer.start()
+    try:
+        yield
+    except (OSError, http.client.HTTPException):
+        if not over.is_set():
+            raise
+    finally:
+        timer.cancel()
+        timer.join()
+    if over.is_set():
+        raise TimeoutError(f"no complete response within {seconds:g} seconds")
 
 
 def tls_context() -> ssl.SSLContext:

@@ -79,6 +79,8 @@ class ConnectFailed(Exception):
         self.result = result
         self.tls_failure = tls_failure
         self.source_address = ""
+        # What was said before it failed.
+        self.conversation = ""
 
 
 async def connect(
@@ -142,6 +144,7 @@ async def _open(
     except BaseException as problem:
         if isinstance(problem, ConnectFailed):
             problem.source_address = connection.source_address
+            problem.conversation = connection.conversation
         connection.abort()
         raise
     return connection
@@ -194,6 +197,11 @@ class SmtpConnection(asyncio.Protocol):
     def is_in_doubt(self) -> bool:
         """Whether the server may have the message of the transaction, and has not replied to it."""
         return self._client.is_in_doubt
+
+    @property
+    def conversation(self) -> str:
+        """What was said in the session and in its last transaction, for people."""
+        return self._client.conversation.text()
 
     async def deliver(self, transaction: values.MailTransaction) -> tuple[values.RecipientResult, ...]:
         """One transaction; a result for each recipient, in their order."""

@@ -20,6 +20,7 @@ from postroad.api.v1 import (
     domains,
     event_schemas,
     inbox,
+    message_checks,
     messages,
     send_test,
     statistics,
@@ -63,6 +64,7 @@ ROUTES: Final[tuple[routing.Route[services_context.Context], ...]] = (
     *auth.ROUTES,
     *account.ROUTES,
     *messages.ROUTES,
+    *message_checks.ROUTES,
     *send_test.ROUTES,
     *statistics.ROUTES,
     *credentials.ROUTES,
@@ -126,11 +128,10 @@ async def start_api(role_context: role.RoleContext) -> role.Started:
         large_body_slots=large_body_slots,
         threads=ctx.threads,
     )
-    served: application.AsgiApp = app
+    pages: application.AsgiApp = app
     if settings.dashboard.enabled:
         site = sites.build(settings, mail=role_context.mail, is_stopping=role_context.stopping.is_set)
         pages = dashboard.build_application(ctx, site, require=rate.require, proxies=proxies, log=role_context.log)
-        served = path_switch.PathSwitch(app, pages, paths=[route.path for route in routes])
     others = {
         api.prefix: applications.build_application(
             ctx, api, require=rate.require, proxies=proxies, log=role_context.log, large_body_slots=large_body_slots
@@ -138,7 +139,9 @@ async def start_api(role_context: role.RoleContext) -> role.Started:
         for api in applications.APIS
     }
     marks = {name: api.prefix for api in applications.APIS for name in api.headers}
-    served = path_switch.PathPrefixes(others, served, headers=marks)
+    # Our own API comes first: no vendor has one of its paths, and a send should not look at the header fields twice.
+    other_paths = path_switch.PathPrefixes(others, pages, headers=marks)
+    served = path_switch.PathSwitch(app, other_paths, paths=[route.path for route in routes])
     limits = http_limits.Limits(
         connections=settings.http.connections, connections_per_address=settings.http.connections_per_address
     )

@@ -9,6 +9,8 @@ import re
 from collections.abc import Mapping
 from typing import Final
 
+import msgspec
+
 from postroad.model import actors, cursors, identifiers
 from postroad.protocol.mime import header_text
 from postroad.services import context
@@ -47,6 +49,7 @@ ACTIONS: Final[Mapping[str, str]] = {
     "installation.key_rotated": "rotated the installation key and re-encrypted {subject} secrets",
     "message.canceled": "canceled {subject}",
     "message.rescheduled": "rescheduled {subject}",
+    "message.resent": "resent {subject}",
     "message.retried": "retried {subject}",
     "user.created": "created the user {subject}",
     "user.disabled": "disabled the user {subject}",
@@ -57,14 +60,19 @@ ACTIONS: Final[Mapping[str, str]] = {
     "user.login_failed": "failed to log in as {subject}",
     "user.password_changed": "changed the password of {subject}",
     "user.password_link_made": "created a password link for {subject}",
+    "user.time_zone_changed": "changed the time zone of {subject}",
     "user.token_made": "created an API token for {subject}",
     "user.removed": "removed the user {subject}",
     "user.role_changed": "changed the role of {subject}",
     "suppression.added": "added {subject} to the suppression list",
     "suppression.imported": "imported {subject} into the suppression list",
     "suppression.removed": "removed {subject} from the suppression list",
+    "template.draft_saved": "saved a draft of the template {subject}",
     "template.removed": "removed the template {subject}",
     "template.saved": "saved the template {subject}",
+    "view.removed": "removed the saved view {subject}",
+    "view.renamed": "renamed the saved view {subject}",
+    "view.saved": "saved the view {subject}",
     "webhook.disabled": "disabled the webhook at {subject}",
     "webhook.pinged": "sent a test event to the webhook at {subject}",
     "webhook.removed": "removed the webhook at {subject}",
@@ -78,11 +86,20 @@ INSTALLATION: Final = ""
 NAMES: Final = {actors.Kind.OPERATOR: "operator", actors.Kind.SERVICE: "postroad"}
 # Actions whose subject begins with a count, which is formatted.
 _COUNTED: Final = frozenset(
-    {"credits.added", "installation.key_rotated", "suppression.imported", "message.canceled", "message.retried"}
+    {
+        "credits.added",
+        "installation.key_rotated",
+        "suppression.added",
+        "suppression.imported",
+        "message.canceled",
+        "message.retried",
+    }
 )
 _COUNT: Final = re.compile(r"^\d{4,}(?= |$)", re.ASCII)
 # Details of these actions are identifiers, which are shown as words.
 _ROLES: Final = frozenset({"user.created", "user.invited", "user.role_changed"})
+# Entries that a search examines for a page; the page of a search takes no longer than this.
+MAX_EXAMINED: Final = 10_000
 # One line on a page; longer texts are cut.
 MAX_CHARACTERS: Final = 200
 
@@ -103,7 +120,7 @@ async def write(  # noqa: PLR0917 - every service writes it on one line, in read
         # A schema for older versions, which know no keys: `kind_of` recognises a key by its id.
         actor_kind=actors.Kind.PERSON if key is not None else ctx.actor.kind,
         user_id=ctx.actor.user_id if key is None else key.id,
-        actor=await _name(tx, ctx.actor),
+        actor=await actor_name(tx, ctx.actor),
         action=action,
         subject=_one_line(subject),
         detail=_one_line(detail),
@@ -114,13 +131,62 @@ async def write(  # noqa: PLR0917 - every service writes it on one line, in read
     await audit_log.insert(tx, entry)
 
 
+class Filters(msgspec.Struct, frozen=True, kw_only=True):
+    """What to look for; empty lets everything pass. `action` may be a group: `domain` finds `domain.added`."""
+
+    actor: str = ""
+    action: str = ""
+    subject: str = ""
+    since: int | None = None
+    until: int | None = None
+
+    @property
+    def patterns(self) -> audit_log.Patterns:
+        """The same for the query."""
+        return audit_log.Patterns(
+            actor=_containing(self.actor.lower()),
+            action=_literal(self.action) + ("" if "." in self.action else ".%") if self.action else audit_log.ANYTHING,
+            subject=_containing(self.subject.lower()),
+        )
+
+
+class Found(msgspec.Struct, frozen=True):
+    """Entries, newest first, and the cursor to continue with; there may be more although there are few entries."""
+
+    entries: list[audit_log.Entry]
+    next_cursor: str | None
+
+
 async def page(ctx: context.Context, account_id: str, *, before: str | None, limit: int) -> list[audit_log.Entry]:
     """A page of entries, newest first, older than `before`; None for the newest."""
-    place = cursors.end(identifiers.AUDIT_ENTRY)
+    return (await search(ctx, account_id, Filters(), before=before, limit=limit)).entries
+
+
+async def search(ctx: context.Context, account_id: str, filters: Filters, *, before: str | None, limit: int) -> Found:
+    """A page of the entries that match. At most MAX_EXAMINED are examined, and the cursor continues from there."""
+    place, after = cursors.end(identifiers.AUDIT_ENTRY), cursors.at(identifiers.AUDIT_ENTRY, filters.since or 0)
     if before is not None:
         place = cursors.check("before", before, identifiers.AUDIT_ENTRY)
+    if filters.until is not None:
+        place = min(place, cursors.at(identifiers.AUDIT_ENTRY, filters.until))
+    patterns, floor = filters.patterns, None
     async with ctx.store.scanning(account_id) as tx:
-        return await audit_log.page(tx, account_id, before=place, limit=limit)
+        if patterns != audit_log.EVERYTHING:
+            floor = await audit_log.floor(tx, account_id, before=place, after=after, examined=MAX_EXAMINED)
+        entries = await audit_log.page(
+            tx, account_id, before=place, after=floor or after, limit=limit + 1, patterns=patterns
+        )
+    rows, next_cursor = cursors.page(entries, limit=limit)
+    return Found(rows, next_cursor or floor)
+
+
+def _literal(text: str) -> str:
+    """A text in a pattern of LIKE. PostgreSQL cannot take NUL, and no entry has one."""
+    return re.sub("[!%_]", r"!\g<0>", text.replace("\0", ""))
+
+
+def _containing(text: str) -> str:
+    return f"%{_literal(text)}%" if text else audit_log.ANYTHING
 
 
 def kind_of(entry: audit_log.Entry) -> actors.Kind:
@@ -154,7 +220,7 @@ def _detail(entry: audit_log.Entry) -> str:
     return entry.detail.replace(" ", ", ") if entry.action == "webhook.saved" else entry.detail
 
 
-async def _name(tx: store.Transaction, actor: actors.Actor) -> str:
+async def actor_name(tx: store.Transaction, actor: actors.Actor) -> str:
     """The current name of the actor: users and keys may be removed while their entries stay."""
     if actor.who is not None and actor.who.key is not None:
         return f"API key {actor.who.key.name}"

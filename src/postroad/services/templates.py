@@ -1,18 +1,20 @@
-"""Templates: a subject and bodies with `{{name}}` placeholders, identified by an alias within an account.
+"""Templates: a subject and bodies in the language of `protocol/mustache.py`, identified by an alias within an account.
 
 A template is validated when it is saved, so that its author finds a mistake and not a sender. Rendering inserts values
 once: HTML-escaped in `html`, unchanged in `text` and in the subject, where a line break is refused.
 """
 
+import dataclasses
+import math
 import re
 from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import Final
+from typing import Any, Final
 
 from postroad import errors
 from postroad.model import identifiers, mail
-from postroad.protocol import placeholders
-from postroad.services import account_quotas, audit_log, context
+from postroad.protocol import mustache, placeholders
+from postroad.services import account_quotas, audit_log, context, template_parts, template_versions
 from postroad.services.acceptance import validation
 from postroad.services.auth import grants
 from postroad.storage import accounts, templates
@@ -35,76 +37,111 @@ class Rendered:
 
 
 def render(
-    template: templates.Template, variables: Mapping[str, mail.TemplateValue], *, subject: str | None = None
+    template: templates.Template,
+    variables: Mapping[str, mail.TemplateValue],
+    *,
+    subject: str | None = None,
+    content: str | None = None,
 ) -> Rendered:
-    """Render a template. A given subject replaces the template's own and is used unchanged."""
-    parsed_subject = placeholders.parse(template.subject) if subject is None else placeholders.Template((subject,), ())
-    text = None if template.text is None else placeholders.parse(template.text)
-    html = None if template.html is None else placeholders.parse(template.html)
-    _refuse_missing([part for part in (parsed_subject, text, html) if part is not None], variables)
-    rendered = Rendered(
-        subject=_render("subject", parsed_subject, variables),
-        text=None if text is None else _render("text", text, variables),
-        html=None if html is None else _render("html", html, variables),
-    )
+    """Render a template. A given subject replaces the template's own and is used unchanged.
+
+    `content` is what a layout is shown with; without it, a layout cannot be rendered.
+    """
+    parsed = mustache.parse(template.subject) if subject is None else placeholders.Template((subject,), ())
+    bodies = {field: _with_parts(template, field, content) for field in ("text", "html")}
+    rendered = Rendered(**_render_all({"subject": (parsed, {}), **bodies}, variables))
     validation.check_subject(rendered.subject)
     return rendered
 
 
+def has_lists(variables: Mapping[str, mail.TemplateValue]) -> bool:
+    """Whether a template may loop over values, which can take a tenth of a second and is known only afterwards."""
+    return any(isinstance(value, list | dict) for value in variables.values())
+
+
 def is_costly(template: templates.Template) -> bool:
     """Whether rendering it takes so long that other requests should not wait for it, however little it becomes."""
-    return sum((source or "").count("{{") for source in (template.text, template.html)) > INLINE_PLACEHOLDERS
+    sources = [source or "" for one in (template, *template.used) for source in (one.text, one.html)]
+    # Parts in parts multiply: a path of them passes each template once, or soon gets too deep.
+    repeats = math.prod(max(1, source.count("{{>")) for source in sources)
+    return sum(source.count("{{") for source in sources) * repeats > INLINE_PLACEHOLDERS
 
 
 def render_draft(
     *, subject: str, text: str | None, html: str | None, variables: Mapping[str, mail.TemplateValue]
 ) -> Rendered:
-    """Render a template that is not saved yet; fails as saving it, or sending with it, would."""
+    """Render a template that is not saved yet, without a layout; fails as saving it, or sending with it, would."""
     check(subject=subject, text=text, html=html)
-    draft = templates.Template(
-        id="",
-        account_id="",
-        alias="",
-        subject=subject,
-        text=text or None,
-        html=html or None,
-        created_at=0,
-        updated_at=0,
-    )
-    return render(draft, variables)
+    return render(templates.Template("", "", "", subject, text or None, html or None, 0, 0), variables)
 
 
 def names(template: templates.Template) -> list[str]:
     """The names of a template's placeholders, each once, in order of first use."""
     sources = (template.subject, template.text or "", template.html or "")
-    return list(dict.fromkeys(name for source in sources for name in placeholders.parse(source).names))
+    return list(dict.fromkeys(name for source in sources for name in mustache.parse(source).names))
+
+
+def sample(template: templates.Template) -> dict[str, Any]:
+    """Sample values for a template: with them every section is shown."""
+    sources = (template.subject, template.text or "", template.html or "")
+    merged: dict[str, Any] = {}
+    for source in sources:
+        merged = mustache.sample(mustache.parse(source)) | merged
+    return merged
 
 
 async def put(
-    ctx: context.Context, account_id: str, alias: str, *, subject: str, text: str | None, html: str | None
+    ctx: context.Context,
+    account_id: str,
+    alias: str,
+    *,
+    subject: str,
+    text: str | None,
+    html: str | None,
+    layout: str | None = None,
 ) -> templates.Template:
     """Create a template, or replace the one with this alias. An empty body counts as absent."""
+    return await save(ctx, account_id, alias, template_versions.Content(subject, text or None, html or None, layout))
+
+
+async def save(
+    ctx: context.Context, account_id: str, alias: str, content: template_versions.Content, *, is_new: bool = False
+) -> templates.Template:
+    """Create or replace a template: the content becomes a version, which is published."""
     validation.check_alias("alias", alias)
     grants.check_template(ctx.actor)
-    check(subject=subject, text=text, html=html)
+    check(subject=content.subject, text=content.text, html=content.html)
     now = ctx.clock()
-    template = templates.Template(
-        id=ctx.new_id(identifiers.TEMPLATE, now=now),
-        account_id=account_id,
-        alias=alias,
-        subject=subject,
-        text=text or None,
-        html=html or None,
-        created_at=now,
-        updated_at=now,
-    )
+    empty = templates.Template(ctx.new_id(identifiers.TEMPLATE, now=now), account_id, alias, "", None, None, now, now)
     async with ctx.store.transaction() as tx:
         await accounts.lock(tx, [account_id])
-        if await templates.by_alias(tx, account_id, alias) is None:
+        existing = await templates.by_alias(tx, account_id, alias)
+        if existing is None:
             await account_quotas.check(ctx, tx, account_id, "templates")
-        saved = await templates.put(tx, template)
+        elif is_new:
+            raise errors.Conflict(
+                f"alias: the template '{alias}' already exists; choose another alias, or edit that one"
+            )
+        template = with_content(existing or empty, content)
+        await template_parts.load(tx, template)
+        before = existing or dataclasses.replace(empty, version=0)
+        number = await template_versions.record(ctx, tx, before, content, is_published=True)
+        saved = await templates.put(tx, dataclasses.replace(template, version=number, updated_at=now))
         await audit_log.write(ctx, tx, account_id, "template.saved", alias)
     return saved
+
+
+def with_content(template: templates.Template, content: template_versions.Content) -> templates.Template:
+    """The template with other content."""
+    used = template_parts.aliases(text=content.text, html=content.html, layout=content.layout)
+    return dataclasses.replace(
+        template,
+        subject=content.subject,
+        text=content.text or None,
+        html=content.html or None,
+        layout=content.layout or None,
+        uses=f" {' '.join(used)} " if used else None,
+    )
 
 
 async def find(ctx: context.Context, account_id: str, alias: str) -> templates.Template:
@@ -113,7 +150,7 @@ async def find(ctx: context.Context, account_id: str, alias: str) -> templates.T
     async with ctx.store.reading() as tx:
         template = await templates.by_alias(tx, account_id, alias)
     if template is None:
-        raise _not_found()
+        raise not_found()
     return template
 
 
@@ -134,8 +171,14 @@ async def remove(ctx: context.Context, account_id: str, alias: str) -> None:
     _refuse_impossible(alias)
     grants.check_template(ctx.actor)
     async with ctx.store.transaction() as tx:
-        if not await templates.remove(tx, account_id, alias):
-            raise _not_found()
+        await accounts.lock(tx, [account_id])
+        template = await templates.by_alias(tx, account_id, alias)
+        if template is None:
+            raise not_found()
+        if (user := await templates.user_of(tx, account_id, alias)) is not None:
+            raise errors.Conflict(f"the template '{user}' uses the template '{alias}'; change or remove it first")
+        await templates.remove_versions(tx, template.id)
+        await templates.remove(tx, account_id, alias)
         await audit_log.write(ctx, tx, account_id, "template.removed", alias)
 
 
@@ -144,24 +187,70 @@ async def preview(
 ) -> Rendered:
     """Render one template of an account."""
     template = await find(ctx, account_id, alias)
-    if is_costly(template):
+    async with ctx.store.reading() as tx:
+        template = await template_parts.load(tx, template)
+    validation.check_variables("variables", variables)
+    if is_costly(template) or has_lists(variables):
         return await ctx.threads.run(account_id, lambda: render(template, variables))
     return render(template, variables)
 
 
-def _refuse_missing(parts: list[placeholders.Template], variables: Mapping[str, mail.TemplateValue]) -> None:
-    wanted = dict.fromkeys(name for part in parts for name in part.names)
-    missing = [f"'{name}'" for name in wanted if variables.get(name) is None]
+def _with_parts(
+    template: templates.Template, field: str, content: str | None
+) -> tuple[mustache.AnyTemplate, Mapping[str, str]] | None:
+    """The outermost template of a body, which is the layout if there is one, and the sources of what it uses."""
+    source: str | None = getattr(template, field)
+    if source is None:
+        return None
+    parts: dict[str, str] = {one.alias: getattr(one, field) or "" for one in template.used}
+    if outer := parts.get(template.layout or ""):
+        return mustache.parse(outer), {**parts, template_parts.CONTENT: source}
+    parsed = mustache.parse(source)
+    if template_parts.CONTENT in mustache.parts_of(parsed):
+        if content is None:
+            raise errors.InvalidRequest(f"template: {template.alias!r} is a layout; send a template that uses it")
+        parts[template_parts.CONTENT] = content
+    return parsed, parts
+
+
+def _render_all(
+    parsed: Mapping[str, tuple[mustache.AnyTemplate, Mapping[str, str]] | None],
+    variables: Mapping[str, mail.TemplateValue],
+) -> dict[str, Any]:
+    """The rendered parts. Values that are missing anywhere are named together, before any other error."""
+    rendered: dict[str, str | None] = {}
+    missing: dict[str, None] = {}
+    refusal: errors.PostroadError | None = None
+    for field, found in parsed.items():
+        try:
+            rendered[field] = None if found is None else _render(field, *found, variables)
+        except placeholders.MissingValues as problem:
+            missing |= dict.fromkeys(problem.names)
+        except errors.PostroadError as problem:
+            refusal = refusal or problem
     if missing:
-        verb = "is" if len(missing) == 1 else "are"
-        raise errors.InvalidRequest(f"variables: {', '.join(missing)} {verb} missing")
+        listed = ", ".join(f"'{name}'" for name in missing)
+        raise errors.InvalidRequest(f"variables: {listed} {'is' if len(missing) == 1 else 'are'} missing")
+    if refusal:
+        raise refusal
+    return rendered
 
 
-def _render(field: str, part: placeholders.Template, variables: Mapping[str, mail.TemplateValue]) -> str:
+def _render(
+    field: str,
+    template: mustache.AnyTemplate,
+    parts: Mapping[str, str],
+    variables: Mapping[str, mail.TemplateValue],
+) -> str:
     try:
-        text = part.render(variables, escape_html=field == "html")
+        if isinstance(template, placeholders.Template):
+            text = template.render(variables, escape_html=field == "html")
+        else:
+            text = template.render(variables, escape_html=field == "html", parts=parts)
     except placeholders.RenderedTooLarge as problem:
         raise errors.PayloadTooLarge(f"{field}: {problem}") from None
+    except placeholders.MissingValues:
+        raise
     except placeholders.TemplateError as problem:
         raise errors.InvalidRequest(f"variables: {problem}") from None
     if unsendable := _UNSENDABLE.search(text):
@@ -184,15 +273,18 @@ def _check_source(field: str, source: str) -> None:
     if unsendable := _UNSENDABLE.search(source):
         raise errors.InvalidRequest(f"{field}: the character U+{ord(unsendable[0]):04X} is not allowed in mail")
     try:
-        placeholders.parse(source)
+        template = mustache.parse(source)
     except placeholders.TemplateError as problem:
         raise errors.InvalidRequest(f"{field}: {problem}") from None
+    if field == "subject" and mustache.parts_of(template):
+        raise errors.InvalidRequest(f"subject: {{{{> {mustache.parts_of(template)[0]}}}}} is only for bodies")
 
 
 def _refuse_impossible(alias: str) -> None:
     if not validation.is_alias(alias):
-        raise _not_found()
+        raise not_found()
 
 
-def _not_found() -> errors.NotFound:
+def not_found() -> errors.NotFound:
+    """No template of the account has this alias."""
     return errors.NotFound("no such template in this account")

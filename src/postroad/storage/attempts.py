@@ -43,9 +43,45 @@ class FinalRefusal(msgspec.Struct, frozen=True):
     response: str
 
 
+class AttemptEnd(msgspec.Struct, frozen=True):
+    """When an attempt ended, and how."""
+
+    message_id: str
+    recipient_id: str
+    at: int
+    verdict: str
+    smtp_code: int | None
+    response: str
+
+
+class RefusalExample(msgspec.Struct, frozen=True):
+    """A final refusal: what was replied, to which message."""
+
+    message_id: str
+    started_at: int
+    provider_queue: str
+    reason: str
+    smtp_code: int | None
+    response: str
+
+
 async def insert(tx: store.Transaction, attempts: Sequence[Attempt]) -> None:
     """Store attempts."""
     await tx.execute_many("attempts.insert", [msgspec.structs.astuple(attempt) for attempt in attempts])
+
+
+async def insert_conversations(tx: store.Transaction, said: Sequence[tuple[Attempt, str]]) -> None:
+    """Store what was said in attempts."""
+    rows = [(one.account_id, one.message_id, one.recipient_id, one.started_at, text) for one, text in said]
+    await tx.execute_many("attempts.insert_conversations", rows)
+
+
+async def conversations(
+    tx: store.Transaction, account_id: str, message_id: str, *, limit: int
+) -> dict[tuple[str, int], str]:
+    """What was said in the latest attempts of a message that did not succeed, by recipient and time of the attempt."""
+    rows = await tx.fetch("attempts.conversations", account_id, message_id, limit)
+    return {(row[0], row[1]): row[2] for row in rows}
 
 
 async def of_message(tx: store.Transaction, account_id: str, message_id: str) -> list[Attempt]:
@@ -56,3 +92,17 @@ async def of_message(tx: store.Transaction, account_id: str, message_id: str) ->
 async def latest_refused(tx: store.Transaction, account_id: str, *, limit: int) -> list[FinalRefusal]:
     """The latest final refusals of an account's mail, newest first."""
     return [FinalRefusal(*row) for row in await tx.fetch("attempts.latest_refused", account_id, limit)]
+
+
+async def ends_of_messages(tx: store.Transaction, account_id: str, message_ids: Sequence[str]) -> list[AttemptEnd]:
+    """The ends of all attempts of messages, recipient by recipient, in order."""
+    rows = await tx.fetch_many("attempts.ends_of_message", [(account_id, one) for one in message_ids])
+    return [AttemptEnd(*row) for row in rows]
+
+
+async def refusal_examples(
+    tx: store.Transaction, account_id: str, *, started_from: int, started_until: int, limit: int
+) -> list[RefusalExample]:
+    """The latest final refusals between two times, newest first."""
+    rows = await tx.fetch("attempts.refusal_examples", account_id, started_from, started_until, limit)
+    return [RefusalExample(*row) for row in rows]

@@ -8,6 +8,7 @@ from postroad.storage import store
 
 # Small enough that a sweep delays a send no longer than another send does.
 SWEEP_ROWS: Final = 1_000
+ANYTHING: Final = "%"
 
 
 class Entry(msgspec.Struct, frozen=True):
@@ -31,10 +32,35 @@ async def insert(tx: store.Transaction, entry: Entry) -> None:
     await tx.execute("audit_log.insert", *msgspec.structs.astuple(entry))
 
 
-async def page(tx: store.Transaction, account_id: str, *, before: str, limit: int) -> list[Entry]:
-    """An account's entries, newest first."""
-    rows = await tx.fetch("audit_log.page", account_id, before, limit)
+class Patterns(msgspec.Struct, frozen=True):
+    """Patterns of LIKE, with `!` before what is meant literally; those of actor and subject in lower case."""
+
+    actor: str = ANYTHING
+    action: str = ANYTHING
+    subject: str = ANYTHING
+
+
+EVERYTHING: Final = Patterns()
+
+
+async def page(
+    tx: store.Transaction,
+    account_id: str,
+    *,
+    before: str,
+    limit: int,
+    after: str = "",
+    patterns: Patterns = EVERYTHING,
+) -> list[Entry]:
+    """An account's entries between two cursors that match, newest first."""
+    rows = await tx.fetch("audit_log.page", account_id, before, after, limit, *msgspec.structs.astuple(patterns))
     return [Entry(*row) for row in rows]
+
+
+async def floor(tx: store.Transaction, account_id: str, *, before: str, after: str, examined: int) -> str | None:
+    """The id of the last of so many entries; None if there are fewer."""
+    row = await tx.fetch_one("audit_log.floor", account_id, before, after, examined - 1)
+    return row[0] if row else None
 
 
 async def sweep(tx: store.Transaction, *, before: int) -> int:

@@ -1,4 +1,4 @@
-"""Accepted messages and results, by account, hour (UTC) and mailbox provider: the data of charts.
+"""Accepted messages and their results, by account, hour of acceptance (UTC) and mailbox provider: the data of charts.
 
 Written in the transaction of the mail itself, under the account's lock, so every event is counted exactly once.
 """

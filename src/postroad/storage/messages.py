@@ -2,11 +2,9 @@
 
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
-from enum import StrEnum
 
 import msgspec
 
-from postroad.model import mail, search_query
 from postroad.storage import store
 
 _METADATA = msgspec.json.Decoder(dict[str, str])
@@ -61,8 +59,9 @@ class Message:
     send_at: int | None = None
     expires_at: int | None = None
     is_test: int = 0
-    # Only where a single message is read.
+    # Only where a single message is read. It has ended when all recipients are final.
     metadata: str | None = None
+    ended_at: int | None = None
 
 
 class Outgoing(msgspec.Struct, frozen=True, weakref=True):
@@ -93,44 +92,6 @@ class EventCircumstances(msgspec.Struct, frozen=True):
     sender: str
     metadata: str | None
     send_at: int | None = None
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Filter:
-    """The filters of a list; None matches everything."""
-
-    after: str
-    before: str
-    status: str | None = None
-    source: str | None = None
-    sender_key: str | None = None
-    recipient_key: str | None = None
-    tag: str | None = None
-    # A key and its value: `order:1042`.
-    metadata: str | None = None
-    is_test: int | None = None
-    words: tuple[str, ...] = ()
-
-
-class ListIndex(StrEnum):
-    """The indexes by which an account's messages can be listed."""
-
-    RECIPIENT = "recipient"
-    QUEUE = "queue"
-    TAG = "tag"
-    METADATA = "metadata"
-    SENDER = "sender"
-    STATUS = "status"
-    TEST = "test"
-    TIME = "time"
-
-
-@dataclass(frozen=True, slots=True)
-class ScanPlan:
-    """The index to read, and the id of the last entry to read; None to read to the end."""
-
-    index: ListIndex
-    floor: str | None
 
 
 async def insert(tx: store.Transaction, messages: Sequence[NewMessage]) -> None:
@@ -185,60 +146,6 @@ async def body(tx: store.Transaction, account_id: str, message_id: str) -> bytes
     return bytes(row[0]) if row else None
 
 
-async def plan_scan(tx: store.Transaction, account_id: str, chosen: Filter, *, limit: int) -> ScanPlan:
-    """The index in which `limit` entries reach furthest back: the most selective filter."""
-    usable = _usable_indexes(chosen)
-    # Live and test messages are beside each other in all indexes but that of test messages.
-    is_mixed = chosen.is_test is not None and ListIndex.TEST not in usable
-    if len(usable) == 1 and chosen.source is None and not chosen.words and not is_mixed:
-        return ScanPlan(next(iter(usable)), None)  # every entry matches, so none is read in vain
-    between = (account_id, chosen.after, chosen.before)
-    floors: dict[ListIndex, str] = {}
-    for index, key in usable.items():
-        keys = () if index in (ListIndex.QUEUE, ListIndex.TEST, ListIndex.TIME) else (key,)
-        row = await tx.fetch_one(f"messages_listed.floor_by_{index}", *between, limit - 1, *keys)
-        if row is None:
-            return ScanPlan(index, None)
-        floors[index] = row[0]
-    furthest = min(floors, key=floors.__getitem__)
-    return ScanPlan(furthest, floors[furthest])
-
-
-def _usable_indexes(chosen: Filter) -> dict[ListIndex, str]:
-    """The indexes that the filters allow, with their keys; usually short ones first."""
-    is_queued = chosen.status == mail.MessageStatus.QUEUED
-    keys = {
-        ListIndex.RECIPIENT: chosen.recipient_key,
-        ListIndex.QUEUE: chosen.status if is_queued else None,
-        ListIndex.TAG: chosen.tag,
-        ListIndex.METADATA: chosen.metadata,
-        ListIndex.SENDER: chosen.sender_key,
-        ListIndex.STATUS: None if is_queued else chosen.status,
-        ListIndex.TEST: "" if chosen.is_test else None,
-    }
-    return {index: key for index, key in keys.items() if key is not None} or {ListIndex.TIME: ""}
-
-
-async def page(
-    tx: store.Transaction, account_id: str, chosen: Filter, *, limit: int, index: ListIndex = ListIndex.TIME
-) -> list[Message]:
-    """An account's messages, newest first: from `after` on, before `before`. The filters must allow the index."""
-    words = (*chosen.words, *[""] * (search_query.MAX_WORDS - len(chosen.words)))
-    filters = (
-        chosen.status,
-        chosen.source,
-        chosen.sender_key,
-        chosen.recipient_key,
-        chosen.tag,
-        *words,
-        chosen.metadata,
-        chosen.is_test,
-    )
-    between = (account_id, chosen.after, chosen.before, limit)
-    rows = await tx.fetch(f"messages_listed.page_by_{index}", *between, *filters)
-    return [Message(*row) for row in rows]
-
-
 async def outgoing(tx: store.Transaction, messages: Sequence[tuple[str, str]]) -> list[Outgoing]:
     """What is sent of messages, given by account and id, as far as they have a body."""
     return [Outgoing(*row) for row in await tx.fetch_many("messages.outgoing", messages) if row[4] is not None]
@@ -266,6 +173,12 @@ async def tags(tx: store.Transaction, messages: Iterable[tuple[str, str]]) -> di
     for account_id, message_id, tag in await tx.fetch_many("messages.tags", sorted(set(messages))):
         found.setdefault((account_id, message_id), set()).add(tag)
     return found
+
+
+async def metadata(tx: store.Transaction, account_id: str, message_ids: Iterable[str]) -> dict[str, str]:
+    """The metadata of messages of an account, as JSON, by message id; those without any are absent."""
+    rows = await tx.fetch_many("messages.metadata", [(account_id, one) for one in message_ids])
+    return {row[0]: row[1] for row in rows}
 
 
 async def reschedule(

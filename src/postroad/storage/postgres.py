@@ -79,10 +79,11 @@ class PostgresTransaction:
             raise
 
     async def fetch(self, query: str, *arguments: object) -> list[store.Row]:
+        return await self.fetch_composed(self._statements[query], *arguments)
+
+    async def fetch_composed(self, statement: str, *arguments: object) -> list[store.Row]:
         with self._guarded():
-            rows: list[store.Row] = await self._connection.fetch(
-                self._statements[query], *arguments, timeout=self._seconds
-            )
+            rows: list[store.Row] = await self._connection.fetch(statement, *arguments, timeout=self._seconds)
         return rows
 
     async def fetch_one(self, query: str, *arguments: object) -> store.Row | None:

@@ -35,6 +35,49 @@ class Recipient:
     bounced_at: int | None
 
 
+@dataclass(frozen=True, slots=True)
+class LeadingRecipient:
+    """The recipient that says most about its message; `reason` is the one of its last attempt."""
+
+    email: str
+    status: str
+    attempt_count: int
+    last_smtp_code: int | None
+    last_smtp_response: str | None
+    reason: str | None
+
+
+@dataclass(frozen=True, slots=True)
+class Sent:
+    """A message as one of its recipients has it."""
+
+    message_id: str
+    subject: str
+    created_at: int
+    is_test: int
+    status: str
+    attempt_count: int
+    last_smtp_code: int | None
+    last_smtp_response: str | None
+
+
+@dataclass(frozen=True, slots=True)
+class RecipientResult:
+    """A recipient, and the reason and enhanced status code of its last attempt."""
+
+    message_id: str
+    id: str
+    email: str
+    status: str
+    attempt_count: int
+    last_smtp_code: int | None
+    last_smtp_response: str | None
+    delivered_at: int | None
+    bounced_at: int | None
+    reason: str | None
+    enhanced_code: str | None
+
+
 class RecipientUpdate(msgspec.Struct, frozen=True):
     """The new state of a recipient after an attempt, or without one; `attempts` is added to the count."""
 
@@ -76,6 +119,35 @@ async def first_of_messages(tx: store.Transaction, account_id: str, message_ids:
     """The address of the first recipient of each message, by the message."""
     rows = await tx.fetch_many("recipients.first_of_message", [(account_id, one) for one in message_ids])
     return {row[0]: row[1] for row in rows}
+
+
+async def leading_of_messages(
+    tx: store.Transaction, account_id: str, message_ids: Sequence[str]
+) -> dict[str, LeadingRecipient]:
+    """The recipient of each message that says most about it, failures first, by the message."""
+    rows = await tx.fetch_many("recipients.leading_of_message", [(account_id, one) for one in message_ids])
+    return {row[0]: LeadingRecipient(*row[1:]) for row in rows}
+
+
+async def of_address(tx: store.Transaction, account_id: str, email_key: str, *, limit: int) -> list[Sent]:
+    """The messages to one address, newest first."""
+    return [Sent(*row) for row in await tx.fetch("recipients.of_address", account_id, email_key, limit)]
+
+
+async def first_sent_at(tx: store.Transaction, account_id: str, email_key: str) -> int | None:
+    """When the oldest message to an address was accepted."""
+    row = await tx.fetch_one("recipients.first_of_address", account_id, email_key)
+    return int(row[0]) if row else None
+
+
+async def results_of_messages(
+    tx: store.Transaction, account_id: str, message_ids: Sequence[str]
+) -> dict[str, list[RecipientResult]]:
+    """The recipients of messages, in the order of the request, by the message."""
+    found: dict[str, list[RecipientResult]] = {}
+    for row in await tx.fetch_many("recipients.results_of_message", [(account_id, one) for one in message_ids]):
+        found.setdefault(row[0], []).append(RecipientResult(*row))
+    return found
 
 
 async def record(tx: store.Transaction, updates: Sequence[RecipientUpdate]) -> set[tuple[str, str, str]]:

@@ -45,9 +45,11 @@ async def _remove(tx: store.Transaction, gone: list[tuple[str, str]]) -> int:
     await tx.execute_many("retention.remove_messages", gone)
     await tx.execute_many("retention.remove_tags", gone)
     await tx.execute_many("retention.remove_metadata", gone)
+    await tx.execute_many("retention.remove_resends", gone)
     # Storing an asynchronous bounce locks the recipients: every one stored before they are deleted is found below.
     await tx.execute_many("retention.remove_recipients", gone)
     await tx.execute_many("retention.remove_attempts", gone)
+    await tx.execute_many("retention.remove_conversations", gone)
     await tx.execute_many("retention.remove_async_bounces", gone)
     return len(gone)
 

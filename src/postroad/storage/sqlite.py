@@ -73,6 +73,10 @@ class SqliteTransaction:
     async def fetch_one(self, query: str, *arguments: Any) -> store.Row | None:
         return await self._call(lambda: self._connection.execute(self._statements[query], arguments).fetchone())
 
+    async def fetch_composed(self, statement: str, *arguments: Any) -> list[store.Row]:
+        numbered = _PLACEHOLDER.sub(r"?\1", statement)
+        return await self._call(lambda: _rows(self._connection.execute(numbered, arguments)))
+
     async def fetch_many(self, query: str, rows: Sequence[store.Row]) -> list[store.Row]:
         return await self._call(lambda: _rows(self._connection.executemany(self._statements[query], rows)))
 

@@ -41,6 +41,10 @@ class Transaction(Protocol):
         """The first row, or None."""
         ...
 
+    async def fetch_composed(self, statement: str, *arguments: object) -> list[Row]:
+        """All rows of a SELECT that has no name, because its conditions are chosen (storage/message_search.py)."""
+        ...
+
     async def fetch_many(self, query: str, rows: Sequence[Row]) -> list[Row]:
         """The rows found for each of the given rows, in no particular order."""
         ...

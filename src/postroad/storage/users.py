@@ -26,6 +26,7 @@ class User:
     created_at: int
     joined_at: int | None = None
     last_login_at: int | None = None
+    time_zone: str | None = None
 
 
 async def insert(tx: store.Transaction, user: User, *, email_key: str) -> bool:
@@ -69,6 +70,11 @@ async def set_disabled(tx: store.Transaction, user_id: str, *, disabled_at: int 
 async def set_role(tx: store.Transaction, user_id: str, role: str) -> None:
     """Change the role of a user."""
     await tx.execute("users.set_role", user_id, role)
+
+
+async def set_time_zone(tx: store.Transaction, user_id: str, time_zone: str) -> None:
+    """Change the time zone of a user."""
+    await tx.execute("users.set_time_zone", user_id, time_zone)
 
 
 async def note_login(tx: store.Transaction, user_id: str, *, now: int) -> None:

@@ -43,6 +43,7 @@ class Reader:
         self._type = route.body_type.encode()
         self._query = inspect.type_info(route.query) if route.query else None
         self._parameters = _parameters(self._query)
+        self._families = [name for name in self._parameters if name.endswith("*")]
         self._form = _parameters(self._body) if route.body_type == routing.FORM else None
         for info in (self._body, self._query):
             if info is not None and not isinstance(info, inspect.ListType):
@@ -139,7 +140,8 @@ class Reader:
 
     def _read_strict_query(self, text: bytes) -> Any:  # noqa: ANN401 - the route's own Struct
         values: dict[str, object] = {}
-        for name, value in _pairs(text, limit=MAX_QUERY_PARAMETERS, root="query"):
+        for given, text_value in _pairs(text, limit=MAX_QUERY_PARAMETERS, root="query"):
+            name, value = self._family(given, text_value)
             if name not in self._parameters:
                 if self._route.ignores_bad_query:
                     continue
@@ -148,6 +150,13 @@ class Reader:
                 raise errors.InvalidRequest(f"{name}: sent more than once; send it once")
             values[name] = _typed(name, value, wanted=self._parameters[name])
         return convert(values, self._route.query, info=self._query, root="query")
+
+    def _family(self, name: str, value: str) -> tuple[str, str]:
+        """A parameter `order_*` stands for all names that begin so: `order_id=7` is its value `id:7`."""
+        for family in self._families:
+            if name not in self._parameters and name.startswith(family[:-1]):
+                return family, f"{name.removeprefix(family[:-1])}:{value}"
+        return name, value
 
     def _read_form(self, body: bytes, fields: dict[str, type]) -> dict[str, object]:
         """The fields of a form. Browsers send empty fields; they count as absent. A repeated field is a list."""

@@ -18,6 +18,7 @@ from tests.api.v1.test_tenancy import NAMED, Key, assert_refused, call, create_s
 # What each route that changes something writes to the audit log; None writes nothing, because it only reads.
 ACTIONS: Mapping[Key, str | None] = {
     ("POST", "/v1/messages/{id}/retry"): "message.retried",
+    ("POST", "/v1/messages/{id}/resend"): "message.resent",
     ("POST", "/v1/test-email"): None,
     ("POST", "/v1/credentials"): "credential.created",
     ("DELETE", "/v1/credentials/{id}"): "credential.revoked",
@@ -152,3 +153,25 @@ async def test_limits_and_places_are_bounded(mine: AccountClients) -> None:
     for query in ("limit=0", "limit=101", "limit=x", "before=", "before=%00", "before=em_1", "account_id=x"):
         assert_refused(await mine.owner.get(f"/v1/audit-log?{query}"), 400, "invalid_request")
     assert_refused(await mine.nobody.get("/v1/audit-log"), 401, "unauthorized")
+
+
+async def test_the_log_is_filtered_by_actor_action_subject_and_time(
+    mine: AccountClients, clock: contexts.Clock
+) -> None:
+    for name in ("shop.example", "bakery.example"):
+        clock.pass_seconds(60)
+        await mine.owner.post("/v1/domains", json={"name": name})
+
+    async def found(**filters: str) -> list[str]:
+        answer = await mine.reader.get("/v1/audit-log", params=filters)
+        assert answer.status_code == 200, answer.text
+        assert answer.json()["next_before"] is None
+        return [entry["subject"] for entry in answer.json()["entries"] if entry["action"] == "domain.added"]
+
+    assert await found(action="domain") == ["bakery.example", "shop.example"]
+    assert await found(action="domain.added", subject="SHOP") == ["shop.example"]
+    assert await found(actor="nobody") == []
+    assert await found(since="2027-01-15T08:02:00Z") == ["bakery.example"]
+    assert await found(until="2027-01-15T08:02:00Z") == ["shop.example"]
+    for wrong in ({"since": "yesterday"}, {"actor": "x" * 201}, {"who": "ada"}):
+        assert (await mine.reader.get("/v1/audit-log", params=wrong)).status_code == 400

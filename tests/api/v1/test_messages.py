@@ -18,6 +18,7 @@ from postroad.services.messages import downloads
 from postroad.storage import async_bounces
 from tests import accepted_mail, contexts, queue_steps
 from tests.api.management import AccountClients
+from tests.services import claimed_mail
 
 
 async def ids(clients: AccountClients, **filters: Any) -> list[str]:
@@ -183,6 +184,55 @@ async def test_filters_choose(ctx: context.Context, mine: AccountClients, clock:
     assert await ids(mine, source="api", tag="a&b=c %", to="ada@example.net", status="queued") == [first]
 
 
+async def test_a_search_takes_the_language_of_the_dashboard_beside_the_filters(
+    ctx: context.Context, mine: AccountClients, clock: contexts.Clock
+) -> None:
+    await accepted_mail.allow_sending(ctx, mine.account_id)
+    first = await accepted_mail.accept(ctx, mine.account_id, tags=("a",), subject="Invoice 1")
+    clock.pass_seconds(60)
+    second = await accepted_mail.accept(ctx, mine.account_id, to=("bob@example.org",), subject="Invoice 2")
+    clock.pass_seconds(60)
+    test = await accepted_mail.accept(ctx, mine.account_id, is_test=True, subject="Invoice 3")
+    assert await ids(mine, search="invoice") == [second, first]
+    assert await ids(mine, search="to:@example.org OR tag:a -reminder") == [second, first]
+    assert await ids(mine, search="invoice", tag="a") == [first]
+    assert await ids(mine, search="tag:a", tag="b") == []
+    # The narrower of two bounds counts.
+    assert await ids(mine, search="after:2m", after="2027-01-15T08:01:00Z") == [second]
+    assert await ids(mine, search="after:2027-01-15T08:01Z", after="2027-01-15T08:00:00Z") == [second]
+    assert await ids(mine, search="before:2027-01-15T08:01Z", before="2028-01-15T08:00:00Z") == [first]
+    assert await ids(mine, search="mode:test") == [test]
+    assert await ids(mine, search=test) == [test]
+    assert await ids(mine, search=test, mode="live") == []
+    refused = await mine.owner.get("/v1/messages", params={"search": "invoice stauts:failed"})
+    assert (refused.status_code, refused.json()["code"]) == (400, "invalid_request")
+    assert refused.json()["error"].startswith("search: unknown filter stauts: (did you mean status:?)")
+
+
+async def test_a_test_key_finds_no_live_message_by_its_id(ctx: context.Context, mine: AccountClients) -> None:
+    await accepted_mail.allow_sending(ctx, mine.account_id)
+    live = await accepted_mail.accept(ctx, mine.account_id)
+    await mine.owner.post("/v1/credentials", json={"name": "Web shop"})
+    made = (await mine.owner.post("/v1/api-keys", json={"name": "test", "mode": "test", "scopes": ["read"]})).json()
+    headers = {"Authorization": f"Bearer {made['secret']}"}
+    for search in (live, f"id:{live[:9]}*", "mode:live", "order"):
+        found = await mine.nobody.get("/v1/messages", params={"search": search}, headers=headers)
+        assert found.json()["messages"] == [], search
+
+
+async def test_a_count_comes_when_it_is_asked_for(ctx: context.Context, mine: AccountClients) -> None:
+    await accepted_mail.allow_sending(ctx, mine.account_id)
+    for tag in ("a", "a", "b"):
+        await accepted_mail.accept(ctx, mine.account_id, tags=(tag,))
+    plain = (await mine.reader.get("/v1/messages?tag=a&limit=1")).json()
+    assert "count" not in plain
+    assert "count" not in (await mine.reader.get("/v1/messages?tag=a&count=false")).json()
+    counted = (await mine.reader.get("/v1/messages?tag=a&limit=1&count=true")).json()
+    assert counted["count"] == {"number": 2, "exact": True}
+    assert len(counted["messages"]) == 1
+    assert (await mine.reader.get("/v1/messages?count=1")).status_code == 400
+
+
 async def test_the_list_is_read_in_parts_newest_first(
     ctx: context.Context, mine: AccountClients, clock: contexts.Clock
 ) -> None:
@@ -198,7 +248,7 @@ async def test_the_list_is_read_in_parts_newest_first(
 
 
 @pytest.mark.parametrize(
-    "parameter", ["status", "source", "from", "to", "tag", "metadata", "after", "before", "cursor", "limit"]
+    "parameter", ["status", "source", "from", "to", "tag", "metadata", "after", "before", "cursor", "limit", "count"]
 )
 async def test_no_filter_is_more_than_refused(mine: AccountClients, parameter: str) -> None:
     hostile = ["", "%00", "a%00b", "%0d%0aX:1", "%ff", "%ed%a0%80", "x" * 5000, "%7f"]
@@ -333,3 +383,14 @@ async def test_a_recipient_of_another_message_or_account_is_like_an_unknown_one(
         assert (response.status_code, response.json()["code"]) == (404, "not_found")
         refusals.add(response.json()["error"])
     assert refusals == {"recipient_id: no such recipient in this message"}
+
+
+async def test_an_attempt_that_did_not_succeed_has_its_conversation(ctx: context.Context, mine: AccountClients) -> None:
+    message_id, claims = await claimed_mail.accepted(ctx, mine.account_id, "ada@example.net", "bob@example.net")
+    for claim, verdict in zip(claims, (disposition.Verdict.DELIVERED, disposition.Verdict.BOUNCED), strict=True):
+        said = "" if verdict is disposition.Verdict.DELIVERED else "C: DATA\nS: 554 5.7.1 no"
+        outcome = claimed_mail.outcome(ctx, claim, verdict, recipient_count=2)
+        await ctx.outcome_commits.submit([msgspec.structs.replace(outcome, conversation=said)])
+    delivered, bounced = (await mine.reader.get(f"/v1/messages/{message_id}")).json()["attempts"]
+    assert bounced["conversation"] == "C: DATA\nS: 554 5.7.1 no"
+    assert "conversation" not in delivered

@@ -33,6 +33,15 @@ async def test_mail_is_shown_with_its_results_its_failures_and_what_waits(
     assert found["series"][-1] == {"at": "2027-01-15T08:00:00.000Z", **counts}
     assert found["series"][0] == {"at": "2027-01-14T09:00:00.000Z", **ZEROS}
     assert found["providers"] == [{"name": "others", "delivered": 1, "bounced": 1, "failed": 0, "deferred": 0}]
+    assert found["causes"] == [
+        {
+            "cause": "because",
+            "provider": "others",
+            "bounced": 1,
+            "failed": 0,
+            "explanation": disposition.explain("because"),
+        }
+    ]
     assert (found["oldest"]["email"], found["oldest"]["state"]) == ("c@example.net", "sending")
     assert (found["oldest"]["message_id"], found["oldest"]["reason"]) == (message_id, "being sent")
     assert found["failures"] == [
@@ -60,11 +69,11 @@ async def test_an_account_that_has_sent_nothing_sees_nothing_of_another_one(
         [claimed_mail.outcome(ctx, claimed, disposition.Verdict.BOUNCED, recipient_count=2)]
     )
     found = (await mine.owner.get("/v1/statistics")).json()["statistics"]
-    assert (found["totals"], found["providers"], found["failures"]) == (ZEROS, [], [])
+    assert (found["totals"], found["providers"], found["causes"], found["failures"]) == (ZEROS, [], [], [])
     assert (found["queued"], found["oldest"]) == (0, None)
 
 
-@pytest.mark.parametrize("period, parts", [("24h", 24), ("7d", 28), ("30d", 30)])
+@pytest.mark.parametrize("period, parts", [("24h", 24), ("7d", 28), ("30d", 30), ("90d", 90)])
 async def test_each_period_has_its_parts(mine: AccountClients, period: str, parts: int) -> None:
     found = (await mine.owner.get("/v1/statistics", params={"period": period})).json()["statistics"]
     assert (found["period"], len(found["series"])) == (period, parts)

@@ -15,6 +15,7 @@ from postroad import config
 from postroad.api.v1 import (
     account,
     audit_log,
+    message_checks,
     messages,
     send_test,
     statistics,
@@ -32,6 +33,7 @@ from postroad.model import caller
 from postroad.services import context, templates
 from postroad.services.auth import api_keys, credentials, users
 from postroad.services.domains import registry as domains
+from postroad.services.queue import cancellation
 from postroad.services.suppressions import registry as suppressions
 from postroad.services.webhooks import endpoint_settings, endpoints, listeners
 from postroad.storage import accounts as stored_accounts
@@ -47,6 +49,7 @@ ROUTES = (
     *v1_domains.ROUTES,
     *audit_log.ROUTES,
     *messages.ROUTES,
+    *message_checks.ROUTES,
     *statistics.ROUTES,
     *v1_suppressions.ROUTES,
     *team.ROUTES,
@@ -62,6 +65,7 @@ BODIES: Mapping[Key, dict[str, Any]] = {
     ("POST", "/v1/api-keys"): {"name": "New"},
     ("PATCH", "/v1/api-keys/{id}"): {"name": "New"},
     ("POST", "/v1/domains"): {"name": "new.example"},
+    ("POST", "/v1/messages/{id}/resend"): {},
     ("POST", "/v1/messages/{id}/retry"): {},
     ("POST", "/v1/suppressions"): {"email": "new@example.net"},
     ("POST", "/v1/team"): {"email": "new@example.net", "role": "member"},
@@ -98,6 +102,8 @@ NAMED: Mapping[Key, str] = {
     ("POST", "/v1/domains/{id}/rotate-key"): "domain",
     ("GET", "/v1/messages/{id}"): "message",
     ("GET", "/v1/messages/{id}/raw"): "message",
+    ("POST", "/v1/messages/{id}/resend"): "ended_message",
+    ("GET", "/v1/messages/{id}/checks"): "message",
     ("POST", "/v1/messages/{id}/retry"): "message",
     ("GET", "/v1/suppressions/{email}"): "suppression",
     ("DELETE", "/v1/suppressions/{email}"): "suppression",
@@ -125,6 +131,7 @@ UNKNOWN = {
     "credential": "cred_" + "0" * 28,
     "domain": "dom_" + "0" * 28,
     "message": "em_" + "0" * 28,
+    "ended_message": "em_" + "0" * 28,
     "person": "usr_" + "0" * 28,
     "suppression": "nobody@example.net",
     "template": "nothing-here",
@@ -168,11 +175,14 @@ async def create_sample_data(ctx: context.Context, account_id: str, *, domain: s
     # So that it waits, and can be tried.
     for claimed in await queue_steps.claim(ctx, account_id):
         await queue_steps.defer(ctx, claimed)
+    ended_id = await accepted_mail.accept(ctx, account_id, sender=f"shop@{domain}", to=("bob@example.net",))
+    await cancellation.cancel_message(ctx, account_id, ended_id)
     return {
         "api_key": key.id,
         "credential": credential.id,
         "domain": owned.id,
         "message": message_id,
+        "ended_message": ended_id,
         "person": (await users.invite(ctx, account_id, email=f"jo@{domain}", role=caller.Role.MEMBER)).user.id,
         "suppression": await suppress(ctx, account_id, f"furniture@{domain}"),
         "template": "furniture",
@@ -196,6 +206,8 @@ async def call(client: httpx.AsyncClient, key: Key, name: str = "x", **more: Any
         content, content_type = FILES[key]
         body = {"content": content}
         more["headers"] = {"Content-Type": content_type, **more.get("headers", {})}
+    if path.endswith("/resend"):
+        more["headers"] = {"Idempotency-Key": "once", **more.get("headers", {})}
     # What belongs to an endpoint has two names.
     owner, _, part = name.rpartition("/")
     url = path.replace("{webhook}", owner or name).replace("{id}", part)

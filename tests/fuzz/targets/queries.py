@@ -23,6 +23,7 @@ def check(data: bytes) -> None:
     assert search_query.parse(written) == query
     assert search_query.format(search_query.parse(written)) == written
     assert len(query.words) <= search_query.MAX_WORDS
+    assert sum(map(len, query.clauses())) <= search_query.MAX_TERMS
     for moment in (query.after, query.before):
         assert moment is None or search_query.moment(moment, now=NOW) >= 0
 
@@ -35,7 +36,13 @@ def _check_refusal(refusal: search_query.QueryError, text: str) -> None:
 TARGET: Final = target.Target(
     name="query",
     open=target.plain(check),
-    watches=("model/search_query.py", "model/times.py", "model/labels.py", "protocol/address"),
+    watches=(
+        "model/search_query.py",
+        "model/search_values.py",
+        "model/times.py",
+        "model/labels.py",
+        "protocol/address",
+    ),
     seeds=(
         b"to:ada@example.org status:failed after:2d invoice",
         b'from:"Shop <shop@example.com>" tag:"black friday" "second ""reminder"""',
@@ -45,6 +52,7 @@ TARGET: Final = target.Target(
         b'a b c d e f "',
         b"subjet:x",
         b"after:99999999999w",
+        b'to:@gmail.com status:bounced OR status:expired -tag:a -"b c" provider:gmail code:5.1.1 cause:mailbox_full',
     ),
     max_octets=600,
     steps=(20_000, 250),

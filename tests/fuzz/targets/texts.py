@@ -8,7 +8,7 @@ import contextlib
 import re
 from typing import Final
 
-from postroad.protocol import download_names, form_fields, placeholders
+from postroad.protocol import download_names, form_fields, mustache, placeholders
 from postroad.protocol.dns import dmarc_record, mta_sts, spf_record, tag_lists, tls_rpt_record
 from postroad.protocol.mime import encoded_words, header_fields, header_text
 from postroad.protocol.mime import parameters as mime_parameters
@@ -26,6 +26,7 @@ def check(data: bytes) -> None:
     assert kind == kind.lower()
     assert all(isinstance(value, str) for value in parameters.values())
     _check_template(text)
+    _check_sections(text)
     _check_names(text)
     _check_records(data, text)
     with contextlib.suppress(form_fields.FormError):
@@ -51,6 +52,16 @@ def _check_template(text: str) -> None:
     with contextlib.suppress(placeholders.RenderedTooLarge):
         assert template.render(values, escape_html=True).count("&lt;&amp;&gt;") >= len(template.placeholders)
         assert placeholders.parse(text) == template
+
+
+def _check_sections(text: str) -> None:
+    try:
+        template = mustache.parse(text)
+    except placeholders.SyntaxProblem as refusal:
+        _check_error_text(str(refusal))
+        return
+    with contextlib.suppress(placeholders.TemplateError):
+        template.render(mustache.sample(template), escape_html=True)
 
 
 def _check_error_text(refusal: str) -> None:
@@ -95,6 +106,7 @@ TARGET: Final = target.Target(
         "protocol/mime/encoded_words.py",
         "protocol/mime/parameters.py",
         "protocol/placeholders.py",
+        "protocol/mustache.py",
         "protocol/dns/spf_record.py",
         "protocol/dns/dmarc_record.py",
         "protocol/dns/mta_sts.py",
@@ -106,6 +118,7 @@ TARGET: Final = target.Target(
         "protocol/mime/header_text.py",
     ),
     seeds=(
+        b"{{#a}}\n {{b.c}}{{^d}}x{{/d}}{{.}}\n{{/a}}\n{{{e}}}{{& f}}{{! g }}",
         b"=?utf-8?b?SsO8cmdlbg==?= =?utf-8?q?_x=C3?= =?utf-8?q?=BC?= =?iso-2022-jp?B?GyRC?= end",
         b'text/plain; charset=utf-8; name*0*=utf-8\'de\'%C3%BC; name*1=x; boundary="a\\"b"',
         b"Hello {{name}}, {{ order_id }} {% if %}",

@@ -40,6 +40,7 @@ def hashed(**changes: object) -> bytes:
         (TEMPLATE | {"variables": {"a": 1, "b": -2}}, TEMPLATE | {"variables": {"b": -2.0, "a": 1.0}}),
         (TEMPLATE | {"variables": {"a": 0}}, TEMPLATE | {"variables": {"a": -0.0}}),
         (TEMPLATE | {"variables": {"a": 10**19}}, TEMPLATE | {"variables": {"a": 1e19}}),
+        (TEMPLATE | {"variables": {"a": [{"b": 1, "c": 2}]}}, TEMPLATE | {"variables": {"a": [{"c": 2.0, "b": 1}]}}),
         ({}, {"send_at": None, "expires_in": None}),
         ({"send_at": "2026-01-31T12:00:00Z"}, {"send_at": "2026-01-31t13:00:00.000+01:00"}),
         ({"attachments": [FILE]}, {"attachments": [FILE | {"content": "SGVsbG8s\r\nIHdvcmxk\n"}]}),

@@ -355,6 +355,18 @@ def test_20_tags_pass_and_one_more_does_not() -> None:
     assert refusal(tags=tags[:21]) == "tags: 21 tags; at most 20 are allowed"
 
 
+def test_lists_and_objects_in_variables_have_a_depth_and_a_size() -> None:
+    def nested(depth: int) -> object:
+        return "x" if depth == 0 else [nested(depth - 1)]
+
+    message = {"text": None, "template": "welcome"}
+    rule = "variables: lists and objects may be nested 16 deep and have 10000 values in all"
+    assert check(**message, variables={"a": nested(16)}).variables == {"a": nested(16)}
+    assert refusal(**message, variables={"a": nested(17)}) == rule
+    assert check(**message, variables={"a": [0] * 5_000, "b": {str(key): None for key in range(5_000)}}).variables
+    assert refusal(**message, variables={"a": [0] * 5_000, "b": [[0] * 5_000]}) == rule
+
+
 # Whatever comes
 
 TEXT = st.text(max_size=60)

@@ -25,6 +25,9 @@ from tests.storage import samples
 MORE_ROWS = """
 INSERT INTO async_bounces (account_id, message_id, recipient_id, received_at, action, status, fault, response)
 SELECT account_id, message_id, id, 7, 'failed', '5.1.1', 'address', '550 no' FROM recipients;
+INSERT INTO resends (account_id, resend_of, message_id) SELECT account_id, id, id FROM messages;
+INSERT INTO attempt_conversations (account_id, message_id, recipient_id, started_at, conversation)
+SELECT account_id, message_id, id, 1, 'S: 220 hello' FROM recipients;
 INSERT INTO warmups (account_id, domain, day, step, used) SELECT id, 'example.com', 1, 0, 1 FROM accounts;
 INSERT INTO bounce_guard_reports (account_id, report_key, day) SELECT id, 'a@example.net', 1 FROM accounts;
 INSERT INTO domain_checks (account_id, domain_id, purpose, state, detail, found, checked_at)
@@ -32,10 +35,13 @@ SELECT account_id, id, 'spf', 'ok', '', '', 1 FROM domains;
 INSERT INTO revoked_tokens (id, account_id, expires_at) SELECT 'tok_' || id, id, 9 FROM accounts;
 INSERT INTO holds (account_id, domain, reason, held_at) SELECT id, 'example.net', 'a test', 1 FROM accounts;
 INSERT INTO api_key_usage (key_id, account_id, day, recipients, credits) SELECT id, account_id, 1, 1, 1 FROM api_keys;
+INSERT INTO saved_views SELECT id, 'view_1', 'Bounced', 'status:bounced', 1 FROM accounts;
 INSERT INTO approvals (id, account_id, key_id, identity, idempotency_key, body_hash, is_batch, is_test, body,
     recipients, request_id, state, created_at)
 SELECT 'apr_' || id, account_id, id, credential_id, id, SECRET, 0, 0, SECRET, 1, 'req_1', 'pending', 1 FROM api_keys;
 INSERT INTO webhook_pings (account_id, pinged_at) SELECT id, 1 FROM accounts;
+INSERT INTO failure_counts (account_id, hour, provider, reason, bounced, failed)
+SELECT id, 1, 'google', 'mailbox_full', 1, 0 FROM accounts;
 INSERT INTO additional_webhooks (id, account_id, url, events, enabled, secret_hint, created_at, updated_at)
 SELECT 'whk_2_' || id, id, 'https://hooks.example.com/2', 'email.failed', 1, '', 1, 1 FROM accounts;
 INSERT INTO webhook_secrets (account_id, webhook_id, version, secret, created_at)

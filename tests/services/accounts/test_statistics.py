@@ -1,18 +1,19 @@
-"""What charts and the overview show: what happened, once, in the hour in which it did, and of no other account."""
+"""What charts and the overview show: what happened, once, in the hour of acceptance, and of no other account."""
 
 import pytest
 from msgspec import structs
 
 from postroad import errors
-from postroad.model import times
+from postroad.model import chart_ranges, mail, times
 from postroad.model.bounces import disposition
+from postroad.model.chart_ranges import Period
 from postroad.services import context
 from postroad.services.accounts import registry as accounts
 from postroad.services.accounts import statistics
 from postroad.services.queue import inspection
 from postroad.services.results import outcomes
 from postroad.storage import accounts as stored_accounts
-from postroad.storage import hourly_counts, provider_queues, queue_views, webhook_deliveries, webhooks
+from postroad.storage import failure_counts, hourly_counts, provider_queues, queue_views, webhook_deliveries, webhooks
 from tests import accepted_mail, webhook_rows
 from tests.contexts import SECOND, Clock
 from tests.services import claimed_mail
@@ -20,7 +21,7 @@ from tests.storage import webhook_samples
 
 HOUR_SECONDS = 3600
 DELIVERED, BOUNCED, RETRY, FAILED = disposition.Verdict
-Period, Totals = statistics.Period, statistics.Totals
+Totals = statistics.Totals
 
 
 @pytest.fixture
@@ -30,8 +31,12 @@ async def shop(ctx: context.Context, account: stored_accounts.Account) -> str:
     return account.id
 
 
+async def of_period(ctx: context.Context, account_id: str, period: Period) -> statistics.Overview:
+    return await statistics.overview(ctx, account_id, chart_ranges.of_period(period, now=ctx.clock()))
+
+
 async def day(ctx: context.Context, account_id: str) -> statistics.Overview:
-    return await statistics.overview(ctx, account_id, Period.DAY)
+    return await of_period(ctx, account_id, Period.DAY)
 
 
 async def count(ctx: context.Context, account_id: str, *, hour: int, provider: str = "", **counts: int) -> None:
@@ -69,6 +74,43 @@ async def test_accepted_mail_counts_in_the_hour_of_its_acceptance(
     assert found.totals == Totals(messages=2, recipients=3)
     assert (found.series.messages[-2:], found.series.recipients[-2:]) == ([1, 1], [2, 1])
     assert found.queued == 3
+
+
+async def test_results_count_in_the_hour_of_acceptance_and_failures_by_their_cause(
+    ctx: context.Context, shop: str, clock: Clock
+) -> None:
+    """A list of the messages that were accepted in an hour has the messages that the hour counts."""
+    hour = hourly_counts.hour_of(clock.now)
+    _, claimed = await claimed_mail.another(ctx, shop, *(f"{name}@example.net" for name in "abcdef"))
+    clock.pass_seconds(5 * HOUR_SECONDS)
+    expired = structs.replace(
+        claimed_mail.outcome(ctx, claimed[4], FAILED, recipient_count=6, tried=False),
+        ended_as=mail.RecipientStatus.EXPIRED,
+    )
+    await ctx.outcome_commits.submit(
+        [
+            at_provider_queue(claimed_mail.outcome(ctx, claimed[0], BOUNCED, recipient_count=6), "google"),
+            at_provider_queue(claimed_mail.outcome(ctx, claimed[1], FAILED, recipient_count=6), "google"),
+            at_provider_queue(claimed_mail.outcome(ctx, claimed[2], DELIVERED, recipient_count=6), "google"),
+            claimed_mail.outcome(ctx, claimed[3], BOUNCED, recipient_count=6, tried=False),
+            expired,
+            claimed_mail.outcome(ctx, claimed[5], FAILED, recipient_count=6, tried=False),
+        ]
+    )
+    async with ctx.store.reading() as tx:
+        found = await failure_counts.between(tx, shop, from_hour=hour, until_hour=hour + 1)
+    assert sorted(map(structs.astuple, found)) == [
+        (hour, "", "expired", 0, 1),
+        (hour, "", "retries_ended", 0, 1),
+        (hour, "", "suppressed", 1, 0),
+        (hour, "google", "because", 1, 1),
+    ]
+    series = (await day(ctx, shop)).series
+    assert (series.delivered[-6:], series.bounced[-6:], series.failed[-6:]) == (
+        [1, 0, 0, 0, 0, 0],
+        [2, 0, 0, 0, 0, 0],
+        [3, 0, 0, 0, 0, 0],
+    )
 
 
 async def test_mail_that_is_refused_counts_nothing(ctx: context.Context, account: stored_accounts.Account) -> None:
@@ -164,7 +206,7 @@ async def test_a_result_that_is_not_committed_counts_nothing(ctx: context.Contex
     ],
 )
 async def test_a_period_is_cut_where_hours_and_days_begin_and_ends_now(
-    ctx: context.Context, shop: str, clock: Clock, period: statistics.Period, buckets: int, first: str, last: str
+    ctx: context.Context, shop: str, clock: Clock, period: Period, buckets: int, first: str, last: str
 ) -> None:
     clock.pass_seconds(1799.5)
     starts = [times.parse(first), times.parse(last)]
@@ -176,7 +218,7 @@ async def test_a_period_is_cut_where_hours_and_days_begin_and_ends_now(
     await count(ctx, shop, hour=hourly_counts.hour_of(clock.now) - length - 1, messages=1_000)
     await count(ctx, shop, hour=from_hour - length, messages=10_000)
     await count(ctx, shop, hour=from_hour - length - 1, messages=100_000)
-    found = await statistics.overview(ctx, shop, period)
+    found = await of_period(ctx, shop, period)
     assert len(found.series.starts) == buckets
     assert [found.series.starts[0], found.series.starts[-1]] == starts
     assert found.series.messages == [1, *[0] * (buckets - 3), 100, 10]
@@ -186,14 +228,14 @@ async def test_a_period_is_cut_where_hours_and_days_begin_and_ends_now(
 @pytest.mark.parametrize("period", list(Period))
 @pytest.mark.parametrize("minutes, before", [(29, 1), (30, 11)])
 async def test_the_period_before_is_compared_as_far_as_this_one_is(
-    ctx: context.Context, shop: str, clock: Clock, period: statistics.Period, minutes: int, before: int
+    ctx: context.Context, shop: str, clock: Clock, period: Period, minutes: int, before: int
 ) -> None:
-    shape = statistics.SHAPES[period]
-    same_hour = hourly_counts.hour_of(clock.now) - shape.buckets * shape.hours
+    shape = chart_ranges.SHAPES[period]
+    same_hour = hourly_counts.hour_of(clock.now) - shape.buckets * chart_ranges.HOURS[shape.step]
     for hour, messages in ((same_hour - 1, 1), (same_hour, 10), (same_hour + 1, 100)):
         await count(ctx, shop, hour=hour, messages=messages)
     clock.pass_seconds(60 * minutes)
-    assert (await statistics.overview(ctx, shop, period)).before.messages == before
+    assert (await of_period(ctx, shop, period)).before.messages == before
 
 
 async def test_the_largest_share_refused_comes_first_and_a_few_results_are_no_share(

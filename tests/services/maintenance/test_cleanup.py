@@ -11,6 +11,7 @@ from postroad.services.maintenance import cleanup, consistency
 from postroad.services.queue import holds
 from postroad.storage import accounts as stored_accounts
 from postroad.storage import (
+    failure_counts,
     hourly_counts,
     idempotency,
     mta_sts_policies,
@@ -240,11 +241,14 @@ async def test_hours_go_that_no_chart_shows_any_more(ctx: context.Context, clock
     now = hourly_counts.hour_of(clock.now)
     rows = [
         hourly_counts.CountIncrement(account_id="acc_1", hour=now - hours, messages=1)
-        for hours in (62 * 24, 62 * 24 - 1, 0)
+        for hours in (185 * 24, 185 * 24 - 1, 0)
     ]
     async with ctx.store.transaction() as tx:
         await hourly_counts.add(tx, rows)
-    assert [(await cleanup.sweep(ctx)).hourly_counts for _ in range(2)] == [1, 0]
+        failures = [failure_counts.FailureIncrement("acc_1", row.hour, "google", "mailbox_full", 1, 0) for row in rows]
+        await failure_counts.add(tx, failures)
+    swept = [await cleanup.sweep(ctx) for _ in range(2)]
+    assert [(one.hourly_counts, one.failure_counts) for one in swept] == [(1, 1), (0, 0)]
     assert await samples.count(ctx.store, "hourly_counts") == 2
     clock.pass_seconds(3600)
-    assert (await cleanup.sweep(ctx)).hourly_counts == 1
+    assert (await cleanup.sweep(ctx)).failure_counts == 1

@@ -4,10 +4,12 @@ import pytest
 
 from postroad import errors
 from postroad.model import mail, search_query
+from postroad.model.bounces import reasons
 from postroad.services import context
 from postroad.services.accounts import registry as accounts
 from postroad.services.messages import lookup as messages
 from postroad.storage import accounts as stored_accounts
+from postroad.storage import attempts, recipients
 from tests import accepted_mail, contexts
 
 
@@ -67,7 +69,7 @@ async def test_each_term_chooses_and_all_have_to_hold(
 
 async def test_the_query_comes_back_with_what_it_found(ctx: context.Context, account: stored_accounts.Account) -> None:
     part = await messages.search(ctx, account.id, "ada@example.net", limit=10, cursor=None)
-    assert part == messages.SearchPage([], None, None, search_query.Query(to="ada@example.net"), {})
+    assert part == messages.SearchPage([], None, None, search_query.Query(to="ada@example.net"))
 
 
 async def test_a_mistake_is_refused_with_its_place(ctx: context.Context, account: stored_accounts.Account) -> None:
@@ -150,3 +152,162 @@ async def test_a_full_part_under_a_bound_goes_on_behind_its_last_message(
         if cursor is None:
             break
     assert seen == made[::-1]
+
+
+async def end(
+    ctx: context.Context,
+    account_id: str,
+    message_id: str,
+    status: mail.RecipientStatus,
+    *,
+    code: int | None = None,
+    enhanced: str = "",
+    reason: str = "",
+    provider: str = "others",
+) -> None:
+    """The outcome of the first recipient of a message; without a reason, none was tried."""
+    async with ctx.store.transaction() as tx:
+        first, *_ = await recipients.of_message(tx, account_id, message_id)
+        key = (account_id, message_id, first.id)
+        await recipients.record(
+            tx, [recipients.RecipientUpdate(*key, status, "reserved", 1, code, "a reply", None, None)]
+        )
+        if reason:
+            fault = reasons.REASONS[reason].fault
+            verdict = "bounced" if status is mail.RecipientStatus.BOUNCED else "retry"
+            tried = attempts.Attempt(
+                *key,
+                started_at=ctx.clock(),
+                duration=5,
+                provider_queue=provider,
+                host="mx.example.net",
+                address="192.0.2.1",
+                tls="",
+                stage="recipient",
+                verdict=verdict,
+                fault=fault,
+                reason=reason,
+                smtp_code=code,
+                enhanced_code=enhanced,
+                response="a reply",
+                in_doubt=0,
+            )
+            await attempts.insert(tx, [tried])
+
+
+async def test_messages_are_found_by_what_became_of_their_recipients(
+    ctx: context.Context, account: stored_accounts.Account, clock: contexts.Clock
+) -> None:
+    await accepted_mail.allow_sending(ctx, account.id)
+    made = []
+    for to in ("ann@gmail.com", "bob@gmail.com", "anna@example.net", "cy@example.net", "dee@example.net"):
+        made.append(await accepted_mail.accept(ctx, account.id, to=(to, "zoe@example.org"), tags=(to[:3],)))
+        clock.pass_seconds(1)
+    ann, bob, anna, cy, dee = made
+    status = mail.RecipientStatus
+    await end(
+        ctx, account.id, ann, status.BOUNCED, code=550, enhanced="5.1.1", reason="unknown_address", provider="google"
+    )
+    await end(ctx, account.id, bob, status.DEFERRED, code=452, enhanced="4.2.2", reason="mailbox_full")
+    await end(ctx, account.id, anna, status.BOUNCED)
+    await end(ctx, account.id, cy, status.EXPIRED, reason="connection_refused")
+    await end(ctx, account.id, dee, status.DELIVERED, code=250, enhanced="2.0.0", reason="delivered", provider="google")
+    for text, expected in (
+        ("status:bounced", [anna, ann]),
+        ("status:suppressed", [anna]),
+        ("outcome:bounced -status:suppressed", [ann]),
+        ("status:expired", [cy]),
+        ("status:deferred OR status:expired", [cy, bob]),
+        ("outcome:delivered", [dee]),
+        ("outcome:queued", made[::-1]),
+        ("status:canceled", []),
+        ("cause:address", [ann]),
+        ("cause:mailbox_full OR cause:network", [cy, bob]),
+        ("code:550", [ann]),
+        ("code:550 code:5.1.1", [ann]),
+        ("code:250", [dee]),
+        ("code:4.2.2", [bob]),
+        ("to:@gmail.com", [bob, ann]),
+        ("to:gmail.com status:bounced", [ann]),
+        ("to:@example.org status:bounced", []),
+        ("to:ann*", [anna, ann]),
+        ("from:@example.com to:ann*", [anna, ann]),
+        ("from:@ample.com", []),
+        ("from:shop@ex*", made[::-1]),
+        ("provider:gmail", [dee, ann]),
+        ("provider:others", [cy, bob]),
+        ("-to:@gmail.com", [dee, cy, anna]),
+        ("-tag:ann -tag:bob", [dee, cy]),
+        ("-order", []),
+        ("-nothing tag:bob OR tag:dee", [dee, bob]),
+        ("tag:ann tag:bob", []),
+        (f"id:{ann[:-1]}*", [ann]),
+        (f"{ann[:-1]} OR id:{bob}", [bob, ann]),
+        (f"-id:{ann}", [dee, cy, anna, bob]),
+        ("id:em_f*", []),
+    ):
+        assert await found(ctx, account.id, text) == expected, text
+
+
+async def count(ctx: context.Context, account_id: str, text: str, *, examined: int = 99) -> str:
+    filters = messages.filters_of(ctx, search_query.parse(text))
+    return str(await messages.count(ctx, account_id, filters, examined=examined))
+
+
+async def test_a_count_is_exact_as_far_as_it_looks(
+    ctx: context.Context,
+    account: stored_accounts.Account,
+    clock: contexts.Clock,
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    await accepted_mail.allow_sending(ctx, account.id)
+    for number in range(5):
+        await accepted_mail.accept(ctx, account.id, subject=f"Order {number}", tags=("odd",) if number % 2 else ())
+        clock.pass_seconds(1)
+    assert await count(ctx, account.id, "") == "5"
+    assert await count(ctx, account.id, "tag:odd") == "2"
+    assert await count(ctx, account.id, "-tag:odd status:queued OR nothing") == "3"
+    assert await count(ctx, account.id, "nothing") == "0"
+    # All entries that are examined may match: with as many as are counted, the count is exact.
+    monkeypatch.setattr(messages, "MAX_COUNT", 5)
+    assert await count(ctx, account.id, "", examined=5) == "5"
+    monkeypatch.setattr(messages, "MAX_COUNT", 4)
+    assert await count(ctx, account.id, "", examined=4) == "more than 4"
+    assert await count(ctx, account.id, '"order 4"', examined=1) == "at least 1"
+    assert await count(ctx, account.id, '"order 0"', examined=1) == "at least 0"
+    assert str(messages.Count(1234, is_exact=True)) == "1,234"
+
+
+async def test_terms_that_look_at_every_recipient_share_what_is_examined(
+    ctx: context.Context, account: stored_accounts.Account, clock: contexts.Clock
+) -> None:
+    """Fifteen of them on 2,000 messages with 50 recipients took a list 3.4 seconds, and 8.1 on PostgreSQL."""
+    await accepted_mail.allow_sending(ctx, account.id)
+    for _ in range(6):
+        await accepted_mail.accept(ctx, account.id)
+        clock.pass_seconds(1)
+    excluded = [f"-code:5.1.{number}" for number in range(3)]
+    assert await count(ctx, account.id, excluded[0], examined=6) == "6"
+    assert await count(ctx, account.id, " ".join(excluded), examined=6) == "at least 3"
+    found = await messages.search(ctx, account.id, " ".join(excluded), limit=9, cursor=None, examined=6)
+    assert (len(found.messages), found.next_cursor is None) == (2, False)
+    # Without their attempts, recipients cost little.
+    assert await count(ctx, account.id, "-to:@example.edu status:queued", examined=6) == "6"
+
+
+async def test_all_matches_come_in_steps_without_what_is_accepted_meanwhile(
+    ctx: context.Context, account: stored_accounts.Account, clock: contexts.Clock
+) -> None:
+    await accepted_mail.allow_sending(ctx, account.id)
+    made = []
+    for _ in range(5):
+        made.append(await accepted_mail.accept(ctx, account.id))
+        clock.pass_seconds(1)
+    steps = []
+    filters = messages.filters_of(ctx, search_query.parse("order"))
+    async for step in messages.matches(ctx, account.id, filters, limit=2):
+        steps.append([message.id for message in step])
+        await accepted_mail.accept(ctx, account.id)
+        clock.pass_seconds(1)
+    assert steps == [[made[4], made[3]], [made[2], made[1]], [made[0]]]
+    assert [step async for step in messages.matches(ctx, "acc_" + "0" * 28, filters)] == [[]]

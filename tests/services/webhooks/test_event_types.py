@@ -182,11 +182,14 @@ async def test_what_is_not_attempted_because_its_address_is_suppressed_says_so(
 
 
 @pytest.mark.parametrize(
-    "status, kind",
-    [(mail.RecipientStatus.CANCELED, "email.canceled"), (mail.RecipientStatus.EXPIRED, "email.expired")],
+    "status, kind, cause",
+    [
+        (mail.RecipientStatus.CANCELED, "email.canceled", None),
+        (mail.RecipientStatus.EXPIRED, "email.expired", "deadline_passed"),
+    ],
 )
 async def test_what_is_canceled_or_expires_is_told_by_name_only(
-    ctx: context.Context, account: accounts.Account, status: mail.RecipientStatus, kind: str
+    ctx: context.Context, account: accounts.Account, status: mail.RecipientStatus, kind: str, cause: str | None
 ) -> None:
     webhook = await webhook_endpoints.subscribe(ctx, account.id, "email.failed", kind)
     _, (claimed,) = await claimed_mail.accepted(ctx, account.id, "ada@example.net")
@@ -194,6 +197,7 @@ async def test_what_is_canceled_or_expires_is_told_by_name_only(
     await ctx.outcome_commits.submit([msgspec.structs.replace(outcome, ended_as=status)])
     ((told, data),) = await written(ctx, webhook)
     assert (told, data["to"], data["smtp_response"]) == (kind, "ada@example.net", "over")
+    assert data.get("cause") == cause
 
 
 async def test_an_asynchronous_bounce_is_told_and_so_is_the_suppression(

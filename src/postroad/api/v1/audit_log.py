@@ -5,7 +5,7 @@ from typing import Annotated, Final, Literal
 import msgspec
 
 from postroad.api.v1 import resource, schemas
-from postroad.model import cursors, identifiers, times
+from postroad.model import identifiers, times
 from postroad.services import audit_log, context
 from postroad.storage import audit_log as stored
 from postroad.web import routing
@@ -45,9 +45,21 @@ class AuditLogEntry(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class AuditLogQuery(schemas.PageQuery, frozen=True):
-    """Pagination of the audit log."""
+    """Filters and pagination of the audit log. Without regard to case."""
 
     before: LogPosition | None = None
+    actor: Annotated[str, msgspec.Meta(max_length=200, description="Part of the actor's name.")] | None = None
+    action: (
+        Annotated[
+            str, msgspec.Meta(max_length=100, description="An action such as `domain.added`, or a group: `domain`.")
+        ]
+        | None
+    ) = None
+    subject: Annotated[str, msgspec.Meta(max_length=200, description="Part of the subject.")] | None = None
+    since: (
+        Annotated[schemas.Timestamp, msgspec.Meta(description="Entries at this time (RFC 3339) or later.")] | None
+    ) = None
+    until: Annotated[schemas.Timestamp, msgspec.Meta(description="Entries before this time (RFC 3339).")] | None = None
 
 
 class AuditLogResponse(schemas.Response, frozen=True):
@@ -72,12 +84,21 @@ def _entry(row: stored.Entry) -> AuditLogEntry:
 async def index(ctx: context.Context, request: routing.Request) -> routing.Response:
     """List audit log entries.
 
-    Newest first.
+    Newest first. A page of a filtered list may have fewer entries than asked for, or none, before its end: continue
+    until `next_before` is null.
     """
     query: AuditLogQuery = request.query
-    found = await audit_log.page(ctx, request.caller.account_id, before=query.before, limit=query.rows + 1)
-    rows, older = cursors.page(found, limit=query.rows)
-    return routing.Response(200, AuditLogResponse([*map(_entry, rows)], older, request_id=request.id))
+    filters = audit_log.Filters(
+        actor=query.actor or "",
+        action=query.action or "",
+        subject=query.subject or "",
+        since=None if query.since is None else schemas.parse_timestamp("since", query.since),
+        until=None if query.until is None else schemas.parse_timestamp("until", query.until),
+    )
+    found = await audit_log.search(ctx, request.caller.account_id, filters, before=query.before, limit=query.rows)
+    return routing.Response(
+        200, AuditLogResponse([*map(_entry, found.entries)], found.next_cursor, request_id=request.id)
+    )
 
 
 ROUTES: Final = (RESOURCE.route("GET /v1/audit-log", index, query=AuditLogQuery, responses={200: AuditLogResponse}),)

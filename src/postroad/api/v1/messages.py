@@ -1,12 +1,13 @@
-"""`/v1/messages`: the message log: search, details, raw content and retry."""
+"""`/v1/messages`: the message log: search, details, raw content, retry and resend."""
 
+import dataclasses
 from typing import Annotated, Final, Literal
 
 import msgspec
 
 from postroad import errors
-from postroad.api import email_schemas
-from postroad.api.v1 import resource, schemas
+from postroad.api import email_schemas, emails
+from postroad.api.v1 import message_details, resource, schemas
 from postroad.model import (
     caller,
     cursors,
@@ -19,14 +20,14 @@ from postroad.model import (
     times,
     wire_fields,
 )
-from postroad.model.bounces import disposition as bounces_disposition
 from postroad.protocol import address_syntax
 from postroad.protocol.mime import header_text
 from postroad.services import context
+from postroad.services.acceptance import resend as resend_service
+from postroad.services.acceptance import submit
 from postroad.services.messages import downloads, previews
 from postroad.services.messages import lookup as messages
 from postroad.services.queue import inspection
-from postroad.storage import attempts as stored_attempts
 from postroad.storage import messages as stored_messages
 from postroad.web import routing
 
@@ -59,6 +60,15 @@ Tag = Annotated[
 ]
 
 
+Search = Annotated[
+    str,
+    msgspec.Meta(
+        description="Only messages that this search finds, in the language of the dashboard's search box: "
+        "`to:@gmail.com status:bounced after:2d -tag:test`. All terms, and all other filters, must match.",
+        max_length=search_query.MAX_CHARACTERS,
+        examples=["to:@gmail.com status:bounced"],
+    ),
+]
 Metadata = Annotated[
     str,
     msgspec.Meta(
@@ -92,6 +102,7 @@ class MessageSummary(msgspec.Struct, frozen=True, kw_only=True):
 class MessagesQuery(msgspec.Struct, frozen=True, forbid_unknown_fields=True, kw_only=True):
     """Filters of the list."""
 
+    search: Search | None = None
     status: Annotated[mail.MessageStatus | None, msgspec.Meta(description="Only messages with this status.")] = None
     source: Annotated[mail.Source | None, msgspec.Meta(description="Only messages from this source.")] = None
     sender: (
@@ -121,8 +132,22 @@ class MessagesQuery(msgspec.Struct, frozen=True, forbid_unknown_fields=True, kw_
         ]
         | None
     ) = None
+    count: (
+        Annotated[
+            Literal["true", "false"],
+            msgspec.Meta(description="`true`: `count` says how many messages match, on all pages together."),
+        ]
+        | None
+    ) = None
     limit: schemas.Limit | None = cursors.DEFAULT_LIMIT
     cursor: Annotated[str, schemas.cursor_of(identifiers.pattern(identifiers.MESSAGE))] | None = None
+
+
+class MessageCount(msgspec.Struct, frozen=True):
+    """How many messages match: exactly `number`, or at least as many."""
+
+    number: Annotated[int, msgspec.Meta(ge=0, le=messages.MAX_COUNT)]
+    exact: bool
 
 
 class MessagesResponse(schemas.Response, frozen=True):
@@ -130,35 +155,8 @@ class MessagesResponse(schemas.Response, frozen=True):
 
     messages: list[MessageSummary]
     next_cursor: schemas.NextCursor
-
-
-class Attempt(msgspec.Struct, frozen=True, kw_only=True):
-    """One delivery attempt for one recipient: the host, its reply, the cause and an explanation."""
-
-    recipient_id: str
-    started_at: times.WireTime
-    duration_ms: float
-    host: str
-    address: str
-    tls: str
-    verdict: bounces_disposition.Verdict
-    smtp_code: int | None
-    smtp_response: str
-    fault: bounces_disposition.Fault | None
-    reason: str
-    explanation: str
-    in_doubt: bool
-
-
-class AsyncBounce(msgspec.Struct, frozen=True, kw_only=True):
-    """An asynchronous bounce or complaint: a report that arrived after the recipient was final."""
-
-    recipient_id: str
-    received_at: times.WireTime
-    action: str
-    status: str
-    fault: str
-    response: str
+    # Only where it was asked for.
+    count: MessageCount | msgspec.UnsetType = msgspec.UNSET
 
 
 class Retry(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
@@ -176,53 +174,28 @@ class RetryResponse(schemas.Response, frozen=True):
     ]
 
 
-class MessageDetails(email_schemas.Message, frozen=True, kw_only=True):
-    """A message with its details; `accepted_request_id` is the request that sent it."""
+class Resend(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
+    """Who gets the message again."""
 
-    to: tuple[str, ...]
-    cc: tuple[str, ...]
-    bcc: tuple[str, ...]
-    reply_to: Annotated[str | tuple[str, ...] | None, msgspec.Meta(description="A list where several were given.")]
-    headers: dict[str, str]
-    tags: tuple[str, ...]
-    attachments: tuple[receipt.AttachmentReceipt, ...]
-    size: int
-    accepted_request_id: str
-    attempts: tuple[Attempt, ...]
-    async_bounces: tuple[AsyncBounce, ...]
+    recipients: (
+        Annotated[
+            resend_service.Recipients,
+            msgspec.Meta(
+                description="`failed`, the default, for those that it did not reach (bounced, failed, expired or "
+                "canceled), or `all`."
+            ),
+        ]
+        | None
+    ) = None
+    recipient_id: (
+        Annotated[str, schemas.id_of(identifiers.RECIPIENT, "Only this recipient, whatever its result.")] | None
+    ) = None
 
 
 def _summary(row: stored_messages.Message) -> MessageSummary:
     given = {name: times.given_to_wire(getattr(row, name)) for name in ("send_at", "expires_at")}
     fields = MessageSummary.__struct_fields__
     return MessageSummary(**wire_fields.of(row, fields, **given, test=email_schemas.test_mark(row)))
-
-
-def _details(found: messages.Details, queue_entries: email_schemas.QueueEntries, *, request_id: str) -> MessageDetails:
-    seen = email_schemas.message(found.message, found.recipients, request_id=request_id, queue_entries=queue_entries)
-    accepted = found.receipt
-    names = ("to", "cc", "bcc", "headers", "tags", "attachments")
-    return MessageDetails(
-        **msgspec.structs.asdict(seen),
-        **wire_fields.of(accepted, names),
-        reply_to=None if accepted.reply_to is msgspec.UNSET else accepted.reply_to,
-        size=found.message.size,
-        accepted_request_id=found.message.request_id,
-        attempts=tuple(map(_attempt, found.attempts)),
-        async_bounces=tuple(schemas.from_record(AsyncBounce, row) for row in found.async_bounces),
-    )
-
-
-def _attempt(row: stored_attempts.Attempt) -> Attempt:
-    return schemas.from_record(
-        Attempt,
-        row,
-        duration_ms=row.duration / 1_000,
-        smtp_response=row.response,
-        fault=row.fault or None,
-        explanation=bounces_disposition.explain(row.reason),
-        in_doubt=bool(row.in_doubt),
-    )
 
 
 def _timestamp(field: str, text: str | None) -> int | None:
@@ -236,22 +209,35 @@ async def index(ctx: context.Context, request: routing.Request) -> routing.Respo
     `next_cursor`: continue until it is null.
     """
     query: MessagesQuery = request.query
-    filters = messages.Filters(
+    account_id, filters = request.caller.account_id, _filters(ctx, request)
+    page = await messages.page(
+        ctx, account_id, filters, limit=query.limit or cursors.DEFAULT_LIMIT, cursor=query.cursor
+    )
+    shown = [_summary(row) for row in page.messages]
+    response = MessagesResponse(shown, page.next_cursor, request_id=request.id)
+    if query.count == "true":
+        counted = await messages.count(ctx, account_id, filters)
+        response = msgspec.structs.replace(response, count=MessageCount(counted.number, counted.is_exact))
+    return routing.Response(200, response)
+
+
+def _filters(ctx: context.Context, request: routing.Request) -> messages.Filters:
+    """The filters of the request beside those of its search; a test key sees test messages only."""
+    query: MessagesQuery = request.query
+    searched = messages.filters_of(ctx, search_query.parse(query.search or ""))
+    bounds = {"after": _timestamp("after", query.after), "before": _timestamp("before", query.before)}
+    return dataclasses.replace(
+        searched,
         status=query.status,
         source=query.source,
         sender=query.sender,
         recipient=query.to,
         tag=query.tag,
         metadata=query.metadata,
-        after=_timestamp("after", query.after),
-        before=_timestamp("before", query.before),
-        mode=mail.Mode.TEST if request.caller.is_test else query.mode or mail.Mode.LIVE,
+        after=max((time for time in (searched.after, bounds["after"]) if time is not None), default=None),
+        before=min((time for time in (searched.before, bounds["before"]) if time is not None), default=None),
+        mode=mail.Mode.TEST if request.caller.is_test else query.mode or searched.mode,
     )
-    page = await messages.page(
-        ctx, request.caller.account_id, filters, limit=query.limit or cursors.DEFAULT_LIMIT, cursor=query.cursor
-    )
-    shown = [_summary(row) for row in page.messages]
-    return routing.Response(200, MessagesResponse(shown, page.next_cursor, request_id=request.id))
 
 
 async def show(ctx: context.Context, request: routing.Request) -> routing.Response:
@@ -263,7 +249,7 @@ async def show(ctx: context.Context, request: routing.Request) -> routing.Respon
     await messages.check_mode(ctx, request.caller, message_id)
     queue_entries = await inspection.entries_of_message(ctx, account_id, message_id)
     found = await messages.details(ctx, account_id, message_id)
-    return routing.Response(200, _details(found, queue_entries, request_id=request.id))
+    return routing.Response(200, message_details.of(found, queue_entries, request_id=request.id))
 
 
 async def show_raw(ctx: context.Context, request: routing.Request) -> routing.Response:
@@ -293,9 +279,32 @@ async def retry(ctx: context.Context, request: routing.Request) -> routing.Respo
     return routing.Response(200, RetryResponse(done.changed, done.held, request_id=request.id))
 
 
+async def resend(ctx: context.Context, request: routing.Request) -> routing.Response:
+    """Send a message again.
+
+    As a new message with the same content, through the same checks as any other; it costs credits, and the receipt has
+    `resend_of`. By default to the recipients that the first one did not reach. Recipients on the suppression list are
+    left out. `conflict` when the content is no longer retained, a chosen recipient is still being delivered, or none is
+    left. The body is optional.
+    """
+    body: Resend = request.body
+    await messages.check_change(ctx, request.caller, request.path["id"])
+    accepting = resend_service.resend(
+        ctx,
+        request.caller,
+        request.path["id"],
+        to=body.recipients or resend_service.Recipients.FAILED,
+        recipient_id=body.recipient_id,
+        request_id=request.id,
+        key=request.idempotency_key,
+    )
+    accepted, headers = await submit.with_rate_fields(ctx, request.caller, accepting)
+    return routing.Response(202, accepted.response, headers=headers, request_id=accepted.request_id)
+
+
 ROUTES: Final = (
     RESOURCE.route("GET /v1/messages", index, query=MessagesQuery, responses={200: MessagesResponse}),
-    RESOURCE.route("GET /v1/messages/{id}", show, responses={200: MessageDetails}),
+    RESOURCE.route("GET /v1/messages/{id}", show, responses={200: message_details.MessageDetails}),
     RESOURCE.download("GET /v1/messages/{id}/raw", show_raw, content_type=RAW_TYPE, errors=(errors.RateLimited,)),
     RESOURCE.route(
         "POST /v1/messages/{id}/retry",
@@ -306,5 +315,17 @@ ROUTES: Final = (
         body_rules={"examples": [{}]},
         responses={200: RetryResponse},
         errors=(errors.Conflict, errors.RateLimited),
+    ),
+    RESOURCE.route(
+        "POST /v1/messages/{id}/resend",
+        resend,
+        scope=caller.Scope.SEND,
+        body=Resend,
+        body_required=False,
+        body_rules={"examples": [{}, {"recipients": "all"}]},
+        idempotent=True,
+        responses={202: receipt.Receipt},
+        errors=(errors.Conflict, *emails.SEND_ERRORS),
+        response_headers=emails.SEND_HEADERS,
     ),
 )

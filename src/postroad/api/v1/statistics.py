@@ -7,10 +7,10 @@ import msgspec
 
 from postroad.api import email_schemas
 from postroad.api.v1 import resource, schemas
-from postroad.model import times
+from postroad.model import chart_ranges, times
 from postroad.model.bounces import disposition
 from postroad.services import context
-from postroad.services.accounts import statistics
+from postroad.services.accounts import failure_report, statistics
 from postroad.services.queue import inspection
 from postroad.web import routing
 
@@ -21,9 +21,9 @@ class StatisticsQuery(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     """The period."""
 
     period: Annotated[
-        statistics.Period | None,
-        msgspec.Meta(description="The last 24 hours (the default), 7 days or 30 days."),
-    ] = statistics.Period.DAY
+        chart_ranges.Period | None,
+        msgspec.Meta(description="The last 24 hours (the default), 7 days, 30 days or 90 days."),
+    ] = chart_ranges.Period.DAY
 
 
 class Counts(msgspec.Struct, frozen=True, kw_only=True):
@@ -54,6 +54,22 @@ class ProviderCounts(msgspec.Struct, frozen=True, kw_only=True):
     bounced: int
     failed: int
     deferred: int
+
+
+class CauseCounts(msgspec.Struct, frozen=True, kw_only=True):
+    """Recipients that were not delivered for one cause at one mailbox provider."""
+
+    cause: Annotated[
+        str,
+        msgspec.Meta(
+            description="A reason such as `mailbox_full`; `suppressed`, `expired` or `retries_ended` without an "
+            "attempt; empty when it was not recorded."
+        ),
+    ]
+    provider: Annotated[str, msgspec.Meta(description="The mailbox provider; empty for what no server decided.")]
+    bounced: int
+    failed: int
+    explanation: str
 
 
 class OldestRecipient(msgspec.Struct, frozen=True, kw_only=True):
@@ -92,11 +108,11 @@ class Failure(msgspec.Struct, frozen=True, kw_only=True):
 class Statistics(msgspec.Struct, frozen=True, kw_only=True):
     """Delivery statistics of the account."""
 
-    period: statistics.Period
+    period: chart_ranges.Period
     series: Annotated[
         list[CountsFrom],
         msgspec.Meta(
-            description="The period as 24 hours, 28 quarter days or 30 days, in UTC. The last interval "
+            description="The period as 24 hours, 28 quarter days, or 30 or 90 days, in UTC. The last interval "
             "is the current one."
         ),
     ]
@@ -109,6 +125,10 @@ class Statistics(msgspec.Struct, frozen=True, kw_only=True):
             "server decided about are not included."
         ),
     ]
+    causes: Annotated[
+        list[CauseCounts],
+        msgspec.Meta(description="The recipients of `bounced` and `failed` of the totals by cause, most first."),
+    ]
     queued: Annotated[int, msgspec.Meta(description="Recipients waiting for delivery.")]
     oldest: OldestRecipient | None
     failures: Annotated[list[Failure], msgspec.Meta(description="The ten latest, regardless of the period.")]
@@ -120,14 +140,18 @@ class StatisticsResponse(schemas.Response, frozen=True):
     statistics: Statistics
 
 
-def _statistics(found: statistics.Overview) -> Statistics:
+def _statistics(
+    found: statistics.Overview, failures: failure_report.FailureReport, period: chart_ranges.Period
+) -> Statistics:
     return schemas.from_record(
         Statistics,
         found,
+        period=period,
         series=_series(found.series),
         totals=Counts(**asdict(found.totals)),
         before=Counts(**asdict(found.before)),
         providers=[ProviderCounts(**asdict(provider)) for provider in found.providers],
+        causes=[_cause(group) for group in failures.groups],
         oldest=_oldest(found.oldest) if found.oldest else None,
         failures=[_failure(failure) for failure in found.failures],
     )
@@ -140,6 +164,16 @@ def _series(series: statistics.Series) -> list[CountsFrom]:
         CountsFrom(at=times.to_wire(start), **dict(zip(names, row, strict=True)))
         for start, row in zip(series.starts, counts, strict=True)
     ]
+
+
+def _cause(group: failure_report.FailureGroup) -> CauseCounts:
+    return CauseCounts(
+        cause=group.cause,
+        provider=group.provider,
+        bounced=group.bounced,
+        failed=group.failed,
+        explanation=group.described.explanation,
+    )
 
 
 def _oldest(line: inspection.QueueEntry) -> OldestRecipient:
@@ -162,11 +196,14 @@ def _failure(found: statistics.Failure) -> Failure:
 async def show(ctx: context.Context, request: routing.Request) -> routing.Response:
     """Get delivery statistics.
 
-    Counts of a period by interval and by mailbox provider, what waits in the queue, and the latest failures.
+    Counts of a period by interval, by mailbox provider and by cause, what waits in the queue, and the latest failures.
     """
     query: StatisticsQuery = request.query
-    found = await statistics.overview(ctx, request.caller.account_id, query.period or statistics.Period.DAY)
-    return routing.Response(200, StatisticsResponse(_statistics(found), request_id=request.id))
+    period = query.period or chart_ranges.Period.DAY
+    chosen = chart_ranges.of_period(period, now=ctx.clock())
+    found = await statistics.overview(ctx, request.caller.account_id, chosen)
+    failures = await failure_report.read(ctx, request.caller.account_id, chosen)
+    return routing.Response(200, StatisticsResponse(_statistics(found, failures, period), request_id=request.id))
 
 
 ROUTES: Final = (

@@ -15,10 +15,8 @@ from postroad.web import routing
 
 ALIAS_PATTERN: Final = f"^{limits.TEMPLATE_ALIAS_PATTERN}$"
 RESOURCE: Final = resource.Resource("Templates", {"alias": ALIAS_PATTERN})
-# What `protocol/placeholders.py` accepts, as a JSON Schema pattern: no `{{` except a placeholder's, and no `{%`.
-_SOURCE: Final = r"(?:[^{\x00]|\{(?![{%])|\{\{ *[A-Za-z_][A-Za-z0-9_.\-]{0,63} *\}\})*"
-BODY_PATTERN: Final = f"^{_SOURCE}$"
-SUBJECT_PATTERN: Final = f"^(?={_SOURCE}$){header_text.VALUE_PATTERN[1:]}"
+# That sections are closed is beyond a pattern; `protocol/mustache.py` checks it.
+BODY_PATTERN: Final = r"^[^\x00]*$"
 
 Body = Annotated[str, msgspec.Meta(max_length=templates.BODY_CHARACTERS, extra_json_schema={"pattern": BODY_PATTERN})]
 
@@ -34,6 +32,7 @@ class Template(msgspec.Struct, frozen=True):
     placeholders: list[str]
     created_at: times.WireTime
     updated_at: times.WireTime
+    layout: str | msgspec.UnsetType = msgspec.UNSET
 
 
 class TemplateSummary(msgspec.Struct, frozen=True):
@@ -49,16 +48,30 @@ class TemplateSummary(msgspec.Struct, frozen=True):
 
 
 class TemplateRequest(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
-    """A template to save. Placeholders are written `{{name}}`. At least one of `text` and `html` is required."""
+    """A template to save. At least one of `text` and `html` is required.
+
+    The language is Mustache: `{{name}}` for a value, `{{#items}}…{{/items}}` for each item of a list or if a value is
+    true, `{{^items}}…{{/items}}` if it is false or empty, and `{{> footer}}` for another template.
+    """
 
     subject: Annotated[
         str,
         msgspec.Meta(
-            min_length=1, max_length=limits.SUBJECT_CHARACTERS, extra_json_schema={"pattern": SUBJECT_PATTERN}
+            min_length=1, max_length=limits.SUBJECT_CHARACTERS, extra_json_schema={"pattern": header_text.VALUE_PATTERN}
         ),
     ]
     text: Body | None = None
     html: Body | None = None
+    layout: (
+        Annotated[
+            str,
+            msgspec.Meta(
+                description="Alias of the layout: a template with `{{> content}}`.",
+                extra_json_schema={"pattern": ALIAS_PATTERN},
+            ),
+        ]
+        | None
+    ) = None
 
 
 BODY_RULES: Final = {
@@ -104,7 +117,8 @@ class PreviewResponse(schemas.Response, frozen=True):
 
 
 def _template(row: stored.Template) -> Template:
-    return schemas.from_record(Template, row, placeholders=templates.names(row))
+    layout = row.layout or msgspec.UNSET
+    return schemas.from_record(Template, row, placeholders=templates.names(row), layout=layout)
 
 
 async def index(ctx: context.Context, request: routing.Request) -> routing.Response:
@@ -132,7 +146,8 @@ async def show(ctx: context.Context, request: routing.Request) -> routing.Respon
 async def save(ctx: context.Context, request: routing.Request) -> routing.Response:
     """Create or replace a template.
 
-    An empty `text` or `html` counts as absent. Placeholders are checked when the template is saved.
+    An empty `text` or `html` counts as absent. Placeholders are checked when the template is saved, and what it uses
+    must exist. It is published at once.
     """
     body: TemplateRequest = request.body
     saved = await templates.put(
@@ -142,6 +157,7 @@ async def save(ctx: context.Context, request: routing.Request) -> routing.Respon
         subject=body.subject,
         text=body.text,
         html=body.html,
+        layout=None if body.layout is None else validation.check_alias("layout", body.layout),
     )
     # RFC 9110 section 9.3.4: 201 when the request created it.
     status = 201 if saved.created_at == saved.updated_at else 200
@@ -151,7 +167,7 @@ async def save(ctx: context.Context, request: routing.Request) -> routing.Respon
 async def remove(ctx: context.Context, request: routing.Request) -> routing.Response:
     """Remove a template.
 
-    Messages that were accepted with it are not affected.
+    Messages that were accepted with it are not affected. A layout or part that another template uses is kept: 409.
     """
     await templates.remove(ctx, request.caller.account_id, request.path["alias"])
     return routing.Response(204)
@@ -178,7 +194,7 @@ ROUTES: Final = (
         responses={200: TemplateResponse, 201: TemplateResponse},
         errors=(errors.Conflict,),
     ),
-    RESOURCE.route("DELETE /v1/templates/{alias}", remove, responses={204: None}),
+    RESOURCE.route("DELETE /v1/templates/{alias}", remove, responses={204: None}, errors=(errors.Conflict,)),
     RESOURCE.route(
         "POST /v1/templates/{alias}/preview",
         preview,

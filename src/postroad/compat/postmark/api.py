@@ -62,6 +62,7 @@ ROUTES: Final = (
 API: Final = compatible_api.CompatibleApi(
     service="Postmark",
     prefix="/compat/postmark",
+    key_field="X-Postmark-Server-Token",
     headers=TOKENS,
     routes=(*ROUTES, *map(_slashed, ROUTES)),
     credential=credential,

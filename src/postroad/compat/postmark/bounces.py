@@ -11,7 +11,7 @@ import msgspec
 
 from postroad.compat import compatible_api
 from postroad.compat.postmark import days, error_shape, long_lists, schemas
-from postroad.model import caller, identifiers, limits, mail, postmark_events, receipt, times
+from postroad.model import caller, chart_ranges, events, identifiers, limits, mail, postmark_events, receipt, times
 from postroad.services import context
 from postroad.services.accounts import statistics
 from postroad.services.messages import lookup
@@ -19,9 +19,6 @@ from postroad.services.suppressions import registry as suppressions
 from postroad.storage import attempts, messages, recipients
 from postroad.web import routing
 
-# Postmark's type of a bounce, with its code and name: for a suppressed address, and for anything else.
-HARD: Final = ("HardBounce", 1, "Hard bounce")
-SOFT: Final = ("SoftBounce", 4096, "Soft bounce")
 _BOUNCED: Final = (mail.RecipientStatus.BOUNCED, mail.RecipientStatus.EXPIRED, mail.RecipientStatus.FAILED)
 _NUMBER_DIGITS: Final = 16
 # Messages whose recipients are read at once.
@@ -53,21 +50,20 @@ async def index(ctx: context.Context, request: routing.Request) -> routing.Respo
     account_id = request.caller.account_id
     with long_lists.reading(ctx, account_id, rows=offset + count + 1):
         found = await _search(ctx, request, query, limit=offset + count + 1)
-        if query.type or query.inactive is not None:
+        if query.inactive is not None:
             suppressed = await suppressions.listed(ctx, account_id, [one.email for _, one in found])
-            found = [pair for pair in found if _is_wanted(query, is_inactive=pair[1].email in suppressed)]
+            found = [pair for pair in found if (pair[1].email in suppressed) == query.inactive]
+        if query.type:
+            types = await _types(ctx, account_id, found)
+            found = [pair for pair in found if types[pair[1].id].name == query.type]
     shown = await _shown(ctx, account_id, found[offset : offset + count])
     return compatible_api.respond({"TotalCount": len(found), "Bounces": shown})
-
-
-def _is_wanted(query: BouncesQuery, *, is_inactive: bool) -> bool:
-    kind, _, _ = HARD if is_inactive else SOFT
-    return query.type in (None, "", kind) and query.inactive in (None, is_inactive)
 
 
 async def _search(ctx: context.Context, request: routing.Request, query: BouncesQuery, *, limit: int) -> list[Bounced]:
     """The bounced recipients of messages that failed in whole or in part."""
     account_id, wanted = request.caller.account_id, (query.email_filter or "").lower()
+    mode = None if query.message_id else mail.Mode.LIVE
     found: list[messages.Message] = []
     for status in (mail.MessageStatus.FAILED, mail.MessageStatus.PARTIAL):
         filters = lookup.Filters(
@@ -78,7 +74,7 @@ async def _search(ctx: context.Context, request: routing.Request, query: Bounces
             metadata=f"{postmark_events.STREAM}:{query.messagestream}" if query.messagestream else None,
             after=days.begin("fromdate", query.fromdate or None),
             before=days.end("todate", query.todate or None),
-            mode=mail.Mode.TEST if request.caller.is_test else mail.Mode.LIVE,
+            mode=mail.Mode.TEST if request.caller.is_test else mode,
         )
         found += (await lookup.page(ctx, account_id, filters, limit=limit, cursor=None)).messages
     newest = sorted(found, key=lambda one: one.id, reverse=True)[:limit]
@@ -144,25 +140,57 @@ async def _found(ctx: context.Context, request: routing.Request) -> dict[str, An
 async def _shown(ctx: context.Context, account_id: str, found: Sequence[Bounced]) -> list[dict[str, Any]]:
     receipts = await lookup.receipts(ctx, account_id, list({message.id: message for message, _ in found}.values()))
     suppressed = await suppressions.listed(ctx, account_id, [one.email for _, one in found])
-    return [_bounce(message, one, receipts[message.id], is_inactive=one.email in suppressed) for message, one in found]
+    types = await _types(ctx, account_id, found)
+    return [
+        _bounce(message, one, receipts[message.id], types[one.id], is_inactive=one.email in suppressed)
+        for message, one in found
+    ]
+
+
+async def _types(
+    ctx: context.Context, account_id: str, found: Sequence[Bounced]
+) -> dict[str, postmark_events.BounceType]:
+    """The type of each bounce by recipient id: the cause of its last attempt, as in the webhooks."""
+    async with ctx.store.scanning(account_id) as tx:
+        tried = {
+            message_id: await attempts.of_message(tx, account_id, message_id)
+            for message_id in dict.fromkeys(message.id for message, _ in found)
+        }
+    return {one.id: postmark_events.bounce_type(_cause(one, tried[message.id])) for message, one in found}
+
+
+def _cause(one: recipients.Recipient, tried: Sequence[attempts.Attempt]) -> str:
+    """Why it bounced. Without an attempt, the address was suppressed, or the time was over before the first."""
+    last = _last(one, tried)
+    if last is not None:
+        return last.reason
+    return events.SUPPRESSED_CAUSE if one.status == mail.RecipientStatus.BOUNCED else ""
+
+
+def _last(one: recipients.Recipient, tried: Sequence[attempts.Attempt]) -> attempts.Attempt | None:
+    return max((each for each in tried if each.recipient_id == one.id), key=lambda each: each.started_at, default=None)
 
 
 def _bounce(
-    message: messages.Message, one: recipients.Recipient, given: receipt.Receipt, *, is_inactive: bool
+    message: messages.Message,
+    one: recipients.Recipient,
+    given: receipt.Receipt,
+    bounce: postmark_events.BounceType,
+    *,
+    is_inactive: bool,
 ) -> dict[str, Any]:
-    kind, code, name = HARD if is_inactive else SOFT
     stream, metadata = postmark_events.stream_of(given.metadata or {})
     return {
         "ID": _number(one),
-        "Type": kind,
-        "TypeCode": code,
-        "Name": name,
+        "Type": bounce.name,
+        "TypeCode": bounce.code,
+        "Name": bounce.title,
         "Tag": given.tags[0] if given.tags else "",
         "MessageID": message.id,
         "MessageStream": stream,
         "Metadata": metadata,
         "ServerID": 0,
-        "Description": "The recipient could not be delivered to.",
+        "Description": bounce.description,
         "Details": _reply(one),
         "Email": one.email,
         "From": message.sender,
@@ -176,7 +204,7 @@ def _bounce(
 
 def event(one: recipients.Recipient, tried: Sequence[attempts.Attempt]) -> dict[str, Any] | None:
     """What happened to a recipient, as one of the events of a message; None before anything has."""
-    last = max((each for each in tried if each.recipient_id == one.id), key=lambda each: each.started_at, default=None)
+    last = _last(one, tried)
     at = one.delivered_at or one.bounced_at or (last.started_at if last else None)
     if at is None:
         return None
@@ -200,7 +228,8 @@ def _reply(one: recipients.Recipient) -> str:
 async def delivery_statistics(ctx: context.Context, request: routing.Request) -> routing.Response:
     """How many addresses are inactive, and how many recipients bounced in the last 30 days."""
     account_id = request.caller.account_id
-    overview = await statistics.overview(ctx, account_id, statistics.Period.MONTH)
+    month = chart_ranges.of_period(chart_ranges.Period.MONTH, now=ctx.clock())
+    overview = await statistics.overview(ctx, account_id, month)
     inactive = await suppressions.count(ctx, account_id)
     counts = [{"Name": "All", "Count": overview.totals.bounced}]
     return compatible_api.respond({"InactiveMails": inactive, "Bounces": counts})

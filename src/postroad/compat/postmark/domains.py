@@ -1,5 +1,6 @@
 """`/domains`: the sender domains of the account, with their DNS records, which the service checks by itself."""
 
+import contextlib
 from typing import Any, Final
 
 import msgspec
@@ -62,6 +63,14 @@ async def remove(ctx: context.Context, request: routing.Request) -> routing.Resp
     return compatible_api.respond(error_shape.Error(0, f"Domain {found.name} removed."))
 
 
+async def verify(ctx: context.Context, request: routing.Request) -> routing.Response:
+    """Check the DNS records of a domain now, all at once; a check of a moment ago is the result of this one too."""
+    found = await _find(ctx, request)
+    with contextlib.suppress(errors.RateLimited):
+        found = (await checks.check_now(ctx, request.caller.account_id, found.id)).domain
+    return compatible_api.respond(await _domain(ctx, found))
+
+
 async def _all(ctx: context.Context, account_id: str) -> list[stored.Domain]:
     found: list[stored.Domain] = []
     while page := await registry.of_account(ctx, account_id, after=found[-1].id if found else "", limit=_PAGE):
@@ -78,11 +87,13 @@ async def _find(ctx: context.Context, request: routing.Request) -> stored.Domain
 
 async def _domain(ctx: context.Context, row: stored.Domain) -> dict[str, Any]:
     records = {one.record.purpose: one for one in await checks.records(ctx, row)}
-    dkim, path = records[_PURPOSE.DKIM], records.get(_PURPOSE.RETURN_PATH)
+    dkim, path, spf = records[_PURPOSE.DKIM], records.get(_PURPOSE.RETURN_PATH), records.get(_PURPOSE.SPF)
     return {
         "ID": numbers.of(row.id),
         "Name": row.name,
-        "SPFVerified": _is_ok(records.get(_PURPOSE.SPF)),
+        "SPFVerified": _is_ok(spf),
+        "SPFHost": spf.record.name if spf else "",
+        "SPFTextValue": (spf.value or "") if spf else "",
         "DKIMVerified": row.verified_at is not None,
         "WeakDKIM": False,
         "ReturnPathDomainVerified": _is_ok(path),
@@ -108,4 +119,10 @@ ROUTES: Final = (
     compatible_api.route("POST /domains", create, body=NewDomain, scope=_SCOPE),
     compatible_api.route("GET /domains/{id}", show, scope=_SCOPE),
     compatible_api.route("DELETE /domains/{id}", remove, scope=_SCOPE),
+    # As the documentation and the packages write them.
+    compatible_api.route("PUT /domains/{id}/verifyDkim", verify, scope=_SCOPE),
+    compatible_api.route("PUT /domains/{id}/verifyDKIM", verify, scope=_SCOPE),
+    compatible_api.route("PUT /domains/{id}/verifyReturnPath", verify, scope=_SCOPE),
+    compatible_api.route("POST /domains/{id}/verifyspf", verify, scope=_SCOPE),
+    compatible_api.route("POST /domains/{id}/verifySPF", verify, scope=_SCOPE),
 )

@@ -10,6 +10,7 @@ from typing import Final
 import msgspec
 
 from postroad import errors
+from postroad.services.approvals import approval_limit
 
 
 class MessageNotFound(errors.NotFound):
@@ -48,6 +49,8 @@ SHAPES: Final[Mapping[type[errors.PostroadError], tuple[int, int]]] = {
     errors.InvalidRequest: (422, 300),
     errors.PayloadTooLarge: (413, 300),
     errors.Forbidden: (422, 400),
+    # Postmark's number for an account that waits for approval.
+    approval_limit.ApprovalRequired: (422, 412),
     errors.InsufficientCredits: (422, 405),
     errors.AccountSuspended: (422, 413),
     MessageNotFound: (422, 701),

@@ -31,19 +31,19 @@ class MessagesQuery(msgspec.Struct, frozen=True, forbid_unknown_fields=True, kw_
     fromdate: str | None = None
     todate: str | None = None
     messagestream: str | None = None
+    metadata: str | None = msgspec.field(name="metadata_*", default=None)
 
 
 async def index(ctx: context.Context, request: routing.Request) -> routing.Response:
     """Search messages, newest first."""
     query: MessagesQuery = request.query
     count, offset = query.count or 100, query.offset or 0
-    stream = query.messagestream
     filters = lookup.Filters(
         status=mail.MessageStatus.QUEUED if query.status == "queued" else None,
         sender=query.fromemail or None,
         recipient=query.recipient or None,
         tag=query.tag or None,
-        metadata=f"{postmark_events.STREAM}:{stream}" if stream else None,
+        metadata=_metadata(query),
         after=days.begin("fromdate", query.fromdate or None),
         before=days.end("todate", query.todate or None),
         mode=mail.Mode.TEST if request.caller.is_test else mail.Mode.LIVE,
@@ -58,6 +58,13 @@ async def index(ctx: context.Context, request: routing.Request) -> routing.Respo
     receipts = await lookup.receipts(ctx, account_id, listed)
     shown = [_message(one, receipts[one.id]) for one in listed if one.id in receipts]
     return compatible_api.respond({"TotalCount": len(found), "Messages": shown})
+
+
+def _metadata(query: MessagesQuery) -> str | None:
+    """The filter for metadata, which the stream of a message is part of."""
+    if query.messagestream and query.metadata:
+        raise errors.InvalidRequest("messagestream: cannot be combined with a filter for metadata; use one of them")
+    return f"{postmark_events.STREAM}:{query.messagestream}" if query.messagestream else query.metadata
 
 
 def _words(subject: str) -> str:

@@ -4,7 +4,7 @@ from typing import Final
 
 from postroad.compat import compatible_api
 from postroad.compat.postmark import numbers, schemas
-from postroad.model import caller, times
+from postroad.model import caller, chart_ranges, times
 from postroad.services import context
 from postroad.services.accounts import registry, statistics
 from postroad.web import routing
@@ -76,7 +76,8 @@ async def bounces(ctx: context.Context, request: routing.Request) -> routing.Res
 
 
 async def _overview(ctx: context.Context, request: routing.Request) -> statistics.Overview:
-    return await statistics.overview(ctx, request.caller.account_id, statistics.Period.MONTH)
+    month = chart_ranges.of_period(chart_ranges.Period.MONTH, now=ctx.clock())
+    return await statistics.overview(ctx, request.caller.account_id, month)
 
 
 _SCOPE: Final = caller.Scope.STATISTICS

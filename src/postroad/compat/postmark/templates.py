@@ -10,7 +10,7 @@ from postroad import errors
 from postroad.compat import compatible_api
 from postroad.compat.postmark import error_shape, numbers, schemas, translation
 from postroad.model import caller, limits
-from postroad.protocol import placeholders
+from postroad.protocol import mustache, placeholders
 from postroad.services import context, templates
 from postroad.storage import templates as stored
 from postroad.web import routing
@@ -106,7 +106,7 @@ async def edit(ctx: context.Context, request: routing.Request) -> routing.Respon
         html_body=found.html if body.html_body is None else body.html_body,
         text_body=found.text if body.text_body is None else body.text_body,
     )
-    return await _put(ctx, request, found.alias, merged)
+    return await _put(ctx, request, found.alias, merged, layout=found.layout)
 
 
 async def remove(ctx: context.Context, request: routing.Request) -> routing.Response:
@@ -122,7 +122,8 @@ async def validate(ctx: context.Context, request: routing.Request) -> routing.Re
     _refuse_layouts(body)
     size = sum(len(source or "") for source in (body.subject, body.html_body, body.text_body))
     work = functools.partial(_validated, body)
-    is_costly = size > _INLINE_CHARACTERS
+    # A small template can loop over the values of a list in a list.
+    is_costly = size > _INLINE_CHARACTERS or templates.has_lists(body.test_render_model or {})
     checked = await ctx.threads.run(request.caller.account_id, work) if is_costly else work()
     return compatible_api.respond(checked)
 
@@ -153,12 +154,14 @@ def _checked(name: str, source: str, model: dict[str, Any]) -> dict[str, Any]:
 
 def _names(source: str) -> tuple[str, ...]:
     try:
-        return placeholders.parse(source).names
+        return mustache.parse(source).names
     except placeholders.TemplateError:
         return ()
 
 
-async def _put(ctx: context.Context, request: routing.Request, alias: str, body: Template) -> routing.Response:
+async def _put(
+    ctx: context.Context, request: routing.Request, alias: str, body: Template, *, layout: str | None = None
+) -> routing.Response:
     saved = await templates.put(
         ctx,
         request.caller.account_id,
@@ -166,6 +169,7 @@ async def _put(ctx: context.Context, request: routing.Request, alias: str, body:
         subject=body.subject or "",
         text=body.text_body,
         html=body.html_body,
+        layout=layout,
     )
     return compatible_api.respond(_short(saved))
 

@@ -1,8 +1,8 @@
 """From Postmark's messages to send requests. Pure: templates are looked up before.
 
 A message stream is kept as metadata under `postmark_events.STREAM`. Models are nested objects, and the placeholders of
-our templates are names with dots, so `{"user": {"name": "Ada"}}` is the value of `{{user.name}}`; a list has no
-counterpart.
+our templates are names with dots, so `{"user": {"name": "Ada"}}` is the value of `{{user.name}}`. A list is passed
+on, for a section of its name.
 """
 
 from collections.abc import Iterator, Mapping, Sequence
@@ -115,13 +115,7 @@ def _values(model: Mapping[str, Any], *, path: str, depth: int) -> Iterator[tupl
             raise errors.InvalidRequest(f"TemplateModel.{shown}: a name has at most {MAX_NAME_CHARACTERS} characters")
         place = f"{path}{name}"
         match value:
-            case str() | int() | float():
+            case str() | int() | float() | list():
                 yield place, value
             case dict():
                 yield from _values(value, path=f"{place}.", depth=depth + 1)
-            case list():
-                shown = validation_errors.printable(place)
-                raise errors.InvalidRequest(
-                    f"TemplateModel.{shown}: is a list, but templates of Postroad have no loops; pass the "
-                    "rendered text instead"
-                )

@@ -1,6 +1,7 @@
 """Resend's emails: send, batch, list, get, reschedule and cancel."""
 
 import contextlib
+import dataclasses
 from collections.abc import Sequence
 from typing import Annotated, Any, Final
 
@@ -10,7 +11,7 @@ from postroad import errors
 from postroad.compat import compatible_api
 from postroad.compat import send as compat_send
 from postroad.compat.resend import attachment_paths, payload
-from postroad.model import batch_request, caller, mail, receipt, send_request, times
+from postroad.model import batch_request, caller, cursors, identifiers, mail, receipt, send_request, times
 from postroad.services import context
 from postroad.services.acceptance import submit
 from postroad.services.messages import lookup, previews
@@ -19,6 +20,8 @@ from postroad.storage import messages, recipients
 from postroad.web import routing
 
 DEFAULT_LIMIT: Final = 20
+# Our lists are read from the newest message on, so a page before a message is found by reading all newer ones.
+MAX_NEWER: Final = 1_000
 _BATCH_RECEIPT: Final = msgspec.json.Decoder(receipt.BatchReceipt)
 # Of several recipients, the first of these that one has is the last event of the message.
 _EVENTS: Final = {
@@ -47,7 +50,7 @@ class Page(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
 
     @property
     def rows(self) -> int:
-        """How many to return. Raises InvalidRequest for `before`: our lists are read forwards."""
+        """How many to return. Raises InvalidRequest for `before`: all lists but that of emails are read forwards."""
         if self.before is not None:
             raise payload.unsupported("before")
         return self.limit or DEFAULT_LIMIT
@@ -143,11 +146,33 @@ async def index(ctx: context.Context, request: routing.Request) -> routing.Respo
     query: Page = request.query
     account_id = request.caller.account_id
     filters = lookup.Filters(mode=mail.Mode.TEST if request.caller.is_test else mail.Mode.LIVE)
-    page = await lookup.page(ctx, account_id, filters, limit=query.rows, cursor=query.after)
+    if query.before is None:
+        page = await lookup.page(ctx, account_id, filters, limit=query.rows, cursor=query.after)
+        found, has_more = page.messages, page.next_cursor is not None
+    else:
+        found, has_more = await _page_before(ctx, account_id, filters, query)
     async with ctx.store.reading() as tx:
-        first = await recipients.first_of_messages(tx, account_id, [row.id for row in page.messages])
-    rows = [_summary(row, [first[row.id]], now=ctx.clock()) for row in page.messages]
-    return compatible_api.respond({"object": "list", "has_more": page.next_cursor is not None, "data": rows})
+        first = await recipients.first_of_messages(tx, account_id, [row.id for row in found])
+    rows = [_summary(row, [first[row.id]], now=ctx.clock()) for row in found]
+    return compatible_api.respond({"object": "list", "has_more": has_more, "data": rows})
+
+
+async def _page_before(
+    ctx: context.Context, account_id: str, filters: lookup.Filters, query: Page
+) -> tuple[list[messages.Message], bool]:
+    """The messages that are just newer than one, newest first, and whether there are more that are newer still."""
+    before = cursors.check("before", query.before or "", identifiers.MESSAGE)
+    if query.after is not None:
+        raise errors.InvalidRequest("before: cannot be combined with after; use one of them")
+    since = dataclasses.replace(filters, after=cursors.time_of(before, identifiers.MESSAGE))
+    page = await lookup.page(ctx, account_id, since, limit=MAX_NEWER, cursor=None)
+    if page.next_cursor is not None:
+        raise errors.InvalidRequest(
+            f"before: more than {MAX_NEWER} messages are newer than this one; begin with the newest, and use after"
+        )
+    newer = [row for row in page.messages if row.id > before]
+    limit = query.limit or DEFAULT_LIMIT
+    return newer[-limit:], len(newer) > limit
 
 
 async def show(ctx: context.Context, request: routing.Request) -> routing.Response:

@@ -10,6 +10,7 @@ import msgspec
 
 from postroad import errors
 from postroad.compat import compatible_api
+from postroad.services.approvals import approval_limit
 
 
 class Error(msgspec.Struct, frozen=True):
@@ -30,6 +31,8 @@ SHAPES: Final[Mapping[type[errors.PostroadError], tuple[int, str]]] = {
     errors.InvalidRequest: (422, "validation_error"),
     errors.PayloadTooLarge: (413, "validation_error"),
     errors.Forbidden: (403, "validation_error"),
+    # Resend has nothing like it; its packages pass on names that they do not know.
+    approval_limit.ApprovalRequired: (403, "approval_required"),
     errors.AccountSuspended: (403, "invalid_access"),
     errors.NotFound: (404, "not_found"),
     errors.Conflict: (409, "validation_error"),

@@ -12,16 +12,15 @@ import msgspec
 from postroad import errors
 from postroad.compat import compatible_api
 from postroad.compat.resend import emails, payload
-from postroad.model import caller, limits, times
-from postroad.services import context, templates
+from postroad.model import caller, times
+from postroad.services import context, template_drafts, templates
 from postroad.services.acceptance import validation
 from postroad.storage import templates as stored
 from postroad.web import routing
 
 _THEIRS: Final = re.compile(r"\{\{\{ *([A-Za-z_][A-Za-z0-9_.\-]{0,63}) *\}\}\}")
-_OURS: Final = re.compile(r"\{\{ *([A-Za-z_][A-Za-z0-9_.\-]{0,63}) *\}\}")
+_OURS: Final = re.compile(r"(?<!\{)\{\{ *([A-Za-z_][A-Za-z0-9_.\-]{0,63}) *\}\}(?!\})")
 _NOT_IN_ALIAS: Final = re.compile(r"[^a-z0-9_-]+")
-COPY_SUFFIX: Final = "-copy"
 
 
 class Variable(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
@@ -161,6 +160,7 @@ async def update(ctx: context.Context, request: routing.Request) -> routing.Resp
         subject=_ours(body.subject) or row.subject,
         text=row.text if body.text is None else _ours(body.text),
         html=row.html if body.html is None else _ours(body.html),
+        layout=row.layout,
     )
     return compatible_api.respond({"object": "template", "id": row.alias})
 
@@ -174,9 +174,8 @@ async def remove(ctx: context.Context, request: routing.Request) -> routing.Resp
 
 async def duplicate(ctx: context.Context, request: routing.Request) -> routing.Response:
     """Create a copy under another alias."""
-    row = await templates.find(ctx, request.caller.account_id, request.path["id"])
-    alias = row.alias[: limits.TEMPLATE_ALIAS_CHARACTERS - len(COPY_SUFFIX)] + COPY_SUFFIX
-    return await _create(ctx, request, alias, subject=row.subject, text=row.text, html=row.html)
+    row = await template_drafts.duplicate(ctx, request.caller.account_id, request.path["id"])
+    return compatible_api.respond({"object": "template", "id": row.alias}, status=201)
 
 
 async def publish(ctx: context.Context, request: routing.Request) -> routing.Response:

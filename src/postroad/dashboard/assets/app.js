@@ -1,4 +1,4 @@
-/* Enhancements; every page works without them: copy buttons, times in local time, the collapsible menu, the theme. */
+/* Enhancements; every page works without them: copy buttons, relative times, the offer of a time zone, the collapsible menu, the theme. */
 "use strict";
 (function () {
   async function copy(button) {
@@ -28,16 +28,35 @@
     if ("themeSwitch" in button.dataset) switchTheme();
   });
 
-  function localTime(element) {
-    const moment = new Date(element.dateTime);
-    if (Number.isNaN(moment.getTime())) return;
-    const two = (number) => String(number).padStart(2, "0");
-    element.textContent = `${moment.getFullYear()}-${two(moment.getMonth() + 1)}-${two(moment.getDate())} ${two(moment.getHours())}:${two(moment.getMinutes())}`;
+  /* As the service writes them (dashboard/rendering.py); the page stays open, so they change. */
+  const UNITS = [[86400, "d"], [3600, "h"], [60, "min"], [1, "s"]];
+  function refreshAgo() {
+    document.querySelectorAll("time[data-ago]").forEach((element) => {
+      const seconds = Math.floor((Date.now() - Date.parse(element.dateTime)) / 1000);
+      const [size, unit] = UNITS.find(([size]) => Math.abs(seconds) >= size) || UNITS[3];
+      const count = `${Math.floor(Math.abs(seconds) / size)} ${unit}`;
+      const text = Math.abs(seconds) < 5 ? "now" : seconds > 0 ? `${count} ago` : `in ${count}`;
+      if (element.textContent !== text) element.textContent = text;
+    });
+  }
+  setInterval(refreshAgo, 10000);
+
+  /* Until a time zone is chosen, the one of the browser is offered; either answer is kept. */
+  function offerZone(form) {
+    const name = Intl.DateTimeFormat().resolvedOptions().timeZone;
+    if (!name || name === "UTC" || name === "Etc/UTC") return;
+    form.querySelector("[data-zone-name]").textContent = name;
+    form.hidden = false;
+    form.addEventListener("submit", async (event) => {
+      event.preventDefault();
+      form.elements.time_zone.value = event.submitter?.dataset.zoneButton || name;
+      const answer = await fetch(form.action, { method: "POST", body: new URLSearchParams(new FormData(form)), headers: { "X-Enhanced": "form" } });
+      if (answer.ok) location.reload();
+    });
   }
 
   /* Prepares new content: after loading, after a form, after a live update. */
   function prepare(place) {
-    place.querySelectorAll("time[datetime]").forEach(localTime);
     place.querySelectorAll("[data-copy], [data-theme-switch]").forEach((button) => { button.hidden = false; });
     document.dispatchEvent(new CustomEvent("prepared", { detail: place }));
   }
@@ -48,5 +67,6 @@
   const open = () => { if (menu) { menu.open = wide.matches; menu.dataset.ready = ""; } };
   wide.addEventListener("change", open);
   open();
+  document.querySelectorAll("[data-zone-offer]").forEach(offerZone);
   prepare(document);
 })();

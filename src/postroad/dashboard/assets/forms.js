@@ -14,12 +14,6 @@
 
   const sentence = (text) => text.charAt(0).toUpperCase() + text.slice(1) + (/[.!?]$/.test(text) ? "" : ".");
 
-  /* The footer shows the id of the latest request, so that messages need not repeat it. */
-  function showRequestId(id) {
-    const place = document.querySelector("[data-request-id]");
-    if (id && place) place.textContent = id;
-  }
-
   function top(line) {
     document.getElementById("notices")?.replaceChildren(line);
     line.scrollIntoView({ block: "nearest" });
@@ -90,16 +84,18 @@
   async function send(form, button) {
     if ("sessionExpired" in document.body.dataset) await renewToken();
     const body = new URLSearchParams(new FormData(form, button));
-    const action = button?.hasAttribute("formaction") ? button.formAction : form.action;
+    /* The attribute: form.action is the field, in a form that has one with this name. */
+    const action = button?.getAttribute("formaction") ?? form.getAttribute("action") ?? location.href;
     const answer = await fetch(action, { method: "POST", body, headers: { "X-Enhanced": "form", "Accept": "text/html" } });
     const where = answer.headers.get("Go-To");
-    showRequestId(answer.headers.get("X-Request-ID"));
     if (where) { location.assign(where); return null; }
     if (answer.ok) { show(await answer.text()); return { focus: button }; }
     if (answer.status === 401 && location.pathname !== "/login") { askToLogIn(form, button); return { focus: button }; }
     const refusal = await answer.json().catch(() => null);
     const { text, field } = withLabel(form, refusal ? refusal.error : `The service responded ${answer.status} without an explanation. ${UNKNOWN_RESULT}.`);
-    refuse(form, field || button, text);
+    /* What somebody typed is theirs to correct; a fault of the service is reported, by the id of its request. */
+    const id = answer.status >= 500 ? answer.headers.get("X-Request-ID") : null;
+    refuse(form, field || button, id ? `${text} Request ID: ${id}` : text);
     return { focus: field || button };
   }
 

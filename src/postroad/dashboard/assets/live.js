@@ -1,5 +1,6 @@
 /* Live updates: when the service reports a change, the page is fetched again, and elements with data-live are replaced by
-   their new version (found by id). Hidden pages do not listen. Loaded before app.js, to see the elements as served. */
+   their new version (found by id). In a list (data-live="rows") rows change where they are, and new ones wait behind a
+   link; lines (data-live="lines") are appended. Hidden and paused pages do not change. Loaded before app.js, to see the elements as served. */
 "use strict";
 (function () {
   const address = document.body.dataset.live;
@@ -8,6 +9,8 @@
   const RECONNECT_DELAY = 15000;
   const MIN_WAIT = 300;
   const MAX_WAIT = 10000;
+  /* More than the service sends at once (services/messages/tail.py). */
+  const MAX_LINES = 1000;
   const FETCH_TIMEOUT = 30000;
   const CAN_HAVE_FOCUS = "a[href], button, summary, [tabindex]";
   const originals = new WeakMap();
@@ -16,6 +19,9 @@
   let asking = false;
   let again = false;
   let wait = MIN_WAIT;
+  let isPaused = false;
+  /* The newest version of the list, shown when its link is followed. */
+  let latest = null;
 
   const keep = (place) => parts(place).forEach((part) => originals.set(part, part.cloneNode(true)));
   const busy = (part) => part.contains(document.activeElement) && document.activeElement.matches("input, select, textarea");
@@ -43,15 +49,86 @@
     (able.find((one) => href && one.getAttribute("href") === href) || able[focused])?.focus({ preventScroll: true });
   }
 
+  const keyOf = (row) => row.querySelector("a")?.getAttribute("href");
+
+  /* Times are left out: how long ago something was changes without news. */
+  function contentOf(row) {
+    const copy = row.cloneNode(true);
+    copy.querySelectorAll("time").forEach((one) => one.remove());
+    return copy.innerHTML;
+  }
+
+  function updateRow(row, next) {
+    const hadFocus = row.contains(document.activeElement);
+    row.replaceChildren(...next.cloneNode(true).children);
+    row.classList.add("fresh");
+    window.postroad.prepare(row);
+    if (hadFocus) row.querySelector("a")?.focus({ preventScroll: true });
+  }
+
+  /* Nothing moves under the pointer or the focus: rows that are new, and rows that are gone, wait behind the link. */
+  function merge(part, fresh) {
+    const body = part.querySelector("tbody");
+    if (!body) { replace(part, fresh); return; }
+    const shown = new Map([...body.rows].map((row) => [keyOf(row), row]));
+    const rows = [...fresh.querySelectorAll("tbody tr")];
+    const known = rows.filter((row) => shown.has(keyOf(row)));
+    known.filter((row) => contentOf(row) !== contentOf(shown.get(keyOf(row)))).forEach((row) => updateRow(shown.get(keyOf(row)), row));
+    /* What comes after the last known row has moved up from the next page. */
+    const added = known.length ? rows.lastIndexOf(known.at(-1)) + 1 - known.length : rows.length;
+    const pushedOut = fresh.querySelector("nav.more") ? added : 0;
+    latest = fresh;
+    offer(added, added && !known.length && pushedOut ? `${added}+ new` : added ? `${added} new` : "Refresh", shown.size - known.length > pushedOut);
+  }
+
+  function offer(added, text, isGone) {
+    const link = document.querySelector("[data-new-rows]");
+    if (!link) return;
+    link.textContent = text;
+    link.hidden = !added && !isGone;
+  }
+
+  document.addEventListener("click", (event) => {
+    const pause = event.target.closest("[data-pause]");
+    if (pause) {
+      isPaused = !isPaused;
+      pause.textContent = isPaused ? "Resume" : "Pause";
+      if (!isPaused) changed();
+    }
+    const link = event.target.closest("[data-new-rows]");
+    const part = latest && document.getElementById(latest.id);
+    if (!link || !part || event.ctrlKey || event.metaKey || event.shiftKey || event.button !== 0) return;
+    event.preventDefault();
+    const place = latest;
+    latest = null;
+    link.hidden = true;
+    replace(part, place);
+    place.querySelector("[tabindex]")?.focus({ preventScroll: true });
+  });
+
+  /* At the end, the newest line stays in view; elsewhere nothing moves. */
+  function append(part, fresh) {
+    const box = part.parentElement;
+    const isAtEnd = box.scrollTop + box.clientHeight >= box.scrollHeight - 8;
+    const known = new Set([...part.children].map((line) => line.dataset.key));
+    part.append(...[...fresh.children].filter((line) => !known.has(line.dataset.key)));
+    if (!isAtEnd) return;
+    while (part.children.length > MAX_LINES) part.firstElementChild.remove();
+    box.scrollTop = box.scrollHeight;
+  }
+
   async function refresh() {
     const request = { headers: { "Accept": "text/html", "X-Refreshed": "page" }, signal: AbortSignal.timeout(FETCH_TIMEOUT) };
     const answer = await fetch(location.href, request).catch(() => null);
     const text = answer && answer.ok && !answer.redirected ? await answer.text().catch(() => null) : null;
-    if (text === null) return;
+    if (text === null || isPaused) return;
     const next = new DOMParser().parseFromString(text, "text/html");
     parts(document).forEach((part) => {
       const fresh = next.getElementById(part.id);
-      if (fresh && !busy(part) && !fresh.isEqualNode(originals.get(part) || part)) replace(part, fresh);
+      if (!fresh || busy(part)) return;
+      if (part.dataset.live === "rows") merge(part, fresh);
+      else if (part.dataset.live === "lines") append(part, fresh);
+      else if (!fresh.isEqualNode(originals.get(part) || part)) replace(part, fresh);
     });
   }
 
@@ -67,6 +144,7 @@
 
   /* Many results in a second are one change. Pages that are slow to render are fetched less often. */
   function changed() {
+    if (isPaused) return;
     if (asking) again = true;
     else if (!waiting) waiting = setTimeout(run, wait);
   }
@@ -86,6 +164,8 @@
 
   if (!address) return;
   keep(document);
+  document.querySelectorAll('[data-live="lines"]').forEach(({ parentElement: box }) => { box.scrollTop = box.scrollHeight; });
+  document.querySelectorAll("[data-pause]").forEach((button) => { button.hidden = false; });
   document.addEventListener("prepared", listen);
   document.addEventListener("visibilitychange", () => { if (document.hidden) close(); else listen(); });
   window.addEventListener("pagehide", close);

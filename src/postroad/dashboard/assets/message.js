@@ -1,16 +1,6 @@
-/* Messages: "/" focuses the search box, and the views of a message change without scrolling. */
+/* Messages: the views of a message change without scrolling. */
 "use strict";
 (function () {
-  const isTyping = () => document.activeElement.matches("input, select, textarea, [contenteditable]");
-
-  document.addEventListener("keydown", (event) => {
-    const box = document.querySelector("[data-slash]");
-    if (event.key !== "/" || !box || event.ctrlKey || event.altKey || event.metaKey || isTyping()) return;
-    event.preventDefault();
-    box.focus();
-    box.select();
-  });
-
   /* A view is a link to the same page; only the preview is replaced. */
   async function view(link) {
     const answer = await fetch(link.href, { headers: { "Accept": "text/html" } });
@@ -21,11 +11,12 @@
     here.replaceWith(next);
     history.replaceState(null, "", link.href);
     window.postroad.prepare(next);
-    next.querySelector(".tabs [aria-current]")?.focus({ preventScroll: true });
+    const group = link.closest("nav")?.getAttribute("aria-label");
+    next.querySelector(group ? `nav[aria-label="${group}"] [aria-current]` : "[data-in-place]")?.focus({ preventScroll: true });
   }
 
   document.addEventListener("click", (event) => {
-    const link = event.target.closest("#preview .tabs a");
+    const link = event.target.closest("#preview .tabs a, #preview [data-in-place]");
     if (!link || event.ctrlKey || event.metaKey || event.shiftKey || event.button !== 0) return;
     event.preventDefault();
     view(link).catch(() => location.assign(link.href));

@@ -5,18 +5,11 @@
 (function () {
   /* The syntax of protocol/placeholders.py. */
   const PLACEHOLDER = /\{\{ *([A-Za-z_][A-Za-z0-9_.-]{0,63}) *\}\}/g;
+  const SECTION = /\{\{[#^]/;
   const PAUSE = 500;
   /* More than a message can have; the rest stays in the JSON. */
   const MAX_INPUTS = 64;
-  const KEPT = "postroad-values";
 
-  /* Test values are kept for all templates. */
-  function kept() {
-    try { return Object.entries(JSON.parse(sessionStorage.getItem(KEPT) || "{}")); } catch { return []; }
-  }
-  function keep(values) {
-    try { sessionStorage.setItem(KEPT, JSON.stringify(Object.fromEntries(values))); } catch { /* not remembered */ }
-  }
   function given(area) {
     try { return Object.entries(JSON.parse(area.value || "{}")); } catch { return []; }
   }
@@ -30,7 +23,7 @@
     const none = form.querySelector("[data-values-none]");
     const sources = [...form.querySelectorAll("[data-source]")];
     const buttons = [...form.querySelectorAll("button[name=part]")];
-    const values = new Map([...given(area), ...kept()]);
+    const values = new Map(given(area));
     let chosen = buttons[0];
     let waiting = null;
     let made = 0;
@@ -58,6 +51,11 @@
 
     /* Inputs are rebuilt only when the names change, to keep the focus. */
     function write() {
+      /* Lists and objects are written as JSON. */
+      const plain = !sources.some((field) => SECTION.test(field.value));
+      box.hidden = !plain;
+      form.querySelector("[data-values-text]").hidden = plain;
+      if (!plain) return;
       const wanted = names();
       for (const name of wanted) if (!values.has(name)) values.set(name, name.replace(/[_.-]+/g, " ").trim() || name);
       area.value = JSON.stringify(Object.fromEntries(wanted.map((name) => [name, values.get(name)])), null, 2);
@@ -88,8 +86,9 @@
 
     form.addEventListener("input", (event) => {
       const field = event.target;
-      if (field.dataset.value) { values.set(field.dataset.value, field.value); keep(values); }
-      if (!field.dataset.value && !("source" in field.dataset)) return;
+      if (field.name === "scheme") { preview(); return; }
+      if (field.dataset.value) values.set(field.dataset.value, field.value);
+      if (!field.dataset.value && field !== area && !("source" in field.dataset)) return;
       write();
       soon();
     });
@@ -105,8 +104,6 @@
       preview();
     }));
 
-    form.querySelector("[data-values-text]").hidden = true;
-    box.hidden = false;
     if (!form.querySelector("[name=html]").value) chosen = buttons[1];
     write();
     preview();

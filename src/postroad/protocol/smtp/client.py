@@ -15,6 +15,7 @@ from postroad.protocol.smtp import (
     client_authentication,
     client_commands,
     client_content,
+    conversation,
     replies,
     values,
 )
@@ -102,6 +103,7 @@ class Client:
         "_results",
         "_starttls",
         "_transaction",
+        "conversation",
         "extensions",
         "failure",
         "replies",
@@ -128,6 +130,7 @@ class Client:
         # Why a session ended before its first transaction.
         self.failure: values.RecipientResult | None = None
         self.replies = 0  # how many were received
+        self.conversation = conversation.Conversation()
         self._reader = replies.Reader()
         self._outgoing = b""
         # The transaction.
@@ -171,6 +174,7 @@ class Client:
         """What to write now; empty when there is nothing."""
         if self._outgoing:
             data, self._outgoing = self._outgoing, b""
+            self.conversation.said.append(conversation.AUTHENTICATION if self.step is AUTH else data)
             return data
         if self._content is None:
             return b""
@@ -186,6 +190,7 @@ class Client:
         """The handshake is done: discard what the server said before (RFC 3207 section 4.2)."""
         self._starttls = False
         self.extensions = {}
+        self.conversation.said.append(conversation.TLS_ESTABLISHED)
         if self.replies:
             self._enter(EHLO)
         else:
@@ -195,6 +200,7 @@ class Client:
         """Start a transaction. When nothing of it can be sent, its results are known at once."""
         if self.step <= HANDSHAKE:
             raise RuntimeError("a transaction can only begin after the previous one has ended")
+        self.conversation.begin_transaction()
         if transaction.fallback is not None and "SMTPUTF8" not in self.extensions:
             transaction = transaction.fallback
         self._transaction = transaction
@@ -263,6 +269,7 @@ class Client:
             self.fail(values.Cause.PROTOCOL_ERROR, "the destination sent an unexpected reply")
             return
         self.replies += 1
+        self.conversation.said.append((code, (conversation.WITHHELD,)) if step is AUTH else received)
         is_refused = code >= FIRST_REFUSAL
         following = TRANSITIONS[step][2 if is_refused else code // 100 - 2]
         # A reply before its command was sent is invalid, like one without a command.
@@ -300,7 +307,7 @@ class Client:
             self._is_open = self._is_open and step is DATA
             self._resolve(values.RecipientResult(STAGES[step], replies.reply(received)))
         elif step is EHLO and not is_refused:
-            self.extensions = _extensions(received)
+            self.extensions = replies.extensions(received)
         elif step is BANNER or step is HELO or step is STARTTLS:
             self._end(replies.reply(received))
         elif step is AUTH:
@@ -356,6 +363,7 @@ class Client:
 
     def _enter_content(self) -> None:
         if None in self._results:
+            self.conversation.said.append(conversation.CONTENT)
             self._content, self._content_at = client_content.transparent(self._transaction.content), 0
         else:
             # RFC 2920 section 3.1: DATA was sent ahead and accepted with no recipient; an empty message ends it.
@@ -372,6 +380,8 @@ class Client:
 
     def _end(self, reply: values.Reply | None, cause: values.Cause | None = None, detail: str = "") -> None:
         stage = STAGES.get(self.step)
+        if reply is None:
+            self.conversation.said.append(detail)
         if self.step is AUTH and reply is not None:
             text = client_authentication.masked(reply.text, self._auth_lines)
             reply = values.Reply(reply.code, text, reply.enhanced)
@@ -385,13 +395,3 @@ class Client:
         self.step = CLOSED
         self._outgoing = b""
         self._content = None
-
-
-def _extensions(received: replies.Received) -> dict[str, str]:
-    """The keywords of an EHLO reply (RFC 5321 section 4.1.1.1); its first line is a greeting."""
-    offered = {}
-    for line in received[1][1:]:
-        keyword, _, parameters = line.decode("ascii", "replace").strip().partition(" ")
-        if keyword:
-            offered[keyword.upper()] = parameters.strip()
-    return offered

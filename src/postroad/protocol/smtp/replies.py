@@ -86,7 +86,7 @@ def reply(received: Received) -> values.Reply:
     A code of another class than the reply's own is only text. Servers repeat the code on every line; each is taken off.
     """
     code, lines = received
-    texts = [_presentable(line) for line in lines]
+    texts = [presentable(line) for line in lines]
     pattern = _ENHANCED.get(code // 100)
     found = pattern.match(texts[0]) if pattern is not None else None
     enhanced = ""
@@ -97,12 +97,23 @@ def reply(received: Received) -> values.Reply:
     return values.Reply(code, text[:MAX_TEXT_CHARACTERS], enhanced)
 
 
+def extensions(received: Received) -> dict[str, str]:
+    """The keywords of an EHLO reply (RFC 5321 section 4.1.1.1); its first line is a greeting."""
+    offered = {}
+    for line in received[1][1:]:
+        keyword, _, parameters = line.decode("ascii", "replace").strip().partition(" ")
+        if keyword:
+            offered[keyword.upper()] = parameters.strip()
+    return offered
+
+
 def _bad(line: bytes) -> BadReply:
     if len(line) > MAX_LINE_OCTETS:
         return BadReply(f"the destination sent a line of more than {MAX_LINE_OCTETS} octets")
-    return BadReply(f"the destination sent an invalid reply: {_presentable(line[:100])}")
+    return BadReply(f"the destination sent an invalid reply: {presentable(line[:100])}")
 
 
-def _presentable(line: bytes) -> str:
+def presentable(line: bytes, *, unseen: str = "") -> str:
+    """Octets as people may see them, with something else for what cannot be seen."""
     text = line.decode("utf-8", "replace").strip()
-    return text if text.isprintable() else _UNSEEN.sub("", text)
+    return text if text.isprintable() else _UNSEEN.sub(unseen, text)

@@ -74,4 +74,8 @@ def _one_or_several(mailboxes: tuple[address.Mailbox, ...]) -> object:
 def _number(value: mail.TemplateValue) -> mail.TemplateValue:
     if isinstance(value, float) and value.is_integer() and int(value) in _INTEGERS:
         return int(value)
+    if isinstance(value, list):
+        return [_number(item) for item in value]
+    if isinstance(value, dict):
+        return {name: _number(item) for name, item in sorted(value.items())}
     return value

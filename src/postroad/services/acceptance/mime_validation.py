@@ -277,9 +277,9 @@ def _variables(field: message_parser.Field) -> Mapping[str, mail.TemplateValue]:
     if not isinstance(members, dict):
         raise errors.InvalidRequest('X-Service-Variables: expected a JSON object, such as {"name": "Ada"}')
     for name, value in members.items():
-        if not isinstance(value, str | int | float):  # bool is a subclass of int
+        if value is None:
             raise errors.InvalidRequest(
-                f"X-Service-Variables: the value of {name[:40]!r} must be a string, a number, true or false"
+                f"X-Service-Variables: the value of {name[:40]!r} must not be null; leave it out, or use false"
             )
     return members
 

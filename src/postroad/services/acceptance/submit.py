@@ -14,7 +14,7 @@ import msgspec
 
 from postroad import errors
 from postroad.model import caller, identifiers, mail, send_request, send_times
-from postroad.services import context, templates
+from postroad.services import context, template_parts, templates
 from postroad.services.acceptance import (
     batch,
     body_hash,
@@ -111,7 +111,7 @@ async def submit_checked(
             ctx.rate_limiter.take(sending_identity(who), now=ctx.clock())
             submission = await composer(await admit(ctx, who, checked, info))
         except errors.PostroadError as refusal:
-            accepted = await _replay_or_refuse(ctx, who, info.key, refusal)
+            accepted = await replay_or_refuse(ctx, who, info.key, refusal)
         else:
             accepted = await accept(ctx, submission, credential_id=submission.credential_id)
     counter = ctx.metrics.replayed if accepted.replayed else ctx.metrics.accepted
@@ -172,7 +172,8 @@ async def compose_fields(
     rendered = checked
     if template is not None:
         work = functools.partial(render, checked, template)
-        rendered = await run(ctx, identity.account_id, work, threaded=templates.is_costly(template))
+        is_costly = templates.is_costly(template) or templates.has_lists(checked.variables)
+        rendered = await run(ctx, identity.account_id, work, threaded=is_costly)
     # A template may repeat a value: a small request can become a large message.
     large = is_large or len(rendered.text or "") + len(rendered.html or "") > INLINE_CHARACTERS
     return await run(ctx, identity.account_id, lambda: compose.compose(rendered, identity), threaded=large)
@@ -226,9 +227,9 @@ async def find_template(
         return None
     async with ctx.store.reading() as tx:
         template = await stored_templates.by_alias(tx, account_id, checked.template)
-    if template is None:
-        raise errors.InvalidRequest(f"template: {checked.template!r} does not exist in this account")
-    return template
+        if template is None:
+            raise errors.InvalidRequest(f"template: {checked.template!r} does not exist in this account")
+        return await template_parts.load(tx, template)
 
 
 def render(checked: validation.CheckedSend, template: stored_templates.Template) -> validation.CheckedSend:
@@ -274,7 +275,7 @@ def _identity(
     )
 
 
-async def _replay_or_refuse(
+async def replay_or_refuse(
     ctx: context.Context, who: caller.Caller, key: transaction.Key | None, refusal: errors.PostroadError
 ) -> transaction.Accepted:
     """The response of an earlier request with this key, or the error that comes first in the order of checks."""

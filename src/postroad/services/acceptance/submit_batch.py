@@ -151,6 +151,7 @@ async def _compose_all(
     left = collections.deque(admitted)
     used = {one.alias: one for _, _, one, _ in admitted if one is not None}
     threaded = threaded or any(map(templates.is_costly, used.values()))
+    threaded = threaded or any(templates.has_lists(checked.variables) for _, checked, _, _ in admitted)
     while left:
         work = functools.partial(_compose, left, submissions, refused)
         await submit.run(ctx, who.account_id, work, threaded=threaded)

@@ -26,6 +26,7 @@ from postroad.storage import (
     messages,
     queue,
     recipients,
+    resends,
     store,
     warmups,
 )
@@ -60,6 +61,8 @@ class Submission(msgspec.Struct, frozen=True, array_like=True):
     simulation: str | None = None
     # The API key, if what it sends is counted.
     api_key_id: str | None = None
+    # The message that it sends again.
+    resend_of: str | None = None
 
     @property
     def credential_id(self) -> str:
@@ -298,6 +301,9 @@ async def _write(tx: store.Transaction, accepted: Sequence[Submission], *, route
         tx, [_reservation(submission) for submission in accepted if submission.message.credits_reserved]
     )
     await idempotency.insert(tx, [new_key(s.message, s.key, message_id=s.message.id) for s in accepted if s.key])
+    for again in accepted:
+        if again.resend_of is not None:
+            await resends.insert(tx, again.message.account_id, resend_of=again.resend_of, message_id=again.message.id)
     await hourly_counts.add(
         tx, _count_increments([submission.message for submission in accepted if not submission.message.is_test])
     )

@@ -7,7 +7,7 @@ later, in submit.py.
 
 import re
 from collections.abc import Mapping, Sequence
-from typing import Final
+from typing import Any, Final
 
 import msgspec
 
@@ -220,8 +220,25 @@ def _check_content(request: send_request.SendRequest) -> None:
         raise errors.InvalidRequest(
             f"variables: {len(request.variables)} values; at most {limits.VARIABLES} are allowed"
         )
+    check_variables("variables", request.variables or {})
     if not (request.text or request.html or request.attachments or request.template is not None):
         raise errors.InvalidRequest("text: give at least one of text, html, attachments, template")
+
+
+def check_variables(field: str, variables: Mapping[str, mail.TemplateValue]) -> None:
+    """Refuse lists and objects that are nested too deep or hold too much."""
+    level: list[Any] = [value for value in variables.values() if isinstance(value, list | dict)]
+    left, depth = limits.VARIABLE_VALUES, 0
+    while level:
+        depth += 1
+        inner = [item for held in level for item in (held.values() if isinstance(held, dict) else held)]
+        left -= len(inner)
+        if depth > limits.VARIABLE_DEPTH or left < 0:
+            raise errors.InvalidRequest(
+                f"{field}: lists and objects may be nested {limits.VARIABLE_DEPTH} deep and have "
+                f"{limits.VARIABLE_VALUES} values in all"
+            )
+        level = [item for item in inner if isinstance(item, list | dict)]
 
 
 def _body(field: str, text: str | None) -> str | None:

@@ -1,19 +1,19 @@
 """Statistics of an account: series for charts, results by provider, the queue, and the latest failures.
 
 Nothing here scans mail. Charts use hourly counts recorded with the mail itself (storage/hourly_counts.py); the rest are
-index lookups: the cost does not grow with the number of messages. All times are UTC; the last bucket is the current
-one.
+index lookups: the cost does not grow with the number of messages. What counts do not have, results by tag and by sender
+domain, comes from a bounded sample.
 """
 
 import hashlib
 from collections.abc import Sequence
 from dataclasses import dataclass
-from enum import StrEnum
-from typing import Final
+from typing import Final, NamedTuple
 
-from postroad.model import times
+from postroad.model import chart_ranges
 from postroad.model.bounces import disposition
 from postroad.services import context
+from postroad.services.accounts import recipient_sample
 from postroad.services.accounts import registry as accounts
 from postroad.services.queue import conditions, inspection
 from postroad.storage import accounts as stored_accounts
@@ -25,25 +25,12 @@ MIN_RESULTS: Final = 20
 # As many as fit on a page without scrolling.
 PULSE_DELIVERIES: Final = 20
 PULSE_BYTES: Final = 8
-
-
-class Period(StrEnum):
-    """The period of a chart."""
-
-    DAY = "24h"
-    WEEK = "7d"
-    MONTH = "30d"
-
-
-@dataclass(frozen=True, slots=True)
-class Bucketing:
-    """How a period is divided: a number of buckets of some hours each."""
-
-    buckets: int
-    hours: int
-
-
-SHAPES: Final = {Period.DAY: Bucketing(24, 1), Period.WEEK: Bucketing(28, 6), Period.MONTH: Bucketing(30, 24)}
+# Mail that waits for longer is tried rarely.
+PULSE_HOURS: Final = 24
+# What a day usually brings is seen over a week.
+USUAL_DAYS: Final = 7
+# More than any range has: it is one bucket.
+_ALL_HOURS: Final = 10**6
 
 
 @dataclass(frozen=True, slots=True)
@@ -110,9 +97,12 @@ class Failure:
 
 @dataclass(frozen=True, slots=True)
 class Overview:
-    """The state of an account's mail. `before`: the same part of the previous period; `queued`: waiting recipients."""
+    """The state of an account's mail. `before`: the same part of the range before; `queued`: waiting recipients.
 
-    period: Period
+    `back_to` is where the counts of a narrowed range end, when it has more mail than is counted.
+    """
+
+    chosen: chart_ranges.Range
     now: int
     series: Series
     totals: Totals
@@ -121,48 +111,95 @@ class Overview:
     queued: int
     oldest: inspection.QueueEntry | None
     failures: list[Failure]
+    back_to: int | None = None
 
 
-async def overview(ctx: context.Context, account_id: str, period: Period) -> Overview:
-    """The current state of an account's mail, and the results of a period."""
-    now, shape = ctx.clock(), SHAPES[period]
-    length = shape.buckets * shape.hours
-    # Buckets are aligned to hours, quarter days and days, and end with the current one.
-    until_hour = (hourly_counts.hour_of(now) // shape.hours + 1) * shape.hours
-    from_hour = until_hour - length
-    # The current bucket is incomplete, so the previous period is cut at the same point, to the nearest hour.
-    until_before = hourly_counts.hour_of(now + times.HOUR // 2) - length
+class Counts(NamedTuple):
+    """The hourly counts of a range and of the one before, and where they end if not with the range."""
+
+    recent: list[hourly_counts.BucketTotal]
+    before: list[hourly_counts.BucketTotal]
+    back_to: int | None
+
+
+async def overview(
+    ctx: context.Context,
+    account_id: str,
+    chosen: chart_ranges.Range,
+    narrowing: recipient_sample.Narrowing = recipient_sample.ALL_MAIL,
+) -> Overview:
+    """The current state of an account's mail, and the results of a range."""
+    now = ctx.clock()
+    counts = await read_counts(ctx, account_id, chosen, narrowing)
     async with ctx.store.scanning(account_id) as tx:
         account = await stored_accounts.by_id(tx, account_id)
         if account is None:
             raise accounts.not_found()
-        recent = await hourly_counts.sums(tx, account_id, from_hour=from_hour, until_hour=until_hour, hours=shape.hours)
-        before = await hourly_counts.sums(
-            tx, account_id, from_hour=from_hour - length, until_hour=until_before, hours=length
-        )
         first = await queue_views.first(tx, account_id)
         current = await conditions.read(tx, now=now)
         refused = await attempts.latest_refused(tx, account_id, limit=LATEST_FAILURES)
     return Overview(
-        period=period,
+        chosen=chosen,
         now=now,
-        series=_series(recent, shape, from_hour=from_hour),
-        totals=_total(recent),
-        before=_total(before),
-        providers=_providers(recent),
+        series=_series(counts.recent, chosen),
+        totals=total(counts.recent),
+        before=total(counts.before),
+        providers=_providers(counts.recent),
         # Each recipient that is not final holds a credit, and no other does: `postroad verify` proves it.
         queued=account.reserved,
         oldest=inspection.account_entry(ctx, first, current, now=now) if first else None,
         failures=[_failure(one) for one in refused],
+        back_to=counts.back_to,
     )
+
+
+async def read_counts(
+    ctx: context.Context, account_id: str, chosen: chart_ranges.Range, narrowing: recipient_sample.Narrowing
+) -> Counts:
+    """The counts of a range and of the one before: all of them, or a sample of the mail that is asked for."""
+    ranges = (chosen.from_hour, chosen.until_hour), (chosen.compared_from, chosen.compared_until)
+    if not narrowing:
+        async with ctx.store.scanning(account_id) as tx:
+            recent, before = [
+                await hourly_counts.sums(tx, account_id, from_hour=first, until_hour=until, hours=hours)
+                for (first, until), hours in zip(ranges, (1, _ALL_HOURS), strict=True)
+            ]
+        return Counts(recent, before, None)
+    samples = [
+        await recipient_sample.read(
+            ctx,
+            account_id,
+            from_hour=first,
+            until_hour=until,
+            narrowing=narrowing,
+            limit=recipient_sample.MAX_COUNTED,
+        )
+        for first, until in ranges
+    ]
+    recent, before = (
+        recipient_sample.hourly(sample, from_hour=first) for sample, (first, _) in zip(samples, ranges, strict=True)
+    )
+    # An incomplete count says nothing about a change.
+    is_complete = samples[0].back_to is None and samples[1].back_to is None
+    return Counts(recent, before if is_complete else [], samples[0].back_to)
+
+
+async def daily_recipients(ctx: context.Context, account_id: str) -> float:
+    """Recipients a day, over the last days."""
+    async with ctx.store.reading() as tx:
+        counts = await hourly_counts.since(
+            tx, account_id, from_hour=hourly_counts.hour_of(ctx.clock()) + 1 - 24 * USUAL_DAYS
+        )
+    return (counts[1] or 0) / USUAL_DAYS
 
 
 async def change_fingerprint(ctx: context.Context, account_id: str) -> bytes:
     """A short value that changes when mail is accepted, a result is recorded, or a webhook is delivered.
 
-    A result recorded an hour late shows in the credits. A webhook delivery older than the newest ones does not show.
+    Counts belong to the hour of acceptance. A result of older mail shows in the credits, and its deferrals do not; nor
+    does a webhook delivery older than the newest ones.
     """
-    from_hour = hourly_counts.hour_of(ctx.clock()) - 1
+    from_hour = hourly_counts.hour_of(ctx.clock()) - PULSE_HOURS
     async with ctx.store.reading() as tx:
         account = await stored_accounts.by_id(tx, account_id)
         counts = await hourly_counts.since(tx, account_id, from_hour=from_hour)
@@ -181,7 +218,8 @@ async def _newest_deliveries(tx: store.Transaction, account_id: str) -> list[sto
     ]
 
 
-def _total(sums: Sequence[hourly_counts.BucketTotal]) -> Totals:
+def total(sums: Sequence[hourly_counts.BucketTotal]) -> Totals:
+    """The sum of hourly counts."""
     return Totals(
         messages=sum(one.messages for one in sums),
         recipients=sum(one.recipients for one in sums),
@@ -192,13 +230,13 @@ def _total(sums: Sequence[hourly_counts.BucketTotal]) -> Totals:
     )
 
 
-def _series(sums: Sequence[hourly_counts.BucketTotal], shape: Bucketing, *, from_hour: int) -> Series:
-    by_place: list[list[hourly_counts.BucketTotal]] = [[] for _ in range(shape.buckets)]
+def _series(sums: Sequence[hourly_counts.BucketTotal], chosen: chart_ranges.Range) -> Series:
+    by_place: list[list[hourly_counts.BucketTotal]] = [[] for _ in chosen.starts]
     for one in sums:
-        by_place[one.bucket].append(one)
-    buckets = [_total(found) for found in by_place]
+        by_place[chosen.place_of(chosen.from_hour + one.bucket)].append(one)
+    buckets = [total(found) for found in by_place]
     return Series(
-        starts=[(from_hour + place * shape.hours) * times.HOUR for place in range(shape.buckets)],
+        starts=chosen.starts,
         messages=[bucket.messages for bucket in buckets],
         recipients=[bucket.recipients for bucket in buckets],
         delivered=[bucket.delivered for bucket in buckets],
@@ -217,7 +255,7 @@ def _providers(sums: Sequence[hourly_counts.BucketTotal]) -> list[Provider]:
     for one in sums:
         if one.provider:
             by_name.setdefault(one.provider, []).append(one)
-    totals = {name: _total(found) for name, found in by_name.items()}
+    totals = {name: total(found) for name, found in by_name.items()}
     found = [Provider(name, of.delivered, of.bounced, of.failed, of.deferred) for name, of in totals.items()]
     return sorted(found, key=_sort_key)
 

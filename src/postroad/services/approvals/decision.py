@@ -12,7 +12,7 @@ import msgspec
 
 from postroad import errors
 from postroad.model import batch_request, caller, identifiers, mail, send_request
-from postroad.services import audit_log, context
+from postroad.services import audit_log, context, template_parts
 from postroad.services.acceptance import submit, submit_batch
 from postroad.services.approvals import approval_limit
 from postroad.storage import api_keys, approvals, templates
@@ -117,7 +117,8 @@ async def _refuse_changed_templates(ctx: context.Context, found: approvals.Appro
     async with ctx.store.reading() as tx:
         for alias in sorted(aliases):
             template = await templates.by_alias(tx, found.account_id, alias)
-            if template is not None and template.updated_at > found.created_at:
+            used = () if template is None else (template, *(await template_parts.load(tx, template)).used)
+            if any(one.updated_at > found.created_at for one in used):
                 raise errors.Conflict(
                     f"the template {alias} was changed after this request; reject it, and repeat it with a new key"
                 )

@@ -11,7 +11,7 @@ from dataclasses import dataclass, field
 from typing import Final
 
 from postroad import errors
-from postroad.model import actors, caller, identifiers
+from postroad.model import actors, caller, identifiers, time_zones
 from postroad.protocol import address
 from postroad.services import account_quotas, audit_log, context
 from postroad.services.auth import grants, installation_keys, password_links, password_rules
@@ -158,6 +158,16 @@ async def change(
             await _set_enabled(ctx, tx, members, user, enabled=enabled)
     ctx.access_cache.invalidate()
     return await find(ctx, account_id, user_id)
+
+
+async def set_time_zone(ctx: context.Context, user: users.User, time_zone: str) -> None:
+    """Change the time zone in which pages show a user's times."""
+    chosen = time_zones.check(time_zone)
+    if chosen == user.time_zone:
+        return
+    async with ctx.store.transaction() as tx:
+        await users.set_time_zone(tx, user.id, chosen)
+        await audit_log.write(ctx, tx, user.account_id, "user.time_zone_changed", user.email, f"to {chosen}")
 
 
 async def remove(ctx: context.Context, account_id: str, user_id: str) -> users.User:

@@ -181,7 +181,7 @@ class PostmarkReader:
             bodies = vendor_templates.from_postmark(_bodies(one), layouts[layout] if layout else None)
         except vendor_templates.Untranslatable as problem:
             return found.Unusable(shown, str(problem))
-        return found.Template(alias.lower(), bodies, tuple(_notes(one, bodies)))
+        return found.Template(alias.lower(), bodies, tuple(_notes(one)))
 
     async def _dump(self, path: str) -> AsyncIterator[Sequence[found.Suppression]]:
         """A stream's dump, in as few parts as its size permits."""
@@ -234,7 +234,7 @@ def _bodies(one: _Template) -> vendor_templates.Bodies:
     return vendor_templates.Bodies(one.subject or "", one.text_body or None, one.html_body or None)
 
 
-def _notes(one: _Template, bodies: vendor_templates.Bodies) -> list[str]:
+def _notes(one: _Template) -> list[str]:
     notes = []
     if not one.alias:
         notes.append(f"it has no alias; {found.plain(one.name)!r} is stored under its id")
@@ -242,8 +242,6 @@ def _notes(one: _Template, bodies: vendor_templates.Bodies) -> list[str]:
         notes.append("aliases are in lower case here")
     if one.layout_template:
         notes.append(f"its layout {found.plain(one.layout_template)!r} is merged into it")
-    if vendor_templates.has_paths(bodies):
-        notes.append("in Postroad's own API, a name with a dot is one variable and not a member of an object")
     return notes
 
 

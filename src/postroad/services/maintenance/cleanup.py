@@ -16,6 +16,7 @@ from postroad.services.maintenance import retention
 from postroad.services.webhooks import delivery_log
 from postroad.storage import (
     approvals,
+    failure_counts,
     holds,
     idempotency,
     known_networks,
@@ -38,8 +39,8 @@ from postroad.storage import hourly_counts as storage_hourly_counts
 MAX_BATCHES: Final = 10_000
 # Workers report their provider queues twice a minute; older reports are from workers that died.
 PROVIDER_QUEUE_MICROSECONDS: Final = 10 * 60 * times.SECOND
-# Charts show at most 30 days and the 30 days before, today included.
-HOURLY_COUNTS_HOURS: Final = 62 * 24
+# Charts show at most 92 days and as many before, today included.
+HOURLY_COUNTS_HOURS: Final = 185 * 24
 # A network without a login for this long is unknown again.
 KNOWN_NETWORK_DAYS: Final = 90
 # The report of yesterday is retried for a day; older ones belong to an installation that no longer reports.
@@ -63,6 +64,7 @@ class SweepResult:
     rates: int
     bounce_guard_days: int = 0
     hourly_counts: int = 0
+    failure_counts: int = 0
     audit_log: int = 0
     password_links: int = 0
     mta_sts_policies: int = 0
@@ -111,6 +113,11 @@ async def sweep(ctx: context.Context) -> SweepResult:
                 tx, until_hour=storage_hourly_counts.hour_of(now) - HOURLY_COUNTS_HOURS
             ),
             rows=storage_hourly_counts.SWEEP_ROWS,
+        ),
+        failure_counts=await _in_batches(
+            ctx,
+            lambda tx: failure_counts.sweep(tx, until_hour=storage_hourly_counts.hour_of(now) - HOURLY_COUNTS_HOURS),
+            rows=failure_counts.SWEEP_ROWS,
         ),
         audit_log=await _in_batches(
             ctx,

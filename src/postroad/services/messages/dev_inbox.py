@@ -15,6 +15,8 @@ from postroad import errors
 from postroad.model import identifiers
 from postroad.protocol import address
 from postroad.protocol.smtp import values
+from postroad.services import return_path
+from postroad.services.auth import installation_keys
 
 ID_PREFIX: Final = "inb_"
 # The built-in webhook endpoint for development; the API serves it, the dashboard offers it.
@@ -22,19 +24,22 @@ WEBHOOK_PATH: Final = "/v1/inbox/webhook"
 MAX_MESSAGES: Final = 500
 MAX_OCTETS: Final = 256 * 1024 * 1024
 
-_SUBJECT = re.compile(rb"^subject[ \t]*:([^\r\n]*(?:\r\n[ \t][^\r\n]*)*)", re.IGNORECASE | re.MULTILINE)
-# Longer subjects are cut; the raw message has all of it.
-SUBJECT_OCTETS: Final = 4096
+_VALUE: Final = rb"[ \t]*:([^\r\n]*(?:\r\n[ \t][^\r\n]*)*)"
+_SUBJECT: Final = re.compile(rb"^subject" + _VALUE, re.IGNORECASE | re.MULTILINE)
+_FROM: Final = re.compile(rb"^from" + _VALUE, re.IGNORECASE | re.MULTILINE)
+# Longer fields are cut; the raw message has all of it.
+FIELD_OCTETS: Final = 4096
 
 
 @dataclass(frozen=True, slots=True)
 class CapturedMessage:
-    """A delivered message. `received_at` is in microseconds."""
+    """A delivered message. `received_at` is in microseconds; `sender` is the From field, for people."""
 
     id: str
     received_at: int
     envelope_from: str
     envelope_to: tuple[str, ...]
+    sender: str
     subject: str
     content: bytes = field(repr=False)
 
@@ -66,6 +71,7 @@ class Inbox:
             received_at=now,
             envelope_from=transaction.sender,
             envelope_to=transaction.recipients,
+            sender=sender(content),
             subject=subject(content),
             content=content,
         )
@@ -84,6 +90,15 @@ class Inbox:
         wanted = address.key_of(to)
         return [message for message in newest if any(address.key_of(given) == wanted for given in message.envelope_to)]
 
+    def search(self, text: str) -> list[CapturedMessage]:
+        """The messages whose From, subject and envelope recipients contain every word, newest first."""
+        words = text.casefold().split()
+        return [message for message in self.newest_first() if all(word in _searched(message) for word in words)]
+
+    def of_message(self, keys: installation_keys.Keys, message_id: str) -> list[CapturedMessage]:
+        """What was received of a message that this service sent, oldest first."""
+        return [received for received in self._messages.values() if sent_as(keys, received) == message_id]
+
     def find(self, message_id: str) -> CapturedMessage:
         """One message."""
         try:
@@ -97,13 +112,32 @@ class Inbox:
         self._octets = 0
 
 
+def sent_as(keys: installation_keys.Keys, received: CapturedMessage) -> str | None:
+    """The id of the message that this service sent, which its return path names; None for mail of others."""
+    named = return_path.named_by(keys, received.envelope_from)
+    return None if named is None else named.message_id
+
+
 def subject(content: bytes) -> str:
     """The subject, unfolded and decoded; unchanged where decoding fails."""
+    return _field(_SUBJECT, content)
+
+
+def sender(content: bytes) -> str:
+    """The same of the From field."""
+    return _field(_FROM, content)
+
+
+def _searched(message: CapturedMessage) -> str:
+    return "\n".join((message.sender, message.subject, *message.envelope_to)).casefold()
+
+
+def _field(field: re.Pattern[bytes], content: bytes) -> str:
     head, _, _ = content.partition(b"\r\n\r\n")
-    found = _SUBJECT.search(head)
+    found = field.search(head)
     if found is None:
         return ""
-    text = found[1][:SUBJECT_OCTETS].decode("utf-8", "replace").replace("\r\n", "").strip()
+    text = found[1][:FIELD_OCTETS].decode("utf-8", "replace").replace("\r\n", "").strip()
     try:
         decoded = str(email.header.make_header(email.header.decode_header(text)))
     except (ValueError, LookupError, email.errors.MessageError):

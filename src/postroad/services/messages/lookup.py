@@ -1,11 +1,11 @@
-"""Messages of an account: details, raw content, list and search.
+"""Messages of an account: details, raw content, list, search and count.
 
 A page is found by examining at most `MAX_EXAMINED` entries of the most selective index, whatever the filters. A page
-can therefore have few messages, or none, and still have a cursor to continue from.
+can therefore have few messages, or none, and still have a cursor to continue from. A count has the same bound.
 """
 
-import dataclasses
-from collections.abc import Sequence
+import datetime as dt
+from collections.abc import AsyncIterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Final
 
@@ -15,11 +15,21 @@ from postroad import errors
 from postroad.model import caller, cursors, identifiers, labels, limits, mail, receipt, search_query
 from postroad.protocol import address
 from postroad.services import context
+from postroad.services.messages import conditions
 from postroad.storage import async_bounces as stored_async_bounces
-from postroad.storage import attempts, messages, recipients, store
+from postroad.storage import attempts, message_search, messages, recipients, resends, store
 
-# At worst about 60 ms of work on SQLite and 110 ms on PostgreSQL: when all are far apart and none matches.
+# At worst about 60 ms of work on SQLite and 110 ms on PostgreSQL: when all are far apart and none matches. With several
+# conditions about recipients, which all recipients of a message are tested for, it is so many times fewer.
 MAX_EXAMINED: Final = 10_000
+# Up to here a count is exact.
+MAX_COUNT: Final = 10_000
+# Messages of one step through all matches.
+MATCHES_PER_STEP: Final = 500
+# More are a program that repeats itself.
+MAX_RESENDS: Final = 20
+# The latest ones: 4 KiB each, and a message may have hundreds of attempts.
+MAX_CONVERSATIONS: Final = 50
 _RECEIPT: Final = msgspec.json.Decoder(receipt.Receipt)
 
 
@@ -27,7 +37,7 @@ _RECEIPT: Final = msgspec.json.Decoder(receipt.Receipt)
 class Filters:
     """Filters of a list; None does not filter. Times are microseconds: from `after` on, and before `before`.
 
-    A list has live or test messages, never both; a message that is named is found in either mode.
+    A list has live or test messages; with no mode it has both, for a message that is named.
     """
 
     status: mail.MessageStatus | None = None
@@ -39,8 +49,23 @@ class Filters:
     after: int | None = None
     before: int | None = None
     message_id: str | None = None
-    mode: mail.Mode = mail.Mode.LIVE
+    mode: mail.Mode | None = mail.Mode.LIVE
     words: tuple[str, ...] = ()
+    # Every clause of a search, beside the filters above.
+    clauses: tuple[search_query.Clause, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class Count:
+    """How many messages match: at least `number`, and exactly that many if `is_exact`."""
+
+    number: int
+    is_exact: bool
+
+    def __str__(self) -> str:
+        if self.is_exact:
+            return f"{self.number:,}"
+        return f"more than {self.number:,}" if self.number == MAX_COUNT else f"at least {self.number:,}"
 
 
 @dataclass(frozen=True, slots=True)
@@ -55,10 +80,9 @@ class Page:
 
 @dataclass(frozen=True, slots=True)
 class SearchPage(Page):
-    """A page of search results, and the address of each message's first recipient by message id."""
+    """A page of search results, and the search."""
 
     query: search_query.Query
-    first_recipients: dict[str, str]
 
 
 Found = tuple[messages.Message, list[recipients.Recipient]]
@@ -73,6 +97,10 @@ class Details:
     receipt: receipt.Receipt
     attempts: list[attempts.Attempt]
     async_bounces: list[stored_async_bounces.AsyncBounce]
+    # As which messages it was sent again, newest first.
+    resent_as: list[str]
+    # What was said in attempts that did not succeed, by recipient and time.
+    conversations: Mapping[tuple[str, int], str]
 
 
 async def find(ctx: context.Context, account_id: str, message_id: str) -> Found:
@@ -116,9 +144,11 @@ async def details(ctx: context.Context, account_id: str, message_id: str) -> Det
         stored = await messages.response(tx, account_id, message_id)
         tried = await attempts.of_message(tx, account_id, message_id)
         reported = await stored_async_bounces.of_message(tx, account_id, message_id)
+        again = await resends.of_message(tx, account_id, message_id, limit=MAX_RESENDS)
+        said = await attempts.conversations(tx, account_id, message_id, limit=MAX_CONVERSATIONS)
     if stored is None:
         raise _not_found()
-    return Details(message, reached, _RECEIPT.decode(stored[0]), tried, reported)
+    return Details(message, reached, _RECEIPT.decode(stored[0]), tried, reported, again, said)
 
 
 async def receipts(
@@ -160,45 +190,73 @@ async def page(
     """A page of an account's messages, newest first, after a cursor."""
     chosen = _chosen(filters, cursor)
     async with ctx.store.scanning(account_id) as tx:
-        reach = await messages.plan_scan(tx, account_id, chosen, limit=examined)
-        within = chosen if reach.floor is None else dataclasses.replace(chosen, after=reach.floor)
-        found = await messages.page(tx, account_id, within, limit=limit + 1, index=reach.index)
+        plan = await message_search.plan(tx, account_id, chosen, limit=max(1, examined // message_search.cost(chosen)))
+        found = await message_search.page(tx, account_id, chosen, plan, limit=limit + 1)
     following = cursors.next_cursor([message.id for message in found], limit=limit)
-    if following is not None or reach.floor is None:
+    if following is not None or plan.floor is None:
         return Page(found[:limit], following, None)
-    return Page(found, reach.floor, cursors.time_of(reach.floor, identifiers.MESSAGE))
+    return Page(found, plan.floor, cursors.time_of(plan.floor, identifiers.MESSAGE))
 
 
 async def search(
-    ctx: context.Context, account_id: str, text: str, *, limit: int, cursor: str | None, examined: int = MAX_EXAMINED
+    ctx: context.Context,
+    account_id: str,
+    text: str,
+    *,
+    limit: int,
+    cursor: str | None,
+    examined: int = MAX_EXAMINED,
+    zone: dt.tzinfo = dt.UTC,
 ) -> SearchPage:
-    """A page of search results; `search_query.QueryError` points at a mistake in the text."""
+    """A page of search results; `search_query.QueryError` points at a mistake in the text.
+
+    Times without a zone are those of `zone`.
+    """
     query = search_query.parse(text)
-    filters = _filters(query, now=ctx.clock())
-    part = await page(ctx, account_id, filters, limit=limit, cursor=cursor, examined=examined)
-    async with ctx.store.reading() as tx:
-        first = await recipients.first_of_messages(tx, account_id, [message.id for message in part.messages])
-    return SearchPage(part.messages, part.next_cursor, part.searched_back_to, query, first)
+    part = await page(ctx, account_id, filters_of(ctx, query, zone=zone), limit=limit, cursor=cursor, examined=examined)
+    return SearchPage(part.messages, part.next_cursor, part.searched_back_to, query)
 
 
-def _filters(query: search_query.Query, *, now: int) -> Filters:
+async def count(ctx: context.Context, account_id: str, filters: Filters, *, examined: int = MAX_EXAMINED) -> Count:
+    """How many messages match, as far as that many entries of an index tell: see `Count`."""
+    chosen = _chosen(filters, None)
+    async with ctx.store.scanning(account_id) as tx:
+        # One more entry than is counted: `MAX_COUNT` matches and no other are an exact count.
+        limit = examined // message_search.cost(chosen) + 1
+        plan = await message_search.plan(tx, account_id, chosen, limit=limit)
+        number = await message_search.count(tx, account_id, chosen, plan, limit=MAX_COUNT + 1)
+    return Count(min(number, MAX_COUNT), is_exact=plan.floor is None and number <= MAX_COUNT)
+
+
+async def matches(
+    ctx: context.Context, account_id: str, filters: Filters, *, limit: int = MATCHES_PER_STEP
+) -> AsyncIterator[list[messages.Message]]:
+    """All messages that match, newest first, up to `limit` in a step; a step without a match is an empty list.
+
+    Each step is a transaction of its own, so nothing is held while the caller works. What is accepted after the first
+    step is not among them.
+    """
+    part = await page(ctx, account_id, filters, limit=limit, cursor=None)
+    yield part.messages
+    while part.next_cursor is not None:
+        part = await page(ctx, account_id, filters, limit=limit, cursor=part.next_cursor)
+        yield part.messages
+
+
+def filters_of(ctx: context.Context, query: search_query.Query, *, zone: dt.tzinfo = dt.UTC) -> Filters:
+    """The filters of a search; ages are from now on, and times without a zone are those of `zone`."""
+    now = ctx.clock()
+    everywhere = None if query.id else mail.Mode.LIVE
     return Filters(
-        status=query.status,
-        source=query.source,
-        sender=query.sender,
-        recipient=query.to,
-        tag=query.tag,
-        metadata=query.metadata,
-        after=None if query.after is None else search_query.moment(query.after, now=now),
-        before=None if query.before is None else search_query.moment(query.before, now=now),
+        after=None if query.after is None else search_query.moment(query.after, now=now, zone=zone),
+        before=None if query.before is None else search_query.moment(query.before, now=now, zone=zone),
         message_id=query.id,
-        mode=query.mode or mail.Mode.LIVE,
-        # The longest term is in the fewest subjects, so the others are rarely checked.
-        words=tuple(sorted(query.words, key=len, reverse=True)),
+        mode=mail.Mode(query.mode) if query.mode else everywhere,
+        clauses=query.clauses(),
     )
 
 
-def _chosen(filters: Filters, cursor: str | None) -> messages.Filter:
+def _chosen(filters: Filters, cursor: str | None) -> message_search.Filter:
     after = cursors.at(identifiers.MESSAGE, filters.after or 0)
     before = cursors.end(identifiers.MESSAGE)
     if filters.before is not None:
@@ -206,31 +264,42 @@ def _chosen(filters: Filters, cursor: str | None) -> messages.Filter:
     if cursor is not None:
         before = min(before, cursors.check("cursor", cursor, identifiers.MESSAGE))
     if filters.message_id is not None:
-        # A list of one: from this id on, and before any that could follow it.
-        after, before = max(after, filters.message_id), min(before, cursors.end(filters.message_id))
-    if filters.tag is not None:
-        labels.check("tag", filters.tag, limit=limits.TAG_CHARACTERS)
-    return messages.Filter(
+        # From the id or its beginning on, and before any that could follow it: of a whole id, a list of one.
+        first = filters.message_id.removesuffix("*")
+        after, before = max(after, first), min(before, cursors.end(first))
+    return message_search.Filter(
         after=after,
         before=before,
-        status=filters.status,
-        source=filters.source,
-        sender_key=_address_key("from", filters.sender),
-        recipient_key=_address_key("to", filters.recipient),
-        tag=filters.tag,
-        metadata=None if filters.metadata is None else search_query.metadata_entry(filters.metadata),
-        is_test=int(filters.mode is mail.Mode.TEST) if filters.message_id is None else None,
-        words=filters.words,
+        is_test=None if filters.mode is None else int(filters.mode is mail.Mode.TEST),
+        clauses=conditions.of_clauses((*_plain_clauses(filters), *filters.clauses)),
     )
 
 
-def _address_key(field: str, text: str | None) -> str | None:
-    if text is None:
-        return None
+def _plain_clauses(filters: Filters) -> list[search_query.Clause]:
+    if filters.tag is not None:
+        labels.check("tag", filters.tag, limit=limits.TAG_CHARACTERS)
+    if filters.metadata is not None:
+        search_query.metadata_entry(filters.metadata)
+    for name, given in (("from", filters.sender), ("to", filters.recipient)):
+        _check_address(name, given)
+    named = {
+        "status": filters.status,
+        "source": filters.source,
+        "from": filters.sender,
+        "to": filters.recipient,
+        "tag": filters.tag,
+        "metadata": filters.metadata,
+    }
+    plain = [(search_query.Term(name, value),) for name, value in named.items() if value is not None]
+    return [*plain, *((search_query.Term(None, word),) for word in filters.words)]
+
+
+def _check_address(name: str, text: str | None) -> None:
     try:
-        return address.parse(text).key
+        if text is not None:
+            address.parse(text)
     except address.AddressError as problem:
-        raise errors.InvalidRequest(f"{field}: {problem}") from None
+        raise errors.InvalidRequest(f"{name}: {problem}") from None
 
 
 def _check_id(message_id: str) -> None:

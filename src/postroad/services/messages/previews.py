@@ -7,7 +7,8 @@ are never shown, only saved: `download_headers` and a type that no browser opens
 """
 
 import binascii
-from collections.abc import Callable
+import types
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from typing import Final, TypeVar
 
@@ -134,19 +135,25 @@ def of_bytes(raw: bytes) -> Preview:
     )
 
 
-def html_document(preview: Preview) -> bytes:
-    """The HTML for the sandboxed frame, with the message's own images; to be sent with `DOCUMENT_HEADERS`."""
-    images = _Images(preview.reading)
-    return html_preview.render(preview.html or "", images.uri).encode("utf-8", "replace")
+def html_document(
+    preview: Preview, *, remote_images: Mapping[str, bytes] = types.MappingProxyType({}), is_dark: bool = False
+) -> bytes:
+    """The HTML for the sandboxed frame, with the message's own images; to be sent with `DOCUMENT_HEADERS`.
+
+    `remote_images` are those that were fetched, by URL.
+    """
+    images = _Images(preview.reading, remote_images)
+    document = html_preview.render(preview.html or "", images.uri, remote_image=images.remote_uri, is_dark=is_dark)
+    return document.encode("utf-8", "replace")
 
 
-async def of_html(ctx: context.Context, account_id: str, html: str) -> bytes:
+async def of_html(ctx: context.Context, account_id: str, html: str, *, is_dark: bool = False) -> bytes:
     """HTML that is not in a message, for the frame, up to the limit; to be sent with `DOCUMENT_HEADERS`."""
     shown = html[:TEXT_CHARACTERS]
     return await in_thread(
         ctx,
         account_id,
-        lambda: html_preview.render(shown, _no_image).encode("utf-8", "replace"),
+        lambda: html_preview.render(shown, _no_image, is_dark=is_dark).encode("utf-8", "replace"),
         octets=len(shown),
     )
 
@@ -178,20 +185,28 @@ def source_text(raw: bytes) -> Source:
 class _Images:
     """The images of a message as data URIs, up to the limit."""
 
-    def __init__(self, reading: preview_parser.ParsedMessage) -> None:
+    def __init__(self, reading: preview_parser.ParsedMessage, remote: Mapping[str, bytes]) -> None:
         self._reading = reading
+        self._remote = remote
         self._parts = {part.content_id: part for part in reversed(reading.parts) if part.content_id}
         self._made: dict[str, str] = {}
         self._room = IMAGES_OCTETS
 
     def uri(self, content_id: str) -> str | None:
         part = self._parts.get(content_id)
-        if part is None or part.size > min(IMAGE_OCTETS, self._room):
+        return None if part is None else self._uri(content_id, part.size, lambda: self._reading.body(part))
+
+    def remote_uri(self, url: str) -> str | None:
+        octets = self._remote.get(url)
+        return None if octets is None else self._uri(url, len(octets), lambda: octets)
+
+    def _uri(self, name: str, size: int, octets: Callable[[], bytes]) -> str | None:
+        if size > min(IMAGE_OCTETS, self._room):
             return None
-        if content_id not in self._made:
-            self._made[content_id] = _data_uri(self._reading.body(part))
-        self._room -= part.size
-        return self._made[content_id] or None
+        if name not in self._made:
+            self._made[name] = _data_uri(octets())
+        self._room -= size
+        return self._made[name] or None
 
 
 def _no_image(content_id: str) -> None:

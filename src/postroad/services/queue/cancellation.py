@@ -38,6 +38,16 @@ async def cancel_message(ctx: context.Context, account_id: str, message_id: str)
     return after
 
 
+async def cancel_batch(ctx: context.Context, tx: store.Transaction, account_id: str, message_ids: Sequence[str]) -> int:
+    """The same for several messages, in a transaction that holds the lock of the account; returns how many recipients.
+
+    The caller writes the audit log, and sets `ctx.webhook_wakeup` after the commit.
+    """
+    free = [one for message_id in message_ids for one in await queue_views.unattempted(tx, account_id, message_id)]
+    await _end(ctx, tx, free, response=BY_SENDER, ended_as=mail.RecipientStatus.CANCELED, now=ctx.clock())
+    return len(free)
+
+
 async def cancel_unleased(ctx: context.Context, some: Sequence[queue_views.UnleasedRecipient]) -> int:
     """Cancel recipients for the operator, as far as they still have no lease; returns how many."""
     async with ctx.store.transaction() as tx:

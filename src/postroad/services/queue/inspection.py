@@ -244,8 +244,7 @@ async def _rested(
     # In order of time, so that the last one of each stays.
     tried = await attempts.of_message(tx, *waiting[0][:2])
     ended = {one.recipient_id: one.started_at + one.duration for one in tried}
-    # At most half of the first delay: where delays are seconds, the first wait leaves time for a retry too.
-    pause = min(MIN_RETRY_INTERVAL_SECONDS, ctx.settings.delivery.retry_seconds[0] // 2)
+    pause = retry_interval(ctx)
     left = {key: ended.get(key[2], 0) + pause * times.SECOND - now for key in waiting}
     rested = [key for key in waiting if left[key] <= 0]
     if not rested:
@@ -255,6 +254,12 @@ async def _rested(
             retry_after=max(1, math.ceil(min(left.values()) / times.SECOND)),
         )
     return rested
+
+
+def retry_interval(ctx: context.Context) -> int:
+    """The seconds between an attempt and one that an account requests."""
+    # At most half of the first delay: where delays are seconds, the first wait leaves time for a retry too.
+    return min(MIN_RETRY_INTERVAL_SECONDS, ctx.settings.delivery.retry_seconds[0] // 2)
 
 
 async def entries_of_message(ctx: context.Context, account_id: str, message_id: str) -> dict[str, QueueEntry]:

@@ -5,11 +5,17 @@ recording mail of all others costs nothing more.
 """
 
 from collections.abc import Collection, Mapping, Sequence
-from typing import Protocol
+from typing import Final, Protocol
 
 from postroad.model import events, mail
 from postroad.services.webhooks import outbox as webhook_outbox
 from postroad.storage import accounts, attempts, queue, store, suppressions, webhooks
+
+# Of what is decided without an attempt. Only an address on the suppression list bounces so.
+_CAUSES: Final = {
+    events.EventType.BOUNCED: events.SUPPRESSED_CAUSE,
+    events.EventType.EXPIRED: events.EXPIRED_CAUSE,
+}
 
 
 class RecordedOutcome(Protocol):
@@ -89,8 +95,7 @@ def _subscribed(
 def _event(outcome: RecordedOutcome, kind: events.EventType) -> webhook_outbox.RecipientEvent:
     attempt = outcome.attempt
     if attempt is None:
-        # Of what is decided without an attempt, only an address on the suppression list bounces.
-        cause = events.SUPPRESSED_CAUSE if kind is events.EventType.BOUNCED else ""
+        cause = _CAUSES.get(kind, "")
         return webhook_outbox.RecipientEvent(
             key=outcome.key,
             kind=kind,

@@ -16,12 +16,23 @@ from typing import Final
 
 import msgspec
 
-from postroad.model import bounce_guard, mail, providers, status_rules
-from postroad.model.bounces import disposition
+from postroad.model import bounce_guard, cursors, identifiers, mail, providers, status_rules
+from postroad.model.bounces import disposition, failure_causes
 from postroad.services.results import bounce_guard as account_guard
 from postroad.services.results import outcome_events
 from postroad.services.webhooks import outbox as webhook_outbox
-from postroad.storage import accounts, attempts, hourly_counts, ledger, messages, queue, recipients, store, suppressions
+from postroad.storage import (
+    accounts,
+    attempts,
+    failure_counts,
+    hourly_counts,
+    ledger,
+    messages,
+    queue,
+    recipients,
+    store,
+    suppressions,
+)
 
 # How much of a server's reply a recipient shows; the attempt log keeps more.
 RESPONSE_CHARACTERS: Final = 1_000
@@ -40,6 +51,10 @@ COUNTED: Final = {
     mail.RecipientStatus.EXPIRED: "failed",
     mail.RecipientStatus.DEFERRED: "deferred",
 }
+
+
+# The counts of recipients that failed finally.
+FAILURES: Final = ("bounced", "failed")
 
 
 class Outcome(msgspec.Struct, frozen=True, kw_only=True):
@@ -62,6 +77,7 @@ class Outcome(msgspec.Struct, frozen=True, kw_only=True):
     keeps_schedule: bool = False  # the attempt does not count as a step of the retry schedule
     suppress: bool = False
     attempt: attempts.Attempt | None = None
+    conversation: str = ""  # what was said in an attempt that did not succeed
     ended_as: mail.RecipientStatus | None = None
 
     @property
@@ -100,6 +116,9 @@ async def record(
     changed = await recipients.record(tx, [_recipient_update(outcome) for outcome in (*final, *deferred)])
     await queue.remove(tx, [outcome.key for outcome in final])
     await attempts.insert(tx, [outcome.attempt for outcome in outcomes.values() if outcome.attempt])
+    await attempts.insert_conversations(
+        tx, [(one.attempt, one.conversation) for one in outcomes.values() if one.attempt and one.conversation]
+    )
     finished = [outcome for outcome in final if outcome.key in changed]
     recorded = [*finished, *(outcome for outcome in deferred if outcome.key in changed)]
     uncharged = await _uncharged(tx, recorded, locked)
@@ -111,9 +130,11 @@ async def record(
     counted = [_counted(outcome) for outcome in live if outcome.attempt]
     now = max((outcome.at for outcome in live), default=0)
     notices = await account_guard.count(tx, guard, counted, locked=locked, now=now)
-    await hourly_counts.add(
-        tx, _count_increments([outcome for outcome in recorded if not uncharged.get(outcome.key[:2])])
-    )
+    counted_outcomes = [outcome for outcome in recorded if not uncharged.get(outcome.key[:2])]
+    await hourly_counts.add(tx, _count_increments(counted_outcomes))
+    failed = [outcome for outcome in counted_outcomes if COUNTED.get(outcome.status) in FAILURES]
+    if failed:
+        await failure_counts.add(tx, _failure_increments(failed))
     written = await outcome_events.write(
         tx,
         finished,
@@ -221,24 +242,30 @@ def _counted(outcome: Outcome) -> account_guard.AccountCounts:
 def _count_increments(recorded: Sequence[Outcome]) -> list[hourly_counts.CountIncrement]:
     """The increments of the hourly counts, by provider. A decision without a server has none."""
     counts = collections.Counter(
-        (
-            outcome.key[0],
-            hourly_counts.hour_of(outcome.at),
-            outcome.attempt.provider_queue if outcome.attempt else "",
-            COUNTED[outcome.status],
-        )
-        for outcome in recorded
-        if outcome.status in COUNTED
+        (*_count_key(outcome), COUNTED[outcome.status]) for outcome in recorded if outcome.status in COUNTED
     )
     return [
-        hourly_counts.CountIncrement(
-            account_id=account_id,
-            hour=hour,
-            provider=providers.label_of(provider_queue) if provider_queue else "",
-            **{column: count},
-        )
-        for (account_id, hour, provider_queue, column), count in counts.items()
+        hourly_counts.CountIncrement(account_id=account_id, hour=hour, provider=provider, **{column: count})
+        for (account_id, hour, provider, column), count in counts.items()
     ]
+
+
+def _failure_increments(failed: Sequence[Outcome]) -> list[failure_counts.FailureIncrement]:
+    """The same recipients by reason."""
+    counts: dict[tuple[str, int, str, str], list[int]] = {}
+    for outcome in failed:
+        reason = outcome.attempt.reason if outcome.attempt else None
+        key = (*_count_key(outcome), failure_causes.of_outcome(reason, outcome.status))
+        counts.setdefault(key, [0] * len(FAILURES))[FAILURES.index(COUNTED[outcome.status])] += 1
+    return [failure_counts.FailureIncrement(*key, *values) for key, values in counts.items()]
+
+
+def _count_key(outcome: Outcome) -> tuple[str, int, str]:
+    """Account, hour and provider. The hour is that of acceptance, so that counts and lists of messages agree."""
+    account_id, message_id, _ = outcome.key
+    provider_queue = outcome.attempt.provider_queue if outcome.attempt else ""
+    hour = hourly_counts.hour_of(cursors.time_of(message_id, identifiers.MESSAGE))
+    return account_id, hour, providers.label_of(provider_queue) if provider_queue else ""
 
 
 def _suppression(outcome: Outcome) -> suppressions.Suppression:

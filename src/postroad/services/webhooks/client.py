@@ -2,8 +2,9 @@
 
 A host is resolved for each attempt, all its addresses are checked, and the connection goes to one of the checked
 addresses, also over a kept connection. One forbidden address among several blocks the attempt, which defeats DNS
-rebinding. Redirects are not followed, proxies of the environment are not used, and five seconds are the limit for
-everything together, unless a caller of `fetch` sets another. The result of a POST is always a `WebhookResponse`.
+rebinding. Redirects are not followed, unless a caller of `fetch` wants it, and then each of them is checked like the
+first URL. Proxies of the environment are not used, and five seconds are the limit for everything together, unless a
+caller of `fetch` sets another. The result of a POST is always a `WebhookResponse`.
 """
 
 import asyncio
@@ -25,6 +26,8 @@ from postroad.model import webhook_urls as model
 from postroad.network import hostname, http_client, resolver
 
 OK: Final = 200
+# Those that lead a GET elsewhere, RFC 9110 section 15.4.
+REDIRECTS: Final = frozenset({301, 302, 303, 307, 308})
 ATTEMPT_SECONDS: Final = 5.0
 BODY_BYTES: Final = 2048
 # Part of an attempt, or of the wait for a form.
@@ -135,11 +138,13 @@ class WebhookClient:
         await self._found.close()
         await self._client.close()
 
-    async def fetch(self, url: str, *, max_bytes: int, seconds: float) -> bytes:
+    async def fetch(
+        self, url: str, *, max_bytes: int, seconds: float, redirects: int = 0, headers: Sequence[tuple[str, str]] = ()
+    ) -> bytes:
         """The file at a customer's URL. Raises InvalidRequest, whose message says why there is none."""
         try:
             async with asyncio.timeout(seconds):
-                found = await self._reach(url, _download, max_body=max_bytes)
+                found = await self._follow(url, headers, max_body=max_bytes, redirects=redirects)
         except TimeoutError:
             raise errors.InvalidRequest(f"no complete response within {seconds:g} seconds") from None
         if isinstance(found, WebhookResponse):
@@ -152,6 +157,20 @@ class WebhookClient:
             # Whoever cuts the connection would shorten the file, and nobody would see it.
             raise errors.InvalidRequest("the response states no length, so the file may be incomplete")
         return found.body
+
+    async def _follow(
+        self, url: str, headers: Sequence[tuple[str, str]], *, max_body: int, redirects: int
+    ) -> http_client.Response | WebhookResponse:
+        """The response after at most so many redirects."""
+        for _ in range(redirects):
+            found = await self._reach(url, lambda receiver: _download(receiver, headers), max_body=max_body)
+            if isinstance(found, WebhookResponse) or found.status not in REDIRECTS or b"location" not in found.headers:
+                return found
+            try:
+                url = parse.urljoin(url, found.headers[b"location"].decode("latin-1"))
+            except ValueError:
+                return failure(FailureCode.INVALID_RESPONSE, "the redirect is not a valid URL")
+        return await self._reach(url, lambda receiver: _download(receiver, headers), max_body=max_body)
 
     async def _post(self, url: str, body: bytes, headers: Sequence[tuple[str, str]]) -> WebhookResponse:
         found = await self._reach(url, lambda receiver: _request(receiver, body, headers), max_body=BODY_BYTES)
@@ -299,8 +318,13 @@ def _request(receiver: model.WebhookUrl, body: bytes, headers: Sequence[tuple[st
     return "\r\n".join([*lines, "", ""]).encode("ascii") + body
 
 
-def _download(receiver: model.WebhookUrl) -> bytes:
-    lines = (f"GET {receiver.target} HTTP/1.1", f"Host: {receiver.authority}", "Accept-Encoding: identity")
+def _download(receiver: model.WebhookUrl, headers: Sequence[tuple[str, str]]) -> bytes:
+    lines = [
+        f"GET {receiver.target} HTTP/1.1",
+        f"Host: {receiver.authority}",
+        "Accept-Encoding: identity",
+        *(f"{name}: {value}" for name, value in headers),
+    ]
     return "\r\n".join([*lines, "", ""]).encode("ascii")
 
 

@@ -94,6 +94,16 @@ DELETE FROM warmups WHERE (account_id, domain) IN (SELECT account_id, domain FRO
 -- Delete rows of domains.
 DELETE FROM domains WHERE id IN (SELECT id FROM domains WHERE account_id = $1 LIMIT $2);
 
+-- name: saved_views
+-- Delete rows of saved_views.
+DELETE FROM saved_views WHERE (account_id, id) IN (SELECT account_id, id FROM saved_views WHERE account_id = $1 LIMIT $2);
+
+-- name: template_versions
+-- Delete rows of template_versions.
+DELETE FROM template_versions WHERE template_id IN (
+    SELECT template_id FROM template_versions WHERE account_id = $1 LIMIT $2
+);
+
 -- name: templates
 -- Delete rows of templates.
 DELETE FROM templates WHERE id IN (SELECT id FROM templates WHERE account_id = $1 LIMIT $2);
@@ -113,6 +123,10 @@ DELETE FROM bounce_guard_reports WHERE (account_id, report_key) IN (SELECT accou
 -- name: hourly_counts
 -- Delete rows of hourly_counts.
 DELETE FROM hourly_counts WHERE (account_id, hour, provider) IN (SELECT account_id, hour, provider FROM hourly_counts WHERE account_id = $1 LIMIT $2);
+
+-- name: failure_counts
+-- Delete rows of failure_counts.
+DELETE FROM failure_counts WHERE (account_id, hour, provider, reason) IN (SELECT account_id, hour, provider, reason FROM failure_counts WHERE account_id = $1 LIMIT $2);
 
 -- name: webhook_pings
 -- Delete rows of webhook_pings.

@@ -4,6 +4,16 @@ INSERT INTO attempts (account_id, message_id, recipient_id, started_at, duration
     verdict, fault, reason, smtp_code, enhanced_code, response, in_doubt)
 VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11, $12, $13, $14, $15, $16, $17) ON CONFLICT DO NOTHING;
 
+-- name: insert_conversations
+-- What was said in attempts; a repeated one is ignored.
+INSERT INTO attempt_conversations (account_id, message_id, recipient_id, started_at, conversation)
+VALUES ($1, $2, $3, $4, $5) ON CONFLICT DO NOTHING;
+
+-- name: conversations
+-- What was said in attempts of one message, latest first.
+SELECT recipient_id, started_at, conversation FROM attempt_conversations
+WHERE account_id = $1 AND message_id = $2 ORDER BY started_at DESC LIMIT $3;
+
 -- name: of_message
 -- The attempts of one message, in order.
 SELECT account_id, message_id, recipient_id, started_at, duration, provider_queue, host, address, tls, stage,
@@ -18,3 +28,15 @@ SELECT message_id, recipient_id,
             AND recipients.id = attempts.recipient_id),
     started_at, verdict, fault, reason, smtp_code, response
 FROM attempts WHERE account_id = $1 AND verdict IN ('bounced', 'failed') AND provider_queue <> 'simulator' ORDER BY started_at DESC LIMIT $2;
+
+-- name: ends_of_message
+-- How the attempts of messages ended, in order.
+SELECT message_id, recipient_id, started_at + duration, verdict, smtp_code, response
+FROM attempts WHERE account_id = $1 AND message_id = $2 ORDER BY recipient_id, started_at;
+
+-- name: refusal_examples
+-- The final refusals of an account between two times, newest first, without those of test mail.
+SELECT message_id, started_at, provider_queue, reason, smtp_code, response FROM attempts
+WHERE account_id = $1 AND started_at >= $2 AND started_at < $3 AND verdict IN ('bounced', 'failed')
+    AND provider_queue <> 'simulator'
+ORDER BY started_at DESC LIMIT $4;

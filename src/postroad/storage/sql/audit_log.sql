@@ -5,9 +5,15 @@ INSERT INTO audit_log (account_id, id, actor_kind, user_id, actor, action, subje
 VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11);
 
 -- name: page
--- An account's entries, newest first, before a cursor.
+-- An account's entries between two cursors that are like the patterns, newest first.
 SELECT account_id, id, actor_kind, user_id, actor, action, subject, detail, request_id, client_address, created_at
-FROM audit_log WHERE account_id = $1 AND id < $2 ORDER BY id DESC LIMIT $3;
+FROM audit_log WHERE account_id = $1 AND id < $2 AND id >= $3
+    AND lower(actor) LIKE $5 ESCAPE '!' AND action LIKE $6 ESCAPE '!' AND lower(subject) LIKE $7 ESCAPE '!'
+ORDER BY id DESC LIMIT $4;
+
+-- name: floor
+-- The id of the last one of so many entries, from the newest on.
+SELECT id FROM audit_log WHERE account_id = $1 AND id < $2 AND id >= $3 ORDER BY id DESC LIMIT 1 OFFSET $4;
 
 -- name: sweep
 -- Delete entries from before a time, up to a limit.

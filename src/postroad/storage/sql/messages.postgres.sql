@@ -57,6 +57,11 @@ SELECT message_tags.account_id, message_tags.message_id, tag
 FROM unnest($1::text[], $2::text[]) AS wanted (account_id, message_id)
 JOIN message_tags ON message_tags.account_id = wanted.account_id AND message_tags.message_id = wanted.message_id;
 
+-- name: metadata
+-- The metadata of messages that have some.
+SELECT id, metadata FROM messages
+WHERE (account_id, id) IN (SELECT * FROM unnest($1::text[], $2::text[])) AND metadata IS NOT NULL;
+
 -- name: account_of
 -- The account of a message: one index lookup for each account, however large the table.
 SELECT accounts.id FROM accounts

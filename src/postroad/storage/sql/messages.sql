@@ -17,7 +17,7 @@ INSERT INTO message_metadata (account_id, entry, message_id) VALUES ($1, $2, $3)
 -- name: by_id
 -- One message of an account.
 SELECT id, account_id, source, sender, subject, status, billing_status, recipient_count, credits_reserved, size,
-    request_id, created_at, send_at, expires_at, is_test, metadata
+    request_id, created_at, send_at, expires_at, is_test, metadata, ended_at
 FROM messages WHERE id = $2 AND account_id = $1;
 
 -- name: response
@@ -62,6 +62,10 @@ FROM messages WHERE account_id = $1 AND id = $2;
 -- name: tags
 -- The tags of messages.
 SELECT account_id, message_id, tag FROM message_tags WHERE account_id = $1 AND message_id = $2;
+
+-- name: metadata
+-- The metadata of messages that have some.
+SELECT id, metadata FROM messages WHERE account_id = $1 AND id = $2 AND metadata IS NOT NULL;
 
 -- name: account_of
 -- The account of a message. The key begins with the account, so this is one index lookup for each account.

@@ -33,3 +33,31 @@ CROSS JOIN LATERAL (
     SELECT email FROM recipients
     WHERE recipients.account_id = wanted.account_id AND recipients.message_id = wanted.message_id
     ORDER BY id LIMIT 1) AS first;
+
+-- name: leading_of_message
+-- The recipient of each message that says most about it, failures first, and why its last attempt ended so.
+SELECT chosen.message_id, email, status, attempt_count, last_smtp_code, last_smtp_response,
+    (SELECT reason FROM attempts
+        WHERE attempts.account_id = chosen.account_id AND attempts.message_id = chosen.message_id
+            AND attempts.recipient_id = chosen.id
+        ORDER BY started_at DESC LIMIT 1)
+FROM unnest($1::text[], $2::text[]) AS wanted (account_id, message_id)
+CROSS JOIN LATERAL (
+    SELECT account_id, message_id, id, email, status, attempt_count, last_smtp_code, last_smtp_response FROM recipients
+    WHERE recipients.account_id = wanted.account_id AND recipients.message_id = wanted.message_id
+    ORDER BY CASE status WHEN 'bounced' THEN 0 WHEN 'failed' THEN 1 WHEN 'expired' THEN 2 WHEN 'deferred' THEN 3
+        WHEN 'queued' THEN 4 WHEN 'canceled' THEN 5 ELSE 6 END, id LIMIT 1) AS chosen;
+
+-- name: results_of_message
+-- The recipients of messages, each with the reason and the enhanced status code of its last attempt.
+SELECT message_id, id, email, status, attempt_count, last_smtp_code, last_smtp_response, delivered_at, bounced_at,
+    (SELECT reason FROM attempts
+        WHERE attempts.account_id = recipients.account_id AND attempts.message_id = recipients.message_id
+            AND attempts.recipient_id = recipients.id
+        ORDER BY started_at DESC LIMIT 1),
+    (SELECT enhanced_code FROM attempts
+        WHERE attempts.account_id = recipients.account_id AND attempts.message_id = recipients.message_id
+            AND attempts.recipient_id = recipients.id
+        ORDER BY started_at DESC LIMIT 1)
+FROM recipients WHERE (account_id, message_id) IN (SELECT * FROM unnest($1::text[], $2::text[]))
+ORDER BY message_id, id;

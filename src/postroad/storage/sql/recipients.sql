@@ -26,3 +26,44 @@ FROM recipients WHERE account_id = $1 AND message_id = $2 GROUP BY account_id, m
 -- name: first_of_message
 -- The first recipient of messages, in the order of the request.
 SELECT message_id, email FROM recipients WHERE account_id = $1 AND message_id = $2 ORDER BY id LIMIT 1;
+
+-- name: leading_of_message
+-- The recipient of each message that says most about it, failures first, and why its last attempt ended so.
+SELECT message_id, email, status, attempt_count, last_smtp_code, last_smtp_response,
+    (SELECT reason FROM attempts
+        WHERE attempts.account_id = chosen.account_id AND attempts.message_id = chosen.message_id
+            AND attempts.recipient_id = chosen.id
+        ORDER BY started_at DESC LIMIT 1)
+FROM (
+    SELECT account_id, message_id, id, email, status, attempt_count, last_smtp_code, last_smtp_response FROM recipients
+    WHERE account_id = $1 AND message_id = $2
+    ORDER BY CASE status WHEN 'bounced' THEN 0 WHEN 'failed' THEN 1 WHEN 'expired' THEN 2 WHEN 'deferred' THEN 3
+        WHEN 'queued' THEN 4 WHEN 'canceled' THEN 5 ELSE 6 END, id LIMIT 1) AS chosen;
+
+-- name: of_address
+-- The messages to one address, newest first.
+SELECT messages.id, subject, created_at, is_test, recipients.status, attempt_count, last_smtp_code, last_smtp_response
+FROM recipients CROSS JOIN messages
+WHERE messages.account_id = recipients.account_id AND messages.id = recipients.message_id
+    AND recipients.account_id = $1 AND recipients.email_key = $2
+ORDER BY recipients.message_id DESC LIMIT $3;
+
+-- name: first_of_address
+-- The oldest message to one address.
+SELECT created_at FROM recipients CROSS JOIN messages
+WHERE messages.account_id = recipients.account_id AND messages.id = recipients.message_id
+    AND recipients.account_id = $1 AND recipients.email_key = $2
+ORDER BY recipients.message_id LIMIT 1;
+
+-- name: results_of_message
+-- The recipients of messages, each with the reason and the enhanced status code of its last attempt.
+SELECT message_id, id, email, status, attempt_count, last_smtp_code, last_smtp_response, delivered_at, bounced_at,
+    (SELECT reason FROM attempts
+        WHERE attempts.account_id = recipients.account_id AND attempts.message_id = recipients.message_id
+            AND attempts.recipient_id = recipients.id
+        ORDER BY started_at DESC LIMIT 1),
+    (SELECT enhanced_code FROM attempts
+        WHERE attempts.account_id = recipients.account_id AND attempts.message_id = recipients.message_id
+            AND attempts.recipient_id = recipients.id
+        ORDER BY started_at DESC LIMIT 1)
+FROM recipients WHERE account_id = $1 AND message_id = $2 ORDER BY id;

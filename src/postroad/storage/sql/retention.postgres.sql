@@ -35,6 +35,11 @@ WHERE message_tags.account_id = gone.account_id AND message_tags.message_id = go
 DELETE FROM message_metadata USING unnest($1::text[], $2::text[]) AS gone (account_id, message_id)
 WHERE message_metadata.account_id = gone.account_id AND message_metadata.message_id = gone.message_id;
 
+-- name: remove_resends
+-- As which messages they were sent again.
+DELETE FROM resends USING unnest($1::text[], $2::text[]) AS gone (account_id, message_id)
+WHERE resends.account_id = gone.account_id AND resends.resend_of = gone.message_id;
+
 -- name: remove_recipients
 -- Their recipients.
 DELETE FROM recipients USING unnest($1::text[], $2::text[]) AS gone (account_id, message_id)
@@ -44,6 +49,11 @@ WHERE recipients.account_id = gone.account_id AND recipients.message_id = gone.m
 -- Their attempts.
 DELETE FROM attempts USING unnest($1::text[], $2::text[]) AS gone (account_id, message_id)
 WHERE attempts.account_id = gone.account_id AND attempts.message_id = gone.message_id;
+
+-- name: remove_conversations
+-- What was said in their attempts.
+DELETE FROM attempt_conversations USING unnest($1::text[], $2::text[]) AS gone (account_id, message_id)
+WHERE attempt_conversations.account_id = gone.account_id AND attempt_conversations.message_id = gone.message_id;
 
 -- name: remove_async_bounces
 -- Their asynchronous bounces.

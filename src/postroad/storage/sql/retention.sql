@@ -28,6 +28,10 @@ DELETE FROM message_tags WHERE account_id = $1 AND message_id = $2;
 -- Their metadata.
 DELETE FROM message_metadata WHERE account_id = $1 AND message_id = $2;
 
+-- name: remove_resends
+-- As which messages they were sent again.
+DELETE FROM resends WHERE account_id = $1 AND resend_of = $2;
+
 -- name: remove_recipients
 -- Their recipients.
 DELETE FROM recipients WHERE account_id = $1 AND message_id = $2;
@@ -35,6 +39,10 @@ DELETE FROM recipients WHERE account_id = $1 AND message_id = $2;
 -- name: remove_attempts
 -- Their attempts.
 DELETE FROM attempts WHERE account_id = $1 AND message_id = $2;
+
+-- name: remove_conversations
+-- What was said in their attempts.
+DELETE FROM attempt_conversations WHERE account_id = $1 AND message_id = $2;
 
 -- name: remove_async_bounces
 -- Their asynchronous bounces.

@@ -7,13 +7,13 @@ VALUES ($1, $2, $3, $4, $5, $6, $7, NULL, $7, $8) ON CONFLICT (email_key) DO NOT
 -- name: by_email
 -- The user with this email.
 SELECT id, account_id, email, password_hash, role, tokens_valid_from, disabled_at, created_at, joined_at,
-    last_login_at
+    last_login_at, time_zone
 FROM users WHERE email_key = $1;
 
 -- name: by_id
 -- One user.
 SELECT id, account_id, email, password_hash, role, tokens_valid_from, disabled_at, created_at, joined_at,
-    last_login_at
+    last_login_at, time_zone
 FROM users WHERE id = $1;
 
 -- name: set_password
@@ -39,6 +39,10 @@ WHERE id = $1;
 -- Change the role of a user.
 UPDATE users SET role = $2 WHERE id = $1;
 
+-- name: set_time_zone
+-- The time zone in which a user reads and types times.
+UPDATE users SET time_zone = $2 WHERE id = $1;
+
 -- name: note_login
 -- The time of the last login.
 UPDATE users SET last_login_at = $2 WHERE id = $1;
@@ -50,7 +54,7 @@ DELETE FROM users WHERE id = $1;
 -- name: of_account
 -- The users of an account.
 SELECT id, account_id, email, password_hash, role, tokens_valid_from, disabled_at, created_at, joined_at,
-    last_login_at
+    last_login_at, time_zone
 FROM users WHERE account_id = $1 ORDER BY id;
 
 -- name: revoke_token

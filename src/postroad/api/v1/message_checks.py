@@ -1,0 +1,110 @@
+"""`/v1/messages/{id}/checks`: what may go wrong with the content of a message, as on its page of the dashboard."""
+
+from typing import Final
+
+import msgspec
+
+from postroad.api.v1 import resource, schemas
+from postroad.model import identifiers
+from postroad.network import spamd
+from postroad.services import context
+from postroad.services.messages import content_checks, header_checks, html_support, link_checks
+from postroad.services.messages import lookup as messages
+from postroad.web import routing
+
+RESOURCE: Final = resource.Resource("Messages", {"id": identifiers.pattern(identifiers.MESSAGE)})
+
+
+class CheckFinding(msgspec.Struct, frozen=True):
+    """One result of a check, as a sentence."""
+
+    level: header_checks.Level
+    text: str
+
+
+class CheckedLink(msgspec.Struct, frozen=True):
+    """A link in the HTML, with its line and its problems."""
+
+    url: str
+    text: str
+    line: int
+    problems: list[str]
+
+
+class LimitedFeature(msgspec.Struct, frozen=True):
+    """HTML or CSS that the message uses and some mail clients do not support, or support in part."""
+
+    title: str
+    lines: list[int]
+    supported_percent: int
+    not_supported: list[str]
+    partly_supported: list[str]
+
+
+class SpamVerdict(msgspec.Struct, frozen=True):
+    """The score of SpamAssassin; `error` says why there is none."""
+
+    is_spam: bool | None = None
+    score: float | None = None
+    threshold: float | None = None
+    report: str | None = None
+    error: str | None = None
+
+
+class MessageChecks(schemas.Response, frozen=True):
+    """The results of all checks. `spam` is null where the operator has no SpamAssassin."""
+
+    headers: list[CheckFinding]
+    content: list[CheckFinding]
+    links: list[CheckedLink]
+    more_links: int
+    features: list[LimitedFeature]
+    spam: SpamVerdict | None
+    is_truncated: bool
+
+
+async def show(ctx: context.Context, request: routing.Request) -> routing.Response:
+    """Check the content of a message.
+
+    Header fields and alignment, size, links, and the HTML and CSS that mail clients do not support. No link is opened.
+    Also not found when the content is no longer retained.
+    """
+    message_id = request.path["id"]
+    await messages.check_mode(ctx, request.caller, message_id)
+    report = await content_checks.of_message(ctx, request.caller.account_id, message_id)
+    return routing.Response(
+        200,
+        MessageChecks(
+            headers=_findings(report.headers),
+            content=_findings(report.content),
+            links=[_link(checked) for checked in report.links],
+            more_links=report.more_links,
+            features=[_feature(feature) for feature in report.features],
+            spam=_spam(report.spam),
+            is_truncated=report.truncated,
+            request_id=request.id,
+        ),
+    )
+
+
+def _findings(found: list[header_checks.Finding]) -> list[CheckFinding]:
+    return [CheckFinding(one.level, one.text) for one in found]
+
+
+def _link(checked: link_checks.CheckedLink) -> CheckedLink:
+    return CheckedLink(checked.link.url, checked.link.text, checked.link.line, checked.problems)
+
+
+def _feature(feature: html_support.LimitedFeature) -> LimitedFeature:
+    return schemas.from_record(LimitedFeature, feature)
+
+
+def _spam(found: spamd.Verdict | spamd.Failure | None) -> SpamVerdict | None:
+    if found is None:
+        return None
+    if isinstance(found, spamd.Failure):
+        return SpamVerdict(error=found.detail)
+    return SpamVerdict(found.is_spam, found.score, found.threshold, found.report)
+
+
+ROUTES: Final = (RESOURCE.route("GET /v1/messages/{id}/checks", show, responses={200: MessageChecks}),)

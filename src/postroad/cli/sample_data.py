@@ -1,0 +1,145 @@
+"""What the sample week of `postroad dev` is made of: who sends what to whom, and what the destinations reply."""
+
+from dataclasses import dataclass
+from typing import Final
+
+from postroad.model import domain_records, mail, simulated_providers
+
+Purpose = domain_records.RecordPurpose
+State = domain_records.RecordState
+_Provider = simulated_providers.Provider
+Behaviour = simulated_providers.Behaviour
+
+# Mail by hour of the day, in UTC: few write at night, most in the morning.
+HOURS: Final = (1, 1, 1, 1, 1, 2, 4, 7, 11, 12, 11, 9, 8, 9, 10, 9, 8, 7, 6, 5, 4, 3, 2, 1)
+WEEKEND_SHARE: Final = 0.35
+FIRST_NAMES: Final = "ada grace alan edsger barbara donald margaret linus radia ken frances dennis hedy tim".split()
+LAST_NAMES: Final = "lovelace hopper turing dijkstra liskov knuth hamilton perlman allen ritchie lamarr".split()
+
+
+@dataclass(frozen=True, slots=True)
+class Destination:
+    """Where mail goes, and how often it is deferred, bounces and fails there, in a thousand."""
+
+    domain: str
+    provider_queue: str
+    host: str
+    address: str
+    weight: int
+    deferred: int
+    bounced: int
+    failed: int
+    provider: simulated_providers.Provider = _Provider.APPLE
+
+
+@dataclass(frozen=True, slots=True)
+class Kind:
+    """What is sent, by whom, how often."""
+
+    sender: str
+    subject: str
+    text: str
+    html: str
+    tags: tuple[str, ...]
+    source: mail.Source
+    weight: int
+
+
+DESTINATIONS: Final = (
+    Destination("gmail.com", "google", "gmail-smtp-in.l.google.com", "142.250.27.26", 46, 25, 22, 2, _Provider.GOOGLE),
+    Destination(
+        "outlook.com",
+        "microsoft",
+        "outlook-com.olc.protection.outlook.com",
+        "52.101.73.6",
+        22,
+        70,
+        36,
+        12,
+        _Provider.MICROSOFT,
+    ),
+    Destination("icloud.com", "apple", "mx01.mail.icloud.com", "17.57.156.30", 10, 20, 20, 3),
+    Destination("yahoo.com", "yahoo", "mta5.am0.yahoodns.net", "67.195.204.77", 9, 110, 40, 22, _Provider.YAHOO),
+    Destination("bakery.example", "others", "mx1.bakery.example", "203.0.113.25", 8, 40, 44, 5),
+    Destination("museum.example", "others", "mail.museum.example", "198.51.100.4", 5, 30, 55, 5),
+)
+KINDS: Final = (
+    Kind(
+        sender="Corner Shop <orders@shop.example>",
+        subject="Your order {number} is on its way",
+        text="Hello {name},\n\nyour order {number} left our shop today and should be with you on {day}.\n",
+        html="<h1>On its way</h1><p>Hello {name},</p><p>your order <b>{number}</b> left our shop today and should be "
+        "with you on {day}.</p>",
+        tags=("order", "shipping"),
+        source=mail.Source.API,
+        weight=5,
+    ),
+    Kind(
+        sender="Corner Shop <billing@shop.example>",
+        subject="Invoice {number}",
+        text="Hello {name},\n\nyour invoice {number} is attached. Thank you.\n",
+        html="<p>Hello {name},</p><p>your invoice <b>{number}</b> is attached. Thank you.</p>",
+        tags=("invoice",),
+        source=mail.Source.SMTP,
+        weight=3,
+    ),
+    Kind(
+        sender="Corner Shop <hello@example.com>",
+        subject="Choose a new password",
+        text="Hello {name},\n\nsomebody, we hope you, wants a new password. The link works for an hour.\n",
+        html="<p>Hello {name},</p><p>somebody, we hope you, wants a new password. The link works for an hour.</p>",
+        tags=("account",),
+        source=mail.Source.API,
+        weight=2,
+    ),
+    Kind(
+        sender="Corner Shop <hello@example.com>",
+        subject="Welcome, {name}",
+        text="Hello {name},\n\nThanks for joining us.\n",
+        html="<p>Hello <b>{name}</b>,</p><p>Thanks for joining us.</p>",
+        tags=("account", "welcome"),
+        source=mail.Source.API,
+        weight=2,
+    ),
+    Kind(
+        sender="Corner Shop News <news@news.shop.example>",
+        subject="New on the shelves this week",
+        text="Hello {name},\n\nthis week: {number} new things, and the first oranges.\n",
+        html="<h1>New this week</h1><p>Hello {name},</p><p>{number} new things, and the first oranges.</p>",
+        tags=("newsletter",),
+        source=mail.Source.API,
+        weight=2,
+    ),
+)
+# What a provider does, by how often: before it accepts a message, or instead of it.
+DEFERRED: Final = {Behaviour.RATE_LIMITED: 2, Behaviour.GREYLISTED: 1}
+BOUNCED: Final = {Behaviour.UNKNOWN_USER: 6, Behaviour.BLOCKED: 2, Behaviour.UNAUTHENTICATED: 1}
+
+PURPOSES: Final = (Purpose.DKIM, Purpose.SPF, Purpose.RETURN_PATH, Purpose.DMARC)
+# What DNS says of each domain: dkim, spf, return path, dmarc; and how far its warm-up is, by step and use.
+DOMAINS: Final = (
+    ("shop.example", (State.OK, State.OK, State.OK, State.OK), None),
+    ("news.shop.example", (State.OK, State.OK, State.OK, State.MISSING), (4, 1204)),
+    ("bakery.example", (State.MISSING, State.WRONG, State.MISSING, State.UNKNOWN), None),
+)
+DETAILS: Final = {
+    State.OK: "",
+    State.MISSING: "there is no such record",
+    State.WRONG: "there are two SPF records, and there may be only one",
+    State.UNKNOWN: "the name servers did not answer",
+}
+TEMPLATES: Final = (
+    (
+        "receipt",
+        "Your receipt, {{number}}",
+        "Hello {{name}},\n\nthank you. You have paid {{amount}}.\n",
+        '<h1 style="color: #1f5fbf">Thank you, {{name}}</h1><p>You have paid <b>{{amount}}</b> for {{number}}.</p>',
+    ),
+    (
+        "password-reset",
+        "Choose a new password",
+        "Hello {{name}},\n\nopen this within an hour: {{link}}\n",
+        "<p>Hello {{name}},</p><p><a href='{{link}}'>Choose a new password</a>, within an hour.</p>",
+    ),
+    ("delivery-note", "Order {{number}} is on its way", "It should be with you on {{day}}.\n", None),
+)

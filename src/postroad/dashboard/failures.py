@@ -1,0 +1,97 @@
+"""`/failures`: why mail was not delivered, by cause and mailbox provider, each with what to do about it."""
+
+from dataclasses import dataclass
+from typing import Final
+
+from postroad.dashboard import overview, ranges, requests
+from postroad.model import caller
+from postroad.model.bounces import failure_causes
+from postroad.services.accounts import failure_report
+from postroad.services.messages import bulk_actions
+from postroad.web import routing
+
+PATH: Final = "/failures"
+NOBODY: Final = "No provider"
+# Those who may not change anything can still look.
+READ: Final = "Read the replies"
+
+
+@dataclass(frozen=True, slots=True)
+class Action:
+    """A link; `is_external` leaves the dashboard."""
+
+    text: str
+    path: str
+    is_external: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class Row:
+    """A group with its links. `bars` are the heights of the trend in percent."""
+
+    group: failure_report.FailureGroup
+    cause: failure_causes.FailureCause
+    provider: str
+    path: str
+    action: Action
+    change: str
+    bars: list[float]
+
+
+async def show(request: requests.PageRequest) -> routing.Response:
+    """The failures of a range."""
+    query: ranges.RangeQuery = request.query
+    shown = ranges.read(request, query)
+    found = await failure_report.read(request.ctx, request.account_id, shown.chosen)
+    return request.page(
+        "failures.html",
+        shown=shown,
+        periods=ranges.PERIODS,
+        found=found,
+        rows=[_row(group, shown, may_change=request.may(caller.Permission.CHANGE)) for group in found.groups],
+        bounced_path=shown.messages(overview.BOUNCED),
+        failed_path=shown.messages(overview.FAILED),
+        max_examined=failure_report.MAX_EXAMPLES_EXAMINED,
+    )
+
+
+def _row(group: failure_report.FailureGroup, shown: ranges.ShownRange, *, may_change: bool) -> Row:
+    terms = failure_causes.search_terms(group.cause), failure_causes.provider_term(group.provider)
+    path = shown.messages(*terms)
+    cause = group.described
+    highest = max(group.trend, default=0) or 1
+    return Row(
+        group,
+        cause,
+        overview.PROVIDERS.get(group.provider, group.provider) or NOBODY,
+        path,
+        _action(cause.action, group, shown, terms) if may_change else Action(READ, path),
+        f"{group.count - group.before:+,}".replace("-", "\N{MINUS SIGN}") if group.count != group.before else "",
+        [round(100 * value / highest, 1) for value in group.trend],
+    )
+
+
+def _action(
+    action: failure_causes.Action,
+    group: failure_report.FailureGroup,
+    shown: ranges.ShownRange,
+    terms: tuple[str, ...],
+) -> Action:
+    match action:
+        case failure_causes.Action.READ_GUIDANCE:
+            url, title = failure_causes.GUIDANCE[group.provider]
+            return Action(f"{overview.PROVIDERS[group.provider]}: {title}", url, is_external=True)
+        case failure_causes.Action.CHECK_DOMAIN:
+            return Action("Check the domain", "/domains")
+        case failure_causes.Action.SEE_SUPPRESSIONS:
+            return Action("See suppressions", "/suppressions")
+        case failure_causes.Action.SUPPRESS:
+            return Action("Suppress these addresses", shown.bulk(bulk_actions.Action.SUPPRESS, *terms))
+        case failure_causes.Action.RETRY:
+            waiting = "outcome:deferred", f"cause:{group.cause}", failure_causes.provider_term(group.provider)
+            return Action("Retry all that wait", shown.bulk(bulk_actions.Action.RETRY, *waiting))
+        case failure_causes.Action.READ_REPLY:
+            return Action(READ, shown.messages(*terms))
+
+
+ROUTES: Final = (requests.get(PATH, show, query=ranges.RangeQuery),)

@@ -1,0 +1,80 @@
+"""The menu, and the other places that `/find` knows: what each is called, and what else people call it."""
+
+from dataclasses import dataclass
+from typing import Final
+
+from postroad.model import caller
+
+
+@dataclass(frozen=True, slots=True)
+class Entry:
+    """A place in the dashboard. `words` find it beside its own name; `name` is what its page calls `active`."""
+
+    name: str
+    path: str
+    text: str
+    words: str = ""
+    permission: caller.Permission = caller.Permission.VIEW
+
+
+INBOX: Final = Entry("inbox", "/inbox", "Inbox", "development simulator received caught")
+SECTIONS: Final[tuple[tuple[str, tuple[Entry, ...]], ...]] = (
+    (
+        "Mail",
+        (
+            Entry("overview", "/", "Overview", "home dashboard statistics charts delivery rates providers queue"),
+            Entry("messages", "/messages", "Messages", "log emails search bounces deferred export csv"),
+            Entry("failures", "/failures", "Failures", "bounces causes reasons providers rejected"),
+            INBOX,
+        ),
+    ),
+    (
+        "Sending",
+        (
+            Entry("domains", "/domains", "Domains", "dns dkim spf dmarc verify senders warm-up"),
+            Entry("templates", "/templates", "Templates", "layouts html editor"),
+            Entry("suppressions", "/suppressions", "Suppressions", "unsubscribe complaints blocklist import export"),
+            Entry("approvals", "/approvals", "Approvals", "agents waiting approve reject"),
+        ),
+    ),
+    (
+        "Connect",
+        (
+            Entry("welcome", "/welcome", "Get started", "setup test email snippets code"),
+            Entry("credentials", "/credentials", "SMTP credentials", "username password relay"),
+            Entry("keys", "/keys", "API keys", "tokens secrets scopes"),
+            Entry("webhook", "/webhook", "Webhooks", "endpoint events deliveries secret replay"),
+        ),
+    ),
+    (
+        "Account",
+        (
+            Entry("credits", "/credits", "Credits", "balance ledger usage"),
+            Entry("team", "/team", "Team", "users invite roles members"),
+            Entry("audit_log", "/audit-log", "Audit log", "history changes logins who"),
+        ),
+    ),
+)
+# Not in the menu.
+ELSEWHERE: Final = (
+    Entry("tail", "/tail", "Tail", "live events stream follow"),
+    Entry("webhooks", "/webhooks", "All webhooks", "endpoints list add"),
+    Entry("new_template", "/template/new", "New template", "create", caller.Permission.CHANGE),
+)
+SETTINGS: Final = (
+    Entry("profile", "/profile", "Profile", "settings me user role"),
+    Entry("time_zone", "/profile#time-zone", "Time zone", "settings clock utc times"),
+    Entry("password", "/profile#password", "Password", "settings change login"),
+    Entry("token", "/profile#token", "API token", "settings personal access"),
+)
+
+
+def sections(*, has_inbox: bool) -> list[tuple[str, list[Entry]]]:
+    """The menu; the inbox is there in development only."""
+    return [(title, [one for one in entries if has_inbox or one is not INBOX]) for title, entries in SECTIONS]
+
+
+def matches(entry: Entry, text: str) -> bool:
+    """Whether each word of the text begins a word of the entry."""
+    known = f"{entry.text} {entry.words}".lower().split()
+    return all(any(one.startswith(word) for one in known) for word in text.lower().split())

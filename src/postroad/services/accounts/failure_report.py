@@ -1,0 +1,131 @@
+"""Why mail was not delivered: the recipients that bounced or failed in a range, by cause and mailbox provider.
+
+The numbers are those of the overview, to the last recipient: both are counted in the same transactions, and what has no
+cause in the counts by cause is a group of its own. Examples are looked for among the newest refusals only.
+"""
+
+from collections.abc import Iterable
+from dataclasses import dataclass
+from typing import Final
+
+from postroad.model import chart_ranges, providers, times
+from postroad.model.bounces import failure_causes
+from postroad.services import context
+from postroad.storage import attempts, failure_counts, hourly_counts, store
+
+# A bound for the search for examples.
+MAX_EXAMPLES_EXAMINED: Final = 2_000
+Key = tuple[str, str]  # cause and provider
+
+
+@dataclass(frozen=True, slots=True)
+class FailureGroup:
+    """The recipients with a cause at a provider, and by bucket. `before` is their number in the range before."""
+
+    cause: str
+    provider: str
+    bounced: int
+    failed: int
+    before: int
+    trend: list[int]
+    example: attempts.RefusalExample | None
+
+    @property
+    def count(self) -> int:
+        """All of them."""
+        return self.bounced + self.failed
+
+    @property
+    def described(self) -> failure_causes.FailureCause:
+        """The cause for people."""
+        return failure_causes.describe(self.cause, self.provider)
+
+
+@dataclass(frozen=True, slots=True)
+class FailureReport:
+    """Groups, largest first, and their sums."""
+
+    groups: list[FailureGroup]
+    bounced: int
+    failed: int
+    before: int
+
+
+async def read(ctx: context.Context, account_id: str, chosen: chart_ranges.Range) -> FailureReport:
+    """The failures of a range."""
+    async with ctx.store.scanning(account_id) as tx:
+        recent = await _counts(tx, account_id, chosen.from_hour, chosen.until_hour)
+        before = await _counts(tx, account_id, chosen.compared_from, chosen.compared_until)
+        refused = await attempts.refusal_examples(
+            tx,
+            account_id,
+            started_from=chosen.from_hour * times.HOUR,
+            started_until=chosen.until_hour * times.HOUR,
+            limit=MAX_EXAMPLES_EXAMINED,
+        )
+    # The newest of each kind is kept, which comes last.
+    examples = {(one.reason, _provider(one)): one for one in reversed(refused)}
+    earlier = _sums(before)
+    groups = [
+        FailureGroup(
+            cause=cause,
+            provider=provider,
+            bounced=sum(one.bounced for one in rows),
+            failed=sum(one.failed for one in rows),
+            before=earlier.get((cause, provider), 0),
+            trend=_trend(rows, chosen),
+            example=examples.get((cause, provider)),
+        )
+        for (cause, provider), rows in _by_key(recent).items()
+    ]
+    return FailureReport(
+        sorted(groups, key=lambda one: (-one.count, one.cause, one.provider)),
+        bounced=sum(one.bounced for one in groups),
+        failed=sum(one.failed for one in groups),
+        before=sum(earlier.values()),
+    )
+
+
+async def _counts(
+    tx: store.Transaction, account_id: str, from_hour: int, until_hour: int
+) -> list[failure_counts.FailureTotal]:
+    """The counts by cause, and what the hourly counts have beyond them."""
+    rest = {
+        (from_hour + one.bucket, one.provider): [one.bounced, one.failed]
+        for one in await hourly_counts.sums(tx, account_id, from_hour=from_hour, until_hour=until_hour, hours=1)
+    }
+    counted = await failure_counts.between(tx, account_id, from_hour=from_hour, until_hour=until_hour)
+    # Old hours are deleted from one table before the other.
+    known = [one for one in counted if (one.hour, one.provider) in rest]
+    for one in known:
+        left = rest[one.hour, one.provider]
+        left[0] -= one.bounced
+        left[1] -= one.failed
+    unknown = (
+        failure_counts.FailureTotal(hour, provider, failure_causes.UNKNOWN, *left)
+        for (hour, provider), left in rest.items()
+        if any(left)
+    )
+    return [*known, *unknown]
+
+
+def _by_key(rows: Iterable[failure_counts.FailureTotal]) -> dict[Key, list[failure_counts.FailureTotal]]:
+    found: dict[Key, list[failure_counts.FailureTotal]] = {}
+    for one in rows:
+        found.setdefault((one.reason, one.provider), []).append(one)
+    return found
+
+
+def _sums(rows: Iterable[failure_counts.FailureTotal]) -> dict[Key, int]:
+    return {key: sum(one.bounced + one.failed for one in found) for key, found in _by_key(rows).items()}
+
+
+def _trend(rows: Iterable[failure_counts.FailureTotal], chosen: chart_ranges.Range) -> list[int]:
+    trend = [0] * len(chosen.starts)
+    for one in rows:
+        trend[chosen.place_of(one.hour)] += one.bounced + one.failed
+    return trend
+
+
+def _provider(one: attempts.RefusalExample) -> str:
+    return providers.label_of(one.provider_queue) if one.provider_queue else ""

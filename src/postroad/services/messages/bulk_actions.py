@@ -1,0 +1,231 @@
+"""Retry, cancel and suppress what a search finds: the actions of single messages, for many.
+
+The messages are selected first, so that their number is exact before anything changes; a search that finds too many, or
+takes too long to answer, is refused. Then they are changed in small transactions. Every step leaves alone what is
+changed already, so that the same request can be sent again. One audit log entry has the search and the counts.
+"""
+
+import dataclasses
+import datetime as dt
+import functools
+import time
+from collections import Counter
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, field
+from enum import StrEnum
+from typing import Final
+
+from postroad import errors
+from postroad.model import mail, providers, search_query, times
+from postroad.protocol import address
+from postroad.services import account_quotas, audit_log, context, repeat_rate, work_limits
+from postroad.services.maintenance import throttled_batches
+from postroad.services.messages import lookup
+from postroad.services.queue import cancellation, inspection
+from postroad.services.suppressions import bulk as suppression_batches
+from postroad.storage import accounts, attempts, messages, queue_views, recipients, store, suppressions
+
+MAX_MESSAGES: Final = 10_000
+# Each examines 10,000 entries, in about a tenth of a second; longer where messages have many recipients.
+MAX_STEPS: Final = 50
+MAX_SELECT_SECONDS: Final = 15.0
+MAX_CONFIRMATION_AGE: Final = times.HOUR
+# One transaction: some hundredths of a second of work, during which other writers wait.
+STEP_MESSAGES: Final = 100
+# A message may have 50.
+STEP_RECIPIENTS: Final = 200
+BULK: Final = work_limits.WorkLimit("bulk actions", per_account=1, per_process=5, retry_seconds=5)
+# Each holds 10,000 messages in memory.
+SELECTIONS: Final = work_limits.WorkLimit("counts for bulk actions", per_account=2, per_process=10, retry_seconds=5)
+SUPPRESSION_REASON: Final = "suppressed by a bulk action"
+# What a recipient must have come to for its address to be suppressed.
+FAILURES: Final = (mail.RecipientStatus.BOUNCED, mail.RecipientStatus.FAILED, mail.RecipientStatus.EXPIRED)
+
+
+class Action(StrEnum):
+    """What is done with the messages."""
+
+    RETRY = "retry"
+    CANCEL = "cancel"
+    SUPPRESS = "suppress"
+
+
+# The audit log action of each, and what is counted: one, and several.
+_AUDITED: Final = {
+    Action.RETRY: ("message.retried", ("recipient", "recipients")),
+    Action.CANCEL: ("message.canceled", ("recipient", "recipients")),
+    Action.SUPPRESS: ("suppression.added", ("address", "addresses")),
+}
+_STATE_TEXTS: Final = {
+    queue_views.READY: "about to be sent",
+    queue_views.SENDING: "being sent",
+    queue_views.SCHEDULED: "scheduled for later",
+    queue_views.HELD: "held by the operator",
+}
+TOO_SOON: Final = "attempted a moment ago"
+FINAL_RESULT: Final = "with a final result"
+BEGUN: Final = "attempted before"
+NOT_FAILED: Final = "not failed"
+SUPPRESSED: Final = "suppressed before"
+
+
+@dataclass(slots=True)
+class Report:
+    """How many recipients or addresses were changed, and how many were not, by reason."""
+
+    changed: int = 0
+    unchanged: Counter[str] = field(default_factory=Counter)
+
+    def add(self, changed: int, unchanged: Counter[str]) -> None:
+        """Count a step."""
+        self.changed += changed
+        self.unchanged.update(unchanged)
+
+
+def filters_as_confirmed(
+    ctx: context.Context, query: search_query.Query, *, confirmed_at: int, zone: dt.tzinfo
+) -> lookup.Filters:
+    """The filters of a search when somebody saw its count: ages are from then, and nothing newer is found."""
+    if not ctx.clock() - MAX_CONFIRMATION_AGE <= confirmed_at <= ctx.clock():
+        raise errors.Conflict("this confirmation is older than an hour; look at the list again and confirm once more")
+    then = dataclasses.replace(ctx, clock=lambda: confirmed_at)
+    filters = lookup.filters_of(then, query, zone=zone)
+    return dataclasses.replace(filters, before=min(confirmed_at, filters.before or confirmed_at))
+
+
+async def select(ctx: context.Context, account_id: str, filters: lookup.Filters) -> list[messages.Message]:
+    """All messages that match. Raises Conflict when there are too many to work on, or to look through."""
+    found: list[messages.Message] = []
+    steps, ends_at = 0, time.monotonic() + MAX_SELECT_SECONDS
+    with work_limits.acquire(ctx, SELECTIONS, account_id):
+        async for part in lookup.matches(ctx, account_id, filters):
+            found += part
+            steps += 1
+            if len(found) > MAX_MESSAGES:
+                raise errors.Conflict(
+                    f"the search finds more than {MAX_MESSAGES:,} messages; narrow it, for example with after: and "
+                    "before:"
+                )
+            if steps > MAX_STEPS or time.monotonic() > ends_at:
+                raise errors.Conflict("the search takes too long to count; narrow it, for example with after:7d")
+    return found
+
+
+async def run(
+    ctx: context.Context, account_id: str, action: Action, selected: Sequence[messages.Message], *, search: str
+) -> Report:
+    """Do it; `search` is for the audit log. What is done when a step fails stays done, and is in the audit log."""
+    with work_limits.acquire(ctx, BULK, account_id):
+        report = Report()
+        try:
+            if action is Action.SUPPRESS:
+                await _suppress(ctx, account_id, selected, report)
+            else:
+                await _change_queue(ctx, account_id, action, selected, report)
+        finally:
+            await _finish(ctx, account_id, action, report, search=search)
+    return report
+
+
+async def _change_queue(
+    ctx: context.Context, account_id: str, action: Action, selected: Sequence[messages.Message], report: Report
+) -> None:
+    """Only messages that are not final are in the queue."""
+    queued = [one for one in selected if one.status == mail.MessageStatus.QUEUED]
+    report.unchanged[FINAL_RESULT] = sum(
+        one.recipient_count for one in selected if one.status != mail.MessageStatus.QUEUED
+    )
+    if action is Action.RETRY and queued:
+        await _take_turn(ctx, account_id)
+    step = _retry if action is Action.RETRY else _cancel
+    for ids in steps(queued):
+        work = functools.partial(step, ctx, account_id=account_id, message_ids=ids)
+        report.add(*await throttled_batches.run_batch(ctx, work))
+
+
+def steps(queued: Sequence[messages.Message]) -> Iterator[list[str]]:
+    """The ids of messages that are changed in one transaction."""
+    ids: list[str] = []
+    reached = 0
+    for one in queued:
+        if ids and (len(ids) == STEP_MESSAGES or reached + one.recipient_count > STEP_RECIPIENTS):
+            yield ids
+            ids, reached = [], 0
+        ids.append(one.id)
+        reached += one.recipient_count
+    if ids:
+        yield ids
+
+
+async def _take_turn(ctx: context.Context, account_id: str) -> None:
+    """A bulk retry counts as one of the account's retries: providers are protected by the pause after attempts."""
+    async with ctx.store.transaction() as tx:
+        await accounts.lock(tx, [account_id])
+        await repeat_rate.take(ctx, tx, account_id, repeat_rate.Kind.RETRIES)
+
+
+async def _retry(
+    ctx: context.Context, tx: store.Transaction, *, account_id: str, message_ids: Sequence[str]
+) -> tuple[int, Counter[str]]:
+    await accounts.lock(tx, [account_id])
+    now = ctx.clock()
+    ended = {one.recipient_id: one.at for one in await attempts.ends_of_messages(tx, account_id, message_ids)}
+    rested_at = now - inspection.retry_interval(ctx) * times.SECOND
+    rested = []
+    seen: Counter[str] = Counter()
+    for message_id in message_ids:
+        for row in await queue_views.of_message(tx, account_id, message_id):
+            if row.state != queue_views.WAITING:
+                seen[_STATE_TEXTS[row.state]] += 1
+            elif ended.get(row.recipient_id, 0) > rested_at:
+                seen[TOO_SOON] += 1
+            else:
+                rested.append((account_id, message_id, row.recipient_id))
+    return await queue_views.make_named_ready(tx, rested, now=now) if rested else 0, seen
+
+
+async def _cancel(
+    ctx: context.Context, tx: store.Transaction, *, account_id: str, message_ids: Sequence[str]
+) -> tuple[int, Counter[str]]:
+    await accounts.lock(tx, [account_id])
+    waiting = sum([len(await queue_views.of_message(tx, account_id, one)) for one in message_ids])
+    canceled = await cancellation.cancel_batch(ctx, tx, account_id, message_ids)
+    return canceled, Counter({BEGUN: waiting - canceled})
+
+
+async def _suppress(
+    ctx: context.Context, account_id: str, selected: Sequence[messages.Message], report: Report
+) -> None:
+    await account_quotas.check_suppressions(ctx, account_id)
+    wanted: dict[str, suppressions.Suppression] = {}
+    now = ctx.clock()
+    for first in range(0, len(selected), STEP_MESSAGES):
+        ids = [one.id for one in selected[first : first + STEP_MESSAGES]]
+        async with ctx.store.scanning(account_id) as tx:
+            reached = await recipients.results_of_messages(tx, account_id, ids)
+        for one in (recipient for some in reached.values() for recipient in some):
+            if one.status not in FAILURES:
+                report.unchanged[NOT_FAILED] += 1
+                continue
+            key = address.parse(one.email).key
+            row = (account_id, key, suppressions.Source.ACCOUNT, SUPPRESSION_REASON, one.last_smtp_code)
+            wanted.setdefault(key, suppressions.Suppression(*row, one.message_id, now))
+    added = await suppression_batches.add(ctx, [wanted[key] for key in sorted(wanted)], audit_subject=None)
+    report.add(added, Counter({SUPPRESSED: len(wanted) - added}))
+
+
+async def _finish(ctx: context.Context, account_id: str, action: Action, report: Report, *, search: str) -> None:
+    changed = report.changed
+    if not changed:
+        return
+    name, (one, several) = _AUDITED[action]
+    subject = f"{changed} {one if changed == 1 else several}"
+    detail = f"{report.unchanged.total():,} not changed; search: {search or 'all messages'}"
+    async with ctx.store.transaction() as tx:
+        await audit_log.write(ctx, tx, account_id, name, subject, detail)
+    if action is Action.RETRY:
+        ctx.mail_wakeup.set()
+    if action is Action.CANCEL:
+        for _ in range(changed):
+            ctx.metrics.recipients.add(providers.NO_PROVIDER, mail.RecipientStatus.CANCELED.value)
+        ctx.webhook_wakeup.set()

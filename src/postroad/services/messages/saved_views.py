@@ -1,0 +1,73 @@
+"""Saved views: searches for messages under a name.
+
+They belong to the account, not to a person: "Bounced at Gmail" means the same for everybody who works on it, and stays
+when its author leaves. So saving one is a change like any other, for members, with an entry in the audit log.
+"""
+
+from typing import Final
+
+from postroad import errors
+from postroad.model import identifiers, labels, search_query
+from postroad.services import audit_log, context
+from postroad.storage import accounts, saved_views, store
+
+# They are a bar above the list.
+MAX_VIEWS: Final = 30
+NAME_CHARACTERS: Final = 40
+
+
+async def of_account(ctx: context.Context, account_id: str) -> list[saved_views.SavedView]:
+    """The views of an account by name."""
+    async with ctx.store.reading() as tx:
+        return await saved_views.of_account(tx, account_id)
+
+
+async def save(ctx: context.Context, account_id: str, *, name: str, search: str) -> saved_views.SavedView:
+    """Save a search under a name. A name that is in use gets the new search."""
+    name, search, now = _checked_name(name), search.strip(), ctx.clock()
+    if not search:
+        raise errors.InvalidRequest("search: enter a search to save")
+    search_query.parse(search)
+    view = saved_views.SavedView(ctx.new_id(identifiers.SAVED_VIEW, now=now), account_id, name, search, now)
+    async with ctx.store.transaction() as tx:
+        await accounts.lock(tx, [account_id])
+        others = await saved_views.of_account(tx, account_id)
+        if len(others) >= MAX_VIEWS and name not in {one.name for one in others}:
+            raise errors.Conflict(f"an account has at most {MAX_VIEWS} saved views; remove one that you do not need")
+        await saved_views.put(tx, view)
+        await audit_log.write(ctx, tx, account_id, "view.saved", name, search)
+    return view
+
+
+async def rename(ctx: context.Context, account_id: str, view_id: str, name: str) -> str:
+    """Give a view another name; returns it."""
+    name = _checked_name(name)
+    async with ctx.store.transaction() as tx:
+        await accounts.lock(tx, [account_id])
+        view = await _find(tx, account_id, view_id)
+        if name != view.name and name in {one.name for one in await saved_views.of_account(tx, account_id)}:
+            raise errors.Conflict(f"name: another view is called {name}; choose another name or remove that view")
+        await saved_views.rename(tx, account_id, view_id, name)
+        await audit_log.write(ctx, tx, account_id, "view.renamed", view.name, name)
+    return name
+
+
+async def remove(ctx: context.Context, account_id: str, view_id: str) -> str:
+    """Remove a view; returns its name."""
+    async with ctx.store.transaction() as tx:
+        await accounts.lock(tx, [account_id])
+        view = await _find(tx, account_id, view_id)
+        await saved_views.remove(tx, account_id, view_id)
+        await audit_log.write(ctx, tx, account_id, "view.removed", view.name)
+    return view.name
+
+
+async def _find(tx: store.Transaction, account_id: str, view_id: str) -> saved_views.SavedView:
+    for one in await saved_views.of_account(tx, account_id):
+        if one.id == view_id:
+            return one
+    raise errors.NotFound("no such saved view in this account")
+
+
+def _checked_name(name: str) -> str:
+    return labels.check("name", name.strip(), limit=NAME_CHARACTERS)

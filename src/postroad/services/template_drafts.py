@@ -1,0 +1,138 @@
+"""Drafts of templates, for people who edit them: saved as versions, and sent only once they are published.
+
+`templates.put`, which programs call, saves and publishes at once.
+"""
+
+import dataclasses
+import difflib
+from collections.abc import Iterator
+from dataclasses import dataclass
+from typing import Final
+
+from postroad import errors
+from postroad.model import limits
+from postroad.services import audit_log, context, template_parts, template_versions, templates
+from postroad.services.auth import grants
+from postroad.storage import accounts
+from postroad.storage import templates as stored
+
+COPY_SUFFIX: Final = "-copy"
+# The lines of a diff around a change, and in all: comparing takes time with the square of the lines.
+CONTEXT_LINES: Final = 3
+MAX_LINES: Final = 2_000
+
+
+@dataclass(frozen=True, slots=True)
+class Difference:
+    """The changed lines of one part of a template, as of a unified diff."""
+
+    part: str
+    lines: tuple[str, ...]
+
+
+async def latest(ctx: context.Context, template: stored.Template) -> stored.Version | None:
+    """The version that was saved last: the draft, or the published one."""
+    async with ctx.store.reading() as tx:
+        return await stored.latest_version(tx, template.id)
+
+
+def is_draft(version: stored.Version | None) -> bool:
+    """Whether the version that was saved last is not published yet."""
+    return version is not None and version.published_at is None
+
+
+async def save(ctx: context.Context, account_id: str, alias: str, content: template_versions.Content) -> stored.Version:
+    """Save a draft. Nothing that is sent changes."""
+    grants.check_template(ctx.actor)
+    templates.check(subject=content.subject, text=content.text, html=content.html)
+    async with ctx.store.transaction() as tx:
+        await accounts.lock(tx, [account_id])
+        template = await stored.by_alias(tx, account_id, alias)
+        if template is None:
+            raise templates.not_found()
+        await template_parts.load(tx, templates.with_content(template, content))
+        number = await template_versions.record(ctx, tx, template, content, is_published=False)
+        await audit_log.write(ctx, tx, account_id, "template.draft_saved", alias)
+        saved = await stored.version(tx, template, number)
+    if saved is None:
+        raise _no_version()
+    return saved
+
+
+async def prepare(
+    ctx: context.Context, account_id: str, content: template_versions.Content, *, alias: str = ""
+) -> stored.Template:
+    """What is being edited as a template that can be rendered; refused as saving it would be."""
+    templates.check(subject=content.subject, text=content.text, html=content.html)
+    empty = stored.Template("", account_id, alias, "", None, None, 0, 0)
+    async with ctx.store.reading() as tx:
+        return await template_parts.load(tx, templates.with_content(empty, content))
+
+
+async def publish(ctx: context.Context, account_id: str, alias: str, number: int) -> stored.Template:
+    """Send a version from now on."""
+    version = await find(ctx, account_id, alias, number)
+    return await templates.save(ctx, account_id, alias, _content(version))
+
+
+async def restore(ctx: context.Context, account_id: str, alias: str, number: int) -> stored.Version:
+    """Save an old version again, as a draft."""
+    version = await find(ctx, account_id, alias, number)
+    return await save(ctx, account_id, alias, _content(version))
+
+
+async def duplicate(ctx: context.Context, account_id: str, alias: str) -> stored.Template:
+    """Create a copy of what is published, with an alias of its own."""
+    template = await templates.find(ctx, account_id, alias)
+    copy = alias[: limits.TEMPLATE_ALIAS_CHARACTERS - len(COPY_SUFFIX)] + COPY_SUFFIX
+    return await templates.save(ctx, account_id, copy, template_versions.content_of(template), is_new=True)
+
+
+async def history(ctx: context.Context, account_id: str, alias: str) -> list[stored.VersionSummary]:
+    """The versions of a template, the latest first."""
+    template = await templates.find(ctx, account_id, alias)
+    async with ctx.store.reading() as tx:
+        return await stored.versions(tx, template.id, limit=template_versions.MAX_VERSIONS + 1)
+
+
+async def find(ctx: context.Context, account_id: str, alias: str, number: int) -> stored.Version:
+    """One version of a template."""
+    template = await templates.find(ctx, account_id, alias)
+    async with ctx.store.reading() as tx:
+        version = await stored.version(tx, template, number)
+    if version is None:
+        raise _no_version()
+    return version
+
+
+def differences(before: stored.Version, after: stored.Version) -> list[Difference]:
+    """How two versions differ, part by part; parts that are the same are left out."""
+    parts = {
+        "Subject": (before.subject, after.subject),
+        "Layout": (before.layout, after.layout),
+        "HTML": (before.html, after.html),
+        "Text": (before.text, after.text),
+    }
+    return [
+        Difference(part, tuple(_lines(old or "", new or "")))
+        for part, (old, new) in parts.items()
+        if (old or "") != (new or "")
+    ]
+
+
+def _lines(old: str, new: str) -> Iterator[str]:
+    was, now = old.splitlines(), new.splitlines()
+    if len(was) + len(now) > MAX_LINES:
+        yield f"@@ {len(was)} and {len(now)} lines are too many to compare @@"
+        return
+    changes = difflib.unified_diff(was, now, lineterm="", n=CONTEXT_LINES)
+    # The names of the files, of which there are none.
+    yield from (line for line in changes if line not in ("--- ", "+++ "))
+
+
+def _content(version: stored.Version) -> template_versions.Content:
+    return dataclasses.replace(template_versions.content_of(version), sample=version.sample)
+
+
+def _no_version() -> errors.NotFound:
+    return errors.NotFound("no such version of this template")

@@ -1,0 +1,10 @@
+-- compatible from: 12
+-- What was said between us and a receiving server in attempts that did not succeed: commands and replies, at most 4 KiB each.
+CREATE TABLE attempt_conversations (
+    account_id TEXT NOT NULL,
+    message_id TEXT NOT NULL,
+    recipient_id TEXT NOT NULL,
+    started_at INTEGER NOT NULL,
+    conversation TEXT NOT NULL,
+    PRIMARY KEY (account_id, message_id, started_at, recipient_id)
+) STRICT, WITHOUT ROWID;

@@ -1,0 +1,125 @@
+"""The sample week of `postroad dev`: plausible, consistent, the same every time, written once and nowhere else."""
+
+import collections
+import dataclasses
+import random
+import typing
+from collections.abc import AsyncIterator
+from pathlib import Path
+
+import msgspec
+import pytest
+import pytest_asyncio
+
+from postroad.cli import data_folder, dev, dev_seed, sample_data, sample_mail, sample_week
+from postroad.model import caller, chart_ranges, times
+from postroad.roles import composition
+from postroad.services import audit_log, context
+from postroad.services.accounts import credits, statistics
+from postroad.services.accounts import registry as accounts
+from postroad.services.maintenance import consistency
+from postroad.services.messages import lookup
+from postroad.services.suppressions import registry as suppressions
+from postroad.services.webhooks import endpoints
+
+COUNT = 1_400
+BUILT_IN = "http://127.0.0.1:8025/v1/inbox/webhook"
+NOW = 1_794_830_400_000_000  # Monday, 2026-11-16 12:00 UTC
+
+
+@pytest.fixture
+def folder(tmp_path: Path) -> data_folder.DataFolder:
+    folder = data_folder.DataFolder(tmp_path / "data")
+    folder.prepare()
+    return folder
+
+
+@pytest_asyncio.fixture
+async def ctx(folder: data_folder.DataFolder) -> AsyncIterator[context.Context]:
+    async with composition.open_context(folder.settings(environment=dev.GUARD_ON)) as opened:
+        yield dataclasses.replace(opened, clock=lambda: NOW)
+
+
+async def week_of(ctx: context.Context, account_id: str) -> statistics.Overview:
+    chosen = chart_ranges.of_period(chart_ranges.Period.WEEK, now=ctx.clock())
+    return await statistics.overview(ctx, account_id, chosen)
+
+
+async def test_a_week_is_written_once_and_everything_agrees(
+    ctx: context.Context, folder: data_folder.DataFolder
+) -> None:
+    await dev_seed.prepare(ctx, None)
+    account_id = (await dev_seed.account_of(ctx)).id
+    assert await sample_week.write(ctx, folder, account_id, endpoint=BUILT_IN) is not None
+    week = await week_of(ctx, account_id)
+    totals = week.totals
+    assert totals.messages == COUNT + sample_week.WAITING
+    assert totals.delivered + totals.bounced + totals.failed == COUNT
+    assert min(totals.delivered, totals.bounced, totals.deferred) > 0
+    assert {one.name for one in week.providers} == {"google", "microsoft", "yahoo", "apple", "others"}
+    assert week.queued == sample_week.WAITING
+    guard = await accounts.sending(ctx, await accounts.find(ctx, account_id))
+    assert (guard.state, guard.recipients, guard.complaints) == ("ok", COUNT, 1)
+    assert guard.bounces > 0
+    listed = await suppressions.page(ctx, account_id, after="", limit=100, source=None)
+    assert {"bounce", "complaint", "account", "import"} == {one.source for one in listed}
+    # What still waits has an event when it ends.
+    assert [one.url for one in await endpoints.of_account(ctx, account_id)] == [BUILT_IN]
+    # Credits came before the mail that they paid for.
+    entries = await credits.ledger(ctx, account_id, None, 10_000)
+    balance = 0
+    for entry in reversed(entries):
+        balance += entry.available
+        assert balance >= 0
+    # Replies are explained as those of real destinations are.
+    for one in week.failures:
+        found = await lookup.details(ctx, account_id, one.message_id)
+        assert all(attempt.reason not in {"", "unknown"} for attempt in found.attempts)
+        for attempt in found.attempts:
+            if attempt.smtp_code:
+                said = found.conversations[attempt.recipient_id, attempt.started_at]
+                assert said.endswith(f"S: {attempt.smtp_code} {attempt.response}")
+    report = await consistency.run(ctx)
+    assert report.findings == []
+    logged = await audit_log.page(ctx, account_id, before=None, limit=200)
+    assert await sample_week.write(ctx, folder, account_id) is None
+    assert await week_of(ctx, account_id) == week
+    assert await audit_log.page(ctx, account_id, before=None, limit=200) == logged
+
+
+def drafts(count: int) -> list[sample_mail.Draft]:
+    chance = random.Random(sample_mail.SEED)
+    who = caller.Caller("acc_1", "cred_1", caller.Scheme.PASSWORD, caller.PASSWORD_PERMISSIONS)
+    writer = sample_mail.Writer(typing.cast("context.Context", None), chance, who)  # a draft needs no store
+    return [writer.draft(at) for at in sample_mail.moments(chance, count=count, now=NOW)]
+
+
+def test_the_same_mail_is_written_every_time_with_days_and_nights() -> None:
+    week = drafts(1_000)
+    assert week == drafts(1_000)
+    assert len({times.day_of(one.at) for one in week}) == 7
+    assert max(one.at for one in week) < NOW
+    hours = collections.Counter(one.at // times.HOUR % 24 for one in week)
+    assert hours[9] > 5 * hours[3]
+    assert {one.kind.sender for one in week} == {one.sender for one in sample_data.KINDS}
+    assert len({tag for one in week for tag in one.kind.tags}) == 6
+
+
+@pytest.mark.parametrize(
+    "listen, endpoint",
+    [("0.0.0.0:8025", BUILT_IN), ("127.0.0.1:0", sample_week.URL)],
+)
+def test_events_of_the_sample_mail_go_to_the_built_in_endpoint(
+    folder: data_folder.DataFolder, listen: str, endpoint: str
+) -> None:
+    assert dev.sample_endpoint(folder.settings(environment={}, listen={"http": listen})) == endpoint
+
+
+async def test_no_other_store_gets_a_sample_week(ctx: context.Context, folder: data_folder.DataFolder) -> None:
+    await dev_seed.prepare(ctx, None)
+    account_id = (await dev_seed.account_of(ctx)).id
+    elsewhere = msgspec.structs.replace(ctx.settings.database, url="sqlite:////var/lib/postroad/postroad.sqlite")
+    production = dataclasses.replace(ctx, settings=msgspec.structs.replace(ctx.settings, database=elsewhere))
+    with pytest.raises(data_folder.FolderError, match="only be written into the database of 'postroad dev'"):
+        await sample_week.write(production, folder, account_id)
+    assert (await week_of(ctx, account_id)).totals.messages == 0
