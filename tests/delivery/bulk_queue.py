@@ -34,7 +34,8 @@ async def fill(
     size = max(1, BATCH // each)
     for start in range(0, len(submissions), size):
         async with ctx.store.transaction() as tx:
-            await transaction.accept(tx, submissions[start : start + size], policies=POLICIES, outbox=ctx.outbox)
+            part = submissions[start : start + size]
+            await transaction.accept(tx, part, policies=POLICIES, outbox=ctx.outbox, clock=ctx.clock)
     ctx.mail_wakeup.set()
     return emails
 

@@ -1,6 +1,7 @@
 """Several engines on one store share the work: each recipient is delivered once, whoever of them comes or goes."""
 
 import asyncio
+from collections import Counter
 from pathlib import Path
 
 import pytest
@@ -52,7 +53,9 @@ async def test_two_processes_deliver_everything_once_and_one_may_stop_meanwhile(
             addresses += await harness.send(PART, domain="later.example.net")
             await harness.finished()
             assert await two.stop() == 0
-            await harness.prove(addresses, sink)
+            # On a slow machine a process may stop without the reply to what it has just sent.
+            in_doubt = [email for email, _, _, is_in_doubt in await harness.attempts() if is_in_doubt]
+            await harness.prove(addresses, sink, doubts=Counter(in_doubt))
             assert one.errors() == two.errors() == []
             for service in (one, two):
                 assert delivery_harness.events(service, "previous_attempt_unrecorded") == []
