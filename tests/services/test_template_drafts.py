@@ -23,12 +23,13 @@ async def test_a_draft_is_not_sent_before_it_is_published(
 ) -> None:
     await saved(ctx, account)
     clock.pass_seconds(60)
-    draft = await template_drafts.save(ctx, account.id, "welcome", Content("Two", "a\nx\nc", "<p>", sample='{"a": 1}'))
+    content = Content("Two", "a\nx\nc", "<p>", sample='{"a": 1}')
+    draft = await template_drafts.save(ctx, account.id, "welcome", content)
     template = await templates.find(ctx, account.id, "welcome")
     assert (template.subject, template.version) == ("One", 1)
     assert (draft.number, draft.published_at, draft.saved_at, draft.saved_by) == (2, None, clock.now, "operator")
     assert template_drafts.is_draft(await template_drafts.latest(ctx, template))
-    published = await template_drafts.publish(ctx, account.id, "welcome", 2)
+    published = await templates.save(ctx, account.id, "welcome", content)
     assert (published.subject, published.html, published.version) == ("Two", "<p>", 2)
     assert not template_drafts.is_draft(await template_drafts.latest(ctx, published))
     history = await template_drafts.history(ctx, account.id, "welcome")
@@ -79,7 +80,7 @@ async def test_20_versions_and_the_published_one_are_kept(
         await template_drafts.save(ctx, account.id, "welcome", Content(f"Draft {number}", "x", None))
     kept = [one.number for one in await template_drafts.history(ctx, account.id, "welcome")]
     assert kept == [*range(31, 11, -1), 1]
-    assert (await template_drafts.publish(ctx, account.id, "welcome", 31)).subject == "Draft 29"
+    assert (await templates.save(ctx, account.id, "welcome", Content("Draft 29", "x", None))).version == 31
     await template_drafts.save(ctx, account.id, "welcome", Content("Next", "x", None))
     assert 1 not in [one.number for one in await template_drafts.history(ctx, account.id, "welcome")]
 
@@ -107,7 +108,6 @@ async def test_versions_of_another_account_do_not_exist(ctx: context.Context, ac
     for attempt in (
         template_drafts.history(ctx, other.id, "welcome"),
         template_drafts.find(ctx, other.id, "welcome", 1),
-        template_drafts.publish(ctx, other.id, "welcome", 1),
         template_drafts.restore(ctx, other.id, "welcome", 1),
         template_drafts.duplicate(ctx, other.id, "welcome"),
         template_drafts.save(ctx, other.id, "welcome", Content("One", "x", None)),

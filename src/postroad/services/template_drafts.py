@@ -69,12 +69,6 @@ async def prepare(
         return await template_parts.load(tx, templates.with_content(empty, content))
 
 
-async def publish(ctx: context.Context, account_id: str, alias: str, number: int) -> stored.Template:
-    """Send a version from now on."""
-    version = await find(ctx, account_id, alias, number)
-    return await templates.save(ctx, account_id, alias, _content(version))
-
-
 async def restore(ctx: context.Context, account_id: str, alias: str, number: int) -> stored.Version:
     """Save an old version again, as a draft."""
     version = await find(ctx, account_id, alias, number)

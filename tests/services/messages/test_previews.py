@@ -163,9 +163,7 @@ async def test_a_message_of_the_account_is_shown(ctx: context.Context, account: 
     )
     preview = await previews.of_message(ctx, account.id, message_id)
     assert [one.filename for one in preview.attachments] == ["a.txt"]
-    assert b"<b>bold</b>" in await previews.document(ctx, account.id, message_id)
-    download = await previews.attachment(ctx, account.id, message_id, preview.attachments[0].index)
-    assert download == previews.Download("a.txt", "application/octet-stream", b"file")
+    assert b"<b>bold</b>" in previews.html_document(preview)
 
 
 async def test_a_large_message_is_read_beside_the_event_loop(
@@ -196,7 +194,3 @@ async def test_nobody_looks_into_a_message_of_another_account(
     for given_id in (message_id, "em_" + "0" * 28, "", "' OR 1=1 --"):
         with pytest.raises(errors.NotFound):
             await previews.of_message(ctx, other.id, given_id)
-        with pytest.raises(errors.NotFound):
-            await previews.document(ctx, other.id, given_id)
-        with pytest.raises(errors.NotFound):
-            await previews.attachment(ctx, other.id, given_id, 0)

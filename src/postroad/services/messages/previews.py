@@ -106,18 +106,6 @@ async def of_message(ctx: context.Context, account_id: str, message_id: str) -> 
     return await in_thread(ctx, account_id, lambda: of_bytes(raw), octets=len(raw))
 
 
-async def document(ctx: context.Context, account_id: str, message_id: str) -> bytes:
-    """The HTML of a message, for the frame."""
-    raw = await messages.raw(ctx, account_id, message_id)
-    return await in_thread(ctx, account_id, lambda: html_document(of_bytes(raw)), octets=len(raw))
-
-
-async def attachment(ctx: context.Context, account_id: str, message_id: str, index: int) -> Download:
-    """A part of a message, by its index in the preview."""
-    raw = await messages.raw(ctx, account_id, message_id)
-    return await in_thread(ctx, account_id, lambda: attachment_of(raw, index), octets=len(raw))
-
-
 def of_bytes(raw: bytes) -> Preview:
     """The preview of raw bytes."""
     reading = preview_parser.read(raw)
