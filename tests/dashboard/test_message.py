@@ -60,9 +60,9 @@ async def test_a_message_shows_what_was_sent(ctx: context.Context, browser: Brow
     assert 'data-copy="' + message_id in text
     assert "3 recipients" in text
     assert "Accepted for 3 recipients (HTTP API)" in text
-    assert "/messages?search=tag%3A%22black%20%22%22friday%22%22%22" in text
+    assert "/messages?search=tag%3A%22black+%22%22friday%22%22%22" in text
     assert (await browser.get("/messages", search='tag:"black ""friday"""')).text.count(message_id) == 1
-    assert "/messages?search=metadata.order%3A%2210%22%2242%22" in text
+    assert "/messages?search=metadata.order%3A10%2242" in text
     assert (await browser.get("/messages", search='metadata.order:"10""42"')).text.count(message_id) == 1
     assert "none: " in text
     assert "long: " + "x" * 500 in text

@@ -7,7 +7,7 @@ from urllib import parse
 
 import pytest
 
-from postroad.dashboard import messages as page
+from postroad.dashboard import urls
 from postroad.model import mail, search_query
 from postroad.model.bounces import disposition
 from postroad.services import context
@@ -171,8 +171,8 @@ async def test_a_filter_finds_by_state(ctx: context.Context, browser: Browser) -
 async def test_every_example_of_the_help_is_a_link_that_runs(browser: Browser) -> None:
     text = (await browser.get("/messages")).text
     for _, _, example in search_query.HELP:
-        assert f'href="{html.escape(page.path_of(example))}"' in text
-        assert (await browser.client.get(page.path_of(example))).status_code == 200
+        assert f'href="{html.escape(urls.messages(example))}"' in text
+        assert (await browser.client.get(urls.messages(example))).status_code == 200
 
 
 async def test_the_list_comes_in_parts_of_which_only_the_first_is_live(

@@ -1,11 +1,10 @@
 """`/audit-log`: who did what in the account, with filters, and as a file."""
 
 from typing import Final
-from urllib import parse
 
 import msgspec
 
-from postroad.dashboard import requests, typed_times
+from postroad.dashboard import requests, typed_times, urls
 from postroad.services import audit_log, audit_log_csv
 from postroad.web import routing
 
@@ -29,16 +28,16 @@ async def index(request: requests.PageRequest) -> routing.Response:
     """A page of the log, newest first."""
     query: Query = request.query
     found = await audit_log.search(request.ctx, request.account_id, _filters(request), before=query.before, limit=ROWS)
-    asked = parse.urlencode({name: value for name in _FILTERS if (value := getattr(query, name))})
+    asked = {name: getattr(query, name) for name in _FILTERS}
     return request.page(
         "audit_log.html",
         rows=[(entry, audit_log.text(entry)) for entry in found.entries],
-        next_url=f"{PATH}?{asked}&before={found.next_cursor}".replace("?&", "?") if found.next_cursor else "",
-        export_url=f"{PATH}/export?{asked}".removesuffix("?"),
+        next_url=urls.of(PATH, **asked, before=found.next_cursor) if found.next_cursor else "",
+        export_url=urls.of(f"{PATH}/export", **asked),
         query=query,
         groups={group: [one for one in audit_log.ACTIONS if one.startswith(f"{group}.")] for group in GROUPS},
         is_first=query.before is None,
-        is_filtered=bool(asked),
+        is_filtered=any(asked.values()),
         days=request.ctx.settings.dashboard.audit_log_days,
     )
 

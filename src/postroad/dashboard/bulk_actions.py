@@ -2,16 +2,12 @@
 
 from typing import Final
 
-import msgspec
-
-from postroad.dashboard import forms, requests
-from postroad.dashboard import messages as message_list
+from postroad.dashboard import forms, lists, requests, urls
 from postroad.model import caller, mail, search_query
 from postroad.services.messages import bulk_actions, lookup
 from postroad.services.queue import inspection
 from postroad.web import routing
 
-PATH: Final = "/bulk"
 Action = bulk_actions.Action
 # The button, what was done, and what is counted: one, and several.
 WORDS: Final = {
@@ -21,11 +17,10 @@ WORDS: Final = {
 }
 
 
-class Query(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
+class Query(lists.SearchQuery, frozen=True, forbid_unknown_fields=True):
     """What to do, and with which messages."""
 
     action: Action | None = None
-    search: str | None = None
 
 
 class Confirmation(forms.Form, frozen=True, kw_only=True):
@@ -39,18 +34,18 @@ class Confirmation(forms.Form, frozen=True, kw_only=True):
 async def ask(request: requests.PageRequest) -> routing.Response:
     """How many messages it is, and what will happen."""
     query: Query = request.query
-    action, text, now = query.action or Action.RETRY, (query.search or "").strip(), request.ctx.clock()
+    action, text, now = query.action or Action.RETRY, query.text, request.ctx.clock()
     selected = await bulk_actions.select(request.ctx, request.account_id, _filters(request, text, confirmed_at=now))
     return request.page(
         "bulk.html",
         action=action,
-        actions=[(one, WORDS[one][0], f"{PATH}?{message_list.query_of(text, action=one)}") for one in Action],
+        actions=[(one, WORDS[one][0], urls.bulk(one, text)) for one in Action],
         button=WORDS[action][0],
         text=text,
         count=len(selected),
         queued=sum(one.status == mail.MessageStatus.QUEUED for one in selected),
         confirmed_at=now,
-        list_url=message_list.path_of(text),
+        list_url=urls.messages(text),
         pause=inspection.retry_interval(request.ctx),
     )
 
@@ -63,7 +58,7 @@ async def run(request: requests.PageRequest) -> routing.Response:
     selected = await bulk_actions.select(request.ctx, request.account_id, filters)
     done = await bulk_actions.run(request.ctx, request.account_id, form.action, selected, search=text)
     kind = "good" if done.changed else "warn"
-    return request.redirect(message_list.path_of(text), notice=_notice(form.action, done), kind=kind)
+    return request.redirect(urls.messages(text), notice=_notice(form.action, done), kind=kind)
 
 
 def _filters(request: requests.PageRequest, text: str, *, confirmed_at: int) -> lookup.Filters:
@@ -80,6 +75,6 @@ def _notice(action: Action, done: bulk_actions.Report) -> str:
 
 
 ROUTES: Final = (
-    requests.get(PATH, ask, query=Query, permission=caller.Permission.CHANGE),
-    requests.post(PATH, run, form=Confirmation),
+    requests.get(urls.BULK, ask, query=Query, permission=caller.Permission.CHANGE),
+    requests.post(urls.BULK, run, form=Confirmation),
 )

@@ -10,11 +10,10 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 from itertools import islice
 from typing import Final
-from urllib import parse
 
 import msgspec
 
-from postroad.dashboard import menu, message_rows, messages, requests
+from postroad.dashboard import menu, message_rows, requests, urls
 from postroad.model import identifiers, search_query, search_values
 from postroad.services import templates
 from postroad.services.domains import registry as domains
@@ -91,13 +90,13 @@ async def _messages(request: requests.PageRequest, text: str) -> list[Result]:
         return []
     rows = await message_rows.read(request.ctx, request.account_id, found.messages)
     results = [
-        Result(f"{messages.PATH}/{row.message.id}", row.message.subject or "No subject", f"{row.badge}, to {row.email}")
+        Result(f"{urls.MESSAGES}/{row.message.id}", row.message.subject or "No subject", f"{row.badge}, to {row.email}")
         for row in rows
     ]
     meant = search_query.suggestion(found.query)
     if not rows and meant is not None:
         search = search_query.format(meant)
-    return [*results, Result(messages.path_of(search), f"Search messages: {search}")]
+    return [*results, Result(urls.messages(search), f"Search messages: {search}")]
 
 
 async def _search(request: requests.PageRequest, text: str) -> lookup.SearchPage | None:
@@ -118,7 +117,7 @@ async def _search(request: requests.PageRequest, text: str) -> lookup.SearchPage
 async def _views(request: requests.PageRequest, text: str) -> list[Result]:
     views = await saved_views.of_account(request.ctx, request.account_id)
     found = (one for one in views if text.lower() in one.name.lower())
-    return [Result(messages.path_of(one.search), one.name, one.search) for one in islice(found, MAX_RESULTS)]
+    return [Result(urls.messages(one.search), one.name, one.search) for one in islice(found, MAX_RESULTS)]
 
 
 async def _recipients(request: requests.PageRequest, text: str) -> list[Result]:
@@ -134,10 +133,7 @@ async def _recipients(request: requests.PageRequest, text: str) -> list[Result]:
     if search_values.is_address(beginning):
         emails |= dict.fromkeys(await suppressions.listed(request.ctx, request.account_id, [beginning]), "suppressed")
     matching = ((email, detail) for email, detail in emails.items() if email.startswith(beginning))
-    return [
-        Result(f"/recipients/{parse.quote(email, safe='')}", email, detail)
-        for email, detail in islice(matching, MAX_RESULTS)
-    ]
+    return [Result(urls.recipient(email), email, detail) for email, detail in islice(matching, MAX_RESULTS)]
 
 
 async def _domains(request: requests.PageRequest, text: str) -> list[Result]:

@@ -4,12 +4,11 @@ The inbox belongs to the installation, not to an account: every user sees all of
 """
 
 from typing import Final
-from urllib import parse
 
 import msgspec
 
 from postroad import errors
-from postroad.dashboard import previews, requests
+from postroad.dashboard import previews, requests, urls
 from postroad.services.messages import dev_inbox, header_checks
 from postroad.services.messages import lookup as messages
 from postroad.web import routing
@@ -46,13 +45,12 @@ def routes(mail: dev_inbox.Inbox) -> tuple[requests.SiteRoute, ...]:
         query: Query = request.query
         search = (query.search or "").strip()[:SEARCH_CHARACTERS]
         rows = [one for one in mail.search(search) if query.before is None or one.id < query.before]
-        next_query = {"search": search, "before": rows[ROWS - 1].id} if len(rows) > ROWS else None
         return request.page(
             "inbox.html",
             rows=rows[:ROWS],
             search=search,
             is_first=query.before is None,
-            next_url=f"{PATH}?{parse.urlencode(next_query)}" if next_query else "",
+            next_url=urls.of(PATH, search=search, before=rows[ROWS - 1].id) if len(rows) > ROWS else "",
         )
 
     async def show(request: requests.PageRequest) -> routing.Response:

@@ -7,8 +7,7 @@ from dataclasses import dataclass
 from typing import Final
 
 from postroad import errors
-from postroad.dashboard import messages as message_list
-from postroad.dashboard import previews, requests, timelines, typed_times
+from postroad.dashboard import previews, requests, timelines, typed_times, urls
 from postroad.model import mail, search_query
 from postroad.model.bounces import disposition
 from postroad.services.acceptance import resend
@@ -181,15 +180,15 @@ def _resend(recipient_views: list[RecipientView], *, has_content: bool) -> Resen
 async def _neighbours(request: requests.PageRequest, message_id: str, query: Query) -> dict[str, str]:
     """The URLs of the list and of the messages beside this one in it, for parts/neighbours.html."""
     text = (query.search or "").strip()
-    urls = {"list_url": message_list.path_of(text), "newer_url": "", "older_url": ""}
+    beside = {"list_url": urls.messages(text), "newer_url": "", "older_url": ""}
     # What a script refreshes does not contain them; a search that is not valid has no results.
     with contextlib.suppress(search_query.QueryError):
         if not _is_refresh(request):
             filters = messages.filters_of(request.ctx, search_query.parse(text), zone=request.zone)
             found = await neighbours.find(request.ctx, request.account_id, filters, message_id)
-            urls["newer_url"] = message_list.message_path(found.newer, text) if found.newer else ""
-            urls["older_url"] = message_list.message_path(found.older, text) if found.older else ""
-    return urls
+            beside["newer_url"] = urls.message(found.newer, text) if found.newer else ""
+            beside["older_url"] = urls.message(found.older, text) if found.older else ""
+    return beside
 
 
 async def _shown(request: requests.PageRequest, message_id: str, query: Query) -> previews.PreviewPage | None:

@@ -4,11 +4,10 @@ import dataclasses
 import re
 from collections.abc import Sequence
 from typing import Final
-from urllib import parse
 
 import msgspec
 
-from postroad.dashboard import message_rows, requests, saved_views
+from postroad.dashboard import lists, message_rows, requests, saved_views, urls
 from postroad.model import mail, search_query
 from postroad.services.messages import bulk_actions, export_csv
 from postroad.services.messages import lookup as messages
@@ -16,7 +15,7 @@ from postroad.services.messages import saved_views as views_of_account
 from postroad.storage import saved_views as stored_views
 from postroad.web import routing
 
-PATH: Final = "/messages"
+EXPORT_PATH: Final = "/messages.csv"
 ROWS: Final = 50
 # Every file system takes so many characters.
 MAX_FILE_NAME: Final = 100
@@ -24,10 +23,9 @@ MAX_FILE_NAME: Final = 100
 PERIODS: Final = (("24h", "24 hours"), ("7d", "7 days"))
 
 
-class Query(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
+class Query(lists.SearchQuery, frozen=True, forbid_unknown_fields=True):
     """The search text and the cursor."""
 
-    search: str | None = None
     cursor: str | None = None
 
 
@@ -42,7 +40,7 @@ class Choice(msgspec.Struct, frozen=True):
 async def index(request: requests.PageRequest) -> routing.Response:
     """A page of results, or what is wrong with the search."""
     query: Query = request.query
-    text = (query.search or "").strip()
+    text = query.text
     views = await views_of_account.of_account(request.ctx, request.account_id)
     try:
         found = await messages.search(
@@ -91,45 +89,28 @@ def _page(
         parts=(text[: problem.start], text[problem.start : problem.end], text[problem.end :]) if problem else (),
         choices={"Mode": _modes(query), "Status": _statuses(query), "Accepted": _periods(query)},
         is_first=asked.cursor is None,
-        first_url=path_of(text),
-        row_query=f"?{query_of(text)}" if text else "",
-        bulk_urls=[(one.title(), f"/bulk?{query_of(text, action=one)}") for one in bulk_actions.Action],
-        export_url=f"/messages.csv?{parse.urlencode({'search': text})}" if text else "/messages.csv",
-        tail_url=f"/tail?{parse.urlencode({'search': text})}" if text else "/tail",
-        next_url=path_of(text, found.next_cursor) if found and found.next_cursor else "",
-        wider=path_of(search_query.format(dataclasses.replace(query, after=None, before=None, status=None))),
-        examples=[(name, finds, example, path_of(example)) for name, finds, example in search_query.HELP],
+        first_url=urls.messages(text),
+        bulk_urls=[(one.title(), urls.bulk(one, text)) for one in bulk_actions.Action],
+        export_url=urls.of(EXPORT_PATH, search=text),
+        tail_url=urls.of("/tail", search=text),
+        next_url=urls.messages(text, found.next_cursor) if found and found.next_cursor else "",
+        wider=urls.messages(search_query.format(dataclasses.replace(query, after=None, before=None, status=None))),
+        examples=[(name, finds, example, urls.messages(example)) for name, finds, example in search_query.HELP],
         max_characters=search_query.MAX_CHARACTERS,
     )
-
-
-def path_of(text: str, cursor: str | None = None) -> str:
-    """The URL of a search."""
-    wanted = {name: value for name, value in (("search", text), ("cursor", cursor)) if value}
-    return f"{PATH}?{parse.urlencode(wanted)}" if wanted else PATH
-
-
-def message_path(message_id: str, text: str) -> str:
-    """The URL of a message in the results of a search."""
-    return f"{PATH}/{message_id}?{query_of(text)}" if text else f"{PATH}/{message_id}"
-
-
-def query_of(text: str, **more: str) -> str:
-    """The query string of a page about a search."""
-    return parse.urlencode({**more, **({"search": text} if text else {})})
 
 
 def _suggestion(query: search_query.Query) -> Choice | None:
     """What somebody may have meant who found nothing."""
     meant = search_query.suggestion(query)
     text = search_query.format(meant) if meant else ""
-    return Choice(text, path_of(text), is_chosen=False) if text else None
+    return Choice(text, urls.messages(text), is_chosen=False) if text else None
 
 
 def _modes(query: search_query.Query) -> list[Choice]:
     live, test = dataclasses.replace(query, mode=None), dataclasses.replace(query, mode=mail.Mode.TEST)
     return [
-        Choice("Live", path_of(search_query.format(live)), query.mode is not mail.Mode.TEST),
+        Choice("Live", urls.messages(search_query.format(live)), query.mode is not mail.Mode.TEST),
         _choice("Test", query, test),
     ]
 
@@ -152,19 +133,13 @@ def _periods(query: search_query.Query) -> list[Choice]:
 
 
 def _choice(text: str, query: search_query.Query, changed: search_query.Query) -> Choice:
-    return Choice(text, path_of(search_query.format(changed)), changed == query)
-
-
-class ExportQuery(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
-    """The search text."""
-
-    search: str | None = None
+    return Choice(text, urls.messages(search_query.format(changed)), changed == query)
 
 
 async def export_file(request: requests.PageRequest) -> routing.Response:
     """All results of a search as CSV."""
-    asked: ExportQuery = request.query
-    text = (asked.search or "").strip()
+    asked: lists.SearchQuery = request.query
+    text = asked.text
     filters = messages.filters_of(request.ctx, search_query.parse(text), zone=request.zone)
     content = export_csv.export(request.ctx, request.account_id, filters)
     return routing.attachment(f"{_file_name(text)}.csv", content)
@@ -176,6 +151,6 @@ def _file_name(text: str) -> str:
 
 
 ROUTES: Final = (
-    requests.get(PATH, index, query=Query),
-    requests.get("/messages.csv", export_file, query=ExportQuery),
+    requests.get(urls.MESSAGES, index, query=Query),
+    requests.get(EXPORT_PATH, export_file, query=lists.SearchQuery),
 )

@@ -8,8 +8,7 @@ from dataclasses import dataclass
 from typing import Final
 
 from postroad import errors
-from postroad.dashboard import attention, ranges, requests, welcome
-from postroad.dashboard import messages as message_list
+from postroad.dashboard import attention, ranges, requests, urls, welcome
 from postroad.model import chart_ranges, labels, limits, providers
 from postroad.model.bounces import disposition
 from postroad.protocol import address
@@ -189,7 +188,7 @@ def _tiles(found: statistics.Overview, shown: ranges.ShownRange, credits_left: i
             "Queued",
             f"{found.queued:,}",
             "recipient" if found.queued == 1 else "recipients",
-            message_list.path_of("status:queued"),
+            urls.messages("status:queued"),
         ),
         Tile("Credits", "Unlimited", "no credits needed", "/credits")
         if credits_left is None

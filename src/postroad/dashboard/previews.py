@@ -8,12 +8,11 @@ from collections.abc import Awaitable, Callable, Mapping
 from dataclasses import dataclass
 from enum import StrEnum
 from typing import Final, TypeVar
-from urllib import parse
 
 import msgspec
 
 from postroad import errors
-from postroad.dashboard import requests
+from postroad.dashboard import requests, urls
 from postroad.services.messages import content_checks, downloads, header_checks, previews, remote_images
 from postroad.services.messages import lookup as messages
 from postroad.web import routing
@@ -90,8 +89,7 @@ class PreviewPage:
     def link(self, **changes: str) -> str:
         """The URL of this page with the HTML shown in another way."""
         usual = {"view": View.HTML, "width": self.width, "scheme": self.scheme, "images": _IMAGES[self.images]}
-        kept = {"search": self.search} if self.search else {}
-        return _url(self.path, {**usual, **changes, **kept}) + "#preview"
+        return _url(self.path, {**usual, **changes, "search": self.search}) + "#preview"
 
     @property
     def document(self) -> str:
@@ -105,8 +103,7 @@ _USUAL: Final = (Width.DESKTOP, Scheme.LIGHT, _IMAGES[False])
 
 def _url(path: str, fields: Mapping[str, str]) -> str:
     """A URL; what is as usual is left out."""
-    shown = {name: str(value) for name, value in fields.items() if value not in _USUAL}
-    return f"{path}?{parse.urlencode(shown)}" if shown else path
+    return urls.of(path, **{name: str(value) for name, value in fields.items() if value not in _USUAL})
 
 
 async def preview_page(

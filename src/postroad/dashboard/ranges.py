@@ -7,11 +7,10 @@ that a number counts: what was accepted in the range, or in one bucket of it.
 import datetime as dt
 from dataclasses import dataclass
 from typing import Final
-from urllib import parse
 
 import msgspec
 
-from postroad.dashboard import messages, requests, typed_times
+from postroad.dashboard import requests, typed_times, urls
 from postroad.model import chart_ranges, search_query, time_zones, times
 from postroad.services.accounts import recipient_sample
 from postroad.services.messages import bulk_actions
@@ -65,22 +64,19 @@ class ShownRange:
 
     def path_of(self, path: str, period: chart_ranges.Period) -> str:
         """The same page with a period."""
-        narrowed = {"domain": self.narrowing.domain, "tag": self.narrowing.tag}
-        wanted = {"period": period.value, **{name: value for name, value in narrowed.items() if value}}
-        return f"{path}?{parse.urlencode(wanted)}"
+        return urls.of(path, period=period.value, domain=self.narrowing.domain, tag=self.narrowing.tag)
 
     def messages(self, *terms: str) -> str:
         """The list of the messages of the range that these terms find."""
-        return messages.path_of(self._search(terms, self.chosen.from_hour, self.chosen.until_hour))
+        return urls.messages(self._search(terms, self.chosen.from_hour, self.chosen.until_hour))
 
     def bulk(self, action: bulk_actions.Action, *terms: str) -> str:
         """The confirmation of an action on the same messages."""
-        search = self._search(terms, self.chosen.from_hour, self.chosen.until_hour)
-        return f"/bulk?{messages.query_of(search, action=action)}"
+        return urls.bulk(action, self._search(terms, self.chosen.from_hour, self.chosen.until_hour))
 
     def bucket(self, place: int, *terms: str) -> str:
         """The same of one bucket."""
-        return messages.path_of(self._search(terms, self.chosen.bounds[place], self.chosen.bounds[place + 1]))
+        return urls.messages(self._search(terms, self.chosen.bounds[place], self.chosen.bounds[place + 1]))
 
     def _search(self, terms: tuple[str, ...], from_hour: int, until_hour: int) -> str:
         tag = search_query.format(search_query.Query(tag=self.narrowing.tag)) if self.narrowing.tag else ""

@@ -1,10 +1,9 @@
 """`/recipients/{email}`: what was sent to one address, what became of it, and whether it is suppressed."""
 
 from typing import Final, Literal
-from urllib import parse
 
 from postroad import errors
-from postroad.dashboard import forms, requests, suppressions
+from postroad.dashboard import forms, requests, suppressions, urls
 from postroad.services.messages import recipient_history
 from postroad.services.suppressions import registry
 from postroad.storage import suppressions as stored_suppressions
@@ -42,7 +41,7 @@ async def remove(request: requests.PageRequest) -> routing.Response:
 
 
 def _back(request: requests.PageRequest, email: str, notice: str) -> routing.Response:
-    return request.redirect(f"/recipients/{parse.quote(email, safe='')}", notice=notice)
+    return request.redirect(urls.recipient(email), notice=notice)
 
 
 ROUTES: Final = (

@@ -14,6 +14,7 @@ from typing import Any, Final
 import jinja2
 import markupsafe
 
+from postroad.dashboard import urls
 from postroad.model import time_zones, times
 
 _HIDDEN: Final = re.compile(
@@ -192,4 +193,7 @@ FILTERS: Final[Mapping[str, Callable[..., Any]]] = {
     "humanize": humanize,
     "sentence": sentence,
     "error_sentence": error_sentence,
+    "message_url": urls.message,
+    "messages_with": urls.messages_with,
+    "recipient_url": urls.recipient,
 }

@@ -3,14 +3,12 @@
 from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Final
-from urllib import parse
 
-from postroad.dashboard import forms, requests
+from postroad.dashboard import forms, requests, urls
 from postroad.services.messages import saved_views
 from postroad.storage import saved_views as stored
 from postroad.web import routing
 
-LIST: Final = "/messages"
 # What most people look for first.
 BUILT_IN: Final = (
     ("All messages", ""),
@@ -43,35 +41,30 @@ class Renaming(forms.Form, frozen=True, kw_only=True):
     name: str
 
 
-def path_of(search: str) -> str:
-    """The URL of a search."""
-    return f"{LIST}?{parse.urlencode({'search': search})}" if search else LIST
-
-
 def chips(saved: Sequence[stored.SavedView], text: str) -> list[Chip]:
     """The built-in views and those of the account, for the page of the search `text`."""
     views = [*BUILT_IN, *((one.name, one.search) for one in saved)]
-    return [Chip(name, path_of(search), search == text) for name, search in views]
+    return [Chip(name, urls.messages(search), search == text) for name, search in views]
 
 
 async def save(request: requests.PageRequest) -> routing.Response:
     """Save a search."""
     form: Saving = request.form
     view = await saved_views.save(request.ctx, request.account_id, name=form.name, search=form.search)
-    return request.redirect(path_of(view.search), notice=f"View {view.name} saved.")
+    return request.redirect(urls.messages(view.search), notice=f"View {view.name} saved.")
 
 
 async def rename(request: requests.PageRequest) -> routing.Response:
     """Rename a view."""
     form: Renaming = request.form
     name = await saved_views.rename(request.ctx, request.account_id, request.path["id"], form.name)
-    return request.redirect(LIST, notice=f"View renamed to {name}.")
+    return request.redirect(urls.MESSAGES, notice=f"View renamed to {name}.")
 
 
 async def remove(request: requests.PageRequest) -> routing.Response:
     """Remove a view."""
     name = await saved_views.remove(request.ctx, request.account_id, request.path["id"])
-    return request.redirect(LIST, notice=f"View {name} removed.")
+    return request.redirect(urls.MESSAGES, notice=f"View {name} removed.")
 
 
 ROUTES: Final = (

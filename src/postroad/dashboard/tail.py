@@ -2,10 +2,7 @@
 
 from typing import Final
 
-import msgspec
-
-from postroad.dashboard import messages as message_list
-from postroad.dashboard import requests
+from postroad.dashboard import lists, requests, urls
 from postroad.model import search_query
 from postroad.services.messages import lookup, tail
 from postroad.web import routing
@@ -13,16 +10,10 @@ from postroad.web import routing
 PATH: Final = "/tail"
 
 
-class Query(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
-    """Which messages."""
-
-    search: str | None = None
-
-
 async def show(request: requests.PageRequest) -> routing.Response:
     """The newest events, oldest first; with a script, new ones are appended."""
-    query: Query = request.query
-    text = (query.search or "").strip()
+    query: lists.SearchQuery = request.query
+    text = query.text
     problem = ""
     events: list[tail.Event] = []
     try:
@@ -39,10 +30,10 @@ async def show(request: requests.PageRequest) -> routing.Response:
         text=text,
         problem=problem,
         events=events,
-        list_url=message_list.path_of(text),
+        list_url=urls.messages(text),
         max_messages=tail.MAX_MESSAGES,
         max_characters=search_query.MAX_CHARACTERS,
     )
 
 
-ROUTES: Final = (requests.get(PATH, show, query=Query),)
+ROUTES: Final = (requests.get(PATH, show, query=lists.SearchQuery),)
