@@ -1,35 +1,21 @@
 """Sends that wait are stored from the version before on, and change their state from what it was."""
 
 import msgspec
-import pytest
 
 from postroad.model import key_limits
-from postroad.storage import api_keys, approvals, migrations
+from postroad.storage import api_keys, approvals
 from postroad.storage.approvals import State
 from postroad.storage.store import Store
 from tests.storage import samples
-from tests.storage.conftest import Reopen
+from tests.storage.schema_upgrade import SchemaUpgrade
 
 ROW = approvals.Approval(
     "apr_1", "acc_1", "key_1", "cred_1", "k", b"\x00hash", bool(1), bool(0), b"{}", 3, "req_1", State.PENDING, 7
 )
 
 
-@pytest.fixture
-def database_url(new_database_url: str) -> str:
-    return new_database_url
-
-
-@pytest.fixture
-async def empty(reopen: Reopen) -> Store:
-    return await reopen()
-
-
-async def test_approvals_are_stored_from_the_version_before_on(empty: Store, monkeypatch: pytest.MonkeyPatch) -> None:
-    known = migrations.known
-    before = [one.name for one in known(empty.dialect)].index("approvals")
-    monkeypatch.setattr(migrations, "known", lambda dialect: known(dialect)[:before])
-    await migrations.apply(empty)
+async def test_approvals_are_stored_from_the_version_before_on(empty: Store, upgrade: SchemaUpgrade) -> None:
+    await upgrade.begin("approvals")
     octets = {"sqlite": "BLOB", "postgres": "BYTEA"}[empty.dialect]
 
     def old_key(key_id: str) -> str:
@@ -42,8 +28,7 @@ async def test_approvals_are_stored_from_the_version_before_on(empty: Store, mon
     async with empty.transaction() as tx:
         await samples.add_account(tx)
         await tx.run_script(old_key("key_1"))
-    monkeypatch.setattr(migrations, "known", known)
-    assert (await migrations.apply(empty))[0].name == "approvals"
+    await upgrade.finish()
     async with empty.transaction() as tx:
         # A neighbour of the version before still writes.
         await tx.run_script(old_key("key_2"))

@@ -1,38 +1,21 @@
 """What was said in attempts: from the version before on, bounded, and deleted with its message."""
 
-import pytest
-
-from postroad.storage import attempts, messages, migrations, retention
+from postroad.storage import attempts, messages, retention
 from postroad.storage.store import Store
 from tests.storage import samples
-from tests.storage.conftest import Reopen
+from tests.storage.schema_upgrade import SchemaUpgrade
 from tests.storage.test_retention import attempt
 
 
-@pytest.fixture
-def database_url(new_database_url: str) -> str:
-    return new_database_url
-
-
-@pytest.fixture
-async def empty(reopen: Reopen) -> Store:
-    return await reopen()
-
-
 async def test_conversations_are_stored_from_the_version_before_on_and_go_with_their_message(
-    empty: Store, monkeypatch: pytest.MonkeyPatch
+    empty: Store, upgrade: SchemaUpgrade
 ) -> None:
-    known = migrations.known
-    before = [one.name for one in known(empty.dialect)].index("conversations")
-    monkeypatch.setattr(migrations, "known", lambda dialect: known(dialect)[:before])
-    await migrations.apply(empty)
+    await upgrade.begin("conversations")
     async with empty.transaction() as tx:
         await samples.add_account(tx)
         await messages.insert(tx, [samples.message("em_1")])
         await attempts.insert(tx, [attempt("em_1")])
-    monkeypatch.setattr(migrations, "known", known)
-
-    assert (await migrations.apply(empty))[0].name == "conversations"
+    await upgrade.finish()
     async with empty.transaction() as tx:
         assert await attempts.conversations(tx, "acc_1", "em_1", limit=9) == {}
         for text in ("S: 220 hello", "a repeated record changes nothing"):

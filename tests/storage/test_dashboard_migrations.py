@@ -1,33 +1,17 @@
 """Migrations for pages of the dashboard, from a store of the version before."""
 
-import pytest
-
-from postroad.storage import failure_counts, migrations, users
+from postroad.storage import failure_counts, message_search, messages, recipients, saved_views, templates, users
 from postroad.storage.store import Store
-from tests.storage.conftest import Reopen
+from tests.storage import samples
+from tests.storage.schema_upgrade import SchemaUpgrade
 
 
-@pytest.fixture
-def database_url(new_database_url: str) -> str:
-    return new_database_url
-
-
-@pytest.fixture
-async def empty(reopen: Reopen) -> Store:
-    return await reopen()
-
-
-async def test_users_from_before_time_zones_have_none(empty: Store, monkeypatch: pytest.MonkeyPatch) -> None:
-    known = migrations.known
-    before = [one.name for one in known(empty.dialect)].index("time_zones")
-    monkeypatch.setattr(migrations, "known", lambda dialect: known(dialect)[:before])
-    await migrations.apply(empty)
+async def test_users_from_before_time_zones_have_none(empty: Store, upgrade: SchemaUpgrade) -> None:
+    await upgrade.begin("time_zones")
     user = users.User("usr_1", "acc_1", "jo@example.com", "hash", "owner", 1, None, 1, 1)
     async with empty.transaction() as tx:
         await users.insert(tx, user, email_key="jo@example.com")
-    monkeypatch.setattr(migrations, "known", known)
-
-    assert (await migrations.apply(empty))[0].name == "time_zones"
+    await upgrade.finish()
     async with empty.transaction() as tx:
         assert await users.by_id(tx, "usr_1") == user
         await users.set_time_zone(tx, "usr_1", "Europe/Berlin")
@@ -36,16 +20,9 @@ async def test_users_from_before_time_zones_have_none(empty: Store, monkeypatch:
     assert changed.time_zone == "Europe/Berlin"
 
 
-async def test_failures_are_counted_by_cause_from_the_version_before_on(
-    empty: Store, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    known = migrations.known
-    before = [one.name for one in known(empty.dialect)].index("failure_counts")
-    monkeypatch.setattr(migrations, "known", lambda dialect: known(dialect)[:before])
-    await migrations.apply(empty)
-    monkeypatch.setattr(migrations, "known", known)
-
-    assert (await migrations.apply(empty))[0].name == "failure_counts"
+async def test_failures_are_counted_by_cause_from_the_version_before_on(empty: Store, upgrade: SchemaUpgrade) -> None:
+    await upgrade.begin("failure_counts")
+    await upgrade.finish()
     more = failure_counts.FailureIncrement("acc_1", 7, "google", "mailbox_full", 2, 1)
     async with empty.transaction() as tx:
         await failure_counts.add(tx, [more])
@@ -54,3 +31,61 @@ async def test_failures_are_counted_by_cause_from_the_version_before_on(
             failure_counts.FailureTotal(7, "google", "mailbox_full", 4, 2)
         ]
         assert await failure_counts.between(tx, "acc_1", from_hour=8, until_hour=9) == []
+
+
+async def test_searches_are_saved_from_the_version_before_on(empty: Store, upgrade: SchemaUpgrade) -> None:
+    await upgrade.begin("saved_views")
+    async with empty.transaction() as tx:
+        await samples.add_account(tx)
+    await upgrade.finish()
+    view = saved_views.SavedView("view_1", "acc_1", "Invoices", "invoice", 1)
+    async with empty.transaction() as tx:
+        await saved_views.put(tx, view)
+        assert await saved_views.of_account(tx, "acc_1") == [view]
+
+
+async def test_templates_from_before_they_had_versions_are_published(empty: Store, upgrade: SchemaUpgrade) -> None:
+    await upgrade.begin("template_versions")
+
+    def old_template(alias: str) -> str:
+        """The statement of the version before."""
+        return f"""
+            INSERT INTO templates (id, account_id, alias, subject, text, html, created_at, updated_at)
+            VALUES ('tpl_{alias}', 'acc_1', '{alias}', 'Hello', 'Hi', NULL, 1, 1)
+        """  # noqa: S608 - of constants
+
+    async with empty.transaction() as tx:
+        await samples.add_account(tx)
+        await tx.run_script(old_template("one"))
+    await upgrade.finish()
+    async with empty.transaction() as tx:
+        # A neighbour of the version before still writes.
+        await tx.run_script(old_template("two"))
+        found = await templates.page(tx, "acc_1", after="", limit=9)
+        assert await templates.latest_version(tx, "tpl_one") is None
+    assert [(one.alias, one.text, one.version, one.layout, one.uses) for one in found] == [
+        ("one", "Hi", None, None, None),
+        ("two", "Hi", None, None, None),
+    ]
+
+
+async def test_outcomes_from_before_and_after_the_migration_are_found(empty: Store, upgrade: SchemaUpgrade) -> None:
+    await upgrade.begin("undelivered_recipients")
+    async with empty.transaction() as tx:
+        await samples.add_account(tx)
+        await messages.insert(tx, [samples.message(f"em_{number}") for number in range(3)])
+        await recipients.insert(tx, [samples.recipient(f"em_{number}") for number in range(3)])
+        await recipients.record(tx, [bounced("em_0")])
+    await upgrade.finish()
+    wanted = message_search.Condition(message_search.Kind.OUTCOME, "bounced")
+    chosen = message_search.Filter(after="", before="em_~", clauses=((wanted,),))
+    async with empty.transaction() as tx:
+        await recipients.record(tx, [bounced("em_2")])
+        plan = await message_search.plan(tx, "acc_1", chosen, limit=9)
+        found = await message_search.page(tx, "acc_1", chosen, plan, limit=9)
+    assert (plan.name, [one.id for one in found]) == ("outcome", ["em_2", "em_0"])
+
+
+def bounced(message_id: str) -> recipients.RecipientUpdate:
+    key = ("acc_1", message_id, f"rcp_{message_id}_0")
+    return recipients.RecipientUpdate(*key, "bounced", "released", 1, 550, "No such user", None, samples.NOW)

@@ -22,43 +22,26 @@ from postroad.storage import (
     login_failures,
     message_search,
     messages,
-    migrations,
     mta_sts_policies,
     queue,
     queue_views,
     recipients,
-    saved_views,
-    templates,
     tls_reports,
     users,
     webhooks,
 )
 from postroad.storage.store import ConstraintViolated, Store
 from tests.storage import samples
-from tests.storage.conftest import Reopen
-
-
-@pytest.fixture
-def database_url(new_database_url: str) -> str:
-    return new_database_url
-
-
-@pytest.fixture
-async def empty(reopen: Reopen) -> Store:
-    return await reopen()
+from tests.storage.schema_upgrade import SchemaUpgrade
 
 
 async def test_policies_of_destinations_are_stored_from_the_version_before_on(
-    empty: Store, monkeypatch: pytest.MonkeyPatch
+    empty: Store, upgrade: SchemaUpgrade
 ) -> None:
-    known = migrations.known
-    version = {one.name: one.version for one in known(empty.dialect)}["tls_policies"]
-    monkeypatch.setattr(migrations, "known", lambda dialect: known(dialect)[: version - 1])
-    await migrations.apply(empty)
+    await upgrade.begin("tls_policies")
     async with empty.transaction() as tx:
         await samples.add_old_account(tx, credits=10)
-    monkeypatch.setattr(migrations, "known", known)
-    assert (await migrations.apply(empty))[0].name == "tls_policies"
+    await upgrade.finish()
     row = mta_sts_policies.StoredPolicy("example.org", "1", "version: STSv1", 1, 9)
     async with empty.transaction() as tx:
         await mta_sts_policies.put(tx, row)
@@ -71,29 +54,22 @@ async def test_policies_of_destinations_are_stored_from_the_version_before_on(
 
 
 async def test_a_database_without_counters_of_logins_gets_them_and_keeps_its_users(
-    empty: Store, monkeypatch: pytest.MonkeyPatch
+    empty: Store, upgrade: SchemaUpgrade
 ) -> None:
-    known = migrations.known
-    before = [one.name for one in known(empty.dialect)].index("logins")
-    monkeypatch.setattr(migrations, "known", lambda dialect: known(dialect)[:before])
-    await migrations.apply(empty)
+    await upgrade.begin("logins")
     user = users.User("usr_1", "acc_1", "jo@example.com", "hash", "owner", 1, None, 1, 1)
     async with empty.transaction() as tx:
         await samples.add_old_account(tx, credits=10)
         assert await users.insert(tx, user, email_key="jo@example.com")
-    monkeypatch.setattr(migrations, "known", known)
-    assert (await migrations.apply(empty))[0].name == "logins"
+    await upgrade.finish()
     async with empty.transaction() as tx:
         assert await users.by_email(tx, "jo@example.com") == user
         assert not await known_networks.is_known(tx, "usr_1", "192.0.2.1")
         assert await login_failures.lock(tx, [b"counter"]) == {}
 
 
-async def test_keys_and_checks_come_through_the_rotation(empty: Store, monkeypatch: pytest.MonkeyPatch) -> None:
-    known = migrations.known
-    before = [one.name for one in known(empty.dialect)].index("dkim_rotation")
-    monkeypatch.setattr(migrations, "known", lambda dialect: known(dialect)[:before])
-    await migrations.apply(empty)
+async def test_keys_and_checks_come_through_the_rotation(empty: Store, upgrade: SchemaUpgrade) -> None:
+    await upgrade.begin("dkim_rotation")
     add_key = """
         INSERT INTO dkim_keys (account_id, domain_id, selector, private_key, public_key, created_at)
         VALUES ('acc_1', 'dom_1', '{selector}', {value}, {value}, 7)"""
@@ -101,9 +77,7 @@ async def test_keys_and_checks_come_through_the_rotation(empty: Store, monkeypat
     async with empty.transaction() as tx:
         await tx.run_script(add_key.format(selector="pr1", value=value))
         await tx.run_script("INSERT INTO domain_checks VALUES ('acc_1', 'dom_1', 'dkim', 'ok', 'key found', '', 7)")
-    monkeypatch.setattr(migrations, "known", known)
-
-    assert (await migrations.apply(empty))[0].name == "dkim_rotation"
+    await upgrade.finish()
     async with empty.transaction() as tx:
         await tx.run_script(add_key.format(selector="pr2", value=value))  # by a process of the version before
         one, two = await dkim_keys.of_domain(tx, "acc_1", "dom_1")
@@ -125,37 +99,25 @@ async def test_keys_and_checks_come_through_the_rotation(empty: Store, monkeypat
 
 
 async def test_counts_of_the_bounce_guard_go_on_where_mailboxes_were_not_known(
-    empty: Store, monkeypatch: pytest.MonkeyPatch
+    empty: Store, upgrade: SchemaUpgrade
 ) -> None:
-    known = migrations.known
-    before = [one.name for one in known(empty.dialect)].index("guard_mailboxes")
-    monkeypatch.setattr(migrations, "known", lambda dialect: known(dialect)[:before])
-    await migrations.apply(empty)
+    await upgrade.begin("guard_mailboxes")
     async with empty.transaction() as tx:
         await bounce_guard_days.add(tx, 5, {"acc_1": bounce_guard.Counts(3, 2, 1)})
-    monkeypatch.setattr(migrations, "known", known)
-
-    assert (await migrations.apply(empty))[0].name == "guard_mailboxes"
+    await upgrade.finish()
     async with empty.transaction() as tx:
         assert await bounce_guard_days.sums(tx, ["acc_1"], after_day=4) == {"acc_1": bounce_guard.Counts(3, 2, 1)}
         assert await bounce_guard_days.count_report(tx, "acc_1", "a@example.net", day=5, after_day=-2)
 
 
-async def test_a_queue_from_before_holds_is_ready_and_can_be_held(
-    empty: Store, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    known = migrations.known
-    before = [one.name for one in known(empty.dialect)].index("holds")
-    monkeypatch.setattr(migrations, "known", lambda dialect: known(dialect)[:before])
-    await migrations.apply(empty)
+async def test_a_queue_from_before_holds_is_ready_and_can_be_held(empty: Store, upgrade: SchemaUpgrade) -> None:
+    await upgrade.begin("holds")
     async with empty.transaction() as tx:
         await samples.add_account(tx)
         await tx.run_script(samples.old_message(empty, "em_1"))
         await recipients.insert(tx, [samples.recipient("em_1")])
         await tx.run_script(samples.OLD_QUEUE)
-    monkeypatch.setattr(migrations, "known", known)
-
-    assert (await migrations.apply(empty))[0].name == "holds"
+    await upgrade.finish()
     async with empty.transaction() as tx:
         assert list(await queue_views.counts(tx, queue_views.Filter())) == ["ready"]
         assert await holds.put(tx, holds.Hold("acc_1", "", "a test", 2))
@@ -163,20 +125,15 @@ async def test_a_queue_from_before_holds_is_ready_and_can_be_held(
 
 
 async def test_mail_from_before_the_subdomain_keeps_the_return_path_of_its_sender(
-    empty: Store, monkeypatch: pytest.MonkeyPatch
+    empty: Store, upgrade: SchemaUpgrade
 ) -> None:
-    known = migrations.known
-    before = [one.name for one in known(empty.dialect)].index("return_path")
-    monkeypatch.setattr(migrations, "known", lambda dialect: known(dialect)[:before])
-    await migrations.apply(empty)
+    await upgrade.begin("return_path")
     async with empty.transaction() as tx:
         await tx.run_script(
             "INSERT INTO domains (id, account_id, name, created_at) VALUES ('dom_1', 'acc_1', 'a.b', 1)"
         )
         await tx.run_script(samples.old_message(empty, "em_1"))
-    monkeypatch.setattr(migrations, "known", known)
-
-    assert (await migrations.apply(empty))[0].name == "return_path"
+    await upgrade.finish()
     async with empty.transaction() as tx:
         # A neighbour of the version before still writes.
         await tx.run_script(samples.old_message(empty, "em_2"))
@@ -186,20 +143,15 @@ async def test_mail_from_before_the_subdomain_keeps_the_return_path_of_its_sende
 
 
 async def test_mail_from_before_it_had_times_is_sent_at_once_and_new_mail_has_them(
-    empty: Store, monkeypatch: pytest.MonkeyPatch
+    empty: Store, upgrade: SchemaUpgrade
 ) -> None:
-    known = migrations.known
-    before = [one.name for one in known(empty.dialect)].index("message_options")
-    monkeypatch.setattr(migrations, "known", lambda dialect: known(dialect)[:before])
-    await migrations.apply(empty)
+    await upgrade.begin("message_options")
     async with empty.transaction() as tx:
         await samples.add_account(tx)
         await tx.run_script(samples.old_message(empty, "em_1"))
         await recipients.insert(tx, [samples.recipient("em_1")])
         await tx.run_script(samples.OLD_QUEUE)
-    monkeypatch.setattr(migrations, "known", known)
-
-    assert (await migrations.apply(empty))[0].name == "message_options"
+    await upgrade.finish()
     async with empty.transaction() as tx:
         # A neighbour of the version before still writes.
         await tx.run_script(samples.old_message(empty, "em_2"))
@@ -220,12 +172,9 @@ async def test_mail_from_before_it_had_times_is_sent_at_once_and_new_mail_has_th
 
 
 async def test_an_account_gets_more_endpoints_and_a_neighbour_of_the_version_before_sees_the_first(
-    empty: Store, monkeypatch: pytest.MonkeyPatch
+    empty: Store, upgrade: SchemaUpgrade
 ) -> None:
-    known = migrations.known
-    before = [one.name for one in known(empty.dialect)].index("webhook_endpoints")
-    monkeypatch.setattr(migrations, "known", lambda dialect: known(dialect)[:before])
-    await migrations.apply(empty)
+    await upgrade.begin("webhook_endpoints")
     add = """
         INSERT INTO webhooks (id, account_id, url, events, enabled, secret_hint, created_at, updated_at)
         VALUES ('whk_1', 'acc_1', 'https://one.example/', 'email.failed', 1, 'whsec_1', 5, 6)"""
@@ -236,9 +185,7 @@ async def test_an_account_gets_more_endpoints_and_a_neighbour_of_the_version_bef
     )
     async with empty.transaction() as tx:
         await tx.run_script(add)
-    monkeypatch.setattr(migrations, "known", known)
-
-    assert (await migrations.apply(empty))[0].name == "webhook_endpoints"
+    await upgrade.finish()
     first = webhooks.Webhook("whk_1", "acc_1", "https://one.example/", "email.failed", 1, "whsec_1", 5, 6)
     async with empty.transaction() as tx:
         assert await webhooks.of_account(tx, "acc_1") == [first]
@@ -262,18 +209,13 @@ async def test_an_account_gets_more_endpoints_and_a_neighbour_of_the_version_bef
 
 
 async def test_mail_from_before_metadata_is_listed_and_new_mail_is_found_by_it(
-    empty: Store, monkeypatch: pytest.MonkeyPatch
+    empty: Store, upgrade: SchemaUpgrade
 ) -> None:
-    known = migrations.known
-    before = [one.name for one in known(empty.dialect)].index("message_metadata")
-    monkeypatch.setattr(migrations, "known", lambda dialect: known(dialect)[:before])
-    await migrations.apply(empty)
+    await upgrade.begin("message_metadata")
     async with empty.transaction() as tx:
         await samples.add_account(tx)
         await messages.insert(tx, [samples.message("em_1")])
-    monkeypatch.setattr(migrations, "known", known)
-
-    assert (await migrations.apply(empty))[0].name == "message_metadata"
+    await upgrade.finish()
     async with empty.transaction() as tx:
         await messages.insert(tx, [samples.message("em_2", metadata='{"a":"b:c"}')])
         every = message_search.Filter(after="", before="em_~")
@@ -289,39 +231,27 @@ async def test_mail_from_before_metadata_is_listed_and_new_mail_is_found_by_it(
 
 
 async def test_an_account_from_before_names_no_events_until_an_endpoint_does(
-    empty: Store, monkeypatch: pytest.MonkeyPatch
+    empty: Store, upgrade: SchemaUpgrade
 ) -> None:
-    known = migrations.known
-    before = [one.name for one in known(empty.dialect)].index("named_events")
-    monkeypatch.setattr(migrations, "known", lambda dialect: known(dialect)[:before])
-    await migrations.apply(empty)
+    await upgrade.begin("named_events")
     endpoint = webhooks.Webhook("whk_1", "acc_1", "https://one.example/", "email.failed", 1, "whsec_1", 5, 6)
     async with empty.transaction() as tx:
         await accounts.insert(tx, "acc_1", name="Shop", now=1)
         await tx.run_script("""
             INSERT INTO webhooks (id, account_id, url, events, enabled, secret_hint, created_at, updated_at)
             VALUES ('whk_1', 'acc_1', 'https://one.example/', 'email.failed', 1, 'whsec_1', 5, 6)""")
-    monkeypatch.setattr(migrations, "known", known)
-
-    assert (await migrations.apply(empty))[0].name == "named_events"
+    await upgrade.finish()
     async with empty.transaction() as tx:
         assert (await accounts.lock(tx, ["acc_1"]))["acc_1"].named_events == ""
         await webhooks.update(tx, msgspec.structs.replace(endpoint, events="email.failed credits.low"))
         assert (await accounts.lock(tx, ["acc_1"]))["acc_1"].named_events == "email.failed credits.low"
 
 
-async def test_mail_from_before_urgency_is_not_urgent_and_new_mail_may_be(
-    empty: Store, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    known = migrations.known
-    before = [one.name for one in known(empty.dialect)].index("urgent_mail")
-    monkeypatch.setattr(migrations, "known", lambda dialect: known(dialect)[:before])
-    await migrations.apply(empty)
+async def test_mail_from_before_urgency_is_not_urgent_and_new_mail_may_be(empty: Store, upgrade: SchemaUpgrade) -> None:
+    await upgrade.begin("urgent_mail")
     async with empty.transaction() as tx:
         await tx.run_script(samples.OLD_QUEUE)
-    monkeypatch.setattr(migrations, "known", known)
-
-    assert (await migrations.apply(empty))[0].name == "urgent_mail"
+    await upgrade.finish()
     async with empty.transaction() as tx:
         # A neighbour of the version before still writes.
         await tx.run_script(samples.OLD_QUEUE.replace("em_1", "em_2"))
@@ -334,19 +264,14 @@ async def test_mail_from_before_urgency_is_not_urgent_and_new_mail_may_be(
 
 
 async def test_a_key_from_before_batches_has_no_response_of_its_own_and_a_new_one_may_have(
-    empty: Store, monkeypatch: pytest.MonkeyPatch
+    empty: Store, upgrade: SchemaUpgrade
 ) -> None:
-    known = migrations.known
-    before = [one.name for one in known(empty.dialect)].index("batch_responses")
-    monkeypatch.setattr(migrations, "known", lambda dialect: known(dialect)[:before])
-    await migrations.apply(empty)
+    await upgrade.begin("batch_responses")
     blob = "x'00'" if empty.dialect == "sqlite" else "'\\x00'"
     old_key = f"INSERT INTO idempotency_keys VALUES ('cred_1', '{{}}', 'acc_1', {blob}, 'em_1', 99)"  # noqa: S608
     async with empty.transaction() as tx:
         await tx.run_script(old_key.format("old"))
-    monkeypatch.setattr(migrations, "known", known)
-
-    assert (await migrations.apply(empty))[0].name == "batch_responses"
+    await upgrade.finish()
     columns = "(credential_id, key, account_id, body_hash, message_id, expires_at)"
     async with empty.transaction() as tx:
         # A neighbour of the version before still writes.
@@ -360,34 +285,20 @@ async def test_a_key_from_before_batches_has_no_response_of_its_own_and_a_new_on
     }
 
 
-async def test_certificates_are_added_to_a_store_of_the_version_before(
-    empty: Store, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    known = migrations.known
-    before = [one.name for one in known(empty.dialect)].index("certificates")
-    monkeypatch.setattr(migrations, "known", lambda dialect: known(dialect)[:before])
-    await migrations.apply(empty)
-    monkeypatch.setattr(migrations, "known", known)
-
-    assert (await migrations.apply(empty))[0].name == "certificates"
+async def test_certificates_are_added_to_a_store_of_the_version_before(empty: Store, upgrade: SchemaUpgrade) -> None:
+    await upgrade.begin("certificates")
+    await upgrade.finish()
     async with empty.transaction() as tx:
         claimed = await certificates.claim(tx, certificates.Key("https://ca.example", "a"), due_by=5, now=5, until=9)
     assert claimed == certificates.StoredCertificate("https://ca.example", "a", "", b"", 0, 0, 9, 9, 1, "")
 
 
-async def test_test_messages_are_listed_in_a_store_of_the_version_before(
-    empty: Store, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    known = migrations.known
-    before = [one.name for one in known(empty.dialect)].index("test_messages")
-    monkeypatch.setattr(migrations, "known", lambda dialect: known(dialect)[:before])
-    await migrations.apply(empty)
+async def test_test_messages_are_listed_in_a_store_of_the_version_before(empty: Store, upgrade: SchemaUpgrade) -> None:
+    await upgrade.begin("test_messages")
     async with empty.transaction() as tx:
         await samples.add_account(tx)
         await messages.insert(tx, [samples.message("em_1"), samples.message("em_2", is_test=1)])
-    monkeypatch.setattr(migrations, "known", known)
-
-    assert (await migrations.apply(empty))[0].name == "test_messages"
+    await upgrade.finish()
     async with empty.transaction() as tx:
         chosen = message_search.Filter(after="", before="em_~", is_test=1)
         plan = await message_search.plan(tx, "acc_1", chosen, limit=9)
@@ -395,11 +306,8 @@ async def test_test_messages_are_listed_in_a_store_of_the_version_before(
     assert [one.id for one in listed] == ["em_2"]
 
 
-async def test_api_keys_from_before_they_had_limits_have_none(empty: Store, monkeypatch: pytest.MonkeyPatch) -> None:
-    known = migrations.known
-    before = [one.name for one in known(empty.dialect)].index("api_key_limits")
-    monkeypatch.setattr(migrations, "known", lambda dialect: known(dialect)[:before])
-    await migrations.apply(empty)
+async def test_api_keys_from_before_they_had_limits_have_none(empty: Store, upgrade: SchemaUpgrade) -> None:
+    await upgrade.begin("api_key_limits")
     octets = {"sqlite": "BLOB", "postgres": "BYTEA"}[empty.dialect]
 
     def old_key(key_id: str) -> str:
@@ -412,9 +320,7 @@ async def test_api_keys_from_before_they_had_limits_have_none(empty: Store, monk
     async with empty.transaction() as tx:
         await samples.add_account(tx)
         await tx.run_script(old_key("key_1"))
-    monkeypatch.setattr(migrations, "known", known)
-
-    assert (await migrations.apply(empty))[0].name == "api_key_limits"
+    await upgrade.finish()
     async with empty.transaction() as tx:
         # A neighbour of the version before still writes.
         await tx.run_script(old_key("key_2"))
@@ -422,52 +328,4 @@ async def test_api_keys_from_before_they_had_limits_have_none(empty: Store, monk
     assert [(one.id, one.limits, one.usage) for one in found] == [
         ("key_1", key_limits.NO_LIMITS, None),
         ("key_2", key_limits.NO_LIMITS, None),
-    ]
-
-
-async def test_searches_are_saved_from_the_version_before_on(empty: Store, monkeypatch: pytest.MonkeyPatch) -> None:
-    known = migrations.known
-    before = [one.name for one in known(empty.dialect)].index("saved_views")
-    monkeypatch.setattr(migrations, "known", lambda dialect: known(dialect)[:before])
-    await migrations.apply(empty)
-    async with empty.transaction() as tx:
-        await samples.add_account(tx)
-    monkeypatch.setattr(migrations, "known", known)
-
-    assert (await migrations.apply(empty))[0].name == "saved_views"
-    view = saved_views.SavedView("view_1", "acc_1", "Invoices", "invoice", 1)
-    async with empty.transaction() as tx:
-        await saved_views.put(tx, view)
-        assert await saved_views.of_account(tx, "acc_1") == [view]
-
-
-async def test_templates_from_before_they_had_versions_are_published(
-    empty: Store, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    known = migrations.known
-    before = [one.name for one in known(empty.dialect)].index("template_versions")
-    monkeypatch.setattr(migrations, "known", lambda dialect: known(dialect)[:before])
-    await migrations.apply(empty)
-
-    def old_template(alias: str) -> str:
-        """The statement of the version before."""
-        return f"""
-            INSERT INTO templates (id, account_id, alias, subject, text, html, created_at, updated_at)
-            VALUES ('tpl_{alias}', 'acc_1', '{alias}', 'Hello', 'Hi', NULL, 1, 1)
-        """  # noqa: S608 - of constants
-
-    async with empty.transaction() as tx:
-        await samples.add_account(tx)
-        await tx.run_script(old_template("one"))
-    monkeypatch.setattr(migrations, "known", known)
-
-    assert (await migrations.apply(empty))[0].name == "template_versions"
-    async with empty.transaction() as tx:
-        # A neighbour of the version before still writes.
-        await tx.run_script(old_template("two"))
-        found = await templates.page(tx, "acc_1", after="", limit=9)
-        assert await templates.latest_version(tx, "tpl_one") is None
-    assert [(one.alias, one.text, one.version, one.layout, one.uses) for one in found] == [
-        ("one", "Hi", None, None, None),
-        ("two", "Hi", None, None, None),
     ]

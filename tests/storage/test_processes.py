@@ -1,9 +1,8 @@
 """Processes that report themselves: the last report counts, and those that stop reporting are deleted."""
 
-import pytest
-
-from postroad.storage import disk_samples, migrations, open_store, processes
+from postroad.storage import disk_samples, processes
 from postroad.storage.store import Store
+from tests.storage.schema_upgrade import SchemaUpgrade
 
 NOW = 1_800_000_000_000_000
 
@@ -39,15 +38,10 @@ async def test_a_process_that_stops_or_no_longer_reports_is_gone(store: Store) -
     assert [one.name for one in await seen(store)] == ["mx2:8"]
 
 
-async def test_the_tables_come_with_their_migration(new_database_url: str, monkeypatch: pytest.MonkeyPatch) -> None:
-    empty, known = await open_store.open_store(new_database_url), migrations.known
-    before = [one.name for one in known(empty.dialect)].index("processes")
-    monkeypatch.setattr(migrations, "known", lambda dialect: known(dialect)[:before])
-    await migrations.apply(empty)
-    monkeypatch.setattr(migrations, "known", known)
-    assert (await migrations.apply(empty))[0].name == "processes"
+async def test_the_tables_come_with_their_migration(empty: Store, upgrade: SchemaUpgrade) -> None:
+    await upgrade.begin("processes")
+    await upgrade.finish()
     await put(empty, process())
     assert await seen(empty) == [process()]
     async with empty.transaction() as tx:
         assert await disk_samples.oldest(tx, "mx1", "/var", since=0) is None
-    await empty.close()

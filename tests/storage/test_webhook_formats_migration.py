@@ -3,29 +3,16 @@
 import msgspec
 import pytest
 
-from postroad.storage import migrations, webhooks
+from postroad.storage import webhooks
 from postroad.storage.store import ConstraintViolated, Store
 from tests.storage import samples
-from tests.storage.conftest import Reopen
-
-
-@pytest.fixture
-def database_url(new_database_url: str) -> str:
-    return new_database_url
-
-
-@pytest.fixture
-async def empty(reopen: Reopen) -> Store:
-    return await reopen()
+from tests.storage.schema_upgrade import SchemaUpgrade
 
 
 async def test_a_neighbour_of_the_version_before_sees_no_endpoint_in_the_format_of_another_service(
-    empty: Store, monkeypatch: pytest.MonkeyPatch
+    empty: Store, upgrade: SchemaUpgrade
 ) -> None:
-    known = migrations.known
-    before = [one.name for one in known(empty.dialect)].index("webhook_formats")
-    monkeypatch.setattr(migrations, "known", lambda dialect: known(dialect)[:before])
-    await migrations.apply(empty)
+    await upgrade.begin("webhook_formats")
     samples.teach(
         empty,
         enabled="SELECT id FROM webhook_endpoints WHERE account_id = 'acc_1' AND removed_at IS NULL AND enabled = 1",
@@ -39,9 +26,7 @@ async def test_a_neighbour_of_the_version_before_sees_no_endpoint_in_the_format_
             VALUES ('whk_1', 'acc_1', 'https://one.example/', 'email.failed', 1, 'whsec_1', 5, 6);
             INSERT INTO additional_webhooks (id, account_id, url, events, enabled, secret_hint, created_at, updated_at)
             VALUES ('whk_2', 'acc_1', 'https://one.example/', 'email.failed', 1, 'whsec_1', 5, 6)""")
-    monkeypatch.setattr(migrations, "known", known)
-
-    assert (await migrations.apply(empty))[0].name == "webhook_formats"
+    await upgrade.finish()
     second = msgspec.structs.replace(first, id="whk_2", is_first=0)
     theirs = msgspec.structs.replace(
         second, id="whk_3", format="resend", format_events="email.sent", request_headers=b"sealed"
