@@ -33,8 +33,6 @@ BILLING_LABELS: Final = {
 
 # More than that a message failed.
 TELLING: Final = {mail.RecipientStatus.BOUNCED, mail.RecipientStatus.EXPIRED, mail.RecipientStatus.CANCELED}
-# Shown first.
-FAILURES: Final = {mail.RecipientStatus.BOUNCED, mail.RecipientStatus.FAILED, mail.RecipientStatus.EXPIRED}
 
 
 @dataclass(frozen=True, slots=True)
@@ -66,7 +64,7 @@ class RecipientView:
     @property
     def rank(self) -> int:
         """Sort order: failures first, then queued, then delivered."""
-        if self.async_bounces or self.recipient.status in FAILURES:
+        if self.async_bounces or self.recipient.status in mail.FAILURES:
             return 0
         return 2 if self.recipient.status in mail.FINAL else 1
 

@@ -11,12 +11,7 @@ from postroad.storage import messages, recipients
 
 SCHEDULED: Final = "scheduled"
 # Of these, the reason is worth a line.
-_UNDELIVERED: Final = (
-    mail.RecipientStatus.BOUNCED,
-    mail.RecipientStatus.FAILED,
-    mail.RecipientStatus.EXPIRED,
-    mail.RecipientStatus.DEFERRED,
-)
+_UNDELIVERED: Final = (*mail.FAILURES, mail.RecipientStatus.DEFERRED)
 
 
 @dataclass(frozen=True, slots=True)

@@ -54,6 +54,8 @@ FINAL: Final = (
     RecipientStatus.CANCELED,
     RecipientStatus.EXPIRED,
 )
+# Final without being delivered, and nobody asked for that.
+FAILURES: Final = (RecipientStatus.BOUNCED, RecipientStatus.FAILED, RecipientStatus.EXPIRED)
 
 
 class BillingStatus(StrEnum):

@@ -19,7 +19,6 @@ from postroad.services.suppressions import registry as suppressions
 from postroad.storage import attempts, messages, recipients
 from postroad.web import routing
 
-_BOUNCED: Final = (mail.RecipientStatus.BOUNCED, mail.RecipientStatus.EXPIRED, mail.RecipientStatus.FAILED)
 _NUMBER_DIGITS: Final = 16
 # Messages whose recipients are read at once.
 _PART: Final = 100
@@ -87,7 +86,7 @@ async def _search(ctx: context.Context, request: routing.Request, query: Bounces
             (message, one)
             for message in part
             for one in people[message.id]
-            if one.status in _BOUNCED and wanted in ("", one.email.lower())
+            if one.status in mail.FAILURES and wanted in ("", one.email.lower())
         ]
         if len(bounced) >= limit:
             break
@@ -131,7 +130,7 @@ async def _found(ctx: context.Context, request: routing.Request) -> dict[str, An
     near = (await lookup.page(ctx, account_id, filters, limit=schemas.MAX_BATCH, cursor=None)).messages
     people = await lookup.recipients_of(ctx, account_id, near)
     found = [(message, one) for message in near for one in people[message.id] if _number(one) == time]
-    found = [(message, one) for message, one in found if one.status in _BOUNCED]
+    found = [(message, one) for message, one in found if one.status in mail.FAILURES]
     if len(found) != 1:
         raise _not_found()
     return (await _shown(ctx, account_id, found))[0]
@@ -212,7 +211,7 @@ def event(one: recipients.Recipient, tried: Sequence[attempts.Attempt]) -> dict[
     kind, details = "Transient", {"DeliveryMessage": _reply(one), **server}
     if one.status == mail.RecipientStatus.DELIVERED:
         kind = "Delivered"
-    elif one.status in _BOUNCED:
+    elif one.status in mail.FAILURES:
         kind, details = "Bounced", {"Summary": _reply(one), "BounceID": str(_number(one))}
     return {"Recipient": one.email, "Type": kind, "ReceivedAt": times.to_wire(at), "Details": details}
 

@@ -23,14 +23,7 @@ from postroad.services.acceptance import compose, submit, transaction, validatio
 from postroad.services.messages import lookup
 from postroad.storage import messages, recipients, suppressions
 
-FAILED: Final = frozenset(
-    {
-        mail.RecipientStatus.BOUNCED,
-        mail.RecipientStatus.FAILED,
-        mail.RecipientStatus.EXPIRED,
-        mail.RecipientStatus.CANCELED,
-    }
-)
+FAILED: Final = (*mail.FAILURES, mail.RecipientStatus.CANCELED)
 # How many addresses an error names.
 MAX_NAMED: Final = 3
 _RENEWED: Final = frozenset({"message-id", "date"})

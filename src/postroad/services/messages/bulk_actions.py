@@ -38,8 +38,6 @@ BULK: Final = work_limits.WorkLimit("bulk actions", per_account=1, per_process=5
 # Each holds 10,000 messages in memory.
 SELECTIONS: Final = work_limits.WorkLimit("counts for bulk actions", per_account=2, per_process=10, retry_seconds=5)
 SUPPRESSION_REASON: Final = "suppressed by a bulk action"
-# What a recipient must have come to for its address to be suppressed.
-FAILURES: Final = (mail.RecipientStatus.BOUNCED, mail.RecipientStatus.FAILED, mail.RecipientStatus.EXPIRED)
 
 
 class Action(StrEnum):
@@ -204,7 +202,7 @@ async def _suppress(
         async with ctx.store.scanning(account_id) as tx:
             reached = await recipients.results_of_messages(tx, account_id, ids)
         for one in (recipient for some in reached.values() for recipient in some):
-            if one.status not in FAILURES:
+            if one.status not in mail.FAILURES:
                 report.unchanged[NOT_FAILED] += 1
                 continue
             key = address.parse(one.email).key
