@@ -3,13 +3,12 @@
 from typing import Final
 
 from postroad import errors
-from postroad.dashboard import forms, requests, suppressions, typed_times
+from postroad.dashboard import forms, requests, typed_times
 from postroad.model import identifiers, mail
 from postroad.services.acceptance import resend as resend_service
 from postroad.services.messages import lookup
 from postroad.services.queue import cancellation, inspection, schedule
 from postroad.services.suppressions import registry
-from postroad.storage import suppressions as stored_suppressions
 from postroad.web import routing
 
 
@@ -94,8 +93,7 @@ async def suppress(request: requests.PageRequest) -> routing.Response:
     email = next((one.email for one in known if one.id == form.recipient_id), None)
     if email is None:
         raise errors.NotFound("recipient_id: no such recipient in this message")
-    source = stored_suppressions.Source.ACCOUNT
-    row, _ = await registry.add(request.ctx, request.account_id, email, reason=suppressions.REASON, source=source)
+    row, _ = await registry.add(request.ctx, request.account_id, email)
     return request.redirect(f"/messages/{message_id}", notice=f"{row.email_key} is suppressed.")
 
 

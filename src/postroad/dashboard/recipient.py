@@ -6,7 +6,6 @@ from postroad import errors
 from postroad.dashboard import forms, requests, suppressions, urls
 from postroad.services.messages import recipient_history
 from postroad.services.suppressions import registry
-from postroad.storage import suppressions as stored_suppressions
 from postroad.web import routing
 
 
@@ -25,9 +24,8 @@ async def show(request: requests.PageRequest) -> routing.Response:
 async def suppress(request: requests.PageRequest) -> routing.Response:
     """Put the address on the suppression list."""
     history = await recipient_history.of_address(request.ctx, request.account_id, request.path["email"])
-    email, source = history.email_key, stored_suppressions.Source.ACCOUNT
-    await registry.add(request.ctx, request.account_id, email, reason=suppressions.REASON, source=source)
-    return _back(request, email, f"{email} is suppressed.")
+    await registry.add(request.ctx, request.account_id, history.email_key)
+    return _back(request, history.email_key, f"{history.email_key} is suppressed.")
 
 
 async def remove(request: requests.PageRequest) -> routing.Response:

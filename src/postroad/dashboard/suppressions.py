@@ -14,7 +14,6 @@ from postroad.web import routing
 
 PATH: Final = "/suppressions"
 ROWS: Final = 50
-REASON: Final = "added by the account"
 # About 100,000 form-encoded addresses. Longer files go through the API, which takes them unencoded.
 FILE_BYTES: Final = 8 * 1024 * 1024
 # Who or what suppressed an address, as the page says it.
@@ -90,8 +89,8 @@ async def _only(request: requests.PageRequest, email: str) -> list[stored.Suppre
 async def add(request: requests.PageRequest) -> routing.Response:
     """Suppress an address."""
     form: Addition = request.form
-    reason, source = form.reason or REASON, stored.Source.ACCOUNT
-    row, is_new = await suppressions.add(request.ctx, request.account_id, form.email, reason=reason, source=source)
+    reason = form.reason or suppressions.BY_ACCOUNT
+    row, is_new = await suppressions.add(request.ctx, request.account_id, form.email, reason=reason)
     if not is_new:
         raise errors.Conflict(f"email: {row.email_key} is already suppressed; to change the reason, remove it first")
     return request.redirect(PATH, notice=f"{row.email_key} is suppressed.")

@@ -17,7 +17,6 @@ from postroad.web import routing
 
 CSV: Final = "text/csv"
 RESOURCE: Final = resource.Resource("Suppressions", {"email": messages.ADDRESS_PATTERN})
-REASON: Final = "added by the account"
 # The address in hexadecimal, which needs no quoting in a URL.
 CURSOR_PATTERN: Final = r"^(?:[0-9a-f]{2}){1,400}$"
 _CURSOR: Final = re.compile(CURSOR_PATTERN.strip("^$"))
@@ -139,8 +138,8 @@ async def create(ctx: context.Context, request: routing.Request) -> routing.Resp
     Mail to a suppressed address is accepted, and the recipient bounces without an attempt.
     """
     body: NewSuppression = request.body
-    account_id, reason = request.caller.account_id, body.reason or REASON
-    row, is_new = await suppressions.add(ctx, account_id, body.email, reason=reason, source=stored.Source.ACCOUNT)
+    reason = body.reason or suppressions.BY_ACCOUNT
+    row, is_new = await suppressions.add(ctx, request.caller.account_id, body.email, reason=reason)
     if not is_new:
         raise errors.Conflict(f"email: {row.email_key} is already suppressed; to change the reason, remove it first")
     return routing.Response(201, SuppressionResponse(_shown(row), request_id=request.id))

@@ -112,9 +112,7 @@ async def create(ctx: context.Context, request: routing.Request) -> routing.Resp
     problems = {email: problem for email in given if (problem := _problem(email)) is not None}
     good = [email for email in given if email not in problems]
     if good:
-        await registry.add_many(
-            ctx, request.caller.account_id, good, reason="added over the API", source=stored.Source.ACCOUNT
-        )
+        await registry.add_many(ctx, request.caller.account_id, good, reason="added over the API")
     return compatible_api.respond(
         {
             "Suppressions": [

@@ -14,7 +14,6 @@ from postroad.services.suppressions import registry
 from postroad.storage import suppressions as stored
 from postroad.web import routing
 
-REASON: Final = "added by the account"
 MAX_BATCH: Final = 100
 Source = stored.Source
 # Where Resend knows three origins, we know more.
@@ -115,7 +114,7 @@ async def remove_many(ctx: context.Context, request: routing.Request) -> routing
 
 
 async def _add(ctx: context.Context, request: routing.Request, emails: list[str]) -> list[dict[str, Any]]:
-    added = await registry.add_many(ctx, request.caller.account_id, emails, reason=REASON, source=Source.ACCOUNT)
+    added = await registry.add_many(ctx, request.caller.account_id, emails)
     return [{"object": "suppression", "id": row.email_key} for row, _ in added]
 
 

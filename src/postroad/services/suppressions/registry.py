@@ -16,6 +16,8 @@ from postroad.storage import suppressions
 
 # A sentence; senders read it in the recipient's response.
 REASON_CHARACTERS: Final = 200
+# Of what a user or a program of the account adds without a reason.
+BY_ACCOUNT: Final = "added by the account"
 
 
 async def page(
@@ -53,7 +55,12 @@ async def listed(ctx: context.Context, account_id: str, emails: Sequence[str]) -
 
 
 async def add(
-    ctx: context.Context, account_id: str, email: str, *, reason: str, source: suppressions.Source
+    ctx: context.Context,
+    account_id: str,
+    email: str,
+    *,
+    reason: str = BY_ACCOUNT,
+    source: suppressions.Source = suppressions.Source.ACCOUNT,
 ) -> tuple[suppressions.Suppression, bool]:
     """Add an address; returns whether it is new. An address on the list keeps its first reason."""
     ((row, is_new),) = await add_many(ctx, account_id, [email], reason=reason, source=source)
@@ -61,7 +68,12 @@ async def add(
 
 
 async def add_many(
-    ctx: context.Context, account_id: str, emails: Sequence[str], *, reason: str, source: suppressions.Source
+    ctx: context.Context,
+    account_id: str,
+    emails: Sequence[str],
+    *,
+    reason: str = BY_ACCOUNT,
+    source: suppressions.Source = suppressions.Source.ACCOUNT,
 ) -> list[tuple[suppressions.Suppression, bool]]:
     """The same for the addresses of one request, together: in one transaction, with one look at the quota."""
     labels.check("reason", reason, limit=REASON_CHARACTERS)
