@@ -145,6 +145,7 @@ async def show(request: requests.PageRequest) -> routing.Response:
         max_counted=recipient_sample.MAX_COUNTED,
         min_results=statistics.MIN_RESULTS,
         faults=disposition.FAULT_LABELS,
+        explain=disposition.explain,
     )
 
 

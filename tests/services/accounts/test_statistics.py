@@ -13,7 +13,15 @@ from postroad.services.accounts import statistics
 from postroad.services.queue import inspection
 from postroad.services.results import outcomes
 from postroad.storage import accounts as stored_accounts
-from postroad.storage import failure_counts, hourly_counts, provider_queues, queue_views, webhook_deliveries, webhooks
+from postroad.storage import (
+    attempts,
+    failure_counts,
+    hourly_counts,
+    provider_queues,
+    queue_views,
+    webhook_deliveries,
+    webhooks,
+)
 from tests import accepted_mail, webhook_rows
 from tests.contexts import SECOND, Clock
 from tests.services import claimed_mail
@@ -296,17 +304,16 @@ async def test_the_ten_latest_failures_are_shown_in_plain_words(ctx: context.Con
         clock.pass_seconds(1)
     found = (await day(ctx, shop)).failures
     assert [failure.response for failure in found] == [f"no {place}" for place in range(11, 1, -1)]
-    assert found[1] == statistics.Failure(
+    assert found[1] == attempts.FinalRefusal(
         message_id=claimed[10].key[1],
         recipient_id=claimed[10].key[2],
         email=claimed[10].email,
-        at=clock.now - 2 * SECOND,
+        started_at=clock.now - 2 * SECOND,
         verdict="bounced",
         smtp_code=550,
         response="no 10",
         reason="unknown_address",
         fault="address",
-        explanation=disposition.explain("unknown_address"),
     )
     assert (found[0].verdict, found[0].fault) == ("failed", None)
 

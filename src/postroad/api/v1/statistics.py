@@ -12,6 +12,7 @@ from postroad.model.bounces import disposition
 from postroad.services import context
 from postroad.services.accounts import failure_report, statistics
 from postroad.services.queue import inspection
+from postroad.storage import attempts
 from postroad.web import routing
 
 RESOURCE: Final = resource.Resource("Messages")
@@ -181,15 +182,16 @@ def _oldest(line: inspection.QueueEntry) -> OldestRecipient:
     return schemas.from_record(OldestRecipient, line.waiting, next_attempt_at=next_attempt_at, reason=line.why)
 
 
-def _failure(found: statistics.Failure) -> Failure:
+def _failure(found: attempts.FinalRefusal) -> Failure:
     verdict = "bounced" if found.verdict == disposition.Verdict.BOUNCED else "failed"
     return schemas.from_record(
         Failure,
         found,
-        at=times.to_wire(found.at),
+        at=times.to_wire(found.started_at),
         verdict=verdict,
         smtp_response=found.response,
         fault=found.fault or None,
+        explanation=disposition.explain(found.reason),
     )
 
 

@@ -7,11 +7,10 @@ domain, comes from a bounded sample.
 
 import hashlib
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, fields
 from typing import Final, NamedTuple
 
 from postroad.model import chart_ranges
-from postroad.model.bounces import disposition
 from postroad.services import context
 from postroad.services.accounts import recipient_sample
 from postroad.services.accounts import registry as accounts
@@ -45,9 +44,12 @@ class Totals:
     deferred: int = 0
 
 
+_COUNTED: Final = tuple(field.name for field in fields(Totals))
+
+
 @dataclass(frozen=True, slots=True)
 class Series:
-    """Counts by bucket; `starts` has the start of each."""
+    """Counts by bucket, as in `Totals`; `starts` has the start of each."""
 
     starts: list[int]
     messages: list[int]
@@ -80,22 +82,6 @@ class Provider:
 
 
 @dataclass(frozen=True, slots=True)
-class Failure:
-    """A bounced recipient: the server's reply and an explanation."""
-
-    message_id: str
-    recipient_id: str
-    email: str
-    at: int
-    verdict: str
-    smtp_code: int | None
-    response: str
-    reason: str
-    fault: str | None
-    explanation: str
-
-
-@dataclass(frozen=True, slots=True)
 class Overview:
     """The state of an account's mail. `before`: the same part of the range before; `queued`: waiting recipients.
 
@@ -110,7 +96,7 @@ class Overview:
     providers: list[Provider]
     queued: int
     oldest: inspection.QueueEntry | None
-    failures: list[Failure]
+    failures: list[attempts.FinalRefusal]
     back_to: int | None = None
 
 
@@ -148,7 +134,7 @@ async def overview(
         # Each recipient that is not final holds a credit, and no other does: `postroad verify` proves it.
         queued=account.reserved,
         oldest=inspection.account_entry(ctx, first, current, now=now) if first else None,
-        failures=[_failure(one) for one in refused],
+        failures=refused,
         back_to=counts.back_to,
     )
 
@@ -220,14 +206,7 @@ async def _newest_deliveries(tx: store.Transaction, account_id: str) -> list[sto
 
 def total(sums: Sequence[hourly_counts.BucketTotal]) -> Totals:
     """The sum of hourly counts."""
-    return Totals(
-        messages=sum(one.messages for one in sums),
-        recipients=sum(one.recipients for one in sums),
-        delivered=sum(one.delivered for one in sums),
-        bounced=sum(one.bounced for one in sums),
-        failed=sum(one.failed for one in sums),
-        deferred=sum(one.deferred for one in sums),
-    )
+    return Totals(*(sum(getattr(one, name) for one in sums) for name in _COUNTED))
 
 
 def _series(sums: Sequence[hourly_counts.BucketTotal], chosen: chart_ranges.Range) -> Series:
@@ -235,15 +214,7 @@ def _series(sums: Sequence[hourly_counts.BucketTotal], chosen: chart_ranges.Rang
     for one in sums:
         by_place[chosen.place_of(chosen.from_hour + one.bucket)].append(one)
     buckets = [total(found) for found in by_place]
-    return Series(
-        starts=chosen.starts,
-        messages=[bucket.messages for bucket in buckets],
-        recipients=[bucket.recipients for bucket in buckets],
-        delivered=[bucket.delivered for bucket in buckets],
-        bounced=[bucket.bounced for bucket in buckets],
-        failed=[bucket.failed for bucket in buckets],
-        deferred=[bucket.deferred for bucket in buckets],
-    )
+    return Series(chosen.starts, *([getattr(bucket, name) for bucket in buckets] for name in _COUNTED))
 
 
 def _providers(sums: Sequence[hourly_counts.BucketTotal]) -> list[Provider]:
@@ -263,18 +234,3 @@ def _providers(sums: Sequence[hourly_counts.BucketTotal]) -> list[Provider]:
 def _sort_key(one: Provider) -> tuple[float | str, ...]:
     share = one.refused / one.ended if one.ended >= MIN_RESULTS else -1
     return -share, -one.refused, -one.deferred, -one.delivered, one.name
-
-
-def _failure(refused: attempts.FinalRefusal) -> Failure:
-    return Failure(
-        message_id=refused.message_id,
-        recipient_id=refused.recipient_id,
-        email=refused.email,
-        at=refused.started_at,
-        verdict=refused.verdict,
-        smtp_code=refused.smtp_code,
-        response=refused.response,
-        reason=refused.reason,
-        fault=refused.fault,
-        explanation=disposition.explain(refused.reason),
-    )
