@@ -27,6 +27,13 @@ async def test_one_recipient_has_one_explanation(ctx: context.Context, browser: 
     assert "status-bounced" in head(text)
 
 
+async def test_a_message_has_the_status_that_the_list_shows(ctx: context.Context, browser: Browser) -> None:
+    message_id, (claimed,) = await claimed_mail.accepted(ctx, browser.account_id, "ada@example.net")
+    await ctx.outcome_commits.submit([claimed_mail.outcome(ctx, claimed, disposition.Verdict.RETRY, code=451)])
+    assert '<span class="status status-deferred">' in (await browser.get("/messages")).text
+    assert '<span class="status status-deferred">' in head((await browser.get(f"/messages/{message_id}")).text)
+
+
 async def test_a_scheduled_message_that_expires_and_is_canceled_says_so_with_its_times(
     ctx: context.Context, browser: Browser, clock: contexts.Clock
 ) -> None:

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from typing import Final
 
 from postroad import errors
-from postroad.dashboard import previews, requests, timelines, typed_times, urls
+from postroad.dashboard import message_rows, previews, requests, timelines, typed_times, urls
 from postroad.model import mail, search_query
 from postroad.model.bounces import disposition
 from postroad.services.acceptance import resend
@@ -29,10 +29,6 @@ BILLING_LABELS: Final = {
     mail.BillingStatus.SETTLED: "spent",
     mail.BillingStatus.RELEASED: "refunded",
 }
-
-
-# More than that a message failed.
-TELLING: Final = {mail.RecipientStatus.BOUNCED, mail.RecipientStatus.EXPIRED, mail.RecipientStatus.CANCELED}
 
 
 @dataclass(frozen=True, slots=True)
@@ -119,7 +115,8 @@ async def show(request: requests.PageRequest) -> routing.Response:
         # As the field of the form takes it.
         send_at=typed_times.written(found.message.send_at or 0, request.zone),
         is_movable=is_movable,
-        shown_status="scheduled" if is_movable and queue_entries else _shown_status(found),
+        # As in the list.
+        shown_status=(await message_rows.read(ctx, account_id, [found.message]))[0].badge,
         are_expanded=len(recipient_views) <= MAX_EXPANDED_RECIPIENTS,
         are_waiting_expanded=can_retry <= MAX_EXPANDED_RECIPIENTS,
         timeline=timelines.build(found, [entry.waiting for entry in queue_entries.values()], deliveries),
@@ -155,12 +152,6 @@ def _recipient_view(
         [one for one in found.async_bounces if one.recipient_id == recipient.id],
         is_suppressed,
     )
-
-
-def _shown_status(found: messages.Details) -> str:
-    """What became of all recipients, where that says more than that the message failed."""
-    statuses = {one.status for one in found.recipients}
-    return found.message.status if len(statuses) > 1 or not statuses <= TELLING else statuses.pop()
 
 
 def _is_refresh(request: requests.PageRequest) -> bool:
