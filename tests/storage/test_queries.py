@@ -78,6 +78,7 @@ WITHOUT_INDEX = {
     "rates.sweep",
     # The 50 recipients of one message are sorted.
     "recipients.leading_of_message",
+    "recipients.of_address",
     "hourly_counts.sums",
     "users.sweep_tokens",
     "webhook_deliveries.endpoints",
@@ -177,6 +178,17 @@ def test_every_query_finds_its_rows_by_an_index(sqlite_store: SqliteStore) -> No
     scanned = {name for name, steps in planned.items() if any(step.startswith("SCAN") for step in steps)}
     sorted_apart = {name for name, steps in planned.items() if any("TEMP B-TREE" in step for step in steps)}
     assert {name for name in scanned | sorted_apart if not name.startswith(READING_ALL)} == WITHOUT_INDEX
+
+
+def test_no_query_reads_all_mail_of_an_account(sqlite_store: SqliteStore) -> None:
+    """Where the account is all that SQLite searches by, the first rows of a list in this order are enough."""
+    by_account = re.compile(r"SEARCH (messages|recipients|attempts) USING .*\(account_id=\?\)$")
+    known = sqlite_store._statements.keys() - RUN_ELSEWHERE
+    read = {name for name in known if any(by_account.match(step) for step in plan(sqlite_store, name))}
+    assert {name for name in read if not name.startswith(READING_ALL)} == {
+        "attempts.latest_refused",
+        "retention.messages_of",
+    }
 
 
 def test_the_oldest_recipient_of_an_account_is_found_by_an_index(sqlite_store: SqliteStore) -> None:

@@ -41,19 +41,20 @@ FROM (
         WHEN 'queued' THEN 4 WHEN 'canceled' THEN 5 ELSE 6 END, id LIMIT 1) AS chosen;
 
 -- name: of_address
--- The messages to one address, newest first.
+-- The messages to one address, newest first. Found in the index alone first, or SQLite reads the recipients by time.
 SELECT messages.id, subject, created_at, is_test, recipients.status, attempt_count, last_smtp_code, last_smtp_response
-FROM recipients CROSS JOIN messages
-WHERE messages.account_id = recipients.account_id AND messages.id = recipients.message_id
-    AND recipients.account_id = $1 AND recipients.email_key = $2
-ORDER BY recipients.message_id DESC LIMIT $3;
+FROM (
+    SELECT account_id, message_id, id FROM recipients
+    WHERE account_id = $1 AND email_key = $2 ORDER BY message_id DESC LIMIT $3) AS sent
+CROSS JOIN recipients CROSS JOIN messages
+WHERE recipients.account_id = sent.account_id AND recipients.message_id = sent.message_id AND recipients.id = sent.id
+    AND messages.account_id = sent.account_id AND messages.id = sent.message_id
+ORDER BY sent.message_id DESC;
 
 -- name: first_of_address
 -- The oldest message to one address.
-SELECT created_at FROM recipients CROSS JOIN messages
-WHERE messages.account_id = recipients.account_id AND messages.id = recipients.message_id
-    AND recipients.account_id = $1 AND recipients.email_key = $2
-ORDER BY recipients.message_id LIMIT 1;
+SELECT created_at FROM messages WHERE account_id = $1 AND id = (
+    SELECT message_id FROM recipients WHERE account_id = $1 AND email_key = $2 ORDER BY message_id LIMIT 1);
 
 -- name: results_of_message
 -- The recipients of messages, each with the reason and the enhanced status code of its last attempt.
