@@ -30,7 +30,7 @@ def account(**changes: Any) -> stored_accounts.Account:
 
 
 def guard(state: accounts.State = "ok") -> accounts.Sending:
-    return accounts.Sending(state, 7, 1_268, 62, 4.89, 1, 0.08, 200, 4.0, 8.0, 0.08, 0.3)
+    return accounts.Sending(state, 7, 1_268, 62, 4.8896, 1, 0.0789, 200, 4.0, 8.0, 0.08, 0.3)
 
 
 def entry(state: webhook_deliveries.State, *codes: int | None) -> delivery_log.Entry:

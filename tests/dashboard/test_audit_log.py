@@ -29,6 +29,7 @@ async def test_a_change_by_a_user_shows_who_from_where_and_by_which_request(
     clock.pass_seconds(1)
     done = await browser.post("/suppressions", {"email": "ada@example.net"})
     text = (await reader.get("/audit-log")).text
+    assert ">API key: created</option>" in text
     row = text.partition("<tbody>")[2].partition("</tr>")[0]
     assert "<strong>owner@mine.example</strong> added" in row
     assert "added ada@example.net to the suppression list" in row

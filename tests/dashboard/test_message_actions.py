@@ -44,6 +44,8 @@ async def test_a_failed_message_is_resent_once_and_both_pages_link_each_other(
     shown = (await browser.follow(answer)).text
     assert "Resent. This is the new message." in shown
     assert f'Resend of <a href="/messages/{first}">{first}</a>' in shown
+    assert "<dt>Source</dt><dd>resend</dd>" in shown
+    assert "Accepted for 1 recipient (resend)" in shown
     assert f'Resent as <a href="/messages/{again}">{again}</a>' in (await browser.get(f"/messages/{first}")).text
     # A second click sends nothing, and shows the same message.
     assert browser_client.location_of(await browser.post(f"/messages/{first}/resend", form)) == f"/messages/{again}"

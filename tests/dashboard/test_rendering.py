@@ -65,6 +65,7 @@ def test_numbers_can_be_read() -> None:
     assert [rendering.percent(*pair) for pair in ((0, 0), (0, 3), (1, 3), (3, 3))] == ["none", "0%", "33.3%", "100%"]
     assert [rendering.milliseconds(value) for value in (1_500, 250_000, 1_500_000)] == ["2 ms", "250 ms", "1.5 s"]
     assert rendering.humanize("read_only") == "read only"
+    assert rendering.humanize("api_key: created") == "API key: created"
 
 
 def test_values_are_escaped_and_a_missing_one_is_a_bug(prepared: sites.Site) -> None:

@@ -51,8 +51,8 @@ def _guard(facts: AlertFacts) -> Iterator[Alert]:
     guard = facts.guard
     if guard.state == "warned":
         text = (
-            f"Of {guard.recipients:,} recipients in {_days(guard.days)}, {guard.bounce_percent:g}% did not exist and "
-            f"{guard.complaint_percent:g}% complained. At {guard.suspend_percent:g}% or "
+            f"Of {guard.recipients:,} recipients in {_days(guard.days)}, {round(guard.bounce_percent, 2):g}% did not "
+            f"exist and {round(guard.complaint_percent, 2):g}% complained. At {guard.suspend_percent:g}% or "
             f"{guard.complaint_suspend_percent:g}% the account is suspended. Send only to people who opted in."
         )
         yield Alert("warn", "Bounce guard warning.", text, "/suppressions", "See suppressions")

@@ -130,7 +130,7 @@ async def show(request: requests.PageRequest) -> routing.Response:
         form_key=request.http.id,
         has_content=has_content,
         resend=_resend(recipient_views, has_content=has_content),
-        source_labels=timelines.SOURCE_LABELS,
+        source=timelines.source_label(found),
         billing_labels=BILLING_LABELS,
         faults=disposition.FAULT_LABELS,
         explain=disposition.explain,

@@ -27,6 +27,7 @@ _JUST_NOW: Final = 5  # seconds: less is not worth reading
 _NEVER: Final = markupsafe.Markup('<span class="muted">never</span>')
 # The zone of the page that is being rendered. Macros do not see the values of a page, but show times.
 _zone: Final = contextvars.ContextVar("zone", default=time_zones.UTC)
+_ACRONYMS: Final = {"api": "API"}
 _KIBIBYTE: Final = 1_024
 _UNITS: Final = ((_DAY, "day"), (_HOUR, "hour"), (_MINUTE, "minute"), (1, "second"))
 
@@ -166,7 +167,7 @@ def elapsed(microseconds: int) -> str:
 
 def humanize(name: str) -> str:
     """An identifier with spaces."""
-    return name.replace("_", " ")
+    return " ".join(_ACRONYMS.get(word, word) for word in name.replace("_", " ").split(" "))
 
 
 def sentence(text: str) -> str:

@@ -7,6 +7,8 @@ from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from typing import Final
 
+import msgspec
+
 from postroad.model import mail
 from postroad.model.bounces import disposition
 from postroad.services.messages import lookup as messages
@@ -19,7 +21,8 @@ MAX_STEPS: Final = 30
 MAX_UNABRIDGED_STEPS: Final = 10
 # Failures are always shown: one for each of 50 recipients, and room for asynchronous bounces.
 MAX_FAILURES: Final = 100
-# How a message was submitted.
+# How a message was submitted. One that sends another again has the content of that one, wherever that was asked for.
+RESEND: Final = "resend"
 SOURCE_LABELS: Final = {
     mail.Source.API: "HTTP API",
     mail.Source.SMTP: "SMTP",
@@ -96,6 +99,12 @@ def build(
     return Timeline([_accepted_step(found), *shown], len(past) + len(webhook_steps) + len(ahead) - len(shown))
 
 
+def source_label(found: messages.Details) -> str:
+    """How the message was submitted, in words."""
+    is_resend = found.receipt.resend_of is not msgspec.UNSET
+    return RESEND if is_resend else SOURCE_LABELS[mail.Source(found.message.source)]
+
+
 def _sort_key(step: Step) -> tuple[bool, int]:
     """Steps without a time come last."""
     return step.at is None, step.at or 0
@@ -122,7 +131,7 @@ def _most_relevant(steps: list[Step]) -> list[Step]:
 def _accepted_step(found: messages.Details) -> Step:
     message = found.message
     to = "1 recipient" if message.recipient_count == 1 else f"{message.recipient_count} recipients"
-    return Step(message.created_at, f"Accepted for {to} ({SOURCE_LABELS[mail.Source(message.source)]})", "wait")
+    return Step(message.created_at, f"Accepted for {to} ({source_label(found)})", "wait")
 
 
 def _attempt_step(one: attempts.Attempt, names: Mapping[str, str]) -> Step:
