@@ -110,12 +110,12 @@ async def preview_page(
     request: requests.PageRequest, path: str, raw: bytes, query: Query, *, origin: Origin
 ) -> PreviewPage:
     """Parse a message for a view; if it lacks the wanted view, the first available one is shown."""
-    preview = await _parse(request, raw, lambda: previews.of_bytes(raw))
+    preview = await _parse(request, lambda: previews.of_bytes(raw))
     views = _views(preview)
     view = query.view if query.view in dict(views) else views[0][0]
-    source = previews.source_text(raw) if view is View.SOURCE else None
+    source = await _parse(request, lambda: previews.source_text(raw)) if view is View.SOURCE else None
     may_fetch = request.ctx.settings.dashboard.remote_images and view is View.HTML
-    urls = await _parse(request, raw, lambda: remote_images.urls_in(preview.html or "")) if may_fetch else []
+    urls = await _parse(request, lambda: remote_images.urls_in(preview.html or "")) if may_fetch else []
     return PreviewPage(
         path=path,
         views=views,
@@ -154,12 +154,10 @@ def parts(path: str, source: Source) -> tuple[requests.SiteRoute, ...]:
 
         async def read() -> previews.Download:
             raw = await source(request)
-            preview = await _parse(request, raw, lambda: previews.of_bytes(raw))
-            images = await _remote_images(request, raw, preview) if query.images else {}
+            preview = await _parse(request, lambda: previews.of_bytes(raw))
+            images = await _remote_images(request, preview) if query.images else {}
             is_dark = query.scheme is Scheme.DARK
-            body = await _parse(
-                request, raw, lambda: previews.html_document(preview, remote_images=images, is_dark=is_dark)
-            )
+            body = await _parse(request, lambda: previews.html_document(preview, remote_images=images, is_dark=is_dark))
             return previews.Download("", previews.DOCUMENT_TYPE, body)
 
         begun = await downloads.begin(request.ctx, request.account_id, read)
@@ -178,7 +176,7 @@ def parts(path: str, source: Source) -> tuple[requests.SiteRoute, ...]:
 
         async def read() -> previews.Download:
             raw = await source(request)
-            return await _parse(request, raw, lambda: previews.attachment_of(raw, index))
+            return await _parse(request, lambda: previews.attachment_of(raw, index))
 
         begun = await downloads.begin(request.ctx, request.account_id, read)
         return _answer(begun, previews.download_headers(begun.filename))
@@ -190,15 +188,15 @@ def parts(path: str, source: Source) -> tuple[requests.SiteRoute, ...]:
     )
 
 
-async def _remote_images(request: requests.PageRequest, raw: bytes, preview: previews.Preview) -> dict[str, bytes]:
+async def _remote_images(request: requests.PageRequest, preview: previews.Preview) -> dict[str, bytes]:
     if not request.ctx.settings.dashboard.remote_images:
         return {}
-    urls = await _parse(request, raw, lambda: remote_images.urls_in(preview.html or ""))
+    urls = await _parse(request, lambda: remote_images.urls_in(preview.html or ""))
     return await remote_images.fetch(request.ctx, request.account_id, urls)
 
 
-async def _parse(request: requests.PageRequest, raw: bytes, work: Callable[[], T]) -> T:
-    return await previews.in_thread(request.ctx, request.account_id, work, octets=len(raw))
+async def _parse(request: requests.PageRequest, work: Callable[[], T]) -> T:
+    return await request.ctx.threads.run(request.account_id, work)
 
 
 def _answer(begun: downloads.StartedDownload, headers: requests.Headers) -> routing.Response:

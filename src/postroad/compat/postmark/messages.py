@@ -76,7 +76,7 @@ async def show(ctx: context.Context, request: routing.Request) -> routing.Respon
     account_id, message_id = request.caller.account_id, request.path["id"]
     raw = await _raw(ctx, request)
     details = await lookup.details(ctx, account_id, message_id)
-    preview = await previews.in_thread(ctx, account_id, lambda: previews.of_bytes(raw), octets=len(raw))
+    preview = await ctx.threads.run(account_id, lambda: previews.of_bytes(raw))
     events = [bounces.event(one, details.attempts) for one in details.recipients]
     return compatible_api.respond(
         _message(details.message, details.receipt)
