@@ -5,6 +5,7 @@ import io
 
 import pytest
 
+from postroad import errors
 from postroad.model.bounces import disposition
 from postroad.services import context, work_limits
 from postroad.services.messages import export_csv, lookup
@@ -65,6 +66,23 @@ async def test_it_comes_in_steps_of_bounded_size(
     assert [part.count(b"\n") for part in parts] == [1, 2, 2, 1]
     subjects = [row["subject"] for row in rows(b"".join(parts).decode())]
     assert subjects == [f"Letter {number}" for number in (4, 3, 2, 1, 0)]
+    assert not ctx.work_in_progress
+
+
+async def test_a_slow_reader_loses_its_slot(
+    ctx: context.Context, browser: Browser, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    await accepted_mail.allow_sending(ctx, browser.account_id)
+    for _ in range(3):
+        await accepted_mail.accept(ctx, browser.account_id)
+    monkeypatch.setattr(export_csv, "STEP_MESSAGES", 1)
+    monkeypatch.setattr(export_csv, "STALLED_SECONDS", 0.0)
+    monkeypatch.setattr(export_csv, "MIN_OCTETS_PER_SECOND", 10**12)
+    parts = export_csv.export(ctx, browser.account_id, lookup.Filters())
+    assert (await anext(parts)).startswith(b"message_id")
+    assert await anext(parts)
+    with pytest.raises(errors.ServiceUnavailable, match="the export was read too slowly"):
+        await anext(parts)
     assert not ctx.work_in_progress
 
 

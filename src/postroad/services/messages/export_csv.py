@@ -1,14 +1,17 @@
 """The messages that a search finds as a CSV file (RFC 4180), newest first, one row for each recipient.
 
 Streamed in steps of bounded size, each with transactions of its own, so that a million messages hold neither memory nor
-the database. What is accepted after the export has begun is not in it.
+the database. What is accepted after the export has begun is not in it. The listener disconnects a caller that does not
+read at all (`write_seconds`); one that reads very slowly is ended here.
 """
 
 import functools
+import time
 from collections.abc import AsyncGenerator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Final
 
+from postroad import errors
 from postroad.model import mail, times
 from postroad.model.bounces import reasons
 from postroad.services import context, csv_rows, work_limits
@@ -38,6 +41,9 @@ COLUMNS: Final = (
 STEP_MESSAGES: Final = 200
 # Each reads as fast as the database gives.
 EXPORTS: Final = work_limits.WorkLimit("exports of messages", per_account=2, per_process=10, retry_seconds=10)
+# 128 kbit/s, slower than any usual connection, and some time for connections that stall.
+MIN_OCTETS_PER_SECOND: Final = 16 * 1024
+STALLED_SECONDS: Final = 60.0
 
 
 @dataclass(frozen=True, slots=True)
@@ -54,11 +60,17 @@ async def export(ctx: context.Context, account_id: str, filters: lookup.Filters)
     """The file."""
     with work_limits.acquire(ctx, EXPORTS, account_id):
         yield csv_rows.lines([COLUMNS])
+        left = STALLED_SECONDS
         async for part in lookup.matches(ctx, account_id, filters, limit=STEP_MESSAGES):
             if part:
                 step = await _read(ctx, account_id, part)
                 # Thousands of rows take some hundredths of a second.
-                yield await ctx.threads.run(account_id, functools.partial(_lines, step))
+                lines = await ctx.threads.run(account_id, functools.partial(_lines, step))
+                began = time.monotonic()
+                yield lines
+                left += len(lines) / MIN_OCTETS_PER_SECOND - (time.monotonic() - began)
+                if left < 0:
+                    raise errors.ServiceUnavailable("the export was read too slowly", retry_after=EXPORTS.retry_seconds)
 
 
 async def _read(ctx: context.Context, account_id: str, part: Sequence[messages.Message]) -> _Step:
