@@ -79,6 +79,9 @@ async def test_the_messages_are_counted(
     for search, counted in (("", "3 messages"), ("invoice", "2 messages"), ("welcome", "1 message"), ("zebra", "")):
         text = (await browser.get("/messages", search=search)).text
         assert re.findall(r'<p id="count" class="muted" data-live>([^<]*)</p>', text) == [counted]
+    # A page that is not full has been counted.
+    monkeypatch.setattr(page, "ROWS", 2)
+    assert "3 messages" in (await browser.get("/messages")).text
     monkeypatch.setattr(messages, "MAX_COUNT", 2)
     assert "more than 2 messages" in (await browser.get("/messages")).text
 

@@ -48,21 +48,24 @@ async def test_the_way_to_the_next_message_and_back_keeps_the_search(
     assert (await stranger.get(f"/messages/{second}", search="invoice")).status_code == 404
 
 
-async def test_the_next_newer_one_is_found_among_many_and_far_away(
+async def test_the_next_one_is_found_among_many_and_far_away_and_within_a_bound(
     ctx: context.Context, browser: Browser, clock: contexts.Clock, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(neighbours, "PROBE_MESSAGES", 2)
     await accepted_mail.allow_sending(ctx, browser.account_id)
     sent = []
     for pause in (90 * 24 * 3600 * contexts.SECOND, *[1000] * 5):
-        sent.append(await accepted_mail.accept(ctx, browser.account_id))
+        subject = "Rare" if len(sent) in {0, 5} else "Common"
+        sent.append(await accepted_mail.accept(ctx, browser.account_id, subject=subject))
         clock.now += pause
     found = [await neighbours.find(ctx, browser.account_id, lookup.Filters(), one) for one in sent]
     assert [one.newer for one in found] == [*sent[1:], None]
     assert [one.older for one in found] == [None, *sent[:-1]]
-    # When it takes too long, there is no link.
-    monkeypatch.setattr(neighbours, "MAX_PROBES", 1)
-    assert (await neighbours.find(ctx, browser.account_id, lookup.Filters(), sent[0])).newer is None
-    monkeypatch.setattr(neighbours, "MAX_PROBES", 20)
+    rare = lookup.Filters(words=("rare",))
+    assert await neighbours.find(ctx, browser.account_id, rare, sent[0]) == neighbours.Neighbours(newer=sent[5])
+    assert await neighbours.find(ctx, browser.account_id, rare, sent[5]) == neighbours.Neighbours(older=sent[0])
+    # What is further away than is examined, or takes too long, has no link.
+    monkeypatch.setattr(neighbours, "EXAMINED", 4)
+    assert await neighbours.find(ctx, browser.account_id, rare, sent[0]) == neighbours.Neighbours()
+    assert await neighbours.find(ctx, browser.account_id, rare, sent[5]) == neighbours.Neighbours()
     monkeypatch.setattr(neighbours, "MAX_SECONDS", -1.0)
-    assert (await neighbours.find(ctx, browser.account_id, lookup.Filters(), sent[0])).newer is None
+    assert await neighbours.find(ctx, browser.account_id, lookup.Filters(), sent[2]) == neighbours.Neighbours()

@@ -15,7 +15,7 @@ from postroad.services.accounts import credits
 from postroad.services.accounts import registry as accounts
 from postroad.services.webhooks import endpoints
 from postroad.storage import webhook_deliveries
-from tests import accepted_mail, webhook_rows
+from tests import accepted_mail, bounce_counts, webhook_rows
 from tests.contexts import Clock
 from tests.dashboard import browser_client, sample_account
 from tests.dashboard.browser_client import Browser
@@ -303,6 +303,10 @@ async def test_the_limits_of_the_guard_are_shown_in_words_as_well(ctx: context.C
     assert "Warning at 4%, suspension at 8%." in page
     assert "Warning at 0.08%, suspension at 0.3%." in page
     assert "The guard takes no action below 200 recipients." in page
+    await bounce_counts.count(ctx, browser.account_id, recipients=3, bounces=1)
+    page = (await browser.get("/")).text
+    assert '<span class="meter-value">33.33%</span>' in page
+    assert "33.33% of recipients (1 of 3)" in page
 
 
 def test_a_meter_keeps_its_lines_apart_whatever_the_share_is() -> None:

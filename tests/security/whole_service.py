@@ -28,7 +28,7 @@ from postroad.services.auth import credentials
 from postroad.services.maintenance import consistency, gauges
 from postroad.storage import accounts as stored_accounts
 from postroad.storage import credentials as stored_credentials
-from postroad.storage import message_search, messages, recipients
+from postroad.storage import message_search, messages, recipients, search_conditions
 from tests import accepted_mail, contexts, dns_server, smtp_peers
 from tests.api import app_server
 from tests.delivery import engine_harness
@@ -134,7 +134,7 @@ class WholeService:
     async def stored(self) -> Sequence[tuple[messages.Message, list[recipients.Recipient], bytes]]:
         """The account's messages, oldest first."""
         async with self.ctx.store.reading() as tx:
-            everything = message_search.Filter(after="", before="~")
+            everything = search_conditions.Filter(after="", before="~")
             found = await message_search.page(tx, self.account.id, everything, limit=500)
             return [
                 (

@@ -1,7 +1,7 @@
 """Messages that differ in every way that a search can ask for, and what is true of each, in words of Python."""
 
-from postroad.storage import attempts, message_search, messages, queue, recipients
-from postroad.storage.message_search import Condition, Kind
+from postroad.storage import attempts, messages, queue, recipients, search_conditions
+from postroad.storage.search_conditions import Condition, Kind
 from postroad.storage.store import Store
 from tests.storage import samples
 
@@ -140,7 +140,8 @@ def facts_of_recipients(message: messages.NewMessage) -> list[dict[Kind, set[obj
         Kind.RECIPIENT_DOMAIN: {second.domain},
         Kind.RECIPIENT_PREFIX: {second.email_key[:7], "person"},
         Kind.OUTCOME: {status},
-        Kind.SUPPRESSED: {"bounced"} if status == "bounced" and code is None else set(),
+        Kind.UNATTEMPTED: {"bounced"} if status == "bounced" and code is None else set(),
+        Kind.VERDICT: {"retry" if status == "deferred" else status} if reason else set(),
         Kind.CODE: {code},
         Kind.ENHANCED_CODE: {enhanced} if reason else set(),
         Kind.FAULT: {fault},
@@ -151,7 +152,7 @@ def facts_of_recipients(message: messages.NewMessage) -> list[dict[Kind, set[obj
     return [first, other]  # type: ignore[list-item]
 
 
-def passes(message: messages.NewMessage, chosen: message_search.Filter) -> bool:
+def passes(message: messages.NewMessage, chosen: search_conditions.Filter) -> bool:
     """Clauses that are only about recipients are true of one of them together, the others each by itself."""
     shared = [clause for clause in chosen.clauses if all(is_of_recipient(one) for one in clause)]
     return (
@@ -165,4 +166,4 @@ def passes(message: messages.NewMessage, chosen: message_search.Filter) -> bool:
 
 
 def is_of_recipient(one: Condition) -> bool:
-    return one.kind in message_search._OF_RECIPIENT and not one.is_negated
+    return one.kind in search_conditions._OF_RECIPIENT and not one.is_negated

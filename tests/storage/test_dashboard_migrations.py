@@ -1,6 +1,15 @@
 """Migrations for pages of the dashboard, from a store of the version before."""
 
-from postroad.storage import failure_counts, message_search, messages, recipients, saved_views, templates, users
+from postroad.storage import (
+    failure_counts,
+    message_search,
+    messages,
+    recipients,
+    saved_views,
+    search_conditions,
+    templates,
+    users,
+)
 from postroad.storage.store import Store
 from tests.storage import samples
 from tests.storage.schema_upgrade import SchemaUpgrade
@@ -77,8 +86,8 @@ async def test_outcomes_from_before_and_after_the_migration_are_found(empty: Sto
         await recipients.insert(tx, [samples.recipient(f"em_{number}") for number in range(3)])
         await recipients.record(tx, [bounced("em_0")])
     await upgrade.finish()
-    wanted = message_search.Condition(message_search.Kind.OUTCOME, "bounced")
-    chosen = message_search.Filter(after="", before="em_~", clauses=((wanted,),))
+    wanted = search_conditions.Condition(search_conditions.Kind.OUTCOME, "bounced")
+    chosen = search_conditions.Filter(after="", before="em_~", clauses=((wanted,),))
     async with empty.transaction() as tx:
         await recipients.record(tx, [bounced("em_2")])
         plan = await message_search.plan(tx, "acc_1", chosen, limit=9)

@@ -7,8 +7,8 @@ import re
 import pytest
 
 from postroad.model import mail
-from postroad.storage import message_search, messages
-from postroad.storage.message_search import Clause, Condition, Kind
+from postroad.storage import message_search, messages, search_conditions
+from postroad.storage.search_conditions import Clause, Condition, Kind
 from postroad.storage.sqlite import SqliteStore
 from postroad.storage.store import Store
 from tests.storage import samples, searched_messages
@@ -47,11 +47,11 @@ async def full(store: Store) -> Store:
     return store
 
 
-def chosen_by(*clauses: Clause, after: str = "em_003", before: str = "em_045") -> message_search.Filter:
-    return message_search.Filter(after=after, before=before, clauses=clauses)
+def chosen_by(*clauses: Clause, after: str = "em_003", before: str = "em_045") -> search_conditions.Filter:
+    return search_conditions.Filter(after=after, before=before, clauses=clauses)
 
 
-def combinations() -> list[message_search.Filter]:
+def combinations() -> list[search_conditions.Filter]:
     """Each filter absent, common and selective, with each other."""
     values = itertools.product(
         (None, Condition(Kind.STATUS, "queued"), Condition(Kind.STATUS, "failed")),
@@ -81,7 +81,9 @@ def singles() -> list[Condition]:
         Condition(Kind.RECIPIENT_DOMAIN, "gmail.com"),
         Condition(Kind.RECIPIENT_PREFIX, "person"),
         Condition(Kind.RECIPIENT_PREFIX, "person2"),
-        Condition(Kind.SUPPRESSED, "bounced"),
+        Condition(Kind.UNATTEMPTED, "bounced"),
+        Condition(Kind.UNATTEMPTED, "failed"),
+        Condition(Kind.VERDICT, "retry"),
         Condition(Kind.CODE, 250),
         Condition(Kind.CODE, 550),
         Condition(Kind.ENHANCED_CODE, "2.0.0"),
@@ -95,7 +97,7 @@ def singles() -> list[Condition]:
     return [*plain, *(dataclasses.replace(one, is_negated=True) for one in plain)]
 
 
-async def listed(store: Store, chosen: message_search.Filter, *, examined: int) -> tuple[list[str], int]:
+async def listed(store: Store, chosen: search_conditions.Filter, *, examined: int) -> tuple[list[str], int]:
     """All pages and all counts, each with few entries to look at."""
     seen: list[str] = []
     counted = 0
@@ -112,7 +114,7 @@ async def listed(store: Store, chosen: message_search.Filter, *, examined: int) 
             chosen = dataclasses.replace(chosen, before=plan.floor)
 
 
-async def check(store: Store, chosen: message_search.Filter) -> None:
+async def check(store: Store, chosen: search_conditions.Filter) -> None:
     expected = [m.id for m in reversed(MESSAGES) if passes(m, chosen)]
     for examined in (99, 7):
         found, counted = await listed(store, chosen, examined=examined)
@@ -157,7 +159,7 @@ async def test_what_is_asked_of_recipients_is_true_of_one_and_the_same(full: Sto
 async def plan_of(
     store: Store, *conditions: Condition, most: int, is_test: int | None = None
 ) -> tuple[str, str | None]:
-    chosen = message_search.Filter(
+    chosen = search_conditions.Filter(
         after="", before="em_~", is_test=is_test, clauses=tuple((one,) for one in conditions)
     )
     async with store.scanning() as tx:
@@ -182,6 +184,21 @@ async def test_the_index_that_reaches_furthest_back_is_read(full: Store) -> None
     assert await plan_of(full, Condition(Kind.TAG, "all", is_negated=True), most=4) == ("time", "em_044")
 
 
+async def test_the_same_messages_are_found_from_the_oldest_on(full: Store) -> None:
+    for one in (*singles(), Condition(Kind.OUTCOME, "deferred")):
+        chosen = chosen_by((one,))
+        expected = [m.id for m in MESSAGES if passes(m, chosen)]
+        found: list[str] = []
+        async with full.scanning() as tx:
+            while True:
+                plan = await message_search.plan(tx, "acc_1", chosen, limit=7, is_oldest_first=True)
+                found += [m.id for m in await message_search.page(tx, "acc_1", chosen, plan, limit=99)]
+                if plan.floor is None:
+                    break
+                chosen = dataclasses.replace(chosen, after=f"{plan.floor}0")
+        assert found == expected, one
+
+
 async def test_an_index_that_is_read_to_its_end_has_no_floor(full: Store) -> None:
     sender = Condition(Kind.SENDER, "shop@example.com")
     assert await plan_of(full, Condition(Kind.TAG, "tag0"), sender, most=13) == ("tag", None)
@@ -192,7 +209,7 @@ async def test_an_index_that_is_read_to_its_end_has_no_floor(full: Store) -> Non
 def test_addresses_that_begin_alike_are_found_by_their_index(
     sqlite_store: SqliteStore,
 ) -> None:
-    statement = message_search._BY_PREFIX.format("?4", "?5", join="").replace("$", "?")
+    statement = message_search._BY_PREFIX.format("?4", "?5", entry="entry", join="").replace("$", "?")
     steps = sqlite_store._writer.execute(f"EXPLAIN QUERY PLAN {statement}", (None,) * 5).fetchall()
     assert str(steps[0][3]).endswith("recipients_by_email (account_id=? AND email_key>? AND email_key<?)")
 
@@ -207,7 +224,7 @@ async def test_live_and_test_messages_are_listed_apart_and_tests_by_their_own_in
     tests = [samples.message(f"em_{number:03}x", is_test=1) for number in (5, 30, 47)]
     async with full.transaction() as tx:
         await messages.insert(tx, tests)
-        live = message_search.Filter(after="", before="em_~", is_test=0)
+        live = search_conditions.Filter(after="", before="em_~", is_test=0)
         newest = await message_search.page(tx, "acc_1", live, limit=2)
         test = dataclasses.replace(live, is_test=1)
         plan = await message_search.plan(tx, "acc_1", test, limit=9)

@@ -4,8 +4,8 @@ from collections.abc import Mapping, Sequence
 
 import pytest
 
-from postroad.storage import message_search, messages, recipients
-from postroad.storage.message_search import Kind
+from postroad.storage import message_search, messages, recipients, search_conditions
+from postroad.storage.search_conditions import Kind
 from postroad.storage.store import ConstraintViolated, Store
 from tests.storage import samples
 
@@ -28,8 +28,8 @@ async def page(store: Store, account_id: str = "acc_1", *, limit: int = 10, **ch
 
 
 async def page_of(store: Store, account_id: str, chosen: Mapping[str, str], *, limit: int = 10) -> Sequence[str]:
-    conditions = [message_search.Condition(KINDS[name], value) for name, value in chosen.items() if name in KINDS]
-    wanted = message_search.Filter(
+    conditions = [search_conditions.Condition(KINDS[name], value) for name, value in chosen.items() if name in KINDS]
+    wanted = search_conditions.Filter(
         after=chosen.get("after", ""),
         before=chosen.get("before", "em_~"),
         clauses=tuple((one,) for one in conditions),

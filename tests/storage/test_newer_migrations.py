@@ -26,6 +26,7 @@ from postroad.storage import (
     queue,
     queue_views,
     recipients,
+    search_conditions,
     tls_reports,
     users,
     webhooks,
@@ -218,13 +219,13 @@ async def test_mail_from_before_metadata_is_listed_and_new_mail_is_found_by_it(
     await upgrade.finish()
     async with empty.transaction() as tx:
         await messages.insert(tx, [samples.message("em_2", metadata='{"a":"b:c"}')])
-        every = message_search.Filter(after="", before="em_~")
+        every = search_conditions.Filter(after="", before="em_~")
         found = await message_search.page(tx, "acc_1", every, limit=9)
         assert [(one.id, one.metadata) for one in found] == [("em_2", None), ("em_1", None)]
         one = await messages.by_id(tx, "acc_1", "em_2")
         assert one is not None
         assert one.metadata == '{"a":"b:c"}'
-        entry = message_search.Condition(message_search.Kind.METADATA, "a:b:c")
+        entry = search_conditions.Condition(search_conditions.Kind.METADATA, "a:b:c")
         chosen = dataclasses.replace(every, clauses=((entry,),))
         plan = await message_search.plan(tx, "acc_1", chosen, limit=9)
         assert [one.id for one in await message_search.page(tx, "acc_1", chosen, plan, limit=9)] == ["em_2"]
@@ -300,7 +301,7 @@ async def test_test_messages_are_listed_in_a_store_of_the_version_before(empty: 
         await messages.insert(tx, [samples.message("em_1"), samples.message("em_2", is_test=1)])
     await upgrade.finish()
     async with empty.transaction() as tx:
-        chosen = message_search.Filter(after="", before="em_~", is_test=1)
+        chosen = search_conditions.Filter(after="", before="em_~", is_test=1)
         plan = await message_search.plan(tx, "acc_1", chosen, limit=9)
         listed = await message_search.page(tx, "acc_1", chosen, plan, limit=9)
     assert [one.id for one in listed] == ["em_2"]

@@ -14,7 +14,7 @@ import trustme
 
 from postroad.services import context
 from postroad.services.certificates import listener_certificates
-from postroad.storage import accounts, credentials, message_search, messages, recipients
+from postroad.storage import accounts, credentials, message_search, messages, recipients, search_conditions
 from postroad.submission import listeners as submission_listeners
 from tests.api import app_server
 
@@ -103,7 +103,7 @@ class SubmissionServer:
 
     async def stored(self) -> list["Stored"]:
         """What was accepted of the account, newest first."""
-        everything = message_search.Filter(after="", before="~")
+        everything = search_conditions.Filter(after="", before="~")
         async with self.ctx.store.reading() as tx:
             found = await message_search.page(tx, self.account.id, everything, limit=100)
             return [

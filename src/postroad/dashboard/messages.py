@@ -52,7 +52,7 @@ async def index(request: requests.PageRequest) -> routing.Response:
     counted = ""
     if query.cursor is None:
         filters = messages.filters_of(request.ctx, found.query, zone=request.zone)
-        counted = in_words(await messages.count(request.ctx, request.account_id, filters))
+        counted = in_words(found.count or await messages.count(request.ctx, request.account_id, filters))
     return _page(request, found.query, text=text, views=views, found=found, rows=rows, counted=counted)
 
 

@@ -9,7 +9,7 @@ from typing import Final
 
 from postroad import errors
 from postroad.dashboard import attention, ranges, requests, urls, welcome
-from postroad.model import chart_ranges, labels, limits, providers
+from postroad.model import chart_ranges, labels, limits, providers, search_values
 from postroad.model.bounces import disposition
 from postroad.protocol import address
 from postroad.services.acceptance import send_test
@@ -24,7 +24,7 @@ from postroad.web import routing
 DELIVERED: Final = "outcome:delivered"
 BOUNCED: Final = "status:bounced"
 FAILED: Final = "outcome:failed OR outcome:expired"
-DEFERRED: Final = "status:deferred"
+DEFERRED: Final = f"outcome:{search_values.RETRIED}"
 # Enough to include one that was attempted.
 MAX_DELIVERIES: Final = 20
 PROVIDERS: Final = {**providers.NAMES, providers.OTHERS: "Others"}
@@ -139,6 +139,7 @@ async def show(request: requests.PageRequest) -> routing.Response:
         meters=_meters(guard),
         names=PROVIDERS,
         failed_terms=FAILED,
+        deferred_terms=DEFERRED,
         delivery_times={one.provider: one for one in recipient_sample.delivery_times(sample)},
         timed_all=sample.back_to is None,
         max_timed=recipient_sample.MAX_TIMED,
@@ -247,7 +248,7 @@ def _charts(series: statistics.Series) -> list[Chart]:
         Chart(
             "Deferrals",
             (ChartSeries("Deferred attempts", "deferred", series.deferred, DEFERRED),),
-            "Attempts that were or will be retried. The links list the messages that are deferred now.",
+            "Attempts that were or will be retried. The links list their messages.",
         ),
     ]
 

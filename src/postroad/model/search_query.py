@@ -42,7 +42,11 @@ HELP: Final[tuple[tuple[str, str, str], ...]] = (
         ),
         "status:bounced",
     ),
-    ("outcome:", "a recipient has this status; failed means that the retries ended", "outcome:failed"),
+    (
+        "outcome:",
+        "a recipient has this status; failed means that the retries ended, retried that it was deferred at least once",
+        "outcome:failed",
+    ),
     (
         "cause:",
         (

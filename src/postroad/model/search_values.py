@@ -13,18 +13,24 @@ from typing import Final
 
 from postroad import errors
 from postroad.model import identifiers, labels, limits, mail, providers, time_zones, times
-from postroad.model.bounces import reasons
+from postroad.model.bounces import failure_causes, reasons
 from postroad.protocol import address
 from postroad.protocol.mime import header_text
 
 # A recipient that was bounced without an attempt, because its address was on the suppression list.
 SUPPRESSED: Final = "suppressed"
-OUTCOMES: Final[tuple[str, ...]] = (*mail.RecipientStatus, SUPPRESSED)
+# One that was deferred at least once, whatever became of it.
+RETRIED: Final = "retried"
+OUTCOMES: Final[tuple[str, ...]] = (*mail.RecipientStatus, SUPPRESSED, RETRIED)
 STATUSES: Final[tuple[str, ...]] = (
     *mail.MessageStatus,
-    *(outcome for outcome in OUTCOMES if outcome not in tuple(mail.MessageStatus)),
+    *(outcome for outcome in OUTCOMES if outcome not in (*mail.MessageStatus, RETRIED)),
 )
-CAUSES: Final[tuple[str, ...]] = (*reasons.Fault, *(name for name, one in reasons.REASONS.items() if one.fault))
+CAUSES: Final[tuple[str, ...]] = (
+    *reasons.Fault,
+    *(name for name, one in reasons.REASONS.items() if one.fault),
+    failure_causes.ENDED,
+)
 # What people call mailboxes of a provider.
 _PROVIDER_WORDS: Final = {"gmail": "google", "outlook": "microsoft", "hotmail": "microsoft", "icloud": "apple"}
 

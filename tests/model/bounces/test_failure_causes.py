@@ -60,7 +60,7 @@ def test_a_cause_is_found_by_a_search() -> None:
         "mailbox_full": "outcome:bounced OR outcome:failed cause:mailbox_full",
         "suppressed": "outcome:suppressed",
         "expired": "outcome:expired",
-        "retries_ended": "outcome:failed",
+        "retries_ended": "cause:retries_ended",
         "of_another_version": "outcome:bounced OR outcome:failed",
     }
     assert {cause: failure_causes.search_terms(cause) for cause in terms} == terms

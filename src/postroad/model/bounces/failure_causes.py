@@ -133,7 +133,7 @@ def search_terms(cause: str) -> str:
         case "suppressed" | "expired":
             return f"outcome:{cause}"
         case "retries_ended":
-            return "outcome:failed"
+            return f"cause:{cause}"
         case _:
             terms = "outcome:bounced OR outcome:failed"
             return f"{terms} cause:{cause}" if cause in reasons.REASONS else terms

@@ -151,8 +151,9 @@ async def read_counts(
                 for (first, until), hours in zip(ranges, (1, _ALL_HOURS), strict=True)
             ]
         return Counts(recent, before, None)
-    samples = [
-        await recipient_sample.read(
+    samples = []
+    for first, until in ranges:
+        sample = await recipient_sample.read(
             ctx,
             account_id,
             from_hour=first,
@@ -160,14 +161,15 @@ async def read_counts(
             narrowing=narrowing,
             limit=recipient_sample.MAX_COUNTED,
         )
-        for first, until in ranges
+        samples.append(sample)
+        # An incomplete count says nothing about a change.
+        if sample.back_to is not None:
+            break
+    counted = [
+        recipient_sample.hourly(sample, from_hour=first) for sample, (first, _) in zip(samples, ranges, strict=False)
     ]
-    recent, before = (
-        recipient_sample.hourly(sample, from_hour=first) for sample, (first, _) in zip(samples, ranges, strict=True)
-    )
-    # An incomplete count says nothing about a change.
-    is_complete = samples[0].back_to is None and samples[1].back_to is None
-    return Counts(recent, before if is_complete else [], samples[0].back_to)
+    is_complete = samples[-1].back_to is None
+    return Counts(counted[0], counted[1] if is_complete else [], samples[0].back_to)
 
 
 async def daily_recipients(ctx: context.Context, account_id: str) -> float:

@@ -1,22 +1,29 @@
-"""What the terms of a search mean for stored messages: the conditions of storage/message_search.py."""
+"""What the terms of a search mean for stored messages: the conditions of storage/search_conditions.py."""
 
 from typing import Final
 
 from postroad.model import identifiers, mail, providers, search_query, search_values
-from postroad.model.bounces import reasons
+from postroad.model.bounces import disposition, failure_causes, reasons
 from postroad.protocol import address
-from postroad.storage import message_search
+from postroad.storage import search_conditions
 
-Kind = message_search.Kind
+Kind = search_conditions.Kind
 # The kinds of `to:` and `from:`: an address, a domain, and the beginning of addresses.
 _ADDRESSES: Final = {
     "to": (Kind.RECIPIENT, Kind.RECIPIENT_DOMAIN, Kind.RECIPIENT_PREFIX),
     "from": (Kind.SENDER, Kind.SENDER_DOMAIN, Kind.SENDER_PREFIX),
 }
+# Values that stand for something else than the others of their filter.
+_OF_VALUES: Final[dict[tuple[str | None, str], tuple[Kind, str]]] = {
+    ("status", search_values.SUPPRESSED): (Kind.UNATTEMPTED, mail.RecipientStatus.BOUNCED.value),
+    ("outcome", search_values.SUPPRESSED): (Kind.UNATTEMPTED, mail.RecipientStatus.BOUNCED.value),
+    ("outcome", search_values.RETRIED): (Kind.VERDICT, disposition.Verdict.RETRY.value),
+    ("cause", failure_causes.ENDED): (Kind.UNATTEMPTED, mail.RecipientStatus.FAILED.value),
+}
 _PLAIN: Final = {"source": Kind.SOURCE, "tag": Kind.TAG, "metadata": Kind.METADATA, None: Kind.WORD}
 
 
-def of_clauses(clauses: tuple[search_query.Clause, ...]) -> tuple[message_search.Clause, ...]:
+def of_clauses(clauses: tuple[search_query.Clause, ...]) -> tuple[search_conditions.Clause, ...]:
     """The conditions of each clause; the longest words first: they are in the fewest subjects."""
     ordered = sorted(clauses, key=_cost)
     return tuple(tuple(map(_condition, clause)) for clause in ordered)
@@ -26,12 +33,12 @@ def _cost(clause: search_query.Clause) -> int:
     return -len(clause[0].value) if clause[0].name is None else -search_query.MAX_CHARACTERS
 
 
-def _condition(term: search_query.Term) -> message_search.Condition:
-    kind, value = _kind(term)
-    return message_search.Condition(kind, value, term.is_negated)
+def _condition(term: search_query.Term) -> search_conditions.Condition:
+    kind, value = _OF_VALUES.get((term.name, term.value)) or _kind(term)
+    return search_conditions.Condition(kind, value, term.is_negated)
 
 
-def _kind(term: search_query.Term) -> tuple[message_search.Kind, str | int]:
+def _kind(term: search_query.Term) -> tuple[search_conditions.Kind, str | int]:
     name, value = term.name, term.value
     match name:
         case "to" | "from":
@@ -39,8 +46,7 @@ def _kind(term: search_query.Term) -> tuple[message_search.Kind, str | int]:
         case "status" if value in tuple(mail.MessageStatus):
             return Kind.STATUS, value
         case "status" | "outcome":
-            is_suppressed = value == search_values.SUPPRESSED
-            return (Kind.SUPPRESSED, mail.RecipientStatus.BOUNCED.value) if is_suppressed else (Kind.OUTCOME, value)
+            return Kind.OUTCOME, value
         case "cause":
             return (Kind.FAULT if value in tuple(reasons.Fault) else Kind.REASON), value
         case "code":
@@ -56,7 +62,7 @@ def _kind(term: search_query.Term) -> tuple[message_search.Kind, str | int]:
             return _PLAIN[name], value
 
 
-def _address(name: str, value: str) -> tuple[message_search.Kind, str]:
+def _address(name: str, value: str) -> tuple[search_conditions.Kind, str]:
     whole, domain, prefix = _ADDRESSES[name]
     if value.endswith("*"):
         return prefix, value.removesuffix("*")

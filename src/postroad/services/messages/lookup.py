@@ -4,6 +4,7 @@ A page is found by examining at most `MAX_EXAMINED` entries of the most selectiv
 can therefore have few messages, or none, and still have a cursor to continue from. A count has the same bound.
 """
 
+import dataclasses
 import datetime as dt
 from collections.abc import AsyncIterator, Mapping, Sequence
 from dataclasses import dataclass
@@ -17,7 +18,7 @@ from postroad.protocol import address
 from postroad.services import context
 from postroad.services.messages import conditions
 from postroad.storage import async_bounces as stored_async_bounces
-from postroad.storage import attempts, message_search, messages, recipients, resends, store
+from postroad.storage import attempts, message_search, messages, recipients, resends, search_conditions, store
 
 # At worst about 60 ms of work on SQLite and 110 ms on PostgreSQL: when all are far apart and none matches. With several
 # conditions about recipients, which all recipients of a message are tested for, it is so many times fewer.
@@ -76,6 +77,13 @@ class Page:
     next_cursor: str | None
     # When the oldest examined message was accepted; None when no bound was met.
     searched_back_to: int | None
+
+    @property
+    def count(self) -> Count | None:
+        """How many match from here on; None when the page is full, and there are more."""
+        if self.next_cursor is not None and self.searched_back_to is None:
+            return None
+        return Count(len(self.messages), is_exact=self.next_cursor is None)
 
 
 @dataclass(frozen=True, slots=True)
@@ -190,12 +198,31 @@ async def page(
     """A page of an account's messages, newest first, after a cursor."""
     chosen = _chosen(filters, cursor)
     async with ctx.store.scanning(account_id) as tx:
-        plan = await message_search.plan(tx, account_id, chosen, limit=max(1, examined // message_search.cost(chosen)))
+        plan = await message_search.plan(
+            tx, account_id, chosen, limit=max(1, examined // search_conditions.cost(chosen))
+        )
         found = await message_search.page(tx, account_id, chosen, plan, limit=limit + 1)
     following = cursors.next_cursor([message.id for message in found], limit=limit)
     if following is not None or plan.floor is None:
         return Page(found[:limit], following, None)
     return Page(found, plan.floor, cursors.time_of(plan.floor, identifiers.MESSAGE))
+
+
+async def neighbour(
+    ctx: context.Context, account_id: str, filters: Filters, message_id: str, *, is_newer: bool, examined: int
+) -> str | None:
+    """The id of the next message that matches, newer or older; None: there is none among so many entries."""
+    chosen = _chosen(filters, None)
+    if is_newer:
+        # No id is between one and itself with one more digit.
+        chosen = dataclasses.replace(chosen, after=max(chosen.after, f"{message_id}0"))
+    else:
+        chosen = dataclasses.replace(chosen, before=min(chosen.before, message_id))
+    async with ctx.store.scanning(account_id) as tx:
+        examined = max(1, examined // search_conditions.cost(chosen))
+        plan = await message_search.plan(tx, account_id, chosen, limit=examined, is_oldest_first=is_newer)
+        found = await message_search.page(tx, account_id, chosen, plan, limit=1)
+    return found[0].id if found else None
 
 
 async def search(
@@ -222,7 +249,7 @@ async def count(ctx: context.Context, account_id: str, filters: Filters, *, exam
     chosen = _chosen(filters, None)
     async with ctx.store.scanning(account_id) as tx:
         # One more entry than is counted: `MAX_COUNT` matches and no other are an exact count.
-        limit = examined // message_search.cost(chosen) + 1
+        limit = examined // search_conditions.cost(chosen) + 1
         plan = await message_search.plan(tx, account_id, chosen, limit=limit)
         number = await message_search.count(tx, account_id, chosen, plan, limit=MAX_COUNT + 1)
     return Count(min(number, MAX_COUNT), is_exact=plan.floor is None and number <= MAX_COUNT)
@@ -256,7 +283,7 @@ def filters_of(ctx: context.Context, query: search_query.Query, *, zone: dt.tzin
     )
 
 
-def _chosen(filters: Filters, cursor: str | None) -> message_search.Filter:
+def _chosen(filters: Filters, cursor: str | None) -> search_conditions.Filter:
     after = cursors.at(identifiers.MESSAGE, filters.after or 0)
     before = cursors.end(identifiers.MESSAGE)
     if filters.before is not None:
@@ -267,7 +294,7 @@ def _chosen(filters: Filters, cursor: str | None) -> message_search.Filter:
         # From the id or its beginning on, and before any that could follow it: of a whole id, a list of one.
         first = filters.message_id.removesuffix("*")
         after, before = max(after, first), min(before, cursors.end(first))
-    return message_search.Filter(
+    return search_conditions.Filter(
         after=after,
         before=before,
         is_test=None if filters.mode is None else int(filters.mode is mail.Mode.TEST),
