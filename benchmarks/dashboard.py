@@ -3,7 +3,9 @@
 The store is filled (benchmarks/large_account.py), `postroad serve` is started on it as an operator starts it, somebody
 logs in and opens pages, one after the other: each a few times to warm up and then thirty times. What counts is the time
 at the server, from the request's first byte until its answer is made, as the service's own log has it. The first answer
-to each request is reported too: its caches are empty. An answer other than 200 fails the run.
+to each request is reported too: its caches are empty. An answer other than 200 fails the run. The CPU time of service
+and store says what a page costs where other programs use the machine. At the end the newest messages are exported as
+CSV, a hundred thousand rows of them.
 """
 
 import argparse
@@ -13,98 +15,27 @@ import http.client
 import json
 import os
 import pathlib
-import re
 import statistics
 import time
 import typing
 import urllib.parse
 
-from benchmarks import large_account, machine, session
+from benchmarks import dashboard_pages, figures, large_account, machine, measure, session
 from benchmarks.peers import postgres, postroad, process, stores
 
 GOAL_MILLISECONDS = 300.0
 WARM_UP = 3
 LOG_SECONDS = 10.0
+EXPORTED_ROWS = 100_000
 PEERS = ("sqlite", "sqlite-backlog", "postgresql", "postgresql-backlog")
 FULL = {"messages": 1_000_000, "times": 30, "peers": list(PEERS)}
 QUEUED = 2_000
-OLDER = re.compile(rb'href="(/messages\?[^"]*cursor=[^"]+)"')
 ROLES: postroad.Processes = (("api", "maintenance"),)
-
-# What is asked: its name in the table, and the path. Times are days of the month that was filled.
-PAGES = (
-    ("overview, 24 hours", "/?period=24h"),
-    ("overview, 7 days", "/?period=7d"),
-    ("overview, 30 days", "/?period=30d"),
-    ("overview, 90 days", "/?period=90d"),
-    ("overview, 30 days of a common tag", f"/?period=30d&tag={large_account.COMMON_TAG}"),
-    ("failures, 30 days", "/failures?period=30d"),
-    ("messages", "/messages"),
-    ("messages, next page", "{next_page}"),
-    ("messages, a page from the depth", "{deep_page}"),
-    ("one message", "/messages/{message}"),
-    ("webhook", "/webhook"),
-    ("suppressions", "/suppressions"),
-    ("credits", "/credits"),
-    ("audit-log", "/audit-log"),
-)
-# What is typed into the search box. The worst are those whose words are common alone and never meet.
-SEARCHES = (
-    "to:{rare_recipient}",
-    "to:{common_recipient}",
-    "to:nobody@example.org",
-    "from:{rare_sender}",
-    "from:{common_sender}",
-    "from:nobody@example.com",
-    "tag:{rare_tag}",
-    "tag:{common_tag}",
-    "tag:none",
-    "status:queued",
-    "status:delivered",
-    "status:partial",
-    "status:failed",
-    "id:{message}",
-    "after:{middle}",
-    "before:{early}",
-    "after:{early} before:{middle}",
-    "status:failed before:{early}",
-    "tag:{common_tag} status:failed",
-    "tag:{rare_tag} status:queued",
-    "from:{common_sender} tag:newsletter",
-    "from:{rare_sender} status:failed",
-    "to:{common_recipient} status:partial",
-    "to:{common_recipient} from:{rare_sender}",
-    "to:{common_recipient} tag:{common_tag} status:failed before:{early}",
-    "from:{common_sender} tag:{common_tag} status:queued before:{early}",
-    # By what became of a recipient. The worst are causes and replies that none of those who were refused have.
-    "status:bounced",
-    "status:bounced to:@gmail.com after:{yesterday} before:{today}",
-    "status:deferred OR status:expired",
-    "status:suppressed",
-    "outcome:failed provider:yahoo",
-    "cause:address",
-    "cause:mailbox_full",
-    "code:550 to:@icloud.com",
-    "code:5.7.1",
-    # By a part of an address or id, which no index has in the order of time.
-    "to:@company-7.example",
-    "to:person-19999*",
-    "to:person-1*",
-    "to:nobody*",
-    "from:@example.com",
-    "from:nobody*",
-    "id:{message_prefix}*",
-    # What is excluded, and alternatives.
-    "-tag:{common_tag} -tag:newsletter -status:delivered",
-    "-to:@gmail.com -from:{common_sender} source:api",
-    "status:bounced OR tag:{rare_tag} -to:@gmail.com",
-    "zebra OR to:{rare_recipient} OR cause:mailbox_full",
-)
 
 
 @dataclasses.dataclass(frozen=True, slots=True, kw_only=True)
 class Figure:
-    """How long one page took at the server, in milliseconds, of one peer."""
+    """How long one page took at the server, in milliseconds, of one peer. `cpu` is that of service and store."""
 
     peer: str
     page: str
@@ -112,13 +43,40 @@ class Figure:
     p50: float
     p95: float
     slowest: float
+    cpu: float
     kilobytes: float
+    # Others used so much of the machine meanwhile.
+    rest_percent: float
     problem: str = ""
 
     @property
     def is_quick(self) -> bool:
         """Whether every response met the goal; the first one is reported but not counted: it fills the caches."""
         return not self.problem and self.slowest < GOAL_MILLISECONDS
+
+    @property
+    def is_noisy(self) -> bool:
+        """Whether other programs took so much that the times prove nothing."""
+        return self.rest_percent > figures.NOISY_PERCENT
+
+
+@dataclasses.dataclass(frozen=True, slots=True, kw_only=True)
+class Export:
+    """Messages as CSV: when the first bytes came, how long it took, and the rows."""
+
+    peer: str
+    first_milliseconds: float
+    seconds: float
+    cpu_seconds: float
+    rows: int
+
+    def sentence(self) -> str:
+        """The export for the page."""
+        return (
+            f"{self.peer}: messages as CSV: the first bytes after {self.first_milliseconds:.0f} ms; "
+            f"{self.rows:,} rows in {self.seconds:.0f} s, {self.rows / self.seconds:,.0f} a second, with "
+            f"{1e6 * self.cpu_seconds / self.rows:.0f} µs of CPU for each."
+        )
 
 
 @dataclasses.dataclass(frozen=True, slots=True, kw_only=True)
@@ -152,15 +110,78 @@ class Browser:
         answer = self._connection.getresponse()
         return Answer(request_id=answer.headers["X-Request-ID"], status=answer.status, page=answer.read())
 
+    def parts(self, path: str) -> typing.Iterator[bytes]:
+        """Download a file, part by part."""
+        self._connection.request("GET", path, headers=self._headers)
+        answer = self._connection.getresponse()
+        if answer.status != http.HTTPStatus.OK:
+            raise RuntimeError(f"{path} was answered with {answer.status}")
+        while part := answer.read1():
+            yield part
+
     def close(self) -> None:
         """Hang up."""
         self._connection.close()
 
 
-def measure(
+class Visit:
+    """A browser at a running service: what is measured with it."""
+
+    def __init__(self, peer: str, browser: Browser, *, log: pathlib.Path, pids: typing.Sequence[int]) -> None:
+        self.peer = peer
+        self.browser = browser
+        self._log = log
+        self._pids = pids
+
+    def figure(self, name: str, path: str, *, times: int) -> Figure:
+        """Open a page so many times."""
+        answers = [self.browser.get(path) for _ in range(1 + WARM_UP)]
+        with measure.Window({"service": self._pids, "browser": [os.getpid()]}) as window:
+            answers += [self.browser.get(path) for _ in range(times)]
+        cost = window.cost()
+        durations = _durations(self._log, [answer.request_id for answer in answers])
+        warm = sorted(durations[1 + WARM_UP :])
+        refused = next((answer.status for answer in answers if answer.status != http.HTTPStatus.OK), None)
+        rest = cost.machine_busy_seconds + cost.machine_stolen_seconds - sum(cost.cpu_seconds.values())
+        figure = Figure(
+            peer=self.peer,
+            page=name,
+            first=durations[0],
+            p50=statistics.median(warm),
+            p95=warm[min(len(warm) - 1, round(len(warm) * 0.95))],
+            slowest=warm[-1],
+            cpu=1000 * cost.cpu_seconds["service"] / times,
+            kilobytes=len(answers[-1].page) / 1000,
+            rest_percent=max(0.0, 100 * rest / (cost.seconds * (os.cpu_count() or 1))),
+            problem="" if refused is None else f"was answered with {refused}",
+        )
+        times_taken = f"p50 {figure.p50:.1f} ms, slowest {figure.slowest:.1f} ms, CPU {figure.cpu:.1f} ms"
+        print(f"{self.peer}, {name}: {times_taken} {figure.problem}", flush=True)
+        return figure
+
+    def export(self) -> Export:
+        """Download messages, and hang up after enough of them."""
+        before, began, first, rows = measure.tree_cpu_seconds(*self._pids), time.monotonic(), 0.0, -1
+        for part in self.browser.parts("/messages.csv"):
+            first = first or time.monotonic()
+            rows += part.count(b"\r\n")  # the head is none
+            if rows >= EXPORTED_ROWS:
+                break
+        export = Export(
+            peer=self.peer,
+            first_milliseconds=1000 * (first - began),
+            seconds=time.monotonic() - began,
+            cpu_seconds=measure.tree_cpu_seconds(*self._pids) - before,
+            rows=rows,
+        )
+        print(export.sentence(), flush=True)
+        return export
+
+
+def visit(
     peer: str, *, folder: pathlib.Path, database: postgres.Postgres | None, options: argparse.Namespace
-) -> list[Figure]:
-    """Fill a store, serve it, and open every page."""
+) -> tuple[list[Figure], Export]:
+    """Fill a store, serve it, open every page, and export messages."""
     filled: list[large_account.Filled] = []
     with contextlib.ExitStack() as stack:
         kind: stores.Name = "SQLite" if peer.startswith("sqlite") else "PostgreSQL"
@@ -175,69 +196,17 @@ def measure(
 
         pages = postroad.Pages(processes=ROLES)
         service = stack.enter_context(postroad.running(folder, database_url=store.url, work=pages, prepare=prepare))
-        log = folder / "postroad-1.log"
         browser = stack.enter_context(contextlib.closing(Browser(service.port, password=filled[0].password)))
-        return [
-            _figure(peer, name, path, browser=browser, log=log, times=options.times)
-            for name, path in questions(filled[0], browser)
-        ]
+        pids = [*service.pids, *([store.pid] if store.pid else [])]
+        return at_service(Visit(peer, browser, log=folder / "postroad-1.log", pids=pids), filled[0], options=options)
 
 
-def questions(filled: large_account.Filled, browser: Browser) -> typing.Iterator[tuple[str, str]]:
-    """The names of all pages and their paths."""
-    early = _date(filled.start, days=5)
-    words = {
-        "message": filled.message_id,
-        "message_prefix": filled.message_id[:12],
-        "yesterday": _date(filled.start, days=large_account.DAYS - 1),
-        "today": _date(filled.start, days=large_account.DAYS),
-        "next_page": _older(browser, "/messages"),
-        "deep_page": _older(browser, f"/messages?search=before:{early}"),
-        "middle": _date(filled.start, days=large_account.DAYS // 2),
-        "early": early,
-        "rare_recipient": large_account.RARE_RECIPIENT,
-        "common_recipient": large_account.COMMON_RECIPIENT,
-        "rare_sender": large_account.RARE_SENDER,
-        "common_sender": large_account.COMMON_SENDER,
-        "rare_tag": large_account.RARE_TAG,
-        "common_tag": large_account.COMMON_TAG,
-    }
-    for name, path in PAGES:
-        yield name, path.format(**words)
-    for search in SEARCHES:
-        text = search.format(**words)
-        yield f"`{text}`", f"/messages?{urllib.parse.urlencode({'search': text})}"
-
-
-def _date(start: int, *, days: int) -> str:
-    return time.strftime("%Y-%m-%d", time.gmtime((start + days * large_account.DAY) / 1_000_000))
-
-
-def _older(browser: Browser, path: str) -> str:
-    """The address behind the link to the next page."""
-    found = OLDER.search(browser.get(path).page)
-    if found is None:
-        raise RuntimeError(f"{path} has no link to its next page")
-    return found[1].decode().replace("&amp;", "&")
-
-
-def _figure(peer: str, name: str, path: str, *, browser: Browser, log: pathlib.Path, times: int) -> Figure:
-    answers = [browser.get(path) for _ in range(1 + WARM_UP + times)]
-    durations = _durations(log, [answer.request_id for answer in answers])
-    warm = sorted(durations[1 + WARM_UP :])
-    refused = next((answer.status for answer in answers if answer.status != http.HTTPStatus.OK), None)
-    figure = Figure(
-        peer=peer,
-        page=name,
-        first=durations[0],
-        p50=statistics.median(warm),
-        p95=warm[min(len(warm) - 1, round(len(warm) * 0.95))],
-        slowest=warm[-1],
-        kilobytes=len(answers[-1].page) / 1000,
-        problem="" if refused is None else f"was answered with {refused}",
-    )
-    print(f"{peer}, {name}: p50 {figure.p50:.1f} ms, slowest {figure.slowest:.1f} ms {figure.problem}", flush=True)
-    return figure
+def at_service(
+    visit: Visit, filled: large_account.Filled, *, options: argparse.Namespace
+) -> tuple[list[Figure], Export]:
+    """Open every page, and export messages."""
+    asked = list(dashboard_pages.questions(filled, lambda path: visit.browser.get(path).page))
+    return [visit.figure(name, path, times=options.times) for name, path in asked], visit.export()
 
 
 def _durations(log: pathlib.Path, request_ids: typing.Sequence[str]) -> list[float]:
@@ -254,58 +223,82 @@ def _durations(log: pathlib.Path, request_ids: typing.Sequence[str]) -> list[flo
     return [found[request_id] for request_id in request_ids]
 
 
-def table(figures: typing.Sequence[Figure]) -> list[str]:
+def table(found: typing.Sequence[Figure]) -> list[str]:
     """The figures as a Markdown table."""
-    head = ("store", "page", "first ms", "p50 ms", "p95 ms", "slowest ms", "KB", f"under {GOAL_MILLISECONDS:.0f} ms")
+    head = (
+        "store",
+        "page",
+        "first ms",
+        "p50 ms",
+        "p95 ms",
+        "slowest ms",
+        "CPU ms",
+        "KB",
+        f"under {GOAL_MILLISECONDS:.0f} ms",
+    )
     rows = [
         (
             one.peer,
             one.page,
-            *(f"{value:,.1f}" for value in (one.first, one.p50, one.p95, one.slowest, one.kilobytes)),
+            *(f"{value:,.1f}" for value in (one.first, one.p50, one.p95, one.slowest, one.cpu, one.kilobytes)),
             one.problem or ("yes" if one.is_quick else "NO"),
         )
-        for one in figures
+        for one in found
     ]
     return [f"| {' | '.join(cells)} |" for cells in (head, tuple("---" for _ in head), *rows)]
 
 
-def verdicts(figures: typing.Sequence[Figure]) -> list[str]:
+def verdicts(found: typing.Sequence[Figure]) -> list[str]:
     """A sentence for each store."""
     sentences = []
-    for peer in dict.fromkeys(one.peer for one in figures):
-        of_peer = [one for one in figures if one.peer == peer]
+    for peer in dict.fromkeys(one.peer for one in found):
+        of_peer = [one for one in found if one.peer == peer]
         late = [one.page for one in of_peer if not one.is_quick]
         worst, first = max(of_peer, key=lambda one: one.slowest), max(of_peer, key=lambda one: one.first)
         outcome = f"NOT reached: {', '.join(late)}" if late else "reached"
+        costly = max(of_peer, key=lambda one: one.cpu)
         sentences.append(
             f"{peer}: the goal of {GOAL_MILLISECONDS:.0f} ms is {outcome}. The slowest answer was {worst.page} with "
-            f"{worst.slowest:.0f} ms; the slowest of the first ones was {first.page} with {first.first:.0f} ms."
+            f"{worst.slowest:.0f} ms; the slowest of the first ones was {first.page} with {first.first:.0f} ms; the "
+            f"most CPU took {costly.page} with {costly.cpu:.0f} ms."
         )
+        if noisy := sum(one.is_noisy for one in of_peer):
+            sentences.append(
+                f"NOISE, {peer}: at {noisy} of {len(of_peer)} pages other programs used more than "
+                f"{figures.NOISY_PERCENT:.0f} % of the machine; repeat on a quiet one."
+            )
     return sentences
 
 
 def main() -> int:
     """Fill, measure, print, write; 0 when all is well, 1 when a page failed or was late, 2 when a gap is left."""
     options = _options()
-    figures: list[Figure] = []
+    found: list[Figure] = []
+    exports: list[Export] = []
     with session.work_folder(options.folder) as folder, contextlib.ExitStack() as stack:
         facts = machine.facts() | {"file system": machine.file_system(folder)}
         gaps = session.in_memory(folder)
         wanted = any(peer.startswith("postgresql") for peer in options.peers)
         database = stack.enter_context(session.database(folder, facts, wanted=wanted))
         for peer in options.peers:
-            figures += measure(peer, folder=folder / "service", database=database, options=options)
-    remarks = [*verdicts(figures), *(f"INCOMPLETE: {gap}" for gap in gaps)]
-    page = "\n".join(_page(options, figures, facts=facts, remarks=remarks))
+            shown, export = visit(peer, folder=folder / "service", database=database, options=options)
+            found += shown
+            exports.append(export)
+    remarks = [
+        *verdicts(found),
+        *(export.sentence() for export in exports),
+        *(f"INCOMPLETE: {gap}" for gap in gaps),
+    ]
+    page = "\n".join(_page(options, found, facts=facts, remarks=remarks))
     print(page)
-    _write(options, figures, facts=facts, remarks=remarks, page=page)
-    if not all(one.is_quick for one in figures):
+    _write(options, found, facts=facts, remarks=remarks, page=page)
+    if not all(one.is_quick for one in found):
         return 1
     return 2 if gaps else 0
 
 
 def _page(
-    options: argparse.Namespace, figures: list[Figure], *, facts: dict[str, str], remarks: list[str]
+    options: argparse.Namespace, found: list[Figure], *, facts: dict[str, str], remarks: list[str]
 ) -> typing.Iterator[str]:
     yield "# The dashboard with a million messages\n"
     yield (
@@ -314,7 +307,7 @@ def _page(
         f"connection; {options.times} answers for each page after {WARM_UP} that warm up. First: the first answer to "
         "this question since the service started.\n"
     )
-    yield from table(figures)
+    yield from table(found)
     yield ""
     yield from (f"- {remark}" for remark in remarks)
     yield "\n| fact | value |\n| --- | --- |"
@@ -323,7 +316,7 @@ def _page(
 
 
 def _write(
-    options: argparse.Namespace, figures: list[Figure], *, facts: dict[str, str], remarks: list[str], page: str
+    options: argparse.Namespace, found: list[Figure], *, facts: dict[str, str], remarks: list[str], page: str
 ) -> None:
     """A short run replaces the result of a whole one only when somebody says where to write."""
     is_full = all(getattr(options, name) == value for name, value in FULL.items())
@@ -331,7 +324,7 @@ def _write(
     if folder is None:
         return
     folder.mkdir(parents=True, exist_ok=True)
-    reported = {"facts": facts, "remarks": remarks, "figures": [dataclasses.asdict(one) for one in figures]}
+    reported = {"facts": facts, "remarks": remarks, "figures": [dataclasses.asdict(one) for one in found]}
     (folder / "dashboard.md").write_text(page)
     (folder / "dashboard.json").write_text(json.dumps(reported, indent=2, ensure_ascii=False) + "\n")
 

@@ -1,8 +1,9 @@
 """A month of an account that sends much: by default a million messages, with all that the dashboard shows of them.
 
-Written straight into the tables, as the service would have written them: messages with bodies, tags and recipients,
-attempts, the ledger, the hours of the charts, what the bounce guard counts, suppressed addresses, a week of webhook
-deliveries, an audit log. The newest messages are still queued. Nothing is random: a message's number decides all.
+Written straight into the tables, as the service would have written them: messages with bodies, tags, metadata and
+recipients, attempts, the ledger, the hours of the charts, what the bounce guard counts, suppressed addresses, a week of
+webhook deliveries, an audit log. The newest messages are still queued. Nothing is random: a message's number decides
+all.
 """
 
 import dataclasses
@@ -22,6 +23,7 @@ RARE_TAG = "rare"
 COMMON_RECIPIENT = "everybody@gmail.com"
 COMMON_SENDER = "orders@example.com"
 COMMON_TAG = "receipt"
+COMMON_CAMPAIGN = "spring"
 MIME = (
     "From: orders@example.com\r\nTo: jo@example.net\r\nSubject: Your order\r\nMIME-Version: 1.0\r\n"
     'Content-Type: multipart/alternative; boundary="b"\r\n\r\n--b\r\nContent-Type: text/plain\r\n\r\nThank you.\r\n'
@@ -89,6 +91,10 @@ INSERT INTO message_tags (account_id, tag, message_id)
 SELECT '{account}', 'newsletter', message_id FROM mail WHERE n % 4 = 0;
 INSERT INTO message_tags (account_id, tag, message_id)
 SELECT '{account}', '{common_tag}', message_id FROM mail WHERE n % 2 = 1;
+INSERT INTO message_metadata (account_id, entry, message_id)
+SELECT '{account}', 'order:' || n, message_id FROM mail WHERE n % 5 = 0;
+INSERT INTO message_metadata (account_id, entry, message_id)
+SELECT '{account}', 'campaign:{common_campaign}', message_id FROM mail WHERE n % 4 = 0;
 
 INSERT INTO recipients (account_id, message_id, id, email, email_key, domain, status, billing_status, attempt_count,
     last_smtp_code, last_smtp_response, delivered_at, bounced_at)
@@ -113,6 +119,10 @@ SELECT '{account}', message_id, recipient_id, created_at + 1000000, 350000, prov
     CASE status WHEN 'delivered' THEN '2.0.0' WHEN 'bounced' THEN '5.1.1' ELSE '4.2.1' END,
     CASE status WHEN 'delivered' THEN 'OK' WHEN 'bounced' THEN 'no such user' ELSE 'try again later' END, 0
 FROM receivers WHERE status <> 'queued';
+INSERT INTO attempt_conversations (account_id, message_id, recipient_id, started_at, conversation)
+SELECT '{account}', message_id, recipient_id, created_at + 1000000,
+    'RCPT TO:<' || email || '>' || CASE status WHEN 'bounced' THEN ' 550 no such user' ELSE ' 451 try again later' END
+FROM receivers WHERE status IN ('bounced', 'failed', 'deferred');
 
 INSERT INTO queue (account_id, message_id, recipient_id, queue_key, email, email_key, size, attempt_count, lost_leases,
     ready, queued_at, due_at)
@@ -140,6 +150,11 @@ SELECT '{account}', created_at / {hour}, provider, 0, 0, SUM(CASE status WHEN 'd
     SUM(CASE status WHEN 'bounced' THEN 1 ELSE 0 END), SUM(CASE status WHEN 'failed' THEN 1 ELSE 0 END),
     SUM(CASE status WHEN 'deferred' THEN 1 ELSE 0 END)
 FROM receivers WHERE status <> 'queued' GROUP BY created_at / {hour}, provider;
+
+INSERT INTO failure_counts (account_id, hour, provider, reason, bounced, failed)
+SELECT '{account}', created_at / {hour}, provider, CASE status WHEN 'bounced' THEN 'unknown_address' ELSE 'greylisted'
+    END, SUM(CASE status WHEN 'bounced' THEN 1 ELSE 0 END), SUM(CASE status WHEN 'failed' THEN 1 ELSE 0 END)
+FROM receivers WHERE status IN ('bounced', 'failed') GROUP BY created_at / {hour}, provider, status;
 
 INSERT INTO bounce_guard_days (account_id, day, recipients, bounces, complaints)
 SELECT '{account}', created_at / {day}, COUNT(*), SUM(CASE status WHEN 'bounced' THEN 1 ELSE 0 END), 0
@@ -216,6 +231,7 @@ def fill(configuration: pathlib.Path, store: stores.Store, *, messages: int, que
             common_sender=COMMON_SENDER,
             rare_tag=RARE_TAG,
             common_tag=COMMON_TAG,
+            common_campaign=COMMON_CAMPAIGN,
             mime=MIME,
             size=len(MIME),
             bytes_type=store.bytes_type,

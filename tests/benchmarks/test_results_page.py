@@ -126,15 +126,18 @@ def test_large_messages_are_checked_against_their_own_limit_alone(tmp_path: path
 
 def test_of_the_dashboard_only_the_slowest_pages_are_shown(tmp_path: pathlib.Path) -> None:
     pages = [
-        {"peer": "sqlite", "page": name, "slowest": slowest, "first": first}
-        for name, slowest, first in (("overview", 20.0, 90.0), ("search", 301.0, 30.0))
+        {"peer": "sqlite", "page": name, "slowest": slowest, "first": first, "cpu": slowest / 2, "rest_percent": rest}
+        for name, slowest, first, rest in (("overview", 20.0, 90.0, 1.0), ("search", 301.0, 30.0, 2.0))
     ]
     (tmp_path / "results").mkdir()
     reported = {"facts": samples.FACTS, "remarks": ["One page is late."], "figures": pages}
     (tmp_path / "results" / "dashboard.json").write_text(json.dumps(reported))
     page = page_of(tmp_path)
-    assert "| sqlite | 2 | 301.0 | search | 90.0 | overview |" in page
+    assert "| sqlite | 2 | 301.0 | search | 90.0 | overview | 150.5 | search |" in page
     assert "| sqlite: 301 | NOT reached |" in page
+    pages[0]["rest_percent"] = 50.0
+    (tmp_path / "results" / "dashboard.json").write_text(json.dumps(reported))
+    assert "| sqlite: 301 | NOT reached (in a noisy run: no proof) |" in page_of(tmp_path)
 
 
 def test_each_command_has_its_own_limit(tmp_path: pathlib.Path) -> None:
