@@ -1,10 +1,10 @@
 """`make bench-accept`: how many messages a second are durably accepted by Postroad and its peers, in the same run.
 
-Postroad takes 5 KB text+html messages over 256 kept HTTP connections, on SQLite and on PostgreSQL; Postfix and Haraka
-take the same content over 20 kept SMTP sessions. An answer counts when the message is on disk: SQLite
-`synchronous=FULL`, PostgreSQL `fsync` and `synchronous_commit`, the synced queue files of the others. Rounds alternate
-between the peers, each on an empty store, and medians are reported. After each round the stored messages are counted:
-one for each answer, or the round has a problem.
+Postroad takes 5 KB text+html messages over 256 kept HTTP connections, on SQLite and on PostgreSQL; the mail
+servers of `peers/mail_servers.py` take the same content over 20 kept SMTP sessions. An answer counts when the message
+is on disk: SQLite `synchronous=FULL`, PostgreSQL `fsync` and `synchronous_commit`, the synced queue files of the
+others; a row says so where a peer syncs less. Rounds alternate between the peers, each on an empty store, and medians
+are reported. After each round the stored messages are counted: one for each answer, or the round has a problem.
 """
 
 import argparse
@@ -17,12 +17,11 @@ import typing
 
 from benchmarks import failures, figures, goal_checks, machine, measure, message, report, session
 from benchmarks.injectors import http, injection, smtp
-from benchmarks.peers import haraka, postfix, postgres, postroad
+from benchmarks.peers import mail_servers, postfix, postgres, postroad
 
 GOAL = 3.0
-REFERENCE = "Postfix"
-PEERS = ("sqlite", "postgresql", "postfix", "haraka")
-OVER_SMTP = {"postfix": REFERENCE, "haraka": haraka.NAME}
+REFERENCE = postfix.NAME
+PEERS = ("sqlite", "postgresql", *mail_servers.ALL)
 # Enough for a mail server to have all its workers and for a rate to be seen.
 SMTP_WARM_UP_MESSAGES = 2000
 
@@ -40,7 +39,7 @@ class Bench:
     def measure(self, peer: str) -> figures.Round:
         """One round of one peer, on an empty store and a quiet disk."""
         os.sync()
-        if peer in OVER_SMTP:
+        if peer in mail_servers.ALL:
             return self._smtp_round(peer)
         if peer == "sqlite":
             return self._postroad_round("Postroad, SQLite", database_url=f"sqlite:///{self._folder}/service/mail.db")
@@ -76,14 +75,13 @@ class Bench:
         mime = self._folder / "message.eml"
         mime.write_bytes(message.as_mime(self._options.content))
         sessions = self._options.sessions
-        running = postfix.running if peer == "postfix" else haraka.running
-        with running(self._folder / peer) as server:
+        with mail_servers.ALL[peer].running(self._folder / peer) as server:
             warm_up = smtp.send(port=server.port, messages=SMTP_WARM_UP_MESSAGES, sessions=sessions, mime=mime)
             count = max(int(warm_up.accepts_per_second * self._options.seconds), 1)
             with measure.Window({"service": (server.pid,)}) as window:
                 sent = smtp.send(port=server.port, messages=count, sessions=sessions, mime=mime)
             problems = _differences(answered=warm_up.sent + sent.sent, stored=server.stored())
-        return _figures(OVER_SMTP[peer], sent=sent, window=window, problems=problems)
+        return _figures(mail_servers.ALL[peer].NAME, sent=sent, window=window, problems=problems)
 
 
 def _figures(
@@ -127,10 +125,7 @@ def _run(
     with contextlib.ExitStack() as stack:
         wanted = "postgresql" in peers
         database = stack.enter_context(session.database(folder, facts, wanted=wanted))
-        if "postfix" in peers:
-            facts["Postfix"] = postfix.version()
-        if "haraka" in peers:
-            facts["Haraka"] = haraka.version()
+        facts |= mail_servers.facts(peer for peer in peers if peer in mail_servers.ALL)
         bench = Bench(options, folder=folder, database=database)
         for number in range(1, options.rounds + 1):
             for peer in peers:
@@ -169,14 +164,12 @@ def _runnable(wanted: typing.Sequence[str]) -> tuple[list[str], list[str]]:
     peers = list(wanted)
     if shutil.which("wrk") is None:
         gaps.append("wrk is not installed, so Postroad was not measured: apt-get install wrk")
-        peers = [peer for peer in peers if peer in OVER_SMTP]
-    if "postfix" in peers and (reason := postfix.missing()):
-        gaps.append(f"there is nothing to compare with. {reason}")
-        peers.remove("postfix")
-    if "haraka" in peers and (reason := smtp.missing() or haraka.missing()):
-        gaps.append(f"Haraka was not measured. {reason}")
-        peers.remove("haraka")
-    return gaps, peers
+        peers = [peer for peer in peers if peer in mail_servers.ALL]
+    if reason := smtp.missing():
+        gaps.append(f"no mail server was measured. {reason}")
+        peers = [peer for peer in peers if peer not in mail_servers.ALL]
+    absent = mail_servers.gaps(peer for peer in peers if peer in mail_servers.ALL)
+    return [*gaps, *absent.values()], [peer for peer in peers if peer not in absent]
 
 
 def _options() -> argparse.Namespace:

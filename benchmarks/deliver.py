@@ -1,10 +1,10 @@
 """`make bench-deliver`: how many messages a second come through, from the POST to the destination, beside its peers.
 
 The clock runs from the injector's start until the last message is at `smtp-sink` and recorded as delivered: its credit
-is settled in Postroad's store, its file is gone from the queue of Postfix or Haraka. All accept durably, use at most 20
-connections to the sink, and carry the same message, of 5 KB or of 100 KB; signed variants sign by DKIM with RSA-2048.
-Rounds alternate between the variants, each on an empty store. After each round the counts are compared: every message
-arrived once and is recorded, or the round has a problem.
+is settled in Postroad's store, its file is gone from the queue of a mail server. All use at most 20 connections to the
+sink, where they can be told, and carry the same message, of 5 KB or of 100 KB; signed variants sign by DKIM with
+RSA-2048. Rounds alternate between the variants, each on an empty store. After each round the counts are compared: every
+message arrived once and is recorded, or the round has a problem.
 """
 
 import argparse
@@ -17,7 +17,7 @@ import sys
 import typing
 
 from benchmarks import deliveries, failures, figures, goal_checks, machine, measure, message, report, session
-from benchmarks.peers import haraka, opendkim, postfix, postgres, postroad, smtp_sink, stores
+from benchmarks.peers import mail_servers, next_hop, opendkim, postfix, postgres, postroad, smtp_sink, stores
 
 # How many times as fast as the Postfix that does the same, by whether mail is signed.
 GOALS = {False: 5.0, True: 4.0}
@@ -27,17 +27,17 @@ PROOF_MESSAGES = 5
 
 @dataclasses.dataclass(frozen=True, slots=True, kw_only=True)
 class Variant:
-    """One line of the table. Without a store it is a `peer`."""
+    """One line of the table. Without a store it is the mail server `peer`."""
 
     store: stores.Name | None
-    peer: typing.Literal["Postfix", "Haraka"] | None = None
+    peer: str = mail_servers.REFERENCE
     signed: bool = False
     large: bool = False
 
     @property
     def name(self) -> str:
         """What the table calls it."""
-        words = ["Postroad", self.store] if self.store else [haraka.NAME if self.peer == "Haraka" else "Postfix"]
+        words = ["Postroad", self.store] if self.store else [mail_servers.ALL[self.peer].NAME]
         words += ["100 KB"] if self.large else []
         words += ["signed"] if self.signed else []
         return ", ".join(words)
@@ -45,7 +45,7 @@ class Variant:
     @property
     def reference(self) -> str:
         """The line that it is compared with: the Postfix that does the same."""
-        return Variant(store=None, peer="Postfix", signed=self.signed, large=self.large).name
+        return Variant(store=None, signed=self.signed, large=self.large).name
 
     @property
     def part_bytes(self) -> int:
@@ -56,15 +56,14 @@ class Variant:
 VARIANTS = {
     "sqlite": Variant(store="SQLite"),
     "postgresql": Variant(store="PostgreSQL"),
-    "postfix": Variant(store=None, peer="Postfix"),
-    "haraka": Variant(store=None, peer="Haraka"),
+    **{key: Variant(store=None, peer=key) for key in mail_servers.ALL},
     "sqlite-signed": Variant(store="SQLite", signed=True),
     "postgresql-signed": Variant(store="PostgreSQL", signed=True),
-    "postfix-signed": Variant(store=None, peer="Postfix", signed=True),
+    "postfix-signed": Variant(store=None, signed=True),
     "sqlite-large": Variant(store="SQLite", large=True),
-    "postfix-large": Variant(store=None, peer="Postfix", large=True),
+    "postfix-large": Variant(store=None, large=True),
     "sqlite-large-signed": Variant(store="SQLite", large=True, signed=True),
-    "postfix-large-signed": Variant(store=None, peer="Postfix", large=True, signed=True),
+    "postfix-large-signed": Variant(store=None, large=True, signed=True),
 }
 
 
@@ -126,14 +125,13 @@ class Bench:
     ) -> deliveries.OnMailServer:
         mime, sessions = self._folder / "message.eml", self._options.sessions
         mime.write_bytes(message.as_mime(self._options.content, part_bytes=variant.part_bytes))
-        if variant.peer == "Haraka":
-            way = haraka.Relay(next_hop_port=sink.port)
-            relaying = stack.enter_context(haraka.running(self._folder / "haraka", relay=way))
-            return deliveries.OnMailServer(server=relaying, mime=mime, sessions=sessions)
-        milter = stack.enter_context(opendkim.running(self._folder / "opendkim")) if variant.signed else None
-        relay = postfix.Relay(next_hop_port=sink.port, milter=milter.socket if milter else None)
-        server = stack.enter_context(postfix.running(self._folder / "postfix", relay=relay))
-        return deliveries.OnMailServer(server=server, milter=milter, mime=mime, sessions=sessions)
+        relay, folder = next_hop.Relay(next_hop_port=sink.port), self._folder / variant.peer
+        if not variant.signed:
+            plain = stack.enter_context(mail_servers.ALL[variant.peer].running(folder, relay=relay))
+            return deliveries.OnMailServer(server=plain, mime=mime, sessions=sessions)
+        milter = stack.enter_context(opendkim.running(self._folder / "opendkim"))
+        signing = stack.enter_context(postfix.running(folder, relay=relay, milter=milter.socket))
+        return deliveries.OnMailServer(server=signing, milter=milter, mime=mime, sessions=sessions)
 
     def _relaying_postroad(
         self, stack: contextlib.ExitStack, variant: Variant, sink: smtp_sink.Sink, *, store_name: stores.Name
@@ -173,10 +171,7 @@ def _run(
     with contextlib.ExitStack() as stack:
         wanted = any(VARIANTS[name].store == "PostgreSQL" for name in names)
         database = stack.enter_context(session.database(folder, facts, wanted=wanted))
-        if any(VARIANTS[name].peer == "Postfix" for name in names):
-            facts["Postfix"] = postfix.version()
-        if "haraka" in names:
-            facts["Haraka"] = haraka.version()
+        facts |= mail_servers.facts(_mail_servers(names))
         if any(_needs_milter(name) for name in names):
             facts["OpenDKIM"] = opendkim.version()
         bench = Bench(options, folder=folder, database=database)
@@ -208,7 +203,12 @@ def _groups(
 
 
 def _needs_milter(name: str) -> bool:
-    return VARIANTS[name].peer == "Postfix" and VARIANTS[name].signed
+    return VARIANTS[name].store is None and VARIANTS[name].signed
+
+
+def _mail_servers(names: typing.Iterable[str]) -> list[str]:
+    """The mail servers of these variants, each once."""
+    return list(dict.fromkeys(VARIANTS[name].peer for name in names if VARIANTS[name].store is None))
 
 
 def _proven(bench: Bench, names: typing.Sequence[str], *, gaps: list[str]) -> list[str]:
@@ -232,9 +232,11 @@ def _description(options: argparse.Namespace) -> str:
         f"Messages a second from the first send until all {options.messages:,} are at smtp-sink and recorded as "
         f"delivered: text+html ({options.content}; {sizes[0]:,} bytes of MIME), one recipient each; 100 KB: "
         f"{options.large_messages:,} messages of {sizes[1]:,} bytes. Postroad takes them over HTTP with "
-        f"{options.connections} kept connections (wrk) and delivers in the same process, or in a second one; Postfix "
-        f"and Haraka take them over SMTP with {options.sessions} kept sessions (smtp-source) and relay them. All "
-        "deliver over at most 20 connections; Haraka opens one for each message. Signed: DKIM, RSA-2048, "
+        f"{options.connections} kept connections (wrk) and delivers in the same process, or in a second one; the "
+        f"mail servers take them over SMTP with {options.sessions} kept sessions (smtp-source) and relay them. All "
+        "deliver over at most 20 connections, except Exim and chasquid, which know no such limit; Haraka, Exim and "
+        "chasquid open one for each message. Nobody waits for the processes with which Exim delivers, so their CPU "
+        "time stands under rest, and noise in its rounds means nothing. Signed: DKIM, RSA-2048, "
         "relaxed/relaxed, by Postroad itself and by OpenDKIM as Postfix's milter. Medians of "
         f"{options.rounds} alternating rounds, each on an empty store after {options.warm_up:,} messages to warm up. "
         "The ratio is to the Postfix that does the same. Latency is that of the POST. Memory is the peak of the "
@@ -250,12 +252,9 @@ def _runnable(wanted: typing.Sequence[str]) -> tuple[list[str], list[str]]:
     if shutil.which("wrk") is None:
         gaps.append("wrk is not installed, so Postroad was not measured: apt-get install wrk")
         names = [name for name in names if VARIANTS[name].store is None]
-    if any(VARIANTS[name].peer == "Postfix" for name in names) and (reason := postfix.missing()):
-        gaps.append(f"there is nothing to compare with. {reason}")
-        names = [name for name in names if VARIANTS[name].peer != "Postfix"]
-    if "haraka" in names and (reason := haraka.missing()):
-        gaps.append(f"Haraka was not measured. {reason}")
-        names.remove("haraka")
+    absent = mail_servers.gaps(_mail_servers(names))
+    gaps += absent.values()
+    names = [name for name in names if VARIANTS[name].store or VARIANTS[name].peer not in absent]
     if any(_needs_milter(name) for name in names) and (reason := opendkim.missing()):
         gaps.append(f"there is nothing to compare signed mail with. {reason}")
         names = [name for name in names if not _needs_milter(name)]

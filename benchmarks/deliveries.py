@@ -13,7 +13,7 @@ import typing
 
 from benchmarks import backlog, message
 from benchmarks.injectors import http, injection, smtp
-from benchmarks.peers import opendkim, postroad, smtp_sink, stores
+from benchmarks.peers import mail_servers, opendkim, postroad, smtp_sink, stores
 
 POLL_SECONDS = 0.02
 # Nothing arrives for this long: something is lost, or waits for its next attempt.
@@ -120,24 +120,11 @@ class OnPostroad:
         ]
 
 
-class MailServer(typing.Protocol):
-    """A peer that takes mail by SMTP on `port` and relays it; the processes below `pid` do the work."""
-
-    port: int
-
-    @property
-    def pid(self) -> int:
-        """Its first process."""
-
-    def stored(self) -> int:
-        """How many messages lie in its queue."""
-
-
 @dataclasses.dataclass(frozen=True, slots=True, kw_only=True)
 class OnMailServer:
     """A relay that takes mail by SMTP, with the milter that signs, if any."""
 
-    server: MailServer
+    server: mail_servers.Running
     mime: pathlib.Path
     sessions: int
     milter: opendkim.OpenDkim | None = None

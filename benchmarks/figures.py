@@ -18,7 +18,7 @@ OPERATED = ("service", "store")
 # Kernel threads took 4 % on a quiet machine; a round with three times that shared its cores with somebody.
 NOISY_PERCENT = 12.0
 # How the names of those begin that are measured beside us.
-OTHERS = ("Postfix", "Haraka")
+OTHERS = ("Postfix", "Haraka", "Exim", "OpenSMTPD", "chasquid")
 
 
 @dataclasses.dataclass(frozen=True, slots=True, kw_only=True)

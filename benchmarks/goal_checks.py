@@ -52,7 +52,7 @@ class Goal:
 
 
 def of_ratios(summaries: typing.Sequence[figures.Summary], *, reference: str, times: float) -> list[Goal]:
-    """How many times as fast as the reference each of our variants is."""
+    """How many times as fast as the reference each of our variants is; in doubt if either of the two was disturbed."""
     return [
         Goal(
             peer=one.peer,
@@ -61,7 +61,7 @@ def of_ratios(summaries: typing.Sequence[figures.Summary], *, reference: str, ti
             limit=times,
             unit=f"times {reference}",
             mark=one.messages_per_second / one.ratio * times,
-            in_doubt=is_noisy(summaries),
+            in_doubt=is_noisy(two for two in summaries if two.peer in (one.peer, reference)),
         )
         for one in summaries
         if one.ratio is not None and figures.is_ours(one.peer)

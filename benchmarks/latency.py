@@ -16,7 +16,7 @@ import typing
 
 from benchmarks import failures, goal_checks, machine, message, report, session
 from benchmarks.injectors import paced
-from benchmarks.peers import postfix, postgres, postroad, stores, timed_sink
+from benchmarks.peers import next_hop, postfix, postgres, postroad, stores, timed_sink
 
 PEERS = ("sqlite", "postgresql", "postfix")
 NAMES: typing.Mapping[str, stores.Name] = {"sqlite": "SQLite", "postgresql": "PostgreSQL"}
@@ -109,7 +109,7 @@ def _start(
 ) -> tuple[str, paced.Sender]:
     """The server's name in the table, and a sender to it."""
     if peer == "postfix":
-        relay = postfix.Relay(next_hop_port=port)
+        relay = next_hop.Relay(next_hop_port=port)
         return "Postfix", paced.SmtpSender(stack.enter_context(postfix.running(folder / "postfix", relay=relay)).port)
     store = stack.enter_context(stores.empty(NAMES[peer], folder=folder / "service", server=server))
     service = stack.enter_context(

@@ -126,6 +126,7 @@ def remarks(report: Report) -> typing.Iterator[str]:
     """What the figures mean, and what is wrong or missing."""
     yield from (goal.sentence() for goal in report.goals)
     yield from report.verdicts
+    yield from _faster_peers(report.summaries)
     yield from (f"PROBLEM, {summary.peer}: {text}" for summary in report.summaries for text in summary.problems)
     for summary in report.summaries:
         if summary.noisy_rounds:
@@ -134,6 +135,16 @@ def remarks(report: Report) -> typing.Iterator[str]:
                 f"than {figures.NOISY_PERCENT:.0f} % of the machine; repeat on a quiet one."
             )
     yield from (f"INCOMPLETE: {gap}" for gap in report.gaps)
+
+
+def _faster_peers(summaries: typing.Sequence[figures.Summary]) -> typing.Iterator[str]:
+    """Where we are not first: those of the others that are faster than one of ours with the same reference."""
+    for ours in summaries:
+        for other in summaries:
+            is_comparable = other.reference == ours.reference and not figures.is_ours(other.peer)
+            faster = other.messages_per_second / ours.messages_per_second if ours.messages_per_second else 0.0
+            if figures.is_ours(ours.peer) and is_comparable and faster > 1:
+                yield f"NOT FIRST, {ours.peer}: {other.peer} is {faster:.2f} times as fast."
 
 
 def _number(value: float | None, *, digits: int = 0) -> str:

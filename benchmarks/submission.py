@@ -4,9 +4,9 @@
 suit it, Postroad 128 and the others 20; Postroad is measured with theirs as well. Postroad demands that clients log in,
 which `smtp-source` cannot: its clients are the sessions of `injectors/smtp_sessions.py`, which say the same words and
 AUTH before them. Postfix is measured with both, without AUTH: with `smtp-source`, which costs less and is what the
-ratio is to, and with the same clients; Haraka with `smtp-source`. A 250 counts when the message is on disk. Rounds
-alternate between the peers, each on an empty store, and medians are reported. After each round the stored messages are
-counted: one for each 250, or the round has a problem.
+ratio is to, and with the same clients; the other mail servers with `smtp-source`. A 250 counts when the message is on
+disk; a row says so where a peer syncs less. Rounds alternate between the peers, each on an empty store, and medians are
+reported. After each round the stored messages are counted: one for each 250, or the round has a problem.
 """
 
 import argparse
@@ -19,7 +19,7 @@ import typing
 
 from benchmarks import failures, figures, goal_checks, machine, measure, message, report, session
 from benchmarks.injectors import injection, smtp, smtp_sessions
-from benchmarks.peers import haraka, postfix, postgres, postroad, process
+from benchmarks.peers import mail_servers, postgres, postroad, process
 
 GOAL = 4.0
 ONE_MESSAGE = ", one message a connection"
@@ -29,11 +29,11 @@ WARM_UP_MESSAGES = 2000
 
 @dataclasses.dataclass(frozen=True, slots=True, kw_only=True)
 class Variant:
-    """A peer and what its clients do."""
+    """A peer and what its clients do; its `server` is a store of Postroad or a mail server."""
 
     name: str
     keep: bool
-    server: typing.Literal["sqlite", "postgresql", "postfix", "haraka"]
+    server: str
     same_clients: bool = False
     same_sessions: bool = False
 
@@ -58,9 +58,12 @@ def _variants(*, keep: bool) -> dict[str, Variant]:
     }
 
 
-VARIANTS = (
-    _variants(keep=True) | {"haraka": Variant(name=haraka.NAME, keep=True, server="haraka")} | _variants(keep=False)
-)
+OTHERS = {
+    key: Variant(name=peer.NAME, keep=True, server=key)
+    for key, peer in mail_servers.ALL.items()
+    if key != mail_servers.REFERENCE
+}
+VARIANTS = _variants(keep=True) | OTHERS | _variants(keep=False)
 Send = typing.Callable[[int], injection.Injection]
 
 
@@ -79,7 +82,7 @@ class Bench:
     def round(self, variant: Variant) -> figures.Round:
         """One round, on an empty store and a quiet disk."""
         os.sync()
-        if variant.server in ("postfix", "haraka"):
+        if variant.server in mail_servers.ALL:
             return self._mail_server_round(variant)
         if variant.server == "sqlite":
             return self._postroad_round(variant, database_url=f"sqlite:///{self._folder}/service/mail.db")
@@ -107,8 +110,7 @@ class Bench:
         return _figures(variant, sent=sent, window=window, problems=[*_differences(answered, stored), *findings])
 
     def _mail_server_round(self, variant: Variant) -> figures.Round:
-        running = postfix.running if variant.server == "postfix" else haraka.running
-        with running(self._folder / variant.server) as server:
+        with mail_servers.ALL[variant.server].running(self._folder / variant.server) as server:
             send = self._clients(variant, port=server.port, login=None)
             sent, window, answered = self._sent(send, {"service": (server.pid,)})
             problems = _differences(answered, server.stored())
@@ -172,10 +174,7 @@ def _run(
     with contextlib.ExitStack() as stack:
         wanted = any(VARIANTS[name].server == "postgresql" for name in names)
         database = stack.enter_context(session.database(folder, facts, wanted=wanted))
-        if any(VARIANTS[name].server == "postfix" for name in names):
-            facts["Postfix"] = postfix.version()
-        if "haraka" in names:
-            facts["Haraka"] = haraka.version()
+        facts |= mail_servers.facts(_mail_servers(names))
         bench = Bench(options, folder=folder, database=database)
         for number in range(1, options.rounds + 1):
             for name in names:
@@ -220,15 +219,17 @@ def _description(options: argparse.Namespace) -> str:
 
 
 def _runnable(wanted: typing.Sequence[str]) -> tuple[list[str], list[str]]:
-    gaps = []
-    names = list(wanted)
-    if any(VARIANTS[name].server == "postfix" for name in names) and (reason := postfix.missing()):
-        gaps.append(f"there is nothing to compare with. {reason}")
-        names = [name for name in names if VARIANTS[name].server != "postfix"]
-    if "haraka" in names and (reason := smtp.missing() or haraka.missing()):
-        gaps.append(f"Haraka was not measured. {reason}")
-        names.remove("haraka")
-    return gaps, names
+    servers = _mail_servers(wanted)
+    if servers and (reason := smtp.missing()):
+        absent = dict.fromkeys(servers, f"no mail server was measured. {reason}")
+    else:
+        absent = mail_servers.gaps(servers)
+    return list(dict.fromkeys(absent.values())), [name for name in wanted if VARIANTS[name].server not in absent]
+
+
+def _mail_servers(names: typing.Iterable[str]) -> list[str]:
+    """The mail servers of these variants, each once."""
+    return list(dict.fromkeys(VARIANTS[name].server for name in names if VARIANTS[name].server in mail_servers.ALL))
 
 
 def _options() -> argparse.Namespace:

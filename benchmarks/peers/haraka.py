@@ -7,7 +7,6 @@ below favour Haraka: two processes for two cores, one plugin of a few lines, no 
 """
 
 import contextlib
-import dataclasses
 import json
 import os
 import pathlib
@@ -15,7 +14,7 @@ import shutil
 import subprocess
 import typing
 
-from benchmarks.peers import process
+from benchmarks.peers import next_hop, process
 
 PACKAGE = pathlib.Path(__file__).parents[1] / "haraka" / "node_modules" / "Haraka"
 # What tables call it: it promises less than the others, and a row says so itself.
@@ -54,14 +53,6 @@ exports.hook_get_mx = (next) => next(OK, {{ exchange: '127.0.0.1', port: {next_h
 NOWHERE = 25
 
 
-@dataclasses.dataclass(frozen=True, slots=True, kw_only=True)
-class Relay:
-    """Where accepted mail goes, and over how many connections at once."""
-
-    next_hop_port: int
-    concurrency: int = 20
-
-
 def missing() -> str | None:
     """Why this peer cannot run here, with the remedy; None when it can."""
     if shutil.which("node") is None:
@@ -92,7 +83,7 @@ class Haraka:
 
 
 @contextlib.contextmanager
-def running(folder: pathlib.Path, *, relay: Relay | None = None) -> typing.Iterator[Haraka]:
+def running(folder: pathlib.Path, *, relay: next_hop.Relay | None = None) -> typing.Iterator[Haraka]:
     """A Haraka with an empty queue, under `folder`, holding or relaying its mail; stopped and deleted at the end."""
     port = process.free_port()
     _configure(folder, port=port, relay=relay)
@@ -106,7 +97,7 @@ def running(folder: pathlib.Path, *, relay: Relay | None = None) -> typing.Itera
         shutil.rmtree(folder)
 
 
-def _configure(folder: pathlib.Path, *, port: int, relay: Relay | None) -> None:
+def _configure(folder: pathlib.Path, *, port: int, relay: next_hop.Relay | None) -> None:
     outbound = RELAY_INI.format(concurrency=relay.concurrency // PROCESSES) if relay else HOLD_INI
     files = {
         "config/smtp.ini": SMTP_INI.format(port=port, processes=PROCESSES),

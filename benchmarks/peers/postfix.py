@@ -8,14 +8,15 @@ the concurrency that was fastest. Postfix starts only as root.
 """
 
 import contextlib
-import dataclasses
 import os
 import pathlib
 import shutil
 import subprocess
 import typing
 
-from benchmarks.peers import process
+from benchmarks.peers import next_hop, process
+
+NAME = "Postfix"
 
 MAIN_CF = """
 compatibility_level = 3.6
@@ -81,15 +82,6 @@ showq    unix n - n - - showq
 """
 
 
-@dataclasses.dataclass(frozen=True, slots=True, kw_only=True)
-class Relay:
-    """Where accepted mail goes, over how many connections at once, and the milter that signs it before."""
-
-    next_hop_port: int
-    milter: pathlib.Path | None = None
-    concurrency: int = 20
-
-
 def missing() -> str | None:
     """Why this peer cannot run here, with the remedy; None when it can."""
     if shutil.which("postfix") is None or shutil.which("smtp-source") is None:
@@ -137,8 +129,13 @@ class Postfix:
 
 
 @contextlib.contextmanager
-def running(folder: pathlib.Path, *, relay: Relay | None = None) -> typing.Iterator[Postfix]:
-    """A Postfix with an empty queue, under `folder`, holding or relaying its mail; stopped and deleted at the end."""
+def running(
+    folder: pathlib.Path, *, relay: next_hop.Relay | None = None, milter: pathlib.Path | None = None
+) -> typing.Iterator[Postfix]:
+    """A Postfix with an empty queue, under `folder`, holding or relaying its mail; stopped and deleted at the end.
+
+    What it relays passes through the `milter`, if any.
+    """
     configuration = folder / "configuration"
     configuration.mkdir(parents=True)
     (folder / "queue").mkdir()
@@ -146,7 +143,7 @@ def running(folder: pathlib.Path, *, relay: Relay | None = None) -> typing.Itera
     shutil.chown(folder / "data", user="postfix")
     folder.chmod(0o755)
     port = process.free_port()
-    (configuration / "main.cf").write_text(_main_cf(folder, relay=relay))
+    (configuration / "main.cf").write_text(_main_cf(folder, relay=relay, milter=milter))
     (configuration / "master.cf").write_text(MASTER_CF.format(port=port))
     postfix = Postfix(folder, port=port)
     postfix.start()
@@ -157,13 +154,13 @@ def running(folder: pathlib.Path, *, relay: Relay | None = None) -> typing.Itera
         shutil.rmtree(folder)
 
 
-def _main_cf(folder: pathlib.Path, *, relay: Relay | None) -> str:
+def _main_cf(folder: pathlib.Path, *, relay: next_hop.Relay | None, milter: pathlib.Path | None) -> str:
     if relay is None:
         return MAIN_CF.format(folder=folder, processes=HOLD_PROCESSES) + HOLD_CF
     settings = MAIN_CF.format(folder=folder, processes=RELAY_PROCESSES)
     settings += RELAY_CF.format(next_hop_port=relay.next_hop_port, concurrency=relay.concurrency)
-    if relay.milter is not None:
-        settings += MILTER_CF.format(milter=relay.milter)
+    if milter is not None:
+        settings += MILTER_CF.format(milter=milter)
     return settings
 
 
