@@ -32,8 +32,9 @@ COMPAT := tests/compat/node_modules/.package-lock.json
 # What builds the documentation needs other versions of what the tests need, so it has an environment of its own.
 DOCS := .venv-docs
 DOCS_INSTALLED := $(DOCS)/.installed
-# A mail server that benchmarks measure beside ours.
+# Mail servers that benchmarks measure beside ours: from npm, and from Debian, which installs only one at a time.
 HARAKA := benchmarks/haraka/node_modules/Haraka/package.json
+MTA := benchmarks/mta/.unpacked
 INSTALL := $(BIN)/python -m pip --disable-pip-version-check -qq --no-input install --no-warn-script-location
 INSTALL_LOCKED := $(INSTALL) --no-compile --require-hashes --only-binary :all:
 INSTALL_SELF := $(INSTALL) --no-deps --no-build-isolation --editable .
@@ -109,19 +110,19 @@ lock: $(BIN)/python ## Renew the lock files from requirements/*.in; UPGRADE=1 ta
 			--python-version 3.11 $(if $(UPGRADE),--upgrade) "$$name.in" --output-file "$$name.txt" || exit 1; \
 	done
 
-bench: $(DEVELOPMENT) $(HARAKA) ## Run all benchmarks, an hour, and write benchmarks/RESULTS.md; ARGS=--quick takes minutes
+bench: $(DEVELOPMENT) $(HARAKA) $(MTA) ## Run all benchmarks, an hour, and write benchmarks/RESULTS.md; ARGS=--quick takes minutes
 	@$(BIN)/python -m benchmarks $(ARGS)
 
-bench-accept: $(DEVELOPMENT) $(HARAKA) ## Measure durable accepts a second over HTTP, beside Postfix and Haraka
+bench-accept: $(DEVELOPMENT) $(HARAKA) $(MTA) ## Measure durable accepts a second over HTTP, beside five mail servers
 	@$(BIN)/python -m benchmarks.accept $(ARGS)
 
 bench-batch: $(DEVELOPMENT) ## Measure messages a second in batches of 100, compared with single sends
 	@$(BIN)/python -m benchmarks.batch $(ARGS)
 
-bench-submission: $(DEVELOPMENT) $(HARAKA) ## Measure durable accepts a second over SMTP, beside Postfix and Haraka
+bench-submission: $(DEVELOPMENT) $(HARAKA) $(MTA) ## Measure durable accepts a second over SMTP, beside five mail servers
 	@$(BIN)/python -m benchmarks.submission $(ARGS)
 
-bench-deliver: $(DEVELOPMENT) $(HARAKA) ## Measure messages a second from the POST to the destination, beside Postfix and Haraka
+bench-deliver: $(DEVELOPMENT) $(HARAKA) $(MTA) ## Measure messages a second from the POST to the destination, beside five mail servers
 	@$(BIN)/python -m benchmarks.deliver $(ARGS)
 
 bench-backlog: $(DEVELOPMENT) ## Measure whether mail that waits slows the mail that does not
@@ -168,7 +169,7 @@ docs: $(DOCS_INSTALLED) ## Build the documentation into build/docs/site, a site 
 	@echo "Open build/docs/site/index.html"
 
 clean: ## Remove the environment and what tools left behind; data of the service stays
-	rm -rf $(VENV) $(DOCS) .cache tests/browser/node_modules clients/javascript/node_modules benchmarks/haraka/node_modules build dist .mypy_cache .ruff_cache .pytest_cache .hypothesis .import_linter_cache
+	rm -rf $(VENV) $(DOCS) .cache tests/browser/node_modules clients/javascript/node_modules benchmarks/haraka/node_modules benchmarks/mta build dist .mypy_cache .ruff_cache .pytest_cache .hypothesis .import_linter_cache
 	find . -name __pycache__ -type d -prune -exec rm -rf {} +
 
 # --clear: a .venv whose Python has gone is made anew, not repaired.
@@ -242,6 +243,13 @@ $(HARAKA): benchmarks/haraka/package-lock.json
 	echo "Installing Haraka for the benchmarks"; \
 	timeout 900 npm ci --prefix benchmarks/haraka --omit optional --ignore-scripts --fetch-retries 2 </dev/null >/dev/null 2>&1 \
 		&& touch $@ || echo "Haraka could not be installed; the benchmarks will do without it" >&2
+
+# Only root can start them, and only apt-get knows what they need.
+$(MTA): benchmarks/peers/debian.py | $(DEVELOPMENT)
+	@[ "$$(id -u)" = 0 ] && command -v apt-get >/dev/null || exit 0; \
+	echo "Unpacking Exim, OpenSMTPD and chasquid for the benchmarks"; \
+	timeout 900 $(BIN)/python -m benchmarks.peers.debian </dev/null && touch $@ \
+		|| echo "Not all of them could be unpacked; the benchmarks will do without" >&2
 
 # By the hashes of the lock. A failure leaves nothing behind: the next run tries again.
 $(AXE): tests/browser/package-lock.json | $(LANGUAGES)

@@ -22,7 +22,7 @@ SOURCE = f"deb [signed-by=/usr/share/keyrings/debian-archive-keyring.gpg] http:/
 PACKAGES: typing.Mapping[str, str] = {"exim": "exim4-daemon-light", "opensmtpd": "opensmtpd", "chasquid": "chasquid"}
 # What the package base-files would bring: the folders of before are links.
 MERGED = ("bin", "sbin", "lib", "lib64")
-REMEDY = "make bench-mta, as root"
+REMEDY = "python -m benchmarks.peers.debian"
 
 # Words: the root folder, the round's folder, the program and its arguments. It becomes the program, so its id stays.
 ENTER = """
@@ -99,17 +99,17 @@ def version(name: str) -> str:
 
 
 def main() -> int:
-    """Unpack what is not there yet."""
-    with tempfile.TemporaryDirectory(prefix="postroad-mta-") as temporary:
+    """Unpack all of them, in place of what is there."""
+    ROOTS.mkdir(exist_ok=True)
+    with tempfile.TemporaryDirectory(prefix=".unpacking-", dir=ROOTS) as temporary:
         folder = pathlib.Path(temporary)
         apt = _Apt(folder)
         apt.run("update")
         for name, package in PACKAGES.items():
-            if not (ROOTS / name).exists():
-                print(f"Unpacking {package} of Debian {SUITE}", flush=True)
-                _unpack(apt.download(package), root=folder / name, package=package)
-                ROOTS.mkdir(exist_ok=True)
-                shutil.move(folder / name, ROOTS / name)  # last: a root that is there is whole
+            print(f"Unpacking {package} of Debian {SUITE}", flush=True)
+            _unpack(apt.download(package), root=folder / name, package=package)
+            shutil.rmtree(ROOTS / name, ignore_errors=True)
+            (folder / name).rename(ROOTS / name)  # last: a root that is there is whole
     return 0
 
 

@@ -31,7 +31,7 @@ def test_only_ours_is_checked_and_the_mark_is_a_multiple_of_the_reference() -> N
     rounds = [
         samples.round_of("Postroad, SQLite", 2000),
         samples.round_of("Postfix", 1000),
-        samples.round_of("Haraka", 90),
+        *(samples.round_of(peer, 90) for peer in ("Haraka", "Exim", "OpenSMTPD", "chasquid")),
     ]
     (checked,) = goal_checks.of_ratios(figures.summarise(rounds, reference="Postfix"), reference="Postfix", times=3)
     assert (checked.peer, checked.value, checked.mark) == ("Postroad, SQLite", 2.0, 3000)
@@ -46,6 +46,16 @@ def test_noise_in_one_peer_puts_the_results_of_the_others_in_doubt() -> None:
     rounds = [samples.round_of("Postroad", 2000), samples.round_of("Postfix", 1000, noise=figures.NOISY_PERCENT + 1)]
     (checked,) = goal_checks.of_ratios(figures.summarise(rounds, reference="Postfix"), reference="Postfix", times=3)
     assert checked.in_doubt
+
+
+def test_noise_in_a_peer_that_is_not_compared_says_nothing_about_the_ratio() -> None:
+    rounds = [
+        samples.round_of("Postroad", 2000),
+        samples.round_of("Postfix", 1000),
+        samples.round_of("Exim", 500, noise=figures.NOISY_PERCENT + 1),
+    ]
+    (checked,) = goal_checks.of_ratios(figures.summarise(rounds, reference="Postfix"), reference="Postfix", times=3)
+    assert not checked.in_doubt
 
 
 def test_a_share_is_shown_in_percent_of_the_rate_alone() -> None:

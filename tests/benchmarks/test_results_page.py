@@ -190,3 +190,16 @@ def test_the_results_in_the_repository_can_be_rendered(tmp_path: pathlib.Path) -
     page = page_of(tmp_path)
     for chapter in chapters.ALL:
         assert (kept / f"{chapter.name}.json").exists() == (f"plots/{chapter.name}.svg" in page)
+
+
+def test_a_peer_that_is_faster_than_we_are_is_named(tmp_path: pathlib.Path) -> None:
+    rounds = [
+        samples.round_of("Postroad, SQLite", 2000),
+        samples.round_of("Postroad, PostgreSQL", 1200),
+        samples.round_of("Postfix", 1000),
+        samples.round_of("Exim", 1500),
+    ]
+    samples.write(tmp_path, samples.report_of(*rounds))
+    page = results_page.write(tmp_path).read_text()
+    assert "- NOT FIRST, Postroad, PostgreSQL: Exim is 1.25 times as fast.\n" in page
+    assert page.count("NOT FIRST") == 1
