@@ -81,8 +81,8 @@ def running(folder: pathlib.Path, *, relay: next_hop.Relay | None = None) -> typ
 
 def _address() -> str:
     """An address of loopback for the name server: `resolv.conf` knows no ports, so each run has its own address."""
-    high, low = divmod(os.getpid() % 65_000, 256)
-    return f"127.53.{high}.{low + 1 if low < 255 else low}"
+    high, low = divmod(os.getpid() % 65_536, 256)
+    return f"127.53.{high}.{low}"
 
 
 def _configure(etc: pathlib.Path, *, port: int) -> None:
