@@ -56,7 +56,7 @@ endef
 
 .DEFAULT_GOAL := help
 .DELETE_ON_ERROR:
-.PHONY: help run test test-fast test-all coverage test-clients chaos fuzz mutants check format lock bench bench-accept bench-batch bench-submission bench-deliver bench-backlog bench-latency bench-codes bench-destinations bench-webhooks bench-memory bench-read bench-dashboard bench-cli bench-costs screenshots docs clean
+.PHONY: help run test test-fast test-all coverage test-clients chaos fuzz mutants check format lock bench bench-accept bench-batch bench-submission bench-deliver bench-backlog bench-growth bench-latency bench-codes bench-destinations bench-webhooks bench-memory bench-read bench-dashboard bench-cli bench-costs screenshots docs clean
 
 help: ## Print this list
 	@echo "Postroad. Usage: make <target>"
@@ -127,6 +127,9 @@ bench-deliver: $(DEVELOPMENT) $(HARAKA) $(MTA) ## Measure messages a second from
 
 bench-backlog: $(DEVELOPMENT) ## Measure whether mail that waits slows the mail that does not
 	@$(BIN)/python -m benchmarks.backlog_growth $(ARGS)
+
+bench-growth: $(DEVELOPMENT) ## Measure how the cost of a message grows with accounts, destinations and stored mail
+	@$(BIN)/python -m benchmarks.growth $(ARGS)
 
 bench-latency: $(DEVELOPMENT) ## Measure how long a caller waits at ordinary load, beside Postfix
 	@$(BIN)/python -m benchmarks.latency $(ARGS)

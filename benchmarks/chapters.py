@@ -75,6 +75,20 @@ ALL = (
         read=sheets.of_growth,
     ),
     Chapter(
+        name="growth",
+        target="make bench-growth",
+        about="What a message costs with more recipients, accounts, destinations, stored messages and delivery "
+        "processes: CPU time, memory, and the slowest query. A full run takes hours and hundreds of gigabytes; sizes "
+        "that the disk does not allow are reported as not measured.",
+        quick=(
+            *("--messages", "500", "--windows", "1", "--recipients", "1", "50", "--accounts", "1", "100"),
+            *("--destinations", "1", "100", "--stored", "10000", "--processes", "1", "2"),
+        ),
+        whole=("--stored", "10000", "1000000", "--destinations", "1", "1000", "10000"),
+        goal="at most 120 % of the cost at the smallest size",
+        read=sheets.of_cost_growth,
+    ),
+    Chapter(
         name="latency",
         target="make bench-latency",
         about="How long a caller waits for the 202, and how long a message takes to its destination, at 10 to 1,000 "

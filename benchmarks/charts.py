@@ -68,6 +68,18 @@ def costs(title: str, by_path: typing.Mapping[str, typing.Mapping[str, float]]) 
     return plots.Bars(title=title, unit="microseconds of CPU a message: less is better", panels=tuple(panels))
 
 
+def cost_growth(
+    title: str, by_range: typing.Mapping[str, typing.Sequence[tuple[int, float]]], *, limit: float
+) -> plots.Chart:
+    """A panel for each range, and in it the cost at each size beside so many times that of the smallest."""
+    panels = []
+    for name, costs in by_range.items():
+        bars = tuple(plots.Bar(label=f"{size:,}", value=cost, text=f"{cost:,.0f}") for size, cost in costs)
+        mark = plots.Mark(value=limit * costs[0][1], text=f"goal: at most {limit:.0%} of the smallest size")
+        panels.append(plots.Panel(title=name, bars=bars, mark=mark if len(costs) > 1 else None))
+    return plots.Bars(title=title, unit="microseconds of CPU a message: less is better", panels=tuple(panels))
+
+
 def _group(one: figures.Summary) -> str:
     """What a peer is compared with; without a reference, others on the same kind of store."""
     if one.reference is not None:

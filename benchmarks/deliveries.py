@@ -11,7 +11,7 @@ import pathlib
 import time
 import typing
 
-from benchmarks import backlog, message
+from benchmarks import backlog, many_accounts, message
 from benchmarks.injectors import http, injection, smtp
 from benchmarks.peers import mail_servers, opendkim, postroad, smtp_sink, stores
 
@@ -45,10 +45,16 @@ class Delivered:
 
 
 def deliver(
-    contender: Contender, sink: smtp_sink.Sink, *, run: str, messages: int, stall_seconds: float = STALL_SECONDS
+    contender: Contender,
+    sink: smtp_sink.Sink,
+    *,
+    run: str,
+    messages: int,
+    recipients: int = 1,
+    stall_seconds: float = STALL_SECONDS,
 ) -> Delivered:
-    """Send `messages` and wait for all of them; TimeoutError when some do not arrive."""
-    total = sink.messages() + messages
+    """Send `messages` to so many recipients each, and wait for all of them; TimeoutError when some do not arrive."""
+    total = sink.messages() + messages * recipients
     began = time.monotonic()
     with contender.sending(run, messages=messages) as sending:
         _wait(contender, sink, total=total, stall_seconds=stall_seconds)
@@ -71,7 +77,10 @@ def _wait(contender: Contender, sink: smtp_sink.Sink, *, total: int, stall_secon
 
 @dataclasses.dataclass(frozen=True, slots=True, kw_only=True)
 class OnPostroad:
-    """A service that takes mail by HTTP; `waiting` recipients of a backlog stay in its queue."""
+    """A service that takes mail by HTTP; `waiting` recipients of a backlog stay in its queue.
+
+    With `senders`, a file of API keys and numbers of domains, each request comes from the next of them.
+    """
 
     service: postroad.Postroad
     store: stores.Store
@@ -80,6 +89,8 @@ class OnPostroad:
     content: message.Content
     waiting: int = 0
     part_bytes: int = message.PART_BYTES
+    recipients: int | None = None
+    senders: pathlib.Path | None = None
 
     def sending(self, run: str, *, messages: int) -> contextlib.AbstractContextManager[injection.Sending]:
         """See Contender."""
@@ -88,18 +99,20 @@ class OnPostroad:
     def target(self, run: str) -> http.Target:
         """Where the injector sends the messages of a run, and what."""
         path = self.folder / f"{run}.request"
+        key, domain = message.VALUES
         headers = {
-            "Authorization": f"Bearer {self.service.api_key}",
+            "Authorization": f"Bearer {key if self.senders else self.service.api_key}",
             "Content-Type": "application/json",
             "Idempotency-Key": f"{run}-{message.SERIAL}",
         }
-        body = message.as_json(self.content, part_bytes=self.part_bytes)
+        sender = f"orders@{many_accounts.DOMAIN.format(number=domain)}" if self.senders else message.SENDER
+        body = message.as_json(self.content, part_bytes=self.part_bytes, sender=sender, recipients=self.recipients)
         http.write_request(path, target="/emails", headers=headers, body=body)
-        return http.Target(port=self.service.port, request=path, connections=self.connections)
+        return http.Target(port=self.service.port, request=path, connections=self.connections, values=self.senders)
 
     def unfinished(self) -> int:
         """See Contender: a recipient's credit is reserved until its result is recorded."""
-        return self.store.ask(f"SELECT reserved FROM accounts WHERE name = '{postroad.ACCOUNT}'")  # noqa: S608
+        return self.store.ask("SELECT SUM(reserved) FROM accounts") - self.waiting
 
     def processes(self) -> typing.Mapping[str, typing.Sequence[int]]:
         """See Contender."""

@@ -3,7 +3,8 @@
 Whoever asks for more gets parts of another size, such as those of a long newsletter.
 One content, two forms: the JSON body of `POST /emails` for HTTP and the MIME message (RFC 5322, RFC 2046)
 for SMTP. `SERIAL` marks where the HTTP injector writes the number of the message, always twelve digits, so
-that the length of a request never changes and no two recipients are equal.
+that the length of a request never changes and no two recipients are equal. `VALUES` mark where it writes the words of a
+file of lines.
 """
 
 import email.message
@@ -12,6 +13,7 @@ import json
 import typing
 
 SERIAL = "@" * 12
+VALUES = ("#" * 12, "%" * 12)
 PART_BYTES = 2560
 LARGE_PART_BYTES = 51_200
 SENDER = "orders@example.com"
@@ -57,11 +59,14 @@ def _lines(content: Content, *, before: str, after: str, part_bytes: int) -> typ
         yield line
 
 
-def as_json(content: Content, *, part_bytes: int = PART_BYTES) -> bytes:
-    """The body of `POST /emails`."""
+def as_json(
+    content: Content, *, part_bytes: int = PART_BYTES, sender: str = SENDER, recipients: int | None = None
+) -> bytes:
+    """The body of `POST /emails`, to one recipient or to a list of so many."""
+    everybody = [f"customer-{number}-{SERIAL}@{RECIPIENT_DOMAIN}" for number in range(recipients or 0)]
     fields = {
-        "from": f"Postroad Orders <{SENDER}>",
-        "to": f"customer-{SERIAL}@{RECIPIENT_DOMAIN}",
+        "from": f"Postroad Orders <{sender}>",
+        "to": everybody or f"customer-{SERIAL}@{RECIPIENT_DOMAIN}",
         "subject": SUBJECT,
         "text": text(content, part_bytes=part_bytes),
         "html": html(content, part_bytes=part_bytes),

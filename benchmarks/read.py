@@ -114,7 +114,7 @@ class Bench:
         values, path = self._folder / "ids", self._folder / "read.request"
         values.write_text("".join(f"{one}\n" for one in ids))
         headers = {"Authorization": f"Bearer {postroad.create_reader(service.configuration)}"}
-        http.write_request(path, target=f"/emails/{message.SERIAL}", headers=headers)
+        http.write_request(path, target=f"/emails/{message.VALUES[0]}", headers=headers)
         connections = self._options.connections
         return http.Target(port=service.port, request=path, connections=connections, values=values)
 

@@ -135,6 +135,33 @@ def _of_milliseconds(path: pathlib.Path, *, title: str, conditions: str) -> Shee
     )
 
 
+def of_cost_growth(path: pathlib.Path) -> Sheet:
+    """The cost of a message at each size of each range."""
+    reported = json.loads(path.read_text())
+    title = "How cost grows"
+    goals = [goal_checks.Goal(**one) for one in reported["goals"]]
+    by_range: dict[str, list[tuple[int, float]]] = {}
+    for one in reported["figures"]:
+        cost = one["service_microseconds"] + one["store_microseconds"]
+        by_range.setdefault(f"{one['range']}, {one['store']}", []).append((one["size"], cost))
+    return Sheet(
+        title=title,
+        conditions=reported["conditions"],
+        facts=reported["facts"],
+        rows=reported["rows"],
+        remarks=[
+            *(
+                f"PROBLEM, {one['size']:,} {one['range']}: {text}"
+                for one in reported["figures"]
+                for text in one["problems"]
+            ),
+            *(f"INCOMPLETE: {gap}" for gap in reported["gaps"]),
+        ],
+        goals=goals,
+        chart=charts.cost_growth(title, {name: sorted(costs) for name, costs in by_range.items()}, limit=1.2),
+    )
+
+
 def of_costs(path: pathlib.Path) -> Sheet:
     """Microseconds by phase, for each path that a message may take; the costliest phases first."""
     reported = json.loads(path.read_text())

@@ -1,7 +1,8 @@
 -- Requests from a template, each with its own serial number, for wrk (its script is LuaJIT).
 --
--- BENCH_TEMPLATE is a file with one whole HTTP request, in which every run of twelve "@" is replaced by the serial; or,
--- with BENCH_VALUES, by the next line of that file, from its beginning again after the last one.
+-- BENCH_TEMPLATE is a file with one whole HTTP request, in which every run of twelve "@" is replaced by the serial. With
+-- BENCH_VALUES, every run of twelve "#" is replaced by the first word of the next line of that file, and of twelve "%" by
+-- its second; after the last line comes the first.
 -- BENCH_SECONDS after its first request a thread sends no more: it writes one byte of a request that never ends, so that
 -- all earlier requests are answered, counted, and nothing is cut off when wrk closes its connections. After BENCH_MESSAGES
 -- requests it sends no more either: its connections stay open and silent, because somebody waits for the mail that it
@@ -30,6 +31,7 @@ function setup(thread)
   table.insert(threads, thread)
 end
 
+local MARK = "([@#%%])" .. ("%1"):rep(11)
 local parts, holes, values = {}, {}, {}
 local seconds = tonumber(os.getenv("BENCH_SECONDS"))
 local messages = tonumber(os.getenv("BENCH_MESSAGES")) or math.huge
@@ -42,24 +44,31 @@ function init()
   local rest = file:read("*a")
   file:close()
   while true do
-    local first, last = rest:find(("@"):rep(12), 1, true)
+    local first, last, mark = rest:find(MARK)
     if not first then break end
     table.insert(parts, rest:sub(1, first - 1))
     table.insert(parts, "")
-    table.insert(holes, #parts)
+    table.insert(holes, {place = #parts, mark = mark})
     rest = rest:sub(last + 1)
   end
   table.insert(parts, rest)
   if os.getenv("BENCH_VALUES") then
-    for line in io.lines(os.getenv("BENCH_VALUES")) do table.insert(values, line) end
+    for line in io.lines(os.getenv("BENCH_VALUES")) do
+      local first, second = line:match("^(%S+) ?(%S*)$")
+      table.insert(values, {["#"] = first, ["%"] = second})
+    end
   end
   serial, sent, unexpected, sending_seconds = 0, 0, 0, 0
 end
 
 local function build()
   serial = serial + 1
-  local value = #values > 0 and values[(serial - 1) % #values + 1] or ("%02d%010d"):format(number, serial)
-  for index = 1, #holes do parts[holes[index]] = value end
+  local own = ("%02d%010d"):format(number, serial)
+  local value = values[(serial - 1) % math.max(#values, 1) + 1]
+  for index = 1, #holes do
+    local hole = holes[index]
+    parts[hole.place] = hole.mark == "@" and own or value[hole.mark]
+  end
   return table.concat(parts)
 end
 

@@ -32,7 +32,7 @@ FOREVER_SECONDS = 86_400
 class Target:
     """Where to send, and the file with the whole HTTP request (see `write_request`).
 
-    With `values`, a file of lines, these stand where the serial would, one after the other.
+    With `values`, a file of lines of one word or two, these stand where `message.VALUES` do, one line after the other.
     """
 
     port: int

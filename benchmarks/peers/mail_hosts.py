@@ -4,6 +4,7 @@ One more domain may be dead: its host refuses connections, or accepts them and n
 one port, because the service knows only one.
 """
 
+import collections.abc
 import contextlib
 import dataclasses
 import pathlib
@@ -15,6 +16,7 @@ from benchmarks.peers import name_server, process, smtp_sink
 Death = typing.Literal["refuses", "hangs"]
 DEAD_DOMAIN = "dead.example.org"
 DEAD_ADDRESS = "127.0.2.1"
+SHARED_ADDRESS = "127.0.3.1"
 # The domain of the recipient `n`, in SQL: the healthy ones take turns.
 HEALTHY_DOMAIN = "'d' || (n % {domains}) || '.example.org'"
 # The same with the dead one, which has as many turns as ten of them.
@@ -68,6 +70,35 @@ def running(folder: pathlib.Path, *, domains: int, death: Death | None) -> typin
             listener.listen(UNANSWERED_CONNECTIONS)
         names = stack.enter_context(name_server.running(_records({**addresses, DEAD_DOMAIN: DEAD_ADDRESS})))
         yield Hosts(sinks=tuple(sinks), port=port, name_server=names)
+
+
+class EveryDomain(collections.abc.Mapping[tuple[str, str], str]):
+    """Any domain under `example.org` has a mail host of its own name; all of them have one address."""
+
+    def __getitem__(self, question: tuple[str, str]) -> str:
+        name, kind = question
+        if kind == "A" and name.startswith("mx."):
+            return SHARED_ADDRESS
+        if kind == "MX" and name.endswith(".example.org"):
+            return f"10 mx.{name}."
+        raise KeyError(question)
+
+    def __iter__(self) -> typing.Iterator[tuple[str, str]]:
+        return iter(())
+
+    def __len__(self) -> int:
+        return 0
+
+
+@contextlib.contextmanager
+def behind_one_address(folder: pathlib.Path) -> typing.Iterator[Hosts]:
+    """Hosts of any number of domains, which one sink serves: more than there could be sinks."""
+    port = process.free_port()
+    with (
+        smtp_sink.running(folder, address=SHARED_ADDRESS, port=port) as sink,
+        name_server.running(EveryDomain()) as names,
+    ):
+        yield Hosts(sinks=(sink,), port=port, name_server=names)
 
 
 def _records(addresses: typing.Mapping[str, str]) -> name_server.Records:

@@ -74,7 +74,6 @@ grace_seconds = 2
 
 [metrics]
 listen = "127.0.0.1:{port}"
-drain_seconds = 0
 """
 # Endpoints are on loopback; /readyz is served by the metrics listener.
 WEBHOOK_CONFIGURATION = """
@@ -87,7 +86,6 @@ ca_file = "{authority}"
 
 [metrics]
 listen = "127.0.0.1:{port}"
-drain_seconds = 0
 """
 # `smtp-source` does not support TLS, so no peer uses it; /readyz is served by the metrics listener.
 SUBMISSION_CONFIGURATION = """
@@ -98,7 +96,6 @@ connections_per_address = 1000
 
 [metrics]
 listen = "127.0.0.1:{port}"
-drain_seconds = 0
 """
 Processes = typing.Sequence[typing.Sequence[str]]
 API_ONLY: Processes = (("api",),)
