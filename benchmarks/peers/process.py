@@ -7,7 +7,8 @@ import subprocess
 import time
 import typing
 
-READY_SECONDS = 30.0
+# A busy machine starts a service of several processes slowly.
+READY_SECONDS = 120.0
 STOP_SECONDS = 20.0
 POLL_SECONDS = 0.05
 
