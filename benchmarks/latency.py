@@ -18,8 +18,11 @@ from benchmarks import failures, goal_checks, machine, message, report, session
 from benchmarks.injectors import paced
 from benchmarks.peers import next_hop, postfix, postgres, postroad, stores, timed_sink
 
-PEERS = ("sqlite", "postgresql", "postfix")
-NAMES: typing.Mapping[str, stores.Name] = {"sqlite": "SQLite", "postgresql": "PostgreSQL"}
+PEERS = ("sqlite", "postgresql", "two-hosts", "postfix")
+NAMES: typing.Mapping[str, stores.Name] = {"sqlite": "SQLite", "postgresql": "PostgreSQL", "two-hosts": "PostgreSQL"}
+# One process accepts and another one delivers, as on two hosts.
+TWO_HOSTS: postroad.Processes = (("api",), ("delivery", "maintenance"))
+ON_POSTGRES = {peer for peer, name in NAMES.items() if name == "PostgreSQL"}
 # What is not there by then is lost.
 LIMIT_SECONDS = 60.0
 WARM_UP_MESSAGES = 50
@@ -112,12 +115,12 @@ def _start(
         relay = next_hop.Relay(next_hop_port=port)
         return "Postfix", paced.SmtpSender(stack.enter_context(postfix.running(folder / "postfix", relay=relay)).port)
     store = stack.enter_context(stores.empty(NAMES[peer], folder=folder / "service", server=server))
-    service = stack.enter_context(
-        postroad.running(
-            folder / "service", database_url=store.url, work=postroad.Relay(next_hop_port=port, sign=False)
-        )
-    )
-    return f"Postroad, {NAMES[peer]}", paced.HttpSender(service.port, api_key=service.api_key)
+    processes, name = postroad.API_AND_DELIVERY, f"Postroad, {NAMES[peer]}"
+    if peer == "two-hosts":
+        processes, name = TWO_HOSTS, f"{name}, accepted and delivered by two processes"
+    work = postroad.Relay(next_hop_port=port, sign=False, processes=processes)
+    service = stack.enter_context(postroad.running(folder / "service", database_url=store.url, work=work))
+    return name, paced.HttpSender(service.port, api_key=service.api_key)
 
 
 async def _run(
@@ -162,7 +165,7 @@ def main() -> int:
     with session.work_folder(options.folder) as folder:
         facts = machine.facts() | {"file system": machine.file_system(folder)}
         gaps += session.in_memory(folder)
-        with session.database(folder, facts, wanted="postgresql" in options.peers) as server:
+        with session.database(folder, facts, wanted=bool(ON_POSTGRES & set(options.peers))) as server:
             for rate in options.rates:
                 for peer in options.peers:
                     with failures.into(gaps, what=f"{peer} at {rate} a second did not end"):

@@ -180,9 +180,10 @@ class PostgresServer:
             time.sleep(POLL_SECONDS)
 
     def _is_ready(self) -> bool:
-        # The eighth line of this file is the server's own word on its state. It removes the file when it stops.
+        # The eighth line of this file is the server's own word on its state. It removes the file when it stops. A
+        # standby does not become ready for writes.
         try:
-            return (self._data / "postmaster.pid").read_text().splitlines()[7].strip() == "ready"
+            return (self._data / "postmaster.pid").read_text().splitlines()[7].strip() in {"ready", "standby"}
         except (FileNotFoundError, IndexError):
             return False
 

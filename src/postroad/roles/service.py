@@ -28,6 +28,7 @@ from postroad.roles import (
     reload,
     role,
     supervisor,
+    wakeups,
     writer,
 )
 from postroad.roles import frontends as roles_frontends
@@ -75,6 +76,7 @@ async def run(
         starts["frontends"] = functools.partial(writer.start, frontends=frontends)
     if settings.metrics.listen:
         starts["metrics"] = listeners.start_metrics
+    starts["wakeups"] = functools.partial(wakeups.start, names=names)
     starts["heartbeat"] = functools.partial(heartbeat.start, names=names)
     if settings.doctor.hourly:
         starts["checks"] = hourly_checks.start

@@ -61,7 +61,8 @@ class Context:
     in_flight: set[tuple[str, str]] = field(default_factory=set)
     # Costly work in progress, by kind (services/work_limits.py).
     work_in_progress: dict[str, fair_shares.FairShares] = field(default_factory=dict)
-    # Set when mail was queued in this process, so that an engine in the same one need not wait for its next poll.
+    # Set when mail was queued, so that the engine need not wait for its next poll: by this process, or by another one
+    # (roles/wakeups.py).
     mail_wakeup: asyncio.Event = field(default_factory=asyncio.Event)
     # The same for webhook events.
     webhook_wakeup: asyncio.Event = field(default_factory=asyncio.Event)

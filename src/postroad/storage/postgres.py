@@ -5,8 +5,8 @@ its length. Statements have timeouts, here and on the server, so that a host tha
 its locks. A server that cannot be reached raises `ServiceUnavailable`. A broken connection is replaced, so that the
 service recovers by itself; when one does not respond, all connections are replaced.
 
-Behind PgBouncer in transaction mode, let it track prepared statements (`max_prepared_statements`, from version 1.21).
-Nothing else depends on the session: settings are `SET LOCAL`, and the one advisory lock ends with its transaction.
+Nothing depends on the session, so that PgBouncer may be between: settings are `SET LOCAL`, and the one advisory lock
+ends with its transaction. `postgres_connections` decides about prepared statements.
 """
 
 import asyncio
@@ -18,13 +18,13 @@ import asyncpg
 
 from postroad import errors
 from postroad.concurrency import fair_semaphore
-from postroad.storage import postgres_errors, queries, store
+from postroad.storage import postgres_connections, postgres_errors, queries, store
 
 COMMAND_SECONDS = 10
 SCAN_SECONDS = 60
 # For a migration that rewrites a large table.
 SCRIPT_SECONDS = 3600
-CONNECT_SECONDS = 5
+CONNECT_SECONDS = postgres_connections.CONNECT_SECONDS
 # How long a transaction may be idle before the server ends it: its host is gone, or leaked it.
 IDLE_SECONDS = 30
 CLOSE_SECONDS = 10
@@ -190,6 +190,7 @@ async def connect(url: str, *, connections: int) -> PostgresStore:
     with postgres_errors.translated():
         pool = await asyncpg.create_pool(
             url,
+            connect=postgres_connections.connect,
             min_size=1,
             max_size=connections,
             timeout=CONNECT_SECONDS,

@@ -1,0 +1,88 @@
+"""Connections to PostgreSQL: to the primary of several servers, and through PgBouncer.
+
+A URL may name several servers, separated by commas, of which one is the primary: after a failover another one. All are
+tried at once and the one that accepts writes is taken, so a server that is silent delays nothing; one after the other,
+it would use up the time of all.
+
+PgBouncer in transaction mode lends a session of the server for one transaction. Prepared statements outlive one, so
+they are used only if PgBouncer tracks them (`max_prepared_statements`, from version 1.21). LISTEN needs a session that
+lasts, so there is none.
+"""
+
+import asyncio
+import secrets
+from collections.abc import Sequence
+from typing import Any, Final
+from urllib import parse
+
+import asyncpg
+
+CONNECT_SECONDS: Final = 5
+
+
+async def connect(url: str, **options: Any) -> Any:  # noqa: ANN401 - untyped library
+    """A connection to the server that accepts writes; `options` are those of asyncpg."""
+    connection = await _connect_to_primary(url, options)
+    try:
+        keeps_statements = not await is_pooled(connection) or await _tracks_statements(connection)
+    except BaseException:
+        connection.terminate()
+        raise
+    if keeps_statements:
+        return connection
+    connection.terminate()
+    return await _connect_to_primary(url, {**options, "statement_cache_size": 0})
+
+
+async def is_pooled(connection: Any) -> bool:  # noqa: ANN401 - untyped library
+    """Whether a pooler is between: the process that answers is not the one that was announced."""
+    announced = connection.get_server_pid()
+    status = await connection.execute(f"SELECT WHERE pg_backend_pid() = {announced}", timeout=CONNECT_SECONDS)
+    return bool(status != "SELECT 1")
+
+
+async def _tracks_statements(connection: Any) -> bool:  # noqa: ANN401 - untyped library
+    """Whether the pooler gives prepared statements names of its own, which is how it finds them again."""
+    name = f"postroad_{secrets.token_hex(8)}"
+    async with connection.transaction():
+        statement = await connection.prepare(
+            "SELECT EXISTS (SELECT FROM pg_prepared_statements WHERE name = $1)", name=name, timeout=CONNECT_SECONDS
+        )
+        keeps_name = await statement.fetchval(name, timeout=CONNECT_SECONDS)
+        if keeps_name:
+            await connection.execute(f"DEALLOCATE {name}", timeout=CONNECT_SECONDS)
+    return not keeps_name
+
+
+async def _connect_to_primary(url: str, options: dict[str, Any]) -> Any:  # noqa: ANN401 - untyped library
+    urls = server_urls(url)
+    if len(urls) == 1:
+        return await asyncpg.connect(url, **options)
+    options = {**options, "target_session_attrs": "read-write"}
+    attempts = [asyncio.create_task(asyncpg.connect(one, **options)) for one in urls]
+    chosen: asyncio.Task[Any] | None = None
+    waiting = set(attempts)
+    try:
+        while waiting and chosen is None:
+            done, waiting = await asyncio.wait(waiting, return_when=asyncio.FIRST_COMPLETED)
+            chosen = next((attempt for attempt in done if attempt.exception() is None), None)
+        return (chosen or attempts[0]).result()  # or what is wrong with the first server
+    finally:
+        await _end([attempt for attempt in attempts if attempt is not chosen])
+
+
+async def _end(attempts: Sequence[asyncio.Task[Any]]) -> None:
+    """End attempts to connect, and the connections of those that succeeded too."""
+    for attempt in attempts:
+        attempt.cancel()
+    await asyncio.gather(*attempts, return_exceptions=True)
+    for attempt in attempts:
+        if not attempt.cancelled() and attempt.exception() is None:
+            attempt.result().terminate()
+
+
+def server_urls(url: str) -> list[str]:
+    """A URL for each server that is named, with everything else as it is."""
+    parts = parse.urlsplit(url)
+    user, at, hosts = parts.netloc.rpartition("@")
+    return [parts._replace(netloc=f"{user}{at}{host}").geturl() for host in hosts.split(",")]
