@@ -24,6 +24,8 @@ CHROMIUM := $(VENV)/.chromium-looked-for
 AXE := tests/browser/node_modules/axe-core/axe.min.js
 # A real ACME server for the tests of certificates.
 PEBBLE := $(VENV)/.pebble-looked-for
+# A connection pooler, which may be between the service and PostgreSQL.
+PGBOUNCER := $(VENV)/.pgbouncer-looked-for
 # What the clients are written in, and what only their tests need.
 LANGUAGES := $(VENV)/.languages-looked-for
 TYPESCRIPT := clients/javascript/node_modules/typescript/package.json
@@ -66,13 +68,13 @@ help: ## Print this list
 run: $(RUNTIME) ## Start the service for development on this machine; needs nothing but Python
 	@$(BIN)/postroad dev $(ARGS)
 
-test: $(DEVELOPMENT) $(CHROMIUM) $(PEBBLE) $(LANGUAGES) $(AXE) $(TYPESCRIPT) $(COMPAT) ## Run all tests in parallel, on SQLite, a PostgreSQL of their own and a real browser
+test: $(DEVELOPMENT) $(CHROMIUM) $(PEBBLE) $(PGBOUNCER) $(LANGUAGES) $(AXE) $(TYPESCRIPT) $(COMPAT) ## Run all tests in parallel, on SQLite, a PostgreSQL of their own and a real browser
 	@$(BIN)/python -m pytest -n $(WORKERS) --dist worksteal $(ARGS)
 
 test-fast: $(DEVELOPMENT) ## Run the unit tests of the pure packages, in about a minute
 	@$(BIN)/python -m pytest -q -n 2 $(FAST) $(ARGS)
 
-test-all: $(DEVELOPMENT) $(CHROMIUM) $(PEBBLE) $(LANGUAGES) $(AXE) $(TYPESCRIPT) $(COMPAT) ## Run all tests with their long searches; SCALE=10 times the examples
+test-all: $(DEVELOPMENT) $(CHROMIUM) $(PEBBLE) $(PGBOUNCER) $(LANGUAGES) $(AXE) $(TYPESCRIPT) $(COMPAT) ## Run all tests with their long searches; SCALE=10 times the examples
 	@TEST_SCALE=$(SCALE) $(BIN)/python -m pytest -n $(WORKERS) --dist worksteal -o faulthandler_timeout=0 $(ARGS)
 
 coverage: $(DEVELOPMENT) ## Measure the branch coverage of protocol and model by their own tests
@@ -219,6 +221,15 @@ $(PEBBLE): | $(BIN)/python
 	echo "Installing Pebble for the tests of certificates"; \
 	$(APT_INSTALL) pebble </dev/null >/dev/null 2>&1 \
 		|| echo "Pebble could not be installed; the tests of ACME will be left out" >&2
+	@touch $@
+
+# The package starts it as a service where there is a service manager, on a port that nothing here uses.
+$(PGBOUNCER): | $(BIN)/python
+	@command -v pgbouncer >/dev/null && exit 0; \
+	[ "$$(id -u)" = 0 ] && command -v apt-get >/dev/null || exit 0; \
+	echo "Installing PgBouncer for the tests of PostgreSQL"; \
+	$(APT_INSTALL) pgbouncer </dev/null >/dev/null 2>&1 \
+		|| echo "PgBouncer could not be installed; its tests will be left out" >&2
 	@touch $@
 
 # The same for the languages of the clients. What is missing afterwards is named by the run.

@@ -19,7 +19,8 @@ SHARED = {path.stem for path in Path(__file__).parent.iterdir()} - {"conftest", 
 pytest.register_assert_rewrite(*(f"tests.{name}" for name in SHARED))
 
 # ruff: noqa: E402
-from tests import closed_servers, collection, open_resources
+from tests import closed_servers, collection, open_resources, pgbouncer_server
+from tests.browser import skip_report
 from tests.browser.skip_report import pytest_terminal_summary
 from tests.clean_databases import CleanDatabases, CleanFile
 from tests.postgres_server import PostgresServer
@@ -104,6 +105,15 @@ def clean_postgres_url(clean_databases: CleanDatabases) -> Iterator[str]:
     url = clean_databases.take()
     yield url
     clean_databases.give_back(url)
+
+
+@pytest.fixture
+def bouncer_url(clean_postgres_url: str, tmp_path: Path) -> Iterator[str]:
+    """The address of the same database through PgBouncer in transaction mode."""
+    if pgbouncer_server.program() is None:
+        skip_report.skip("tests of PgBouncer", because="PgBouncer was not found", remedy=pgbouncer_server.REMEDY)
+    with pgbouncer_server.before(clean_postgres_url, tmp_path) as url:
+        yield url
 
 
 @pytest.fixture

@@ -69,7 +69,8 @@ class Pair:
     def __init__(self) -> None:
         self._ports = pebble_server.free_ports(2)
         self.primary: LoopbackServer = LoopbackServer(self._ports[0])
-        self._standby: Standby | None = None
+        self.standby: Standby | None = None
+        self._dead: LoopbackServer | None = None
 
     def __enter__(self) -> Self:
         try:
@@ -91,20 +92,20 @@ class Pair:
 
     def fail_over(self) -> None:
         """The primary dies, and the standby takes its place; there is no other until `add_standby`."""
-        assert self._standby is not None
+        assert self.standby is not None
         self.primary.kill()
-        self._standby.promote()
-        self.primary.close()
-        self.primary, self._standby = self._standby, None
+        self.standby.promote()
+        self._dead, self.primary, self.standby = self.primary, self.standby, None
 
     def add_standby(self) -> None:
         """Give the primary a synchronous standby, at the address of the server that died."""
-        (port,) = {*self._ports} - {self.primary.port}
-        self._follow(port)
+        assert self._dead is not None
+        self._dead.close()
+        self._follow(self._dead.port)
 
     def _follow(self, port: int) -> None:
-        self._standby = Standby(port, self.primary)
-        self._standby.start()
+        self.standby = Standby(port, self.primary)
+        self.standby.start()
         self.primary.execute(f"ALTER SYSTEM SET synchronous_standby_names = '{STANDBY}'")
         self.primary.execute("SELECT pg_reload_conf()")
         deadline = time.monotonic() + TIMEOUT_SECONDS
@@ -115,6 +116,6 @@ class Pair:
 
     def close(self) -> None:
         """End both."""
-        if self._standby is not None:
-            self._standby.close()
-        self.primary.close()
+        for server in (self.standby, self.primary, self._dead):
+            if server is not None:
+                server.close()

@@ -66,7 +66,7 @@ class PostgresServer:
 
     def __init__(self, settings: Mapping[str, str] = QUICK) -> None:
         self._settings = dict(settings)
-        self._account = _account()
+        self._account = account()
         self._folder = Path(tempfile.mkdtemp(prefix="postroad-pg-"))
         self._server: subprocess.Popen[bytes] | None = None
         self._guard: subprocess.Popen[bytes] | None = None
@@ -235,7 +235,7 @@ class Administrator:
         self._process.communicate(timeout=TIMEOUT_SECONDS)
 
 
-def _account() -> Account:
+def account() -> Account:
     """PostgreSQL refuses to run as root, so root lends it to the user that owns nothing."""
     if os.geteuid() != 0:
         return Account()

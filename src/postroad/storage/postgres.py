@@ -42,6 +42,8 @@ class PostgresTransaction:
 
     def __init__(self, connection: Any, statements: Mapping[str, str], *, seconds: int) -> None:  # noqa: ANN401 - untyped library
         self.failed = False
+        # Whether the server refused to write: it is no longer the primary.
+        self.is_read_only = False
         self._connection = connection
         self._statements = statements
         self._seconds = seconds
@@ -74,8 +76,9 @@ class PostgresTransaction:
         try:
             with postgres_errors.translated():
                 yield
-        except BaseException:
+        except BaseException as problem:
             self.failed = True
+            self.is_read_only = isinstance(problem.__cause__, asyncpg.ReadOnlySQLTransactionError)
             raise
 
     async def fetch(self, query: str, *arguments: object) -> list[store.Row]:
@@ -158,6 +161,8 @@ class PostgresStore:
             yield tx
         finally:
             await self._release(connection, failed=tx.failed)
+            if tx.is_read_only:  # the others are connected to the same server
+                await self._pool.expire_connections()
 
     async def _release(self, connection: Any, *, failed: bool) -> None:  # noqa: ANN401 - untyped library
         """Roll back what is not committed and return the connection; errors are ignored in favor of the first one."""

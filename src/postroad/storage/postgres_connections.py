@@ -83,6 +83,6 @@ async def _end(attempts: Sequence[asyncio.Task[Any]]) -> None:
 
 def server_urls(url: str) -> list[str]:
     """A URL for each server that is named, with everything else as it is."""
-    parts = parse.urlsplit(url)
-    user, at, hosts = parts.netloc.rpartition("@")
-    return [parts._replace(netloc=f"{user}{at}{host}").geturl() for host in hosts.split(",")]
+    named = parse.urlsplit(url).netloc
+    user, at, hosts = named.rpartition("@")
+    return [url.replace(f"//{named}", f"//{user}{at}{host}", 1) for host in hosts.split(",")]

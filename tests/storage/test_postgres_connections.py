@@ -1,0 +1,123 @@
+"""Which server of several is taken, and what works through PgBouncer."""
+
+import asyncio
+import contextlib
+from collections.abc import AsyncIterator
+
+import pytest
+
+from postroad import errors
+from postroad.storage import access_version, open_store, postgres_connections, postgres_wakeups
+from postroad.storage.store import Store
+from tests.postgres_pair import LoopbackServer, Pair
+
+
+async def bump(store: Store) -> None:
+    async with store.transaction() as tx:
+        await access_version.bump(tx)
+
+
+async def version(store: Store) -> int:
+    async with store.reading() as tx:
+        return await access_version.version(tx)
+
+
+def test_a_url_is_divided_into_one_for_each_server() -> None:
+    assert postgres_connections.server_urls("postgresql://a:b@one:1,[::1]:2,three/name?x=y") == [
+        "postgresql://a:b@one:1/name?x=y",
+        "postgresql://a:b@[::1]:2/name?x=y",
+        "postgresql://a:b@three/name?x=y",
+    ]
+    for url in ("postgresql://one/name", "postgresql://postgres@/name?host=/run/a,b&port=5432", "postgresql:///name"):
+        assert postgres_connections.server_urls(url) == [url]
+
+
+@contextlib.asynccontextmanager
+async def silent_server() -> AsyncIterator[int]:
+    """A port where connections are accepted and nothing is ever said, as behind a dead host."""
+
+    async def be_silent(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        await reader.read()
+        writer.close()
+
+    async with await asyncio.start_server(be_silent, "127.0.0.1", 0) as server:
+        yield server.sockets[0].getsockname()[1]
+
+
+async def test_a_silent_server_does_not_hide_the_primary() -> None:
+    async with silent_server() as silent:
+        with Pair() as pair:
+            url = pair.create_database().replace("@", f"@127.0.0.1:{silent},")
+            store = await open_store.open_current(url, migrate=True)
+            await bump(store)
+            assert await version(store) == 1
+            await store.close()
+
+
+async def test_without_a_primary_there_is_no_connection() -> None:
+    with Pair() as pair:
+        url = pair.create_database()
+        await asyncio.to_thread(pair.primary.kill)
+        with pytest.raises(errors.ServiceUnavailable):
+            await open_store.open_store(url)
+
+
+async def test_a_primary_that_was_made_read_only_is_left_for_the_new_one() -> None:
+    with Pair() as pair:
+        store = await open_store.open_current(pair.create_database(), migrate=True)
+        await bump(store)
+        for statement in ("ALTER SYSTEM SET default_transaction_read_only = on", "SELECT pg_reload_conf()"):
+            await asyncio.to_thread(pair.primary.execute, statement)
+        assert pair.standby is not None
+        await asyncio.to_thread(pair.standby.promote)
+        async with asyncio.timeout(600):
+            while await version(store) == 1:
+                with contextlib.suppress(errors.ServiceUnavailable):
+                    await bump(store)
+        await store.close()
+        store = await open_store.open_store(LoopbackServer.url(pair.standby, database_of(pair)))
+        assert await version(store) == 2
+        await store.close()
+
+
+def database_of(pair: Pair) -> str:
+    assert pair.standby is not None
+    return pair.standby.execute("SELECT datname FROM pg_database WHERE datname LIKE 'test_%'")
+
+
+async def test_a_direct_connection_is_known_from_one_through_a_pooler(
+    clean_postgres_url: str, bouncer_url: str
+) -> None:
+    for url, is_pooled in ((clean_postgres_url, False), (bouncer_url, True)):
+        connection = await postgres_connections.connect(url, timeout=600)
+        assert await postgres_connections.is_pooled(connection) is is_pooled
+        connection.terminate()
+
+
+async def test_a_store_works_through_pgbouncer_whichever_session_it_gets(
+    clean_postgres_url: str, bouncer_url: str
+) -> None:
+    stores = [await open_store.open_current(bouncer_url, migrate=True) for _ in range(3)]
+    for _ in range(5):
+        await asyncio.gather(*(bump(store) for store in stores for _ in range(5)))
+    assert await version(stores[0]) == 75
+    for store in stores:
+        await store.close()
+    direct = await open_store.open_store(clean_postgres_url)
+    assert await version(direct) == 75
+    await direct.close()
+
+
+async def test_nobody_listens_through_pgbouncer_and_wakeups_are_sent_through_it(
+    clean_postgres_url: str, bouncer_url: str
+) -> None:
+    heard = asyncio.Event()
+    async with (
+        postgres_wakeups.connected(clean_postgres_url) as direct,
+        postgres_wakeups.connected(bouncer_url) as pooled,
+    ):
+        assert await direct.listen({"postroad_test": heard.set})
+        assert not await pooled.listen({"postroad_test": heard.set})
+        await pooled.send(["postroad_test"])
+        async with asyncio.timeout(600):
+            await heard.wait()
