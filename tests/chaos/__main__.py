@@ -18,8 +18,12 @@ from typing import Final
 from tests.chaos import databases, report, trial
 
 RESULTS: Final = Path(__file__).with_name("RESULTS.md")
-LAYOUTS: Final = {"sqlite": ("one process", "two processes"), "postgres": ("three hosts",)}
-NAMES: Final = {"sqlite": "SQLite", "postgres": "PostgreSQL"}
+LAYOUTS: Final = {
+    "sqlite": ("one process", "two processes"),
+    "postgres": ("three hosts",),
+    "failover": ("three hosts",),
+}
+NAMES: Final = {"sqlite": "SQLite", "postgres": "PostgreSQL", "failover": "PostgreSQL with failovers"}
 
 
 def main() -> int:
@@ -65,6 +69,7 @@ async def _try(given: argparse.Namespace, engine: str, layout: str, folder: Path
             minutes=given.minutes / share,
             disturbances=database.disturbances,
             network=database.network,
+            servers=database.servers,
             tell=lambda text: _print(f"{NAMES[engine]}, {layout}: {text}"),
         )
         return await trial.run(plan, folder, database.url)

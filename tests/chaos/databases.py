@@ -9,7 +9,8 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Final
 
-from tests.chaos import fault_injection, networks
+from tests.chaos import failovers, fault_injection, networks
+from tests.postgres_pair import Pair
 from tests.postgres_server import PostgresServer
 from tests.reliability.test_kill import CrashingServer
 
@@ -24,6 +25,7 @@ class Database:
     url: str
     disturbances: Sequence[fault_injection.Disturbance] = ()
     network: networks.Network | None = None
+    servers: failovers.Failovers | None = None
 
 
 @contextlib.asynccontextmanager
@@ -31,6 +33,11 @@ async def opened(engine: str, folder: Path, chance: random.Random) -> AsyncItera
     """An empty database for the time of the block."""
     if engine == "sqlite":
         yield Database(f"sqlite:///{folder / 'postroad.db'}")
+        return
+    if engine == "failover":
+        with Pair() as pair:
+            servers = failovers.Failovers(pair)
+            yield Database(pair.create_database(), (servers.fail_over,), servers=servers)
         return
     with CrashingServer() as server:
         url = server.create_database()

@@ -67,6 +67,8 @@ class Load:
     submissions: list[Submission] = field(default_factory=list)
     problems: list[str] = field(default_factory=list)
     answers: int = 0
+    # By the clock of the event loop; a repetition counts too.
+    accepted_at: list[float] = field(default_factory=list)
     is_over: asyncio.Event = field(default_factory=asyncio.Event)
     _numbers: Iterator[int] = field(default_factory=itertools.count)
 
@@ -155,6 +157,7 @@ class Load:
         except httpx.TransportError:
             return RETRY_SECONDS
         if response.status_code == httpx.codes.ACCEPTED:
+            self.accepted_at.append(asyncio.get_running_loop().time())
             self.note(submission, response.json()["id"], response.content)
             if was_acknowledged and response.headers.get("idempotent-replayed") != "true":
                 self.problems.append(f"{submission.key}: a repetition was not called one")
@@ -188,6 +191,7 @@ class SmtpSender:
             self._close(account_id)
             return RETRY_SECONDS
         if reply.code == submission_service.ACCEPTED:
+            self._load.accepted_at.append(asyncio.get_running_loop().time())
             self._load.note(submission, reply.message_id, reply.text.encode())
             return None
         self._close(account_id)

@@ -19,6 +19,8 @@ Written by `make chaos`. Senders over HTTP and SMTP, an unreliable mail host and
 service busy while its processes are killed with SIGKILL, at named transaction boundaries and at random moments, and
 started again: a writer with its frontends, or a single frontend. On PostgreSQL the server is shut down immediately and
 terminates connections, and the network in front of it resets them, drops packets, and loses COMMITs and their replies.
+With failovers, there are a primary and a synchronous standby: the primary is killed with all of its processes, and the
+standby promoted at once.
 Afterwards the records of senders, store, mail host, endpoints and logs are reconciled.
 """
 
@@ -46,6 +48,9 @@ def section(name: str, outcome: trial.Outcome) -> Iterator[str]:
     if outcome.plan.network is not None:
         yield from table(("cut off in", *(loss.value for loss in networks.Loss)), losses(outcome.plan.network))
         yield ""
+    if outcome.outages:
+        yield from table(("failover", "promoted after, s", "nobody could send for, s"), outages(outcome))
+        yield ""
     yield from table(("figure", "count"), figures(outcome))
     yield ""
     yield from table(("check", "examined", "findings", "what must hold"), checks(outcome))
@@ -62,6 +67,13 @@ def kills(outcome: trial.Outcome) -> list[tuple[object, ...]]:
 def losses(lossy: networks.Network) -> list[tuple[object, ...]]:
     """The COMMITs with an unknown outcome; a transaction may be of several kinds."""
     return [(kind, *(lossy.losses[kind, loss] for loss in networks.Loss)) for kind in boundaries.KINDS]
+
+
+def outages(outcome: trial.Outcome) -> list[tuple[object, ...]]:
+    """What each failover cost."""
+    return [
+        (number, f"{one.promotion_seconds:.2f}", f"{one.seconds:.2f}") for number, one in enumerate(outcome.outages, 1)
+    ]
 
 
 def figures(outcome: trial.Outcome) -> list[tuple[object, ...]]:

@@ -20,6 +20,7 @@ from postroad.services import context
 from tests.chaos import (
     boundaries,
     customers,
+    failovers,
     fault_injection,
     flaky_host,
     hosts,
@@ -77,6 +78,7 @@ class Plan:
     hurries: bool = False
     disturbances: Sequence[fault_injection.Disturbance] = ()
     network: networks.Network | None = None
+    servers: failovers.Failovers | None = None
     tell: Callable[[str], None] = lambda _text: None
 
 
@@ -90,6 +92,7 @@ class Outcome:
     writers: int
     orphaned_seconds: float
     disturbed: Counter[str]
+    outages: Sequence[failovers.Outage]
     snapshot: snapshot.Snapshot
     checked: Sequence[reconciliation.Checked]
     traces: Sequence[str]
@@ -134,6 +137,7 @@ async def run(plan: Plan, folder: Path, url: str) -> Outcome:
         killer.writers,
         max(process.orphaned_seconds for process in processes),
         killer.disturbed,
+        failovers.outages(plan.servers.times if plan.servers else (), sent.accepted_at),
         seen,
         checked,
         _traces(seen, checked, processes),
@@ -144,7 +148,7 @@ async def run(plan: Plan, folder: Path, url: str) -> Outcome:
 async def _inject_faults(plan: Plan, killer: fault_injection.FaultInjector) -> None:
     for order in plan.orders:
         await killer.strike(order, seconds=hosts.TIMEOUT_SECONDS)
-    if plan.orders:
+    if plan.orders or not plan.kills:
         await killer.disturb()
     else:
         until = asyncio.get_running_loop().time() + plan.minutes * 60
