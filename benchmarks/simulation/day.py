@@ -73,9 +73,7 @@ async def _run(day: scenario.Scenario) -> Outcome:
         accepted=checks.accepted,
         queued=len(database.queue.rows),
         duplicates=checks.duplicates,
-        suspended={
-            name: (at - simulated_host.MIDNIGHT) / 1e6 for name, at in sorted(database.suspended.items())
-        },
+        suspended={name: (at - simulated_host.MIDNIGHT) / 1e6 for name, at in sorted(database.suspended.items())},
         host_seconds=max(host.core.seconds for host in hosts),
         server_seconds=database.server.seconds,
         ended_at=loop.time(),

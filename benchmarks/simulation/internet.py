@@ -15,7 +15,7 @@ from postroad.model import destinations, providers, tls_policy
 from postroad.network import smtp_connection
 from postroad.protocol.smtp import values
 
-CONNECT_SECONDS, DNS_SECONDS = 0.1, 0.02
+DNS_SECONDS = 0.02
 # The last recipients of a sending address, of which a provider knows how many did not exist.
 REMEMBERED = 1000
 NEVER = 1e12
@@ -96,6 +96,9 @@ class Internet:
         self.checks = checks
         self.kinds = {kind.name: kind for kind in day.kinds}
         self._outages = day.outages
+        self._hostile = {sender.name for sender in day.senders if sender.is_hostile}
+        failing = {outage.kind for outage in day.outages}
+        self._healthy = {kind.name for kind in day.kinds if _is_healthy(kind)} - failing
         self._kind_of_queue: dict[str, scenario.Kind] = {}
         self._routes: dict[str, routing.Route] = {}
         self._reputations: dict[tuple[int, str], Reputation] = {}
@@ -116,9 +119,7 @@ class Internet:
 
     def kind_of(self, domain: str) -> scenario.Kind:
         """The kind of a domain."""
-        return next(
-            kind for kind in self.kinds.values() if domain == kind.domain or _is_numbered(domain, kind.domain)
-        )
+        return next(kind for kind in self.kinds.values() if domain == kind.domain or _is_numbered(domain, kind.domain))
 
     def provider_queue_of(self, mail_host: str) -> str:
         """The provider queue of a mail host."""
@@ -135,6 +136,10 @@ class Internet:
             one.kind == kind.name and one.begins <= now < one.begins + one.seconds for one in self._outages
         )
 
+    def must_not_wait(self, kind: scenario.Kind, account_id: str) -> bool:
+        """Whether nothing but other mail can delay the first attempt of the account's mail to this kind."""
+        return kind.name in self._healthy and account_id not in self._hostile
+
     def reputation(self, host: int, kind: scenario.Kind) -> Reputation:
         """What a kind thinks of a host."""
         known = self._reputations.get((host, kind.name))
@@ -147,6 +152,10 @@ class Internet:
         if not kind.greylist_seconds:
             return False
         return now < self._first_tries.setdefault((account_id, domain), now) + kind.greylist_seconds
+
+
+def _is_healthy(kind: scenario.Kind) -> bool:
+    return not kind.is_silent and not kind.slowest_seconds and not kind.rate and kind.block_share >= 1
 
 
 def _is_numbered(domain: str, pattern: str) -> bool:

@@ -58,7 +58,6 @@ class Measurements:
         self.ended: collections.Counter[str] = collections.Counter()
         self.refused: collections.Counter[str] = collections.Counter()
         self.samples: list[Sample] = []
-        self.steps = 0
 
     def recorded(self, kind: str, status: str, *, is_attempt: bool) -> None:
         """A result was recorded."""

@@ -8,7 +8,7 @@ Simulated are the store, DNS, mail hosts, and the content of messages.
 import asyncio
 import typing
 
-from benchmarks.simulation import costs, internet, measurements, queue_table, scenario, simulated_store
+from benchmarks.simulation import costs, internet, invariants, measurements, queue_table, scenario, simulated_store
 from postroad import config
 from postroad.delivery import (
     attempter,
@@ -36,8 +36,6 @@ from postroad.storage import group_commit, queue, store
 MIDNIGHT = 1_767_225_600 * times.SECOND
 MAX_BATCH, MAX_WAITING, WAIT_SECONDS = 256, 10_000, 10.0
 UNUSED: typing.Any = None
-# Log events at these levels are faults of the service. All others are expected on a bad day.
-FAULTS = ("error", "exception")
 
 
 class Log:
@@ -211,7 +209,7 @@ class Host(engine.Engine):
             if self._world.is_silent(kind, loop.time()):
                 await asyncio.sleep(delivery.connect_seconds)
                 raise smtp_connection.ConnectFailed(internet.TIMED_OUT)
-            await asyncio.sleep(internet.CONNECT_SECONDS)
+            await asyncio.sleep(invariants.CONNECT_SECONDS)
             is_open = True
         finally:
             if not is_open:
@@ -222,9 +220,7 @@ class Host(engine.Engine):
         return self._world.provider_queue_of(mail_host)
 
     def _limits(self, provider_queue: str) -> config.Provider:
-        limits: config.Provider = getattr(
-            self._settings.providers, provider_queue, self._settings.providers.others
-        )
+        limits: config.Provider = getattr(self._settings.providers, provider_queue, self._settings.providers.others)
         return limits
 
     def disconnected(self, mail_host: str) -> None:
@@ -235,7 +231,9 @@ class Host(engine.Engine):
         """A transaction begins."""
         name = self._provider_queue(mail_host)
         self._world.checks.started(now, self.host, name, per_second=self._limits(name).messages_per_second)
-        self._seen.steps += 1
+        row = self._database.queue.rows.get(f"{number:08x}")
+        if row is not None and not row.attempt_count and self._world.must_not_wait(kind, row.account_id):
+            self._world.checks.waited(now, number, (self.clock() - row.queued_at) / times.SECOND)
 
     # What is recorded.
 

@@ -128,9 +128,7 @@ class Transaction:
         return self
 
     async def __aexit__(self, *_: object) -> None:
-        await self._host.work(
-            self._seconds, server_seconds=self._server_seconds, commit_seconds=self._commit_seconds
-        )
+        await self._host.work(self._seconds, server_seconds=self._server_seconds, commit_seconds=self._commit_seconds)
 
     async def fetch(self, query: str, *arguments: object) -> list[store.Row]:
         """All rows of a query."""

@@ -12,6 +12,8 @@ import itertools
 import random
 import typing
 
+RESOLUTION_SECONDS = 1e-6
+
 Result = typing.TypeVar("Result")
 
 
@@ -32,6 +34,13 @@ class VirtualLoop(asyncio.BaseEventLoop):
     def time(self) -> float:
         """Seconds since the beginning of the simulation."""
         return self._now
+
+    def call_later(
+        self, delay: float, callback: typing.Any, *args: typing.Any, context: typing.Any = None
+    ) -> typing.Any:
+        """Set a timer. Time passes however short the delay is: a real clock advances while one asks for it."""
+        when = self._now + (max(delay, RESOLUTION_SECONDS) if delay > 0 else 0.0)
+        return self.call_at(when, callback, *args, context=context)
 
     def call_at(self, when: float, callback: typing.Any, *args: typing.Any, context: typing.Any = None) -> typing.Any:
         """Set a timer."""
@@ -72,7 +81,14 @@ def run(main: typing.Callable[[], typing.Coroutine[typing.Any, typing.Any, Resul
             raise RuntimeError(loop.failures[0])
         return result
     finally:
-        for task in asyncio.all_tasks(loop):
-            task._log_destroy_pending = False  # type: ignore[attr-defined]  # noqa: SLF001 - the day is over for them
-        loop.close()
+        _end(loop)
         random.setstate(before)
+
+
+def _end(loop: VirtualLoop) -> None:
+    """Cancel what is left of the day, and what that begins."""
+    while tasks := asyncio.all_tasks(loop):
+        for task in tasks:
+            task.cancel()
+        loop.run_until_complete(asyncio.wait(tasks))
+    loop.close()
