@@ -58,7 +58,7 @@ endef
 
 .DEFAULT_GOAL := help
 .DELETE_ON_ERROR:
-.PHONY: help run test test-fast test-all coverage test-clients chaos fuzz mutants check format lock bench bench-accept bench-batch bench-submission bench-deliver bench-backlog bench-growth bench-latency bench-codes bench-destinations bench-webhooks bench-memory bench-read bench-dashboard bench-cli bench-costs screenshots docs clean
+.PHONY: help run test test-fast test-all coverage test-clients chaos fuzz mutants check format lock bench bench-accept bench-batch bench-submission bench-deliver bench-backlog bench-growth bench-latency bench-codes bench-destinations bench-webhooks bench-memory bench-read bench-dashboard bench-cli bench-costs simulate screenshots docs clean
 
 help: ## Print this list
 	@echo "Postroad. Usage: make <target>"
@@ -159,6 +159,9 @@ bench-cli: $(DEVELOPMENT) ## Measure how long help, version, a request and a lis
 
 bench-costs: $(DEVELOPMENT) ## Measure what a message costs, phase by phase
 	@$(BIN)/python -m benchmarks.costs $(ARGS)
+
+simulate: $(DEVELOPMENT) ## Simulate days of delivery with the real scheduler in virtual time; ARGS="outage --seed 2" replays one
+	@$(BIN)/python -m benchmarks.simulation $(ARGS)
 
 screenshots: $(DEVELOPMENT) $(CHROMIUM) ## Take the pictures of every page in docs/screenshots
 	@$(BIN)/python -m tests.browser.screenshots $(ARGS)

@@ -88,6 +88,7 @@ class Lines:
     steps: tuple[str, ...]
     lines: tuple[Line, ...]
     goal: float | None = None
+    shows_values: bool = True  # at each point; of many steps the numbers would cover each other
 
 
 Chart = Bars | Lines
@@ -170,7 +171,8 @@ def _lines(chart: Lines) -> str:
             if value is not None
         ]
         parts += _line(points, colour=colour)
-        values += (_text(x, y - 8, f"{value:,.0f}", anchor="middle", haloed=True) for x, y, value in points)
+        if chart.shows_values:
+            values += (_text(x, y - 8, f"{value:,.0f}", anchor="middle", haloed=True) for x, y, value in points)
         if chart.goal is not None and points:
             y = top + LINES_HEIGHT - points[0][2] * chart.goal * scale
             parts.append(_rule(places[0], y, places[-1], y, colour=colour, dashed=True))

@@ -50,8 +50,9 @@ def _server_microseconds(benchmark: str, peer: str) -> float:
     return float(found["cpu_microseconds"]["store"])
 
 
-def _read(benchmark: str) -> typing.Any:
-    return json.loads((RESULTS / f"{benchmark}.json").read_text())
+def _read(benchmark: str) -> dict[str, typing.Any]:
+    found: dict[str, typing.Any] = json.loads((RESULTS / f"{benchmark}.json").read_text())
+    return found
 
 
 class Core:

@@ -9,7 +9,8 @@ import typing
 CLASSES_PER_DOUBLING, FIRST_SECONDS, CLASSES = 8, 0.05, 200
 # What an account expects: its share of mail that was delivered this soon, of all that could be delivered.
 PROMPT_SECONDS = 60.0
-SAMPLE_SECONDS = 300.0
+# How often the queue is looked at: in a day every five minutes.
+SAMPLES, MIN_SAMPLE_SECONDS = 288, 5.0
 
 
 class Times:

@@ -170,7 +170,7 @@ class QueueTable:
 
     def claim_expired(self, now: int, limit: int, lease_until: int, worker: str) -> list[tuple[object, ...]]:
         """`queue.claim_expired`; the last reply of the destination is not kept."""
-        found = self._expiring.pop(now, limit)
+        found = list(dict.fromkeys(self._expiring.pop(now, limit)))  # a row may have several entries
         for row in found:
             row.is_ready = False
         return [(*columns, None, None) for columns in self._lease(found, lease_until, worker)]

@@ -38,7 +38,7 @@ def make(seed: int) -> scenario.Scenario:
         "providers": {"google": _limits(chance), "others": _limits(chance)},
         "delivery": {
             "retry_seconds": RETRY_SECONDS,
-            "connections": chance.choice((4, 20, 500)),
+            "connections": chance.choice((20, 100, 500)),
             "lease_seconds": chance.choice((10, 60)),
             "poll_milliseconds": 2000,
         },
@@ -56,13 +56,24 @@ def _limits(chance: random.Random) -> dict[str, int]:
 
 def _kinds(chance: random.Random) -> list[dict[str, typing.Any]]:
     google = {
-        **{"name": "google", "domain": "gmail.com", "mail_host": "gmail-smtp-in.l.google.com", "unknown": 0.02},
-        **{"rate": chance.choice((0.0, 1.0, 20.0)), "burst": 20.0, "limit_enhanced": "4.7.28"},
-        **{"limit_reply": "unusual rate of mail", "limit_seconds": chance.choice((5.0, 60.0))},
+        "name": "google",
+        "domain": "gmail.com",
+        "mail_host": "gmail-smtp-in.l.google.com",
+        "unknown": 0.02,
+        "rate": chance.choice((0.0, 1.0, 20.0)),
+        "burst": 20.0,
+        "limit_enhanced": "4.7.28",
+        "limit_reply": "unusual rate of mail",
+        "limit_seconds": chance.choice((5.0, 60.0)),
     }
     microsoft = {
-        **{"name": "microsoft", "domain": "outlook.com", "mail_host": "mx.protection.outlook.com", "unknown": 0.1},
-        **{"block_share": 0.3, "block_enhanced": "5.7.1", "block_reply": "on our block list (S3140)"},
+        "name": "microsoft",
+        "domain": "outlook.com",
+        "mail_host": "mx.protection.outlook.com",
+        "unknown": 0.1,
+        "block_share": 0.3,
+        "block_enhanced": "5.7.1",
+        "block_reply": "on our block list (S3140)",
     }
     return [
         {"share": chance.uniform(0.1, 1.0), **kind}
@@ -79,7 +90,10 @@ def _kinds(chance: random.Random) -> list[dict[str, typing.Any]]:
 
 def _many(name: str, letter: str, **behaviour: float) -> dict[str, typing.Any]:
     return {
-        **{"name": name, "domain": letter + "{number}.example", "mail_host": "mx.{domain}", "domains": 20},
+        "name": name,
+        "domain": letter + "{number}.example",
+        "mail_host": "mx.{domain}",
+        "domains": 20,
         **behaviour,
     }
 

@@ -76,7 +76,7 @@ class Scenario(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     accounts: int = 2_000
     hosts: int = 2
     seconds: float = DAY_SECONDS  # during which mail is accepted
-    drain_seconds: float = 2 * DAY_SECONDS  # the longest that what is left may take
+    drain_seconds: float = DAY_SECONDS / 6  # how long what is left is waited for
     busy: float = 2.0  # the rate of the busiest hour, in times of the mean
     urgent: float = 0.0  # the part of the mail that has ten minutes
     senders: tuple[Sender, ...] = ()

@@ -197,7 +197,7 @@ class Host(engine.Engine):
 
     # What mail hosts are reached with.
 
-    async def _connect(self, host: routing.Host) -> typing.Any:
+    async def _connect(self, host: routing.Host) -> smtp_connection.SmtpConnection:
         loop = asyncio.get_running_loop()
         kind = self._world.kind_of_host(host.name)
         delivery, name = self._settings.delivery, self._provider_queue(host.name)
@@ -214,7 +214,7 @@ class Host(engine.Engine):
         finally:
             if not is_open:
                 self.disconnected(host.name)
-        return internet.Connection(self._world, self, host, kind)
+        return typing.cast("smtp_connection.SmtpConnection", internet.Connection(self._world, self, host, kind))
 
     def _provider_queue(self, mail_host: str) -> str:
         return self._world.provider_queue_of(mail_host)
@@ -256,7 +256,7 @@ class Host(engine.Engine):
             tx,
             self._guard,
             [one for one in counted if one is not None],
-            locked=typing.cast(typing.Any, self._database.accounts),
+            locked=typing.cast("typing.Any", self._database.accounts),
             now=self.clock(),
             entropy=bytes,
         )

@@ -1,7 +1,7 @@
 """The mail of a day: many accounts of very different size over the hours, and those that send a lot at a time.
 
-Every send passes the real rate limit of its credential. A refused one is sent again when the response said so, and one of
-an account that the bounce guard has suspended is not.
+Every send passes the real rate limit of its credential. A refused one is sent again a moment later, and one of an
+account that the bounce guard has suspended is not.
 """
 
 import asyncio

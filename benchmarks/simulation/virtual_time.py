@@ -1,12 +1,13 @@
 """An event loop whose time passes only when nothing is left to do now: a day takes as long as its events.
 
-`time()` is the virtual clock. When nothing is ready, it jumps to the next timer; when there is no timer either, somebody
-waits for something that will never happen, which is an error. There are no sockets, no threads and no signals, so the
-order of events depends on nothing but the program and its random numbers.
+`time()` is the virtual clock. When nothing is ready, it jumps to the next timer; when there is no timer either,
+somebody waits for something that will never happen, which is an error. There are no sockets, no threads and no signals,
+so the order of events depends on nothing but the program and its random numbers.
 """
 
 import asyncio
 import collections
+import contextvars
 import heapq
 import itertools
 import random
@@ -14,6 +15,7 @@ import typing
 
 RESOLUTION_SECONDS = 1e-6
 
+Callback = typing.Callable[..., object]
 Result = typing.TypeVar("Result")
 
 
@@ -36,13 +38,15 @@ class VirtualLoop(asyncio.BaseEventLoop):
         return self._now
 
     def call_later(
-        self, delay: float, callback: typing.Any, *args: typing.Any, context: typing.Any = None
-    ) -> typing.Any:
+        self, delay: float, callback: Callback, *args: object, context: contextvars.Context | None = None
+    ) -> asyncio.TimerHandle:
         """Set a timer. Time passes however short the delay is: a real clock advances while one asks for it."""
         when = self._now + (max(delay, RESOLUTION_SECONDS) if delay > 0 else 0.0)
         return self.call_at(when, callback, *args, context=context)
 
-    def call_at(self, when: float, callback: typing.Any, *args: typing.Any, context: typing.Any = None) -> typing.Any:
+    def call_at(
+        self, when: float, callback: Callback, *args: object, context: contextvars.Context | None = None
+    ) -> asyncio.TimerHandle:
         """Set a timer."""
         timer = asyncio.TimerHandle(when, callback, args, self, context)
         heapq.heappush(self._timers, (when, next(self._order), timer))
