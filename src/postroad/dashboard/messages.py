@@ -85,7 +85,7 @@ def _page(
         rows=rows,
         counted=counted,
         suggested=_suggestion(query) if found and not rows and not found.next_cursor else None,
-        problem=problem.message.removeprefix("search: ") if problem else "",
+        problem=problem.detail if problem else "",
         parts=(text[: problem.start], text[problem.start : problem.end], text[problem.end :]) if problem else (),
         choices={"Mode": _modes(query), "Status": _statuses(query), "Accepted": _periods(query)},
         is_first=asked.cursor is None,

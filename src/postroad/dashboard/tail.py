@@ -21,7 +21,7 @@ async def show(request: requests.PageRequest) -> routing.Response:
             request.ctx, request.account_id, text, limit=tail.MAX_MESSAGES, cursor=None, zone=request.zone
         )
     except search_query.QueryError as error:
-        problem = error.message.removeprefix("search: ")
+        problem = error.detail
     else:
         events = await tail.events(request.ctx, request.account_id, found)
     return request.page(

@@ -92,6 +92,7 @@ class QueryError(errors.InvalidRequest):
 
     def __init__(self, message: str, start: int, end: int) -> None:
         super().__init__(f"search: {message}")
+        self.detail = message
         self.start = start
         self.end = end
 
