@@ -49,8 +49,9 @@ async def show(request: requests.PageRequest) -> routing.Response:
         periods=ranges.PERIODS,
         found=found,
         rows=[_row(group, shown, may_change=request.may(caller.Permission.CHANGE)) for group in found.groups],
-        bounced_path=shown.messages(overview.BOUNCED),
-        failed_path=shown.messages(overview.FAILED),
+        bounced_path=shown.messages(overview.TERMS["bounced"]),
+        failed_path=shown.messages(overview.TERMS["failed"]),
+        overview_path=shown.path_of("/"),
         max_examined=failure_report.MAX_EXAMPLES_EXAMINED,
     )
 

@@ -21,10 +21,12 @@ from postroad.services.webhooks import delivery_log, endpoints
 from postroad.web import routing
 
 # The searches for the recipients that are counted.
-DELIVERED: Final = "outcome:delivered"
-BOUNCED: Final = "status:bounced"
-FAILED: Final = "outcome:failed OR outcome:expired"
-DEFERRED: Final = f"outcome:{search_values.RETRIED}"
+TERMS: Final = {
+    "delivered": "outcome:delivered",
+    "bounced": "status:bounced",
+    "failed": "outcome:failed OR outcome:expired",
+    "deferred": f"outcome:{search_values.RETRIED}",
+}
 # Enough to include one that was attempted.
 MAX_DELIVERIES: Final = 20
 PROVIDERS: Final = {**providers.NAMES, providers.OTHERS: "Others"}
@@ -138,8 +140,7 @@ async def show(request: requests.PageRequest) -> routing.Response:
         guard=guard,
         meters=_meters(guard),
         names=PROVIDERS,
-        failed_terms=FAILED,
-        deferred_terms=DEFERRED,
+        terms=TERMS,
         delivery_times={one.provider: one for one in recipient_sample.delivery_times(sample)},
         timed_all=sample.back_to is None,
         max_timed=recipient_sample.MAX_TIMED,
@@ -178,9 +179,7 @@ def _tiles(found: statistics.Overview, shown: ranges.ShownRange, credits_left: i
             shown.messages(),
             *_growth(now.messages, before.messages),
         ),
-        _rate("Delivered", "delivered", shown.messages(DELIVERED), now, before),
-        _rate("Bounced", "bounced", shown.messages(BOUNCED), now, before),
-        _rate("Failed", "failed", shown.messages(FAILED), now, before),
+        *(_rate(name, shown.messages(TERMS[name]), now, before) for name in ("delivered", "bounced", "failed")),
     ]
     if shown.narrowing:
         return counted
@@ -209,7 +208,8 @@ def _growth(now: int, before: int) -> tuple[str, str]:
     return f"{100 * (now - before) / before:+,.0f}%".replace("-", "\N{MINUS SIGN}"), ""
 
 
-def _rate(label: str, name: str, path: str, now: statistics.Totals, before: statistics.Totals) -> Tile:
+def _rate(name: str, path: str, now: statistics.Totals, before: statistics.Totals) -> Tile:
+    label = name.title()
     share, share_before = _share(now, name), _share(before, name)
     count = getattr(now, name)
     detail = f"{count:,} of {_final_count(now):,}"
@@ -239,15 +239,15 @@ def _charts(series: statistics.Series) -> list[Chart]:
         Chart(
             "Final outcomes",
             (
-                ChartSeries("Delivered", "delivered", series.delivered, DELIVERED),
-                ChartSeries("Bounced", "bounced", series.bounced, BOUNCED),
-                ChartSeries("Failed", "failed", series.failed, FAILED),
+                ChartSeries("Delivered", "delivered", series.delivered, TERMS["delivered"]),
+                ChartSeries("Bounced", "bounced", series.bounced, TERMS["bounced"]),
+                ChartSeries("Failed", "failed", series.failed, TERMS["failed"]),
             ),
             "Recipients, by the time their message was accepted.",
         ),
         Chart(
             "Deferrals",
-            (ChartSeries("Deferred attempts", "deferred", series.deferred, DEFERRED),),
+            (ChartSeries("Deferred attempts", "deferred", series.deferred, TERMS["deferred"]),),
             "Attempts that were or will be retried. The links list their messages.",
         ),
     ]

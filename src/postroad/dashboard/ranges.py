@@ -57,14 +57,11 @@ class ShownRange:
         days = (dt.date.fromisoformat(self.last) - dt.date.fromisoformat(self.first)).days + 1
         return "the day before" if days == 1 else f"the {days} days before"
 
-    @property
-    def parameters(self) -> dict[str, str]:
-        """The range in a query string."""
-        return {"period": self.period.value} if self.period else {"from": self.first, "until": self.last}
-
-    def path_of(self, path: str, period: chart_ranges.Period) -> str:
-        """The same page with a period."""
-        return urls.of(path, period=period.value, domain=self.narrowing.domain, tag=self.narrowing.tag)
+    def path_of(self, path: str, period: chart_ranges.Period | None = None) -> str:
+        """A page of counts with a period; without one, with this range."""
+        chosen = period or self.period
+        bounds = {"period": chosen.value} if chosen else {"from": self.first, "until": self.last}
+        return urls.of(path, **bounds, domain=self.narrowing.domain, tag=self.narrowing.tag)
 
     def messages(self, *terms: str) -> str:
         """The list of the messages of the range that these terms find."""
