@@ -19,7 +19,6 @@ import threading
 from collections.abc import Callable, Iterator, Sequence
 from typing import Any, Final, TypeVar
 
-import apsw
 import msgspec.inspect
 import pytest
 import structlog
@@ -39,7 +38,6 @@ REAL_COST: Final = (passwords.MEMORY_KIBIBYTES, passwords.PASSES)
 # RFC 9106 section 3.1: no less than 8 KiB for each lane.
 MIN_COST: Final = (8, 1)
 make_key: Final = domain_keys._generate
-configure: Final = sqlite_connection._configure
 READERS: Final = ((config, "defaults"), (queries, "load"), (migrations, "known"))
 
 
@@ -64,7 +62,7 @@ def _shortcuts() -> Iterator[None]:
     with pytest.MonkeyPatch.context() as patch:
         _set_cost(patch, MIN_COST)
         patch.setattr(domain_keys, "_generate", Keys())
-        patch.setattr(sqlite_connection, "_configure", _without_waiting)
+        patch.setattr(sqlite_connection, "DURABLE", "OFF")
         for module, name in READERS:
             patch.setattr(module, name, _read_once(getattr(module, name)))
         patch.setattr(msgspec.inspect, "type_info", functools.cache(msgspec.inspect.type_info))
@@ -91,7 +89,7 @@ def real_keys(monkeypatch: pytest.MonkeyPatch) -> None:
 @pytest.fixture
 def real_disk(monkeypatch: pytest.MonkeyPatch) -> None:
     """A commit of SQLite waits until it is on the disk."""
-    monkeypatch.setattr(sqlite_connection, "_configure", configure)
+    monkeypatch.setattr(sqlite_connection, "DURABLE", "FULL")
 
 
 @pytest.fixture
@@ -105,11 +103,6 @@ def _set_cost(patch: pytest.MonkeyPatch, cost: tuple[int, int]) -> None:
     memory_kibibytes, passes = cost
     patch.setattr(passwords, "MEMORY_KIBIBYTES", memory_kibibytes)
     patch.setattr(passwords, "PASSES", passes)
-
-
-def _without_waiting(connection: apsw.Connection) -> None:
-    configure(connection)
-    connection.execute("PRAGMA synchronous=OFF").fetchall()
 
 
 def _described_once() -> Callable[..., openapi.Schema]:

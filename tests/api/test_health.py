@@ -45,7 +45,7 @@ class Away:
     def reading(self, _party: str = "") -> contextlib.AbstractAsyncContextManager[store.Transaction]:
         raise self._problem
 
-    transaction = scanning = reading
+    transaction = leasing = scanning = reading
 
     async def close(self) -> None:
         pass

@@ -61,10 +61,16 @@ class CrashingStore:
         self.dialect = real.dialect
         self._order = order
 
+    def transaction(self) -> AbstractAsyncContextManager[store.Transaction]:
+        return self._watch(self.real.transaction())
+
+    def leasing(self) -> AbstractAsyncContextManager[store.Transaction]:
+        return self._watch(self.real.leasing())
+
     @contextlib.asynccontextmanager
-    async def transaction(self) -> AsyncIterator[store.Transaction]:
+    async def _watch(self, real: AbstractAsyncContextManager[store.Transaction]) -> AsyncIterator[store.Transaction]:
         watched = _Watched(self)
-        async with self.real.transaction() as tx:
+        async with real as tx:
             watched.tx = tx
             yield cast("store.Transaction", watched)
             order = self.order_for(watched.kinds)

@@ -138,6 +138,9 @@ class Reads:
             raise errors.ServiceUnavailable("the database is away")
         return self.database.transaction()
 
+    def leasing(self) -> contextlib.AbstractAsyncContextManager[store.Transaction]:
+        return self.database.leasing()
+
     def scanning(self, party: str = "", /) -> contextlib.AbstractAsyncContextManager[store.Transaction]:
         return self.database.scanning(party)
 

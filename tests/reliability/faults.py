@@ -67,17 +67,25 @@ class FaultyStore:
         with contextlib.suppress(errors.ServiceUnavailable):
             await self.strike(dataclasses.replace(fault, moment=Moment.AFTER), None)
 
+    def transaction(self) -> AbstractAsyncContextManager[store.Transaction]:
+        return self._meet(self.real.transaction)
+
+    def leasing(self) -> AbstractAsyncContextManager[store.Transaction]:
+        return self._meet(self.real.leasing)
+
     @contextlib.asynccontextmanager
-    async def transaction(self) -> AsyncIterator[store.Transaction]:
+    async def _meet(
+        self, begin: Callable[[], AbstractAsyncContextManager[store.Transaction]]
+    ) -> AsyncIterator[store.Transaction]:
         self._refuse_when_dead()
         fault, self._fault = self._fault, None
         if fault is None:
-            async with self.real.transaction() as tx:
+            async with begin() as tx:
                 yield tx
             return
         hit: store.Transaction | None = None
         try:
-            async with self.real.transaction() as tx:
+            async with begin() as tx:
                 hit = tx
                 yield cast("store.Transaction", _Watched(tx, self, fault))
                 if fault.moment is Moment.BEFORE:

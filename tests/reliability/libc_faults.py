@@ -6,9 +6,12 @@ A small library (libc_faults.c) stands between the process and the C library. No
     libc.fail_syncs()
     ...
     libc.mend()
+
+With `keep_disk` it also keeps what is on disk, and `cut_power` puts a file back to that when its process is dead.
 """
 
 import mmap
+import random
 import shutil
 import struct
 import subprocess
@@ -25,6 +28,8 @@ SOURCE: Final = Path(__file__).with_name("libc_faults.c")
 FAILS, DELAY_MICROSECONDS, CLOCK_NANOSECONDS, SYNCS = range(4)
 NUMBER: Final = struct.Struct("=q")
 HOUR_SECONDS: Final = 3600
+# What a disk writes as a whole.
+SECTOR_BYTES: Final = 512
 
 
 class LibcFaults:
@@ -32,7 +37,8 @@ class LibcFaults:
 
     def __init__(self, library: Path, file: Path) -> None:
         file.write_bytes(bytes(4 * NUMBER.size))
-        self.words = ("env", f"LD_PRELOAD={library}", f"LIBC_FAULTS={file}")
+        self._disk = file.with_name("disk")
+        self.words: tuple[str, ...] = ("env", f"LD_PRELOAD={library}", f"LIBC_FAULTS={file}")
         with file.open("r+b") as opened:
             self._map = mmap.mmap(opened.fileno(), 0)
 
@@ -62,6 +68,22 @@ class LibcFaults:
         """How many flushes were asked for."""
         return self._get(SYNCS)
 
+    def keep_disk(self, file: Path) -> None:
+        """From the next start on, keep of a database what is on disk; now it is all of it."""
+        self._disk.mkdir()
+        shutil.copyfile(file, self._disk / file.name)
+        self.words = (*self.words, f"LIBC_DISK={self._disk}")
+
+    def cut_power(self, file: Path, *, chance: random.Random | None = None) -> None:
+        """Leave of a database and its log what was flushed, and by chance some sectors of what was not."""
+        Path(f"{file}-shm").unlink(missing_ok=True)
+        for one in (file, Path(f"{file}-wal")):
+            kept = self._disk / one.name
+            flushed = kept.read_bytes() if kept.exists() else b""
+            written = one.read_bytes() if one.exists() else b""
+            one.write_bytes(flushed if chance is None else _mixed(flushed, written, chance))
+            shutil.copyfile(one, kept)
+
     def close(self) -> None:
         self._map.close()
 
@@ -71,6 +93,15 @@ class LibcFaults:
     def _get(self, number: int) -> int:
         (value,) = NUMBER.unpack_from(self._map, number * NUMBER.size)
         return int(value)
+
+
+def _mixed(flushed: bytes, written: bytes, chance: random.Random) -> bytes:
+    """What is on disk when each sector that was written since the last flush may have come there or not."""
+    size = chance.choice((len(flushed), len(written)))
+    return b"".join(
+        chance.choice((flushed, written))[place : place + SECTOR_BYTES].ljust(min(SECTOR_BYTES, size - place), b"\0")
+        for place in range(0, size, SECTOR_BYTES)
+    )
 
 
 @pytest.fixture

@@ -64,7 +64,7 @@ class Gate:
         async with self._behind.transaction() as tx:
             yield tx
 
-    reading = scanning = transaction
+    leasing = reading = scanning = transaction
 
     async def close(self) -> None:
         pass

@@ -280,7 +280,7 @@ class Dispatcher:
         self, plan: claim_plan.Plan, work: queue.Work, *, now: int, leases_until: int
     ) -> claim_plan.Claims:
         worker, rows, expired = self._held.worker, list[queue.Claimed](), list[queue.Expired]()
-        async with self._ctx.store.transaction() as tx:
+        async with self._ctx.store.leasing() as tx:
             if work.is_due:
                 await queue.promote(tx, now=now, limit=MAX_PROMOTIONS_PER_STEP, leases_until=leases_until)
             if work.is_expired:

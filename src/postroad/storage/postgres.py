@@ -139,6 +139,9 @@ class PostgresStore:
             yield tx
             await tx.commit()
 
+    def leasing(self) -> contextlib.AbstractAsyncContextManager[store.Transaction]:
+        return self.transaction()
+
     @contextlib.asynccontextmanager
     async def reading(self) -> AsyncIterator[store.Transaction]:
         async with self._session(_BEGIN_VIEW, seconds=COMMAND_SECONDS) as view:

@@ -4,6 +4,9 @@ Short statements run on the event loop, because a thread that runs many of them 
 interpreter lock. What may wait for the disk runs in a thread: COMMIT, and everything in `scanning`. Scans are limited
 in number and time and have their own connections, so they neither delay lookups nor let the log grow without limit.
 
+A commit of `leasing` does not wait for the disk, so it needs no thread. The next durable commit flushes it as well. A
+power cut before that takes the lease, and the worker that held it: both are on this host.
+
 A connection is used by one thread at a time: a cancelled caller waits until its thread is done before it returns.
 """
 
@@ -11,7 +14,7 @@ import asyncio
 import contextlib
 import functools
 import re
-from collections.abc import AsyncIterator, Callable, Mapping, Sequence
+from collections.abc import AsyncIterator, Awaitable, Callable, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from typing import Any, TypeVar
@@ -20,7 +23,7 @@ import apsw
 
 from postroad import errors
 from postroad.concurrency import fair_semaphore, fair_threads
-from postroad.storage import queries, sqlite_connection, store
+from postroad.storage import queries, sqlite_connection, sqlite_log, store
 
 T = TypeVar("T")
 # How often to poll for the file's write lock while another process holds it: first after the time of a short
@@ -162,8 +165,13 @@ class SqliteStore:
         self._writer = sqlite_connection.connect(self._path)
         # The file's lock is requested on the event loop, which must not block: see `_begin`.
         self._writer.set_busy_timeout(0)
+        self._synchronous = sqlite_connection.DURABLE
         self._write_slot = asyncio.Semaphore(1)
+        self._waiting_transactions = 0
         self._commit_thread = ThreadPoolExecutor(1, thread_name_prefix="sqlite-commit")
+        self._log = sqlite_log.WriteAheadLog(self._path, self._writer)
+        self._copy_thread = ThreadPoolExecutor(1, thread_name_prefix="sqlite-checkpoint")
+        self._copying: asyncio.Task[None] | None = None
         self._scan_threads = ThreadPoolExecutor(SCANS, thread_name_prefix="sqlite-scan")
         self._lookups = _Readers(LOOKUPS, busy_milliseconds=LOOKUP_BUSY_MILLISECONDS)
         self._scans = _Readers(SCANS, busy_milliseconds=int(sqlite_connection.BUSY_SECONDS * 1000))
@@ -173,26 +181,54 @@ class SqliteStore:
 
     @contextlib.asynccontextmanager
     async def transaction(self) -> AsyncIterator[store.Transaction]:
-        await self._acquire_slot(self._write_slot)
+        self._waiting_transactions += 1
         try:
-            await self._begin()
+            await self._acquire_slot(self._write_slot)
+        finally:
+            self._waiting_transactions -= 1
+        async with self._change(sqlite_connection.DURABLE, self._commit) as tx:
+            yield tx
+
+    @contextlib.asynccontextmanager
+    async def leasing(self) -> AsyncIterator[store.Transaction]:
+        await self._acquire_slot(self._write_slot)
+        if self._waiting_transactions:
+            # Callers wait for those. Only once: a busy store must not keep leases waiting for ever.
+            self._write_slot.release()
+            await self._acquire_slot(self._write_slot)
+        async with self._change(sqlite_connection.LEASE, self._commit_lease) as tx:
+            yield tx
+
+    @contextlib.asynccontextmanager
+    async def _change(
+        self, synchronous: str, commit: Callable[[], Awaitable[None]]
+    ) -> AsyncIterator[store.Transaction]:
+        """A transaction of whoever has the write slot, which is free at its end."""
+        try:
+            await self._begin(synchronous)
             tx = SqliteTransaction(self._writer, self._statements)
             yield tx
             tx.check()
-            await self._commit()
+            await commit()
         finally:
             if self._writer.in_transaction:
                 # Best effort: the first error is the one to report, and SQLite may have rolled back by itself.
                 with contextlib.suppress(apsw.Error):
                     self._writer.execute("ROLLBACK")
             self._write_slot.release()
+        if self._log.is_due and (self._copying is None or self._copying.done()):
+            self._copying = asyncio.get_running_loop().create_task(self._copy_log())
 
-    async def _begin(self) -> None:
+    async def _begin(self, synchronous: str) -> None:
         """Take the file's write lock, by polling as SQLite does, but without blocking."""
         loop = asyncio.get_running_loop()
         deadline = loop.time() + sqlite_connection.BUSY_SECONDS
         wait = FIRST_BUSY_POLL_SECONDS
         with sqlite_connection.public_errors():
+            if self._synchronous != synchronous:
+                # It has its effect when it is parsed, so a cached statement would have none.
+                self._writer.execute(f"PRAGMA synchronous={synchronous}", can_cache=False)
+                self._synchronous = synchronous
             while True:
                 try:
                     self._writer.execute("BEGIN IMMEDIATE")
@@ -202,18 +238,31 @@ class SqliteStore:
                     await asyncio.sleep(wait)
                     wait = min(2 * wait, MAX_BUSY_POLL_SECONDS)
                 else:
-                    return
+                    break
+        if self._log.is_in_doubt:
+            await _in_thread(self._commit_thread, self._log.write_again)
 
     async def _commit(self) -> None:
-        await _in_thread(self._commit_thread, functools.partial(self._writer.execute, "COMMIT"))
+        try:
+            await _in_thread(self._commit_thread, functools.partial(self._writer.execute, "COMMIT"))
+        except errors.ServiceUnavailable:
+            self._log.is_in_doubt = True
+            raise
+
+    async def _commit_lease(self) -> None:
+        if self._log.is_copied:
+            await self._commit()
+            return
+        with sqlite_connection.public_errors():
+            self._writer.execute("COMMIT")
 
     def reading(self) -> contextlib.AbstractAsyncContextManager[store.Transaction]:
         return self._view(self._lookups, lambda connection: SqliteTransaction(connection, self._statements))
 
     @contextlib.asynccontextmanager
     async def scanning(self, party: str = "") -> AsyncIterator[store.Transaction]:
-        if self._wal_bytes() > MAX_WAL_BYTES and not self._truncating.locked():
-            await self._truncate_wal()
+        if self._log.size > MAX_WAL_BYTES and not self._truncating.locked():
+            await self._truncate_log()
         async with contextlib.AsyncExitStack() as held:
             try:
                 await held.enter_async_context(self._scan_shares.hold(party, timeout=SLOT_WAIT_SECONDS))
@@ -246,28 +295,27 @@ class SqliteStore:
         finally:
             readers.slots.release()
 
-    def _wal_bytes(self) -> int:
-        try:
-            return Path(f"{self._path}-wal").stat().st_size
-        except OSError:
-            return 0
+    async def _copy_log(self) -> None:
+        """Copy the log to the main file beside transactions; the rest of a long one between two of them."""
+        with contextlib.suppress(errors.PostroadError):  # then the next one tries
+            await _in_thread(self._copy_thread, functools.partial(self._log.copy_beside_commits, self._path))
+            if self._log.is_long:
+                await self._checkpoint(apsw.SQLITE_CHECKPOINT_PASSIVE)
 
-    async def _truncate_wal(self) -> None:
+    async def _truncate_log(self) -> None:
         """Write the log to the main file while no scan runs: as long as scans overlap, it only grows."""
         with contextlib.suppress(errors.PostroadError, TimeoutError):  # then the next scan tries
             async with self._truncating, self._scans.all_returned():
                 # Most of it while transactions continue, the rest between two of them.
-                await _in_thread(self._scan_threads, self._checkpoint_aside)
-                await self._acquire_slot(self._write_slot)
-                try:
-                    truncate = functools.partial(self._writer.wal_checkpoint, mode=apsw.SQLITE_CHECKPOINT_TRUNCATE)
-                    await _in_thread(self._commit_thread, truncate)
-                finally:
-                    self._write_slot.release()
+                await _in_thread(self._copy_thread, functools.partial(self._log.copy_beside_commits, self._path))
+                await self._checkpoint(apsw.SQLITE_CHECKPOINT_TRUNCATE)
 
-    def _checkpoint_aside(self) -> None:
-        with contextlib.closing(sqlite_connection.connect(self._path)) as connection:
-            connection.wal_checkpoint(mode=apsw.SQLITE_CHECKPOINT_PASSIVE)
+    async def _checkpoint(self, mode: int) -> None:
+        await self._acquire_slot(self._write_slot)
+        try:
+            await _in_thread(self._commit_thread, functools.partial(self._writer.wal_checkpoint, mode=mode))
+        finally:
+            self._write_slot.release()
 
     def _connect_reader(self, readers: _Readers) -> apsw.Connection:
         connection = sqlite_connection.connect(self._path)
@@ -304,6 +352,9 @@ class SqliteStore:
         # What does not end in time is closed by its own block, or with the process.
         with contextlib.suppress(TimeoutError):
             async with asyncio.timeout(CLOSE_SECONDS):
+                if self._copying is not None:
+                    await asyncio.wait([self._copying])
+                self._copy_thread.shutdown()
                 async with self._write_slot:
                     self._writer.close()
                     self._commit_thread.shutdown()

@@ -1,8 +1,8 @@
 """Connections to a SQLite file, and the mapping of its errors to those of Postroad.
 
-WAL with `synchronous=FULL`: a commit returns after its pages are on disk. A file that cannot have a WAL, such as one
-in memory, is refused. So is SQLite before 3.51.3, which can corrupt a WAL database when a checkpoint coincides with a
-reset. The `apsw` wheel contains its own SQLite.
+WAL with `synchronous=FULL`: a commit returns after its pages are on disk, unless its transaction only leases. A file
+that cannot have a WAL, such as one in memory, is refused. So is SQLite before 3.51.3, which can corrupt a WAL database
+when a checkpoint coincides with a reset. The `apsw` wheel contains its own SQLite.
 """
 
 import contextlib
@@ -15,6 +15,9 @@ from postroad import errors
 from postroad.storage import store
 
 MIN_SQLITE_VERSION = (3, 51, 3)
+# `PRAGMA synchronous` of transactions, and of those that only lease: they are flushed with the next transaction.
+DURABLE = "FULL"
+LEASE = "NORMAL"
 # How long to wait for another process that holds a lock on the file.
 BUSY_SECONDS = 5.0
 # 16 MiB of log between checkpoints: fewer, larger writes to the main file than the default of 4 MiB.
@@ -65,7 +68,11 @@ def _configure(connection: apsw.Connection) -> None:
             f"database.url: SQLite needs a file on a local disk; here it offers journal mode {mode!r} instead of 'wal'"
         )
         raise RuntimeError(msg)
-    for pragma in ("synchronous=FULL", f"wal_autocheckpoint={CHECKPOINT_PAGES}", f"journal_size_limit={WAL_BYTES}"):
+    for pragma in (
+        f"synchronous={DURABLE}",
+        f"wal_autocheckpoint={CHECKPOINT_PAGES}",
+        f"journal_size_limit={WAL_BYTES}",
+    ):
         connection.execute(f"PRAGMA {pragma}").fetchall()
 
 
@@ -95,6 +102,7 @@ def public_errors() -> Iterator[None]:
         apsw.NotADBError,
         apsw.NoMemError,
         apsw.ConnectionClosedError,
+        OSError,
     ) as cause:
         msg = "the database cannot be reached; nothing was accepted"
         raise errors.ServiceUnavailable(msg, retry_after=5) from cause

@@ -75,6 +75,14 @@ class Store(Protocol):
         """A change: committed to disk when the block ends, rolled back when it raises."""
         ...
 
+    def leasing(self) -> AbstractAsyncContextManager[Transaction]:
+        """A change that only the worker that makes it relies on, such as a claim.
+
+        It may be lost together with its worker, so SQLite does not wait for the disk. PostgreSQL does: its server may
+        fail while the worker goes on. Transactions that wait go first.
+        """
+        ...
+
     def reading(self) -> AbstractAsyncContextManager[Transaction]:
         """A consistent view for lookups by key: fast, so SQLite runs them on the event loop."""
         ...
