@@ -22,3 +22,7 @@ class Claims:
     suppressed: Mapping[suppressions.SuppressionKey, suppressions.Suppression] = field(default_factory=dict)
     # Recipients whose time is over.
     expired: Sequence[queue.Expired] = ()
+
+    def are_all_of(self, plan: Plan) -> bool:
+        """Whether nothing is left of it: a scheduled queue that gave as many as were asked for may have more."""
+        return not self.expired and len(self.rows) < min((one.limit for one in plan.wanted), default=1)

@@ -85,6 +85,7 @@ class Dispatcher:
         self._holds: holds.KnownHolds = services.holds
         self._cursor = self._urgent_cursor = ""
         self._has_found_work = False
+        self.has_claimed_all = False  # whether the last step has left nothing that it could have claimed
         self._resolving: dict[str, asyncio.Task[None]] = {}
         self._lookups = fair_shares.FairShares(MAX_CONCURRENT_LOOKUPS)
         self._preparations: set[asyncio.Task[None]] = set()
@@ -123,6 +124,7 @@ class Dispatcher:
         await self._assign(claimed, plan)
         if claimed.expired:
             await self._recorder.record_expired(claimed.expired)
+        self.has_claimed_all = self.is_round_over and not work.is_due and claimed.are_all_of(plan)
         self._has_found_work = self._has_found_work or work.is_due or bool(claimed.rows or claimed.expired)
         if not self.is_round_over:
             return True
@@ -201,9 +203,8 @@ class Dispatcher:
         After a hold, everything gets a new retry period first: nothing expires because it was held.
         """
         now = self._services.clock()
-        if self._holds.was_released_since(queue_key, self._ctx.clock() - self._lifetime):
-            return False
-        if now < (self._next_expiry_search.get(queue_key) or 0.0):
+        was_held = self._holds.was_released_since(queue_key, self._ctx.clock() - self._lifetime)
+        if was_held or now < (self._next_expiry_search.get(queue_key) or 0.0):
             return False
         self._next_expiry_search.put(queue_key, now + EXPIRY_SEARCH_SECONDS)
         return True

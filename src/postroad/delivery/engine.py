@@ -35,9 +35,9 @@ from postroad.services.dkim import signing
 from postroad.storage import store
 from postroad.telemetry import logs
 
-# After a round that found nothing, pause this many times its duration: a long list of blocked scheduled queues does not
-# become a busy loop.
-IDLE_FACTOR: Final = 4
+# After a round, pause this many times its duration: under load a claim takes many, and a long list of blocked scheduled
+# queues does not become a busy loop.
+PAUSE_FACTOR: Final = 4
 ERROR_BACKOFF_SECONDS: Final = 1.0
 
 
@@ -113,9 +113,12 @@ class Engine:
         """Claim work in a loop. After a database outage, retry a little later."""
         loop = asyncio.get_running_loop()
         while not self._is_stopping:
-            began = loop.time()
+            began, max_pause = loop.time(), poll_loop.MAX_PAUSE_SECONDS
             try:
                 while await self._dispatcher.step() and not self._is_stopping:
+                    if self._dispatcher.has_claimed_all:
+                        max_pause = poll_loop.MIN_PAUSE_SECONDS
+                        break
                     await asyncio.sleep(poll_loop.MIN_PAUSE_SECONDS)
                     if self._dispatcher.is_round_over:
                         began = loop.time()
@@ -123,7 +126,7 @@ class Engine:
                 self._log.warning("queue_unavailable", error=error.message)
                 await asyncio.sleep(ERROR_BACKOFF_SECONDS)
                 continue
-            await poll_loop.pause(IDLE_FACTOR * (loop.time() - began))
+            await asyncio.sleep(min(PAUSE_FACTOR * (loop.time() - began), max_pause))
             await poll_loop.wait_for_work(
                 self._ctx.mail_wakeup, milliseconds=self._ctx.settings.delivery.poll_milliseconds
             )
