@@ -101,6 +101,8 @@ class Internet:
         self._healthy = {kind.name for kind in day.kinds if _is_healthy(kind)} - failing
         self._kind_of_queue: dict[str, scenario.Kind] = {}
         self._routes: dict[str, routing.Route] = {}
+        self._kinds: dict[str, scenario.Kind] = {}
+        self._provider_queues: dict[str, str] = {}
         self._reputations: dict[tuple[int, str], Reputation] = {}
         self._first_tries: dict[tuple[str, str], float] = {}
 
@@ -110,8 +112,7 @@ class Internet:
         if known is None:
             kind = self.kind_of(domain)
             name = kind.mail_host.format(domain=domain)
-            provider = providers.of_hosts([name])
-            provider_queue = provider if provider != providers.OTHERS else destinations.provider_queue_name([name])
+            provider, provider_queue = providers.of_hosts([name]), self.provider_queue_of(name)
             host = routing.Host(name, name, 25, tls_policy.OPPORTUNISTIC)
             known = self._routes[domain] = routing.Route(provider_queue, provider, (host,), NEVER, NEVER)
             self._kind_of_queue[provider_queue] = kind
@@ -119,12 +120,21 @@ class Internet:
 
     def kind_of(self, domain: str) -> scenario.Kind:
         """The kind of a domain."""
-        return next(kind for kind in self.kinds.values() if domain == kind.domain or _is_numbered(domain, kind.domain))
+        known = self._kinds.get(domain)
+        if known is None:
+            known = self._kinds[domain] = next(
+                kind for kind in self.kinds.values() if domain == kind.domain or _is_numbered(domain, kind.domain)
+            )
+        return known
 
     def provider_queue_of(self, mail_host: str) -> str:
         """The provider queue of a mail host."""
-        provider = providers.of_host(mail_host)
-        return provider if provider != providers.OTHERS else mail_host
+        known = self._provider_queues.get(mail_host)
+        if known is None:
+            provider = providers.of_host(mail_host)
+            known = provider if provider != providers.OTHERS else destinations.provider_queue_name([mail_host])
+            self._provider_queues[mail_host] = known
+        return known
 
     def kind_of_host(self, mail_host: str) -> scenario.Kind:
         """The kind of a mail host."""

@@ -59,7 +59,7 @@ class Log:
 
     exception = error
 
-    def log(self, _: int, event: str, **fields: object) -> None:
+    def log(self, level: int, event: str, **fields: object) -> None:
         """Ignore it."""
 
 
