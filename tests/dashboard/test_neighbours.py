@@ -52,7 +52,7 @@ async def test_the_next_one_is_found_among_many_and_far_away_and_within_a_bound(
     ctx: context.Context, browser: Browser, clock: contexts.Clock, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     await accepted_mail.allow_sending(ctx, browser.account_id)
-    sent = []
+    sent: list[str] = []
     for pause in (90 * 24 * 3600 * contexts.SECOND, *[1000] * 5):
         subject = "Rare" if len(sent) in {0, 5} else "Common"
         sent.append(await accepted_mail.accept(ctx, browser.account_id, subject=subject))
