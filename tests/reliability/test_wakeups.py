@@ -23,10 +23,10 @@ HOUR_MILLISECONDS = 3_600_000
 MESSAGES = 3
 # For engines to come to rest: without a wake-up they would then wait for their next poll.
 REST_SECONDS = 0.3
-LISTENERS = "SELECT COUNT(*) FROM pg_stat_activity WHERE application_name = 'postroad wakeups' AND datname = '{name}'"
+LISTENERS = "SELECT COUNT(*) FROM pg_stat_activity WHERE application_name = 'postroad_wakeups' AND datname = '{name}'"
 CUT = (
     "SELECT COUNT(pg_terminate_backend(pid)) FROM pg_stat_activity "
-    "WHERE application_name = 'postroad wakeups' AND datname = '{name}'"
+    "WHERE application_name = 'postroad_wakeups' AND datname = '{name}'"
 )
 
 

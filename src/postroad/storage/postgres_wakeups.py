@@ -46,7 +46,7 @@ async def connected(url: str) -> AsyncIterator[Wakeups]:
         connection = await postgres_connections.connect(
             url,
             timeout=postgres_connections.CONNECT_SECONDS,
-            server_settings={"application_name": "postroad wakeups"},
+            server_settings={"application_name": "postroad_wakeups"},
         )
     try:
         yield Wakeups(connection)
