@@ -168,6 +168,7 @@ class SqliteStore:
         self._synchronous = sqlite_connection.DURABLE
         self._write_slot = asyncio.Semaphore(1)
         self._waiting_transactions = 0
+        self._changes_before = 0
         self._commit_thread = ThreadPoolExecutor(1, thread_name_prefix="sqlite-commit")
         self._log = sqlite_log.WriteAheadLog(self._path, self._writer)
         self._copy_thread = ThreadPoolExecutor(1, thread_name_prefix="sqlite-checkpoint")
@@ -238,11 +239,13 @@ class SqliteStore:
                     await asyncio.sleep(wait)
                     wait = min(2 * wait, MAX_BUSY_POLL_SECONDS)
                 else:
-                    break
-        if self._log.is_in_doubt:
-            await _in_thread(self._commit_thread, self._log.write_again)
+                    self._changes_before = self._writer.total_changes()
+                    return
 
     async def _commit(self) -> None:
+        # A transaction that changed nothing needs no flush, so it comes through while flushes fail.
+        if self._log.is_in_doubt and self._writer.total_changes() > self._changes_before:
+            await _in_thread(self._commit_thread, self._log.write_again)
         try:
             await _in_thread(self._commit_thread, functools.partial(self._writer.execute, "COMMIT"))
         except errors.ServiceUnavailable:
