@@ -94,6 +94,10 @@ class HostStore:
         """A change."""
         return Transaction(self, self._database, commit_seconds=self._database.costs.commit)
 
+    def leasing(self) -> "Transaction":
+        """A claim: on PostgreSQL, a change like any other."""
+        return self.transaction()
+
     def reading(self) -> "Transaction":
         """A view."""
         return Transaction(self, self._database, commit_seconds=0.0)

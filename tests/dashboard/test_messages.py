@@ -7,6 +7,7 @@ from urllib import parse
 
 import pytest
 
+from postroad.dashboard import messages as page
 from postroad.dashboard import urls
 from postroad.model import mail, search_query
 from postroad.model.bounces import disposition
