@@ -86,8 +86,8 @@ def _write(
         f"Microseconds of CPU of a message of 5 KB to one recipient, of the service and of PostgreSQL: medians of "
         f"{options.windows} windows of {options.messages:,} mail transactions or more, after one to warm up. Over HTTP "
         f"with {options.connections} kept connections and unsigned to smtp-sink, in one process with api, delivery and "
-        "maintenance; destinations from a pile in the store, by DNS, in one window. Memory is the peak of the service's "
-        "processes. The slowest query is the one with the longest median, in milliseconds that its transaction waits."
+        "maintenance; destinations from a pile in the store, by DNS, in one window. Memory is the peak of the "
+        "service's processes. The slowest query is the one with the longest median, in milliseconds that its transaction waits."
     )
     checked = growth_tables.goals(figures, in_doubt=in_doubt)
     lines = [
