@@ -87,7 +87,8 @@ def _write(
         f"{options.windows} windows of {options.messages:,} mail transactions or more, after one to warm up. Over HTTP "
         f"with {options.connections} kept connections and unsigned to smtp-sink, in one process with api, delivery and "
         "maintenance; destinations from a pile in the store, by DNS, in one window. Memory is the peak of the "
-        "service's processes. The slowest query is the one with the longest median, in milliseconds that its transaction waits."
+        "service's processes. The slowest query is the one with the longest median, in milliseconds that its "
+        "transaction waits."
     )
     checked = growth_tables.goals(figures, in_doubt=in_doubt)
     lines = [
