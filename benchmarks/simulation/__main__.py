@@ -18,19 +18,22 @@ from benchmarks.simulation import day, results_page, scenario
 HERE = pathlib.Path(__file__).parent
 BUILD = HERE.parents[1] / "build" / "simulation"
 MESSAGES = 1_000_000
-HOST_COUNTS = (1, 2, 4, 8, 16, 32)
+# Compares numbers of hosts, for some minutes of the busiest hour.
+HOSTS, HOST_COUNTS = "hosts", (1, 2, 4, 8, 16, 32)
 
 
 def main() -> int:
     """Simulate, and write what was seen; 1 when an invariant was violated."""
     found = scenario.load()
-    options = _options(sorted(found))
+    options = _options([*found, HOSTS])
     options.output.mkdir(parents=True, exist_ok=True)
-    outcomes = {name: _run(_scaled(found[name], options), options) for name in options.scenarios or found}
+    chosen = options.scenarios or [*found, HOSTS]
+    outcomes = {name: _run(_scaled(found[name], options), options) for name in chosen if name != HOSTS}
     by_hosts = []
-    if options.hosts_minutes:
+    if HOSTS in chosen:
         noon = _at_noon(found["ordinary"], options)
-        by_hosts = [_run(msgspec.structs.replace(noon, hosts=hosts), options) for hosts in HOST_COUNTS]
+        counts = options.hosts or HOST_COUNTS
+        by_hosts = [_run(msgspec.structs.replace(noon, hosts=hosts), options) for hosts in counts]
         (options.output / "hosts.svg").write_text(plots.svg(results_page.hosts_chart(by_hosts)))
     for name, outcome in outcomes.items():
         (options.output / f"{name}.svg").write_text(plots.svg(results_page.chart(name, outcome)))
@@ -58,28 +61,23 @@ def _run(one: scenario.Scenario, options: argparse.Namespace) -> day.Outcome:
 
 
 def _scaled(one: scenario.Scenario, options: argparse.Namespace) -> scenario.Scenario:
-    hosts = max([options.hosts or one.hosts, *(crash.host + 1 for crash in one.crashes)])
+    hosts = max([*options.hosts[:1], *([] if options.hosts else [one.hosts]), *(c.host + 1 for c in one.crashes)])
     return msgspec.structs.replace(one, messages=options.messages, hosts=hosts)
 
 
 def _at_noon(one: scenario.Scenario, options: argparse.Namespace) -> scenario.Scenario:
     """Some minutes at the rate of the busiest hour of a day with so many messages."""
-    seconds = 60.0 * options.hosts_minutes
+    seconds = 60.0 * options.minutes
     messages = round(options.messages * one.busy * seconds / one.seconds)
     return msgspec.structs.replace(one, messages=messages, seconds=seconds, drain_seconds=seconds, busy=1.0)
 
 
 def _options(names: list[str]) -> argparse.Namespace:
     words = argparse.ArgumentParser(prog="python -m benchmarks.simulation", description=__doc__.splitlines()[0])
-    words.add_argument("scenarios", nargs="*", help=f"some of: {', '.join(names)} (all)")
+    words.add_argument("scenarios", nargs="*", help=f"some of: {', '.join(names)} (all); {HOSTS!r} compares 1 to 32")
     words.add_argument("--messages", type=int, default=MESSAGES, help=f"of a day ({MESSAGES:,})")
-    words.add_argument("--hosts", type=int, default=0, help="instead of those of the scenario")
-    words.add_argument(
-        "--hosts-minutes",
-        type=float,
-        default=10.0,
-        help="compare 1 to 32 hosts for so many minutes of the busiest hour (10; 0 for not at all)",
-    )
+    words.add_argument("--hosts", type=int, nargs="+", default=[], help="instead of those of the scenario")
+    words.add_argument("--minutes", type=float, default=10.0, help=f"of the busiest hour, for {HOSTS!r} (10)")
     words.add_argument("--seed", type=int, default=1, help="of the random numbers (1)")
     words.add_argument("--output", type=pathlib.Path, default=BUILD, help="where the page and the charts go")
     options = words.parse_args()

@@ -16,6 +16,8 @@ from postroad.network import smtp_connection
 from postroad.protocol.smtp import values
 
 DNS_SECONDS = 0.02
+# How much the times of transactions vary: the mean is a fifth above the median.
+SIGMA = 0.6
 # The last recipients of a sending address, of which a provider knows how many did not exist.
 REMEMBERED = 1000
 NEVER = 1e12
@@ -214,7 +216,7 @@ class Connection:
     def _seconds(self) -> float:
         if self._kind.slowest_seconds:
             return random.uniform(self._kind.seconds, self._kind.slowest_seconds)
-        return min(self._kind.seconds * random.lognormvariate(0.0, 0.6), 30.0)
+        return min(self._kind.seconds * random.lognormvariate(0.0, SIGMA), 30.0)
 
     async def close(self) -> None:
         """End with QUIT."""

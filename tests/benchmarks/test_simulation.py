@@ -63,7 +63,7 @@ def test_a_violation_is_found() -> None:
     checks.delivered(5.0, 1)
     checks.waited(6.0, 1, 901.0)
     checks.connected(7.0, 0, "google", most=0, most_of_host=5)
-    for _ in range(8):
+    for _ in range(13):
         checks.started(8.0, 0, "google", per_second=50)
     assert [text.partition(": ")[2] for text in checks.violations[:6]] == [
         "0 accepted, but 0 final and 1 queued",
