@@ -1,7 +1,11 @@
 """The figures of docs/scaling.md, and those of the capacity in docs/operations.md, follow from the benchmarks."""
 
+import math
 import re
 from pathlib import Path
+
+from benchmarks.simulation import internet, scenario
+from postroad import config
 
 ROOT = Path(__file__).parents[2]
 SCALING = (ROOT / "docs" / "scaling.md").read_text()
@@ -64,6 +68,32 @@ def test_what_is_left_to_the_writer_follows_from_the_table_of_costs() -> None:
     assert f"{costs['sign: workers']} are signatures" in SCALING
     assert f"The remaining {writer} µs are those of the writer" in SCALING
     assert f"about {10**6 // writer // 100 * 100:,} messages a second" in SCALING
+
+
+def test_the_number_of_hosts_follows_from_limits_and_costs() -> None:
+    world = scenario.load()["ordinary"]
+    (google,) = [kind for kind in world.kinds if kind.name == "google"]
+    limit = config.load(environment={}, overrides={"security": {"secret_key": "x" * 32}}).providers.google
+    seconds = google.seconds * math.exp(internet.SIGMA**2 / 2)
+    assert f"with {seconds:.2f} s for a transaction" in SCALING
+    by_google = min(limit.messages_per_second, limit.connections / seconds) / google.share
+    by_writer, by_server = (
+        number(cell) for cell in re.findall(r"µs a message.* \| ([\d,]+) \| \d+ million \|", SCALING)
+    )
+    for rate, million in ((by_google, "3.4"), (by_writer, "90"), (by_server, "168")):
+        a_day = rate / world.busy * SECONDS_A_DAY / 10**6
+        assert f"{a_day:.1f}".startswith(million)
+        assert f"| {int(rate):,}{' in all' if rate is by_google else ''} | {million} million |" in SCALING
+    hosts = [math.ceil(messages * world.busy / SECONDS_A_DAY / by_google) for messages in (10**7, 10**8)]
+    assert hosts == [3, 30]
+    assert "10 million messages needs three hosts, one of 100 million needs 30" in SCALING
+
+
+def test_simulated_hosts_are_those_of_the_results() -> None:
+    found = (ROOT / "benchmarks" / "simulation" / "RESULTS.md").read_text()
+    (shown,) = re.findall(r"(?m)^\| hosts \|.*(?:\n\|.*)+$", SCALING)
+    assert shown in found
+    assert len(shown.splitlines()) == 5
 
 
 def test_disk_space_follows_from_the_sizes_that_were_measured() -> None:
