@@ -34,8 +34,7 @@ async def fill(
     size = max(1, BATCH // each)
     for start in range(0, len(submissions), size):
         async with ctx.store.transaction() as tx:
-            part = submissions[start : start + size]
-            await transaction.accept(tx, part, policies=POLICIES, outbox=ctx.outbox, clock=ctx.clock)
+            await transaction.accept(tx, submissions[start : start + size], policies=POLICIES, outbox=ctx.outbox)
     ctx.mail_wakeup.set()
     return emails
 

@@ -80,6 +80,11 @@ class Hosts:
             auth=self.login,
             headers={"Idempotency-Key": f"{number}"},
         )
+        if response.status_code == httpx.codes.TOO_MANY_REQUESTS:
+            # It waited for the lock for longer than clocks may differ, so its host seems to be behind.
+            await asyncio.sleep(int(response.headers["Retry-After"]))
+            await self._send(number)
+            return
         assert response.status_code == 202, response.text
         self.addresses += to
 

@@ -59,7 +59,7 @@ async def open_context(
             warmup_caps=settings.warmup.recipients_per_day,
             routed_domains=routed_domains,
         )
-        return await batch.accept(tx, entries, policies=policies, outbox=outbox, clock=clock)
+        return await batch.accept(tx, entries, policies=policies, outbox=outbox)
 
     async def record_batch(
         tx: store.Transaction, batch: Sequence[Sequence[outcomes.Outcome]]

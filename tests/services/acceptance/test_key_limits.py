@@ -26,7 +26,7 @@ def decide(submissions: list[transaction.Submission], budget: Budget, *, credits
     known = {"acc_1": batches.stored_account(available=credits)}
     books = transaction.BatchState(known, {}, {}, {}, {"key_1": budget})
     counted = [msgspec.structs.replace(submission, api_key_id="key_1") for submission in submissions]
-    words = batches.words(transaction.decide(counted, books, policies=batches.POLICIES, now=NOW))
+    words = batches.words(transaction.decide(counted, books, policies=batches.POLICIES))
     return words, books.budgets["key_1"].usage
 
 

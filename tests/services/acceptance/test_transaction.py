@@ -68,7 +68,7 @@ def decide(
 ) -> list[transaction.Decision]:
     """The decisions for a batch, where neither rates nor warm-up apply."""
     books = transaction.BatchState({account.id: account for account in known}, used or {}, {}, {})
-    return transaction.decide(submissions, books, policies=POLICIES, now=NOW)
+    return transaction.decide(submissions, books, policies=POLICIES)
 
 
 def words(decisions: list[transaction.Decision]) -> list[str]:
@@ -255,7 +255,6 @@ def test_the_rate_is_checked_after_key_and_suspension_and_before_all_else() -> N
         ],
         books,
         policies=TIGHT,
-        now=NOW,
     )
     assert words(decisions) == [
         "replay em_first",
@@ -274,19 +273,10 @@ def test_the_rate_is_checked_after_key_and_suspension_and_before_all_else() -> N
     }
 
 
-def test_a_message_that_has_waited_for_the_store_is_not_over_the_rate() -> None:
-    # Another host has just used the credential; this message got its own time three seconds ago.
-    other = throttle.SharedBucket(full_at=NOW + 1_000_000, seen_at=NOW)
-    books = transaction.BatchState({"acc_1": stored_account()}, {}, {"cred_1": other}, {})
-    late = submission(1, now=NOW - 3_000_000)
-    assert words(transaction.decide([late], books, policies=TIGHT, now=NOW)) == ["accept"]
-    assert books.buckets["cred_1"] == throttle.SharedBucket(full_at=NOW + 2_000_000, seen_at=NOW)
-
-
 def test_only_what_is_accepted_counts_for_the_warm_up() -> None:
     books = transaction.BatchState({"acc_1": stored_account(available=49)}, {}, {}, {})
     batch = [warming(1, count=50), warming(2, count=30), warming(3, count=21), warming(4, count=19), submission(5)]
-    decisions = transaction.decide(batch, books, policies=POLICIES_OF_A_YOUNG_DOMAIN, now=NOW)
+    decisions = transaction.decide(batch, books, policies=POLICIES_OF_A_YOUNG_DOMAIN)
     assert words(decisions) == ["insufficient_credits", "accept", "warmup_limited", "accept", "insufficient_credits"]
     assert books.warmups == {("acc_1", "example.com"): warmup.State(NOW // DAY, 0, 49)}
 
@@ -298,7 +288,7 @@ async def accept(
     ctx: context.Context, *submissions: transaction.Submission
 ) -> list[transaction.Accepted | errors.PostroadError]:
     async with ctx.store.transaction() as tx:
-        return list(await transaction.accept(tx, submissions, policies=POLICIES, outbox=ctx.outbox, clock=ctx.clock))
+        return list(await transaction.accept(tx, submissions, policies=POLICIES, outbox=ctx.outbox))
 
 
 async def balance(ctx: context.Context, account_id: str) -> tuple[int, int]:

@@ -7,7 +7,7 @@ or, if the caller wants all or nothing, is refused with the error of its first i
 The key is stored with the response if at least one item was accepted. A batch without one stores nothing.
 """
 
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 
 import msgspec
 
@@ -58,16 +58,15 @@ async def accept(
     *,
     policies: transaction.Policies,
     outbox: webhook_outbox.Outbox,
-    clock: Callable[[], int],
 ) -> Sequence[transaction.Accepted | errors.PostroadError]:
     """Store a group; each entry gets its response or its error."""
     single = [entry for entry in entries if isinstance(entry, transaction.Submission)]
-    answers = await transaction.accept(tx, single, policies=policies, outbox=outbox, clock=clock) if single else ()
+    answers = await transaction.accept(tx, single, policies=policies, outbox=outbox) if single else ()
     if len(single) == len(entries):
         return answers
     following = iter(answers)
     return [
-        await _accept_batch(tx, entry, policies=policies, outbox=outbox, clock=clock)
+        await _accept_batch(tx, entry, policies=policies, outbox=outbox)
         if isinstance(entry, Batch)
         else next(following)
         for entry in entries
@@ -75,12 +74,7 @@ async def accept(
 
 
 async def _accept_batch(
-    tx: store.Transaction,
-    batch: Batch,
-    *,
-    policies: transaction.Policies,
-    outbox: webhook_outbox.Outbox,
-    clock: Callable[[], int],
+    tx: store.Transaction, batch: Batch, *, policies: transaction.Policies, outbox: webhook_outbox.Outbox
 ) -> transaction.Accepted | errors.PostroadError:
     message = batch.submissions[0].message
     # The holder of the account's lock sees every key used before.
@@ -90,7 +84,7 @@ async def _accept_batch(
         return replay(used, batch.key)
     try:
         answers = await transaction.accept(
-            tx, batch.submissions, policies=policies, outbox=outbox, clock=clock, all_or_nothing=batch.all_or_nothing
+            tx, batch.submissions, policies=policies, outbox=outbox, all_or_nothing=batch.all_or_nothing
         )
     except transaction.ItemRefusedError as item:
         return named(item.refusal, batch.member, batch.places[item.place])

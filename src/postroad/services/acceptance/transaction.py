@@ -7,7 +7,7 @@ earlier ones of the batch left, and everything accepted is written with one stat
 """
 
 import dataclasses
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 
 import msgspec
@@ -134,23 +134,21 @@ async def accept(
     *,
     policies: Policies,
     outbox: webhook_outbox.Outbox,
-    clock: Callable[[], int],
     all_or_nothing: bool = False,
 ) -> Sequence[Accepted | errors.PostroadError]:
     """Store a batch; each submission gets its response or its error.
 
     With `all_or_nothing`, the first error is raised as ItemRefusedError instead.
     """
+    now = max(submission.message.created_at for submission in submissions)
     locked = await accounts.lock(tx, [submission.message.account_id for submission in submissions])
-    now = clock()
-    newest = max(submission.message.created_at for submission in submissions)
-    used = await idempotency.find(tx, [s.key.pair for s in submissions if s.key], now=newest)
+    used = await idempotency.find(tx, [s.key.pair for s in submissions if s.key], now=now)
     buckets = await stored_rates.find(tx, {submission.credential_id for submission in submissions})
     states = await warmups.find(tx, {s.warmup_key for s in submissions if s.warmup_key})
     counted = {s.api_key_id: s.message.account_id for s in submissions if s.api_key_id}
     budgets = await api_keys.budgets(tx, counted) if counted else {}
     batch = BatchState(locked, used, dict(buckets), dict(states), dict(budgets))
-    decisions = decide(submissions, batch, policies=policies, now=now)
+    decisions = decide(submissions, batch, policies=policies)
     if all_or_nothing:
         _refuse_any(decisions)
     await _write_rates(tx, submissions, before=buckets, after=batch.buckets)
@@ -176,14 +174,14 @@ async def accept(
     ]
 
 
-def decide(submissions: Sequence[Submission], batch: BatchState, *, policies: Policies, now: int) -> list[Decision]:
+def decide(submissions: Sequence[Submission], batch: BatchState, *, policies: Policies) -> list[Decision]:
     """For each submission: the key it replays, the error, or None when it is accepted."""
     decisions: list[Decision] = []
     for submission in submissions:
         decision = (
             _check_key(submission.key, batch)
             or _check_account(batch.accounts.get(submission.message.account_id))
-            or _check_rate(submission, batch, policies.rate, now=now)
+            or _check_rate(submission, batch, policies.rate)
             or _check_warmup(submission, batch, policies.warmup_caps)
             or _check_api_key(submission, batch)
             or _check_credits(submission, batch)
@@ -219,14 +217,10 @@ def _check_account(account: accounts.Account | None) -> Decision:
     return None
 
 
-def _check_rate(submission: Submission, batch: BatchState, policy: throttle.RateLimit, *, now: int) -> Decision:
-    """Take from the rate bucket. It stays taken even if a later check fails: the rate limits requests.
-
-    The time is that of the decision. A message may have waited for the store or the lock since it got its own time; to
-    the bucket, which newer messages of other hosts have moved on, that would look like a clock that is behind.
-    """
+def _check_rate(submission: Submission, batch: BatchState, policy: throttle.RateLimit) -> Decision:
+    """Take from the rate bucket. It stays taken even if a later check fails: the rate limits requests."""
     bucket = batch.buckets.get(submission.credential_id, throttle.SharedBucket())
-    decision, after = throttle.take_shared(policy, bucket, now=now)
+    decision, after = throttle.take_shared(policy, bucket, now=submission.message.created_at)
     batch.buckets[submission.credential_id] = after
     return None if decision.allowed else rate_limit.refusal(policy, decision)
 
