@@ -46,7 +46,12 @@ def _page(found: Sheets) -> typing.Iterator[str]:
         if chapter.name in found:
             yield from _chapter(chapter, found[chapter.name], common=common)
         else:
-            yield f"\n## {chapter.name}\n\n{chapter.about}\n\nThis was not measured: `{chapter.target}`."
+            yield f"\n## {_heading(chapter)}\n\n{chapter.about}\n\nNot measured yet: `{chapter.target}`."
+
+
+def _heading(chapter: chapters.Chapter) -> str:
+    """The title of a benchmark without a result, which would have one."""
+    return chapter.name.replace("_", " ").capitalize()
 
 
 def _chapter(
@@ -82,7 +87,7 @@ def goal_rows(found: Sheets) -> typing.Iterator[tuple[str, str, str]]:
     """A row for each goal of each benchmark, and one for the memory in all of them."""
     for chapter in chapters.ALL:
         goals = found[chapter.name].goals if chapter.name in found else ()
-        title = found[chapter.name].title if chapter.name in found else chapter.name
+        title = found[chapter.name].title if chapter.name in found else _heading(chapter)
         for wish in dict.fromkeys(goal.wish for goal in goals):
             checked = [goal for goal in goals if goal.wish == wish]
             measured = "<br>".join(f"{goal.peer}: {goal_checks.number(goal.value)}" for goal in checked)

@@ -54,9 +54,10 @@ def test_problems_and_gaps_stand_beside_the_figures(tmp_path: pathlib.Path) -> N
 def test_what_was_not_measured_is_named(tmp_path: pathlib.Path) -> None:
     page = page_of(tmp_path)
     for chapter in chapters.ALL:
-        row = f"| {chapter.name}: {chapter.goal} | not measured | not measured |"
+        heading = chapter.name.replace("_", " ").capitalize()
+        row = f"| {heading}: {chapter.goal} | not measured | not measured |"
         assert (row in page) == bool(chapter.goal)
-        assert f"This was not measured: `{chapter.target}`." in page
+        assert f"## {heading}\n\n{chapter.about}\n\nNot measured yet: `{chapter.target}`." in page
 
 
 def test_a_goal_that_could_not_be_checked_is_named(tmp_path: pathlib.Path) -> None:

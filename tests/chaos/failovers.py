@@ -9,7 +9,7 @@ from tests.postgres_pair import Pair
 
 @dataclass(frozen=True, slots=True)
 class Outage:
-    """One failover: how long the promotion took, and how long nobody could send, which includes it."""
+    """One failover: how long the promotion took, and for how long no mail was accepted, which includes it."""
 
     promotion_seconds: float
     seconds: float

@@ -49,7 +49,7 @@ def section(name: str, outcome: trial.Outcome) -> Iterator[str]:
         yield from table(("cut off in", *(loss.value for loss in networks.Loss)), losses(outcome.plan.network))
         yield ""
     if outcome.outages:
-        yield from table(("failover", "promoted after, s", "nobody could send for, s"), outages(outcome))
+        yield from table(("failover", "time to promotion, s", "no mail accepted for, s"), outages(outcome))
         yield ""
     yield from table(("figure", "count"), figures(outcome))
     yield ""

@@ -27,7 +27,7 @@ async def test_nothing_is_lost_when_the_primary_dies_and_the_standby_is_promoted
     assert not broken, "\n".join([*broken, *outcome.traces])
     assert outcome.disturbed == {"failovers": 1}
     assert [one.seconds >= one.promotion_seconds > 0 for one in outcome.outages] == [True]
-    assert "| failover | promoted after, s |" in "\n".join(report.section("short", outcome))
+    assert "| failover | time to promotion, s |" in "\n".join(report.section("short", outcome))
 
 
 def test_an_outage_lasts_from_the_last_accept_before_the_kill_to_the_next_after_the_promotion() -> None:
