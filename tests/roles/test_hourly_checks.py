@@ -65,4 +65,4 @@ async def test_the_checks_can_be_turned_off(clean_sqlite_url: str, monkeypatch: 
     for hourly in (True, False):
         chosen = settings(clean_sqlite_url, hourly=hourly)
         await service.run(chosen, ["delivery"], log=app_server.CapturedLog().logger())
-    assert started == [["delivery", "heartbeat", "checks"], ["delivery", "heartbeat"]]
+    assert started == [["delivery", "wakeups", "heartbeat", "checks"], ["delivery", "wakeups", "heartbeat"]]

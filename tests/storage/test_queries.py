@@ -20,7 +20,15 @@ SOURCE = Path(postroad.__file__).parent
 # These run statements; everybody else asks for queries by their names.
 ENGINES = {
     SOURCE / "storage" / f"{name}.py"
-    for name in ("sqlite", "sqlite_connection", "sqlite_backup", "postgres", "postgres_backup")
+    for name in (
+        "sqlite",
+        "sqlite_connection",
+        "sqlite_backup",
+        "postgres",
+        "postgres_backup",
+        "postgres_connections",
+        "postgres_wakeups",
+    )
 }
 ASKING = {"fetch", "fetch_one", "fetch_many", "execute", "execute_many"}
 # A name that is put together in the code, and what it can become.
