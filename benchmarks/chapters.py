@@ -94,8 +94,8 @@ ALL = (
         about="How long a caller waits for the 202, and how long a message takes to its destination, at 10 to 1,000 "
         "messages a second that come at random moments. Postfix gets the same messages over SMTP.",
         quick=("--rates", "100", "--seconds", "2"),
-        goal="on SQLite at 100 messages a second, the 202 within one fdatasync and 1.5 ms (p50) and within 3 times that "
-        "(p99), and the final dot at the destination within 5 ms (p50)",
+        goal="on SQLite at 100 messages a second, the 202 within one fdatasync and 1.5 ms (p50) and within 3 times "
+        "that (p99), and the final dot at the destination within 5 ms (p50)",
         read=sheets.of_latency,
     ),
     Chapter(

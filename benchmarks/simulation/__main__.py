@@ -1,4 +1,4 @@
-"""The internet, simulated: `make simulate`, or `python -m benchmarks.simulation --help`.
+"""Simulate days of delivery: `make simulate`, or `python -m benchmarks.simulation --help`.
 
 Runs days of scenarios.toml with the real scheduler in virtual time, checks the invariants at every step, and writes
 RESULTS.md with its charts. A day is repeated exactly by its seed.
@@ -23,7 +23,7 @@ HOSTS, HOST_COUNTS = "hosts", (1, 2, 4, 8, 16, 32)
 
 
 def main() -> int:
-    """Simulate, and write what was seen; 1 when an invariant was violated."""
+    """Simulate, and write the results; 1 when an invariant was violated."""
     found = scenario.load()
     options = _options([*found, HOSTS])
     options.output.mkdir(parents=True, exist_ok=True)
@@ -74,12 +74,16 @@ def _at_noon(one: scenario.Scenario, options: argparse.Namespace) -> scenario.Sc
 
 def _options(names: list[str]) -> argparse.Namespace:
     words = argparse.ArgumentParser(prog="python -m benchmarks.simulation", description=__doc__.splitlines()[0])
-    words.add_argument("scenarios", nargs="*", help=f"some of: {', '.join(names)} (all); {HOSTS!r} compares 1 to 32")
-    words.add_argument("--messages", type=int, default=MESSAGES, help=f"of a day ({MESSAGES:,})")
-    words.add_argument("--hosts", type=int, nargs="+", default=[], help="instead of those of the scenario")
-    words.add_argument("--minutes", type=float, default=10.0, help=f"of the busiest hour, for {HOSTS!r} (10)")
-    words.add_argument("--seed", type=int, default=1, help="of the random numbers (1)")
-    words.add_argument("--output", type=pathlib.Path, default=BUILD, help="where the page and the charts go")
+    words.add_argument(
+        "scenarios", nargs="*", help=f"which to run: {', '.join(names)} (default: all); {HOSTS!r} compares 1 to 32"
+    )
+    words.add_argument("--messages", type=int, default=MESSAGES, help=f"messages of a day (default: {MESSAGES:,})")
+    words.add_argument("--hosts", type=int, nargs="+", default=[], help="number of hosts, instead of the scenario's")
+    words.add_argument(
+        "--minutes", type=float, default=10.0, help=f"minutes of the busiest hour, for {HOSTS!r} (default: 10)"
+    )
+    words.add_argument("--seed", type=int, default=1, help="seed of the random numbers (default: 1)")
+    words.add_argument("--output", type=pathlib.Path, default=BUILD, help="folder of the page and the charts")
     options = words.parse_args()
     if unknown := set(options.scenarios) - set(names):
         words.error(f"no such scenario: {', '.join(sorted(unknown))}")

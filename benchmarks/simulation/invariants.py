@@ -1,12 +1,12 @@
-"""What holds at every moment of every day. A violation is noted, with its time, and fails the run.
+"""What must hold at every moment of every day. A violation is recorded with its time, and fails the run.
 
-It is noted and not raised: the service survives its own exceptions, so they would only be logged.
+It is not raised as an exception, because the service survives exceptions and would only log it.
 
 - Nothing is lost: every accepted message is queued or final.
-- Nothing is delivered twice, unless the host that delivered it died before it had recorded that.
-- Nobody sends a message without holding its lease.
+- Nothing is delivered twice, unless the host that delivered it crashed before it recorded the result.
+- No host sends a message without holding its lease.
 - Limits hold: connections of a host and of a provider queue, messages on a connection, messages in a second.
-- Nobody starves: mail of an account that is not hostile, to a destination that answers, is tried within a bound.
+- No account starves: mail of an account that is not hostile, to a destination that answers, is tried within a bound.
 """
 
 import collections
@@ -73,14 +73,14 @@ class Invariants:
                 self.violated(now, f"message {number} was delivered twice")
         self._delivered[number] = 1
 
-    def connected(self, now: float, host: int, provider_queue: str, *, most: int, most_of_host: int) -> None:
+    def connected(self, now: float, host: int, provider_queue: str, *, max_connections: int, max_of_host: int) -> None:
         """A connection is open, or opening."""
         self._connections[host, provider_queue] += 1
         self._host_connections[host] += 1
-        if self._connections[host, provider_queue] > most:
-            self.violated(now, f"host {host} has more than {most} connections to {provider_queue}")
-        if self._host_connections[host] > most_of_host:
-            self.violated(now, f"host {host} has more than {most_of_host} connections")
+        if self._connections[host, provider_queue] > max_connections:
+            self.violated(now, f"host {host} has more than {max_connections} connections to {provider_queue}")
+        if self._host_connections[host] > max_of_host:
+            self.violated(now, f"host {host} has more than {max_of_host} connections")
 
     def disconnected(self, host: int, provider_queue: str) -> None:
         """A connection is closed."""

@@ -18,7 +18,7 @@ def page(
 ) -> str:
     """The page."""
     lines = [
-        "# Delivery, simulated",
+        "# Simulation of delivery",
         "",
         f"`{command}` wrote this page; [README.md](README.md) says what is real and what is simulated.",
         "",
@@ -28,7 +28,7 @@ def page(
         lines += ["", f"## {name}", "", outcome.day.about, "", *_summary(outcome), "", *_kinds(outcome)]
         lines += ["", f"![Queue and connections]({name}.svg)"]
     if by_hosts:
-        lines += ["", "## How many hosts", "", *_by_hosts(by_hosts), "", "![Time to delivery](hosts.svg)"]
+        lines += ["", "## Number of hosts", "", *_by_hosts(by_hosts), "", "![Time to delivery](hosts.svg)"]
     return "\n".join(lines) + "\n"
 
 
@@ -39,7 +39,7 @@ def _summary(outcome: day.Outcome) -> list[str]:
         ("ended", ", ".join(f"{status} {count:,}" for status, count in sorted(seen.ended.items()))),
         ("queued at the end", f"{outcome.queued:,}"),
         ("delivered twice, after a crash", f"{outcome.duplicates:,}"),
-        ("refused by rate, and as suspended", f"{seen.refused['rate']:,}, {seen.refused['suspended']:,}"),
+        ("refused: over the rate, account suspended", f"{seen.refused['rate']:,}, {seen.refused['suspended']:,}"),
         ("fairness (Jain's index)", f"{outcome.fairness:.4f}"),
         ("attempts, of which deferred", f"{seen.attempts.total():,}, {seen.wasted.total():,}"),
         ("most connections", f"{max((sample.connections for sample in seen.samples), default=0):,}"),
@@ -59,7 +59,7 @@ def _load(outcome: day.Outcome) -> str:
 
 
 def _recovery(outcome: day.Outcome, outage: scenario.Outage) -> str:
-    """How long after an outage no more mail waits than before it."""
+    """How long after an outage the queue is back to its length before it."""
     before = max((one.in_outage for one in outcome.seen.samples if one.at <= outage.begins), default=0)
     end = outage.begins + outage.seconds
     at = outcome.seen.drained_at(since=end, queued=before)
@@ -79,7 +79,15 @@ def _kinds(outcome: day.Outcome) -> list[str]:
 
 def _by_hosts(outcomes: typing.Sequence[day.Outcome]) -> list[str]:
     rows = [
-        ("hosts", "messages", "google p50 s", "p99 s", "small domains p99 s", "longest queue", "busiest host, server")
+        (
+            "hosts",
+            "messages",
+            "google p50 s",
+            "google p99 s",
+            "small domains p99 s",
+            "longest queue",
+            "busiest host, database server",
+        )
     ]
     for one in outcomes:
         google, small = one.seen.by_kind["google"], one.seen.by_kind["small domains"]
@@ -102,7 +110,7 @@ def chart(name: str, outcome: day.Outcome) -> plots.Lines:
     step = max(1, len(outcome.seen.samples) // 24)
     samples = outcome.seen.samples[::step]
     return plots.Lines(
-        title=f"{name}: what waits, and what is open",
+        title=f"{name}: queued recipients and open connections",
         unit="recipients, connections",
         steps_title="time of day",
         steps=tuple("" if place % 4 else _clock(one.at) for place, one in enumerate(samples)),

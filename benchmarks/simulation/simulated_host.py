@@ -202,7 +202,11 @@ class Host(engine.Engine):
         kind = self._world.kind_of_host(host.name)
         delivery, name = self._settings.delivery, self._provider_queue(host.name)
         self._world.checks.connected(
-            loop.time(), self.host, name, most=self._limits(name).connections, most_of_host=delivery.connections
+            loop.time(),
+            self.host,
+            name,
+            max_connections=self._limits(name).connections,
+            max_of_host=delivery.connections,
         )
         is_open = False
         try:

@@ -62,7 +62,7 @@ def test_a_violation_is_found() -> None:
     checks.delivered(4.0, 1)
     checks.delivered(5.0, 1)
     checks.waited(6.0, 1, 901.0)
-    checks.connected(7.0, 0, "google", most=0, most_of_host=5)
+    checks.connected(7.0, 0, "google", max_connections=0, max_of_host=5)
     for _ in range(13):
         checks.started(8.0, 0, "google", per_second=50)
     assert [text.partition(": ")[2] for text in checks.violations[:6]] == [
