@@ -128,7 +128,7 @@ def test_the_times_are_those_of_the_settings_and_the_links() -> None:
 
 def test_the_limits_are_those_of_the_code() -> None:
     streams, mebibyte = live.STREAMS, 1024 * 1024
-    assert f"A search looks at {messages.MAX_EXAMINED:,} entries at a time" in PAGE
+    assert f"A search examines {messages.MAX_EXAMINED:,} entries at a time" in PAGE
     assert limit_of("users of an account") == f"{SETTINGS.quotas.users} (`quotas.users`)"
     assert f"{streams.per_account} of an account, {streams.per_process} of a process" in PAGE
     assert f"A count is exact up to {messages.MAX_COUNT:,} messages" in PAGE

@@ -1,7 +1,7 @@
 """The time zone of a person, by its name in the IANA database: for what pages show and what people type.
 
 The system's copy of the database is used, or that of the package `tzdata` where the system has none. A local time that
-a change of clocks skips is the moment after the change; one that occurs twice is its first occurrence.
+a change of clocks skips is moved by the length of the change; one that occurs twice is its first occurrence.
 """
 
 import datetime as dt
