@@ -14,13 +14,14 @@ import pytest_asyncio
 from postroad.cli import data_folder, dev, dev_seed, sample_data, sample_mail, sample_week
 from postroad.model import caller, chart_ranges, times
 from postroad.roles import composition
-from postroad.services import audit_log, context
+from postroad.services import audit_log, context, templates
 from postroad.services.accounts import credits, statistics
 from postroad.services.accounts import registry as accounts
 from postroad.services.maintenance import consistency
 from postroad.services.messages import lookup
 from postroad.services.suppressions import registry as suppressions
 from postroad.services.webhooks import endpoints
+from postroad.storage import templates as stored_templates
 
 COUNT = 1_400
 BUILT_IN = "http://127.0.0.1:8025/v1/inbox/webhook"
@@ -79,6 +80,14 @@ async def test_a_week_is_written_once_and_everything_agrees(
             if attempt.smtp_code:
                 said = found.conversations[attempt.recipient_id, attempt.started_at]
                 assert said.endswith(f"S: {attempt.smtp_code} {attempt.response}")
+    # A template has a version to go back to.
+    receipt = await templates.find(ctx, account_id, "receipt")
+    async with ctx.store.reading() as tx:
+        versions = await stored_templates.versions(tx, receipt.id, limit=10)
+    assert sorted((one.number, one.subject) for one in versions) == [
+        (1, "Your receipt, {{number}}"),
+        (2, "Your receipt for order {{number}}"),
+    ]
     report = await consistency.run(ctx)
     assert report.findings == []
     logged = await audit_log.page(ctx, account_id, before=None, limit=200)

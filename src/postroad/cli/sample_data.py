@@ -143,3 +143,10 @@ TEMPLATES: Final = (
     ),
     ("delivery-note", "Order {{number}} is on its way", "It should be with you on {{day}}.\n", None),
 )
+# Saved a day ago, so that there is a version to go back to.
+NEW_VERSION: Final = (
+    "receipt",
+    "Your receipt for order {{number}}",
+    "Hello {{name}},\n\nthank you. You have paid {{amount}} for order {{number}}.\n",
+    '<h1 style="color: #1f5fbf">Thank you, {{name}}</h1><p>You have paid <b>{{amount}}</b> for {{number}}.</p>',
+)

@@ -68,8 +68,10 @@ async def write(
     credential_id = await _keys(began, account_id)
     await credits.add(_at(ctx, now - 8 * times.DAY, None), account_id, CREDITS, "Monthly plan")
     domain = await _domains(began, account_id, now=now)
-    for alias, subject, text, html in sample_data.TEMPLATES:
-        await templates.put(began, account_id, alias, subject=subject, text=text, html=html)
+    yesterday = _at(ctx, now - times.DAY, owner)
+    saved = [(began, one) for one in sample_data.TEMPLATES] + [(yesterday, sample_data.NEW_VERSION)]
+    for then, (alias, subject, text, html) in saved:
+        await templates.put(then, account_id, alias, subject=subject, text=text, html=html)
     webhook = await _webhook(began, account_id, endpoint)
     who = caller.Caller(account_id, credential_id, caller.Scheme.PASSWORD, caller.PASSWORD_PERMISSIONS)
     messages = await sample_mail.write(ctx, who, count=count, waiting=WAITING, now=now)
