@@ -3,9 +3,13 @@
 import html
 import re
 
+import msgspec
+
 from postroad.model.bounces import disposition
 from postroad.services import context
+from postroad.services.messages import lookup, tail
 from postroad.services.queue import cancellation
+from postroad.storage import attempts
 from tests import accepted_mail, contexts
 from tests.dashboard.browser_client import Browser
 from tests.dashboard.sample_account import HOSTILE
@@ -50,6 +54,41 @@ async def test_every_event_is_a_line_oldest_first(
     assert 'id="tail" data-live="lines"' in page
     assert [line[1] for line in lines((await browser.get("/tail", search="never")).text)] == [canceled, canceled]
     assert lines((await stranger.get("/tail")).text) == []
+
+
+async def test_what_is_read_does_not_grow_with_recipients_attempts_and_replies(
+    ctx: context.Context, browser: Browser, clock: contexts.Clock
+) -> None:
+    """Seven messages to 50 people each, who were tried 20 times and whose host always replied at length."""
+    await accepted_mail.allow_sending(ctx, browser.account_id)
+    ids = []
+    for number in range(7):
+        clock.now += contexts.SECOND
+        to = tuple(f"person{one}@example.net" for one in range(50))
+        message_id, claimed = await claimed_mail.another(ctx, browser.account_id, *to)
+        ids.append(message_id)
+        retries = [
+            claimed_mail.outcome(
+                ctx, one, disposition.Verdict.RETRY, recipient_count=50, code=451, response=f"{number} " + 1_000 * "x "
+            ).attempt
+            for one in claimed
+        ]
+        tried = [
+            msgspec.structs.replace(retry, started_at=clock.now + place)
+            for retry in retries
+            if retry is not None
+            for place in range(20)
+        ]
+        async with ctx.store.transaction() as tx:
+            await attempts.insert(tx, tried)
+    async with ctx.store.scanning() as tx:
+        ended = await attempts.latest_ends(tx, browser.account_id, ids, limit=300, characters=300)
+    assert (len(ended), {len(one.response) for one in ended}) == (7 * 300, {300})
+    found = await lookup.search(ctx, browser.account_id, "", limit=tail.MAX_MESSAGES, cursor=None)
+    events = await tail.events(ctx, browser.account_id, found)
+    assert len(events) == len({one.key for one in events}) == 300
+    # The oldest has no room beside 300 recipients of newer ones, and the newest has all of the latest attempts.
+    assert {one.message_id for one in events} == {ids[-1]}
 
 
 async def test_a_wrong_search_is_kept(browser: Browser) -> None:

@@ -55,6 +55,24 @@ async def test_attempts_come_back_as_they_were_recipient_by_recipient_in_order(s
     assert await of_message(store) == [rows[2], rows[1], rows[0]]
 
 
+async def test_the_latest_ends_of_each_message_and_the_last_of_each_recipient(store: Store) -> None:
+    rows = [
+        attempt(recipient_id=recipient, started_at=at, duration=5, response=f"{recipient} at {at}")
+        for recipient, at in (("rcp_1", 10), ("rcp_2", 20), ("rcp_1", 30))
+    ]
+    await insert(store, *rows, attempt(message_id="em_2", recipient_id="rcp_3", started_at=7, duration=1))
+    async with store.reading() as tx:
+        latest = await attempts.latest_ends(tx, "acc_1", ["em_1", "em_2"], limit=2, characters=8)
+        last = await attempts.last_ends(tx, "acc_1", ["em_1", "em_2"])
+        assert await attempts.last_ends(tx, "acc_2", ["em_1"]) == {}
+    assert [(one.recipient_id, one.at, one.response) for one in latest[:2]] == [
+        ("rcp_1", 35, "rcp_1 at"),
+        ("rcp_2", 25, "rcp_2 at"),
+    ]
+    assert [one.recipient_id for one in latest[2:]] == ["rcp_3"]
+    assert last == {"rcp_1": 35, "rcp_2": 25, "rcp_3": 8}
+
+
 async def test_an_attempt_that_is_offered_twice_is_kept_once_as_it_was_first(store: Store) -> None:
     await insert(store, attempt())
     await insert(store, attempt(response="another word"), attempt(started_at=NOW + 1))

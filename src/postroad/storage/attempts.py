@@ -46,7 +46,6 @@ class FinalRefusal(msgspec.Struct, frozen=True):
 class AttemptEnd(msgspec.Struct, frozen=True):
     """When an attempt ended, and how."""
 
-    message_id: str
     recipient_id: str
     at: int
     verdict: str
@@ -94,10 +93,18 @@ async def latest_refused(tx: store.Transaction, account_id: str, *, limit: int) 
     return [FinalRefusal(*row) for row in await tx.fetch("attempts.latest_refused", account_id, limit)]
 
 
-async def ends_of_messages(tx: store.Transaction, account_id: str, message_ids: Sequence[str]) -> list[AttemptEnd]:
-    """The ends of all attempts of messages, recipient by recipient, in order."""
-    rows = await tx.fetch_many("attempts.ends_of_message", [(account_id, one) for one in message_ids])
-    return [AttemptEnd(*row) for row in rows]
+async def latest_ends(
+    tx: store.Transaction, account_id: str, message_ids: Sequence[str], *, limit: int, characters: int
+) -> list[AttemptEnd]:
+    """The ends of the latest attempts of each message, latest first, with so much of each reply."""
+    wanted = [(account_id, one, limit, characters) for one in message_ids]
+    return [AttemptEnd(*row) for row in await tx.fetch_many("attempts.latest_ends_of_message", wanted)]
+
+
+async def last_ends(tx: store.Transaction, account_id: str, message_ids: Sequence[str]) -> dict[str, int]:
+    """When the last attempt for each recipient of messages ended. There may be thousands, so nothing else is read."""
+    rows = await tx.fetch_many("attempts.last_ends_of_message", [(account_id, one) for one in message_ids])
+    return {row[0]: row[1] for row in rows}
 
 
 async def refusal_examples(

@@ -167,7 +167,7 @@ async def _retry(
 ) -> tuple[int, Counter[str]]:
     await accounts.lock(tx, [account_id])
     now = ctx.clock()
-    ended = {one.recipient_id: one.at for one in await attempts.ends_of_messages(tx, account_id, message_ids)}
+    ended = await attempts.last_ends(tx, account_id, message_ids)
     rested_at = now - inspection.retry_interval(ctx) * times.SECOND
     rested = []
     seen: Counter[str] = Counter()

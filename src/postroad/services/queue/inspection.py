@@ -241,9 +241,8 @@ async def _rested(
     """Waiting recipients whose last attempt is long enough ago. Raises RateLimited when there is none."""
     if not waiting:
         return []
-    # In order of time, so that the last one of each stays.
-    tried = await attempts.of_message(tx, *waiting[0][:2])
-    ended = {one.recipient_id: one.started_at + one.duration for one in tried}
+    account_id, message_id, _ = waiting[0]
+    ended = await attempts.last_ends(tx, account_id, [message_id])
     pause = retry_interval(ctx)
     left = {key: ended.get(key[2], 0) + pause * times.SECOND - now for key in waiting}
     rested = [key for key in waiting if left[key] <= 0]

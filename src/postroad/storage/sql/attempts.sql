@@ -29,10 +29,15 @@ SELECT message_id, recipient_id,
     started_at, verdict, fault, reason, smtp_code, response
 FROM attempts WHERE account_id = $1 AND verdict IN ('bounced', 'failed') AND provider_queue <> 'simulator' ORDER BY started_at DESC LIMIT $2;
 
--- name: ends_of_message
--- How the attempts of messages ended, in order.
-SELECT message_id, recipient_id, started_at + duration, verdict, smtp_code, response
-FROM attempts WHERE account_id = $1 AND message_id = $2 ORDER BY recipient_id, started_at;
+-- name: latest_ends_of_message
+-- How the latest attempts of messages ended, latest first, each with the beginning of its reply.
+SELECT recipient_id, started_at + duration, verdict, smtp_code, substr(response, 1, $4)
+FROM attempts WHERE account_id = $1 AND message_id = $2 ORDER BY started_at DESC LIMIT $3;
+
+-- name: last_ends_of_message
+-- When the last attempt for each recipient of messages ended.
+SELECT recipient_id, max(started_at + duration)
+FROM attempts WHERE account_id = $1 AND message_id = $2 GROUP BY recipient_id;
 
 -- name: refusal_examples
 -- The final refusals of an account between two times, newest first, without those of test mail.
