@@ -3,10 +3,11 @@
 import asyncio
 from pathlib import Path
 
+import apsw
 import pytest
 
 from postroad import errors
-from postroad.storage import sqlite_connection, sqlite_log
+from postroad.storage import sqlite, sqlite_connection, sqlite_log
 from postroad.storage.sqlite import SqliteStore
 
 # A commit of that many octets is 50 pages.
@@ -91,4 +92,23 @@ async def test_a_lease_that_begins_the_log_again_is_committed_in_a_thread(
         async with store.leasing() as tx:
             await tx.execute("test.insert", 0, b"")
     assert committed == [False, False, True]
+    await store.close()
+
+
+async def test_after_a_checkpoint_that_could_not_flush_the_log_is_written_again(
+    store: SqliteStore, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The kernel tells a connection once that a flush failed; its next one would succeed without the lost pages."""
+
+    async def fail(_thread: object, _work: object) -> None:
+        raise errors.ServiceUnavailable("the disk is away")
+
+    await write(store, 0)
+    with monkeypatch.context() as patch:
+        patch.setattr(sqlite, "_in_thread", fail)
+        with pytest.raises(errors.ServiceUnavailable):
+            await store._checkpoint(apsw.SQLITE_CHECKPOINT_PASSIVE)
+    assert store._log.is_in_doubt
+    await write(store, 1)
+    assert not store._log.is_in_doubt
     await store.close()

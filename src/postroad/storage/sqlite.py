@@ -317,6 +317,10 @@ class SqliteStore:
         await self._acquire_slot(self._write_slot)
         try:
             await _in_thread(self._commit_thread, functools.partial(self._writer.wal_checkpoint, mode=mode))
+        except errors.ServiceUnavailable:
+            # It flushes the log first. The kernel tells a failure once, so the next commit would not hear of it.
+            self._log.is_in_doubt = True
+            raise
         finally:
             self._write_slot.release()
 
