@@ -4,6 +4,7 @@ import csv
 import io
 
 import hypothesis
+import pytest
 from hypothesis import strategies
 
 from postroad.services import csv_rows
@@ -23,3 +24,15 @@ def test_no_cell_begins_a_formula_and_every_cell_comes_back(cell: str) -> None:
 
 def test_numbers_stay_numbers_and_texts_that_look_like_them_do_not() -> None:
     assert csv_rows.lines([[-5, 7, "-5", "7"]]) == b"-5,7,'-5,7\r\n"
+
+
+@pytest.mark.parametrize("separator", [";", "\t"])
+@pytest.mark.parametrize("formula", ["=cmd|' /C calc'!A0", '"=1+1', "'-1", "\uff1d1"])
+def test_a_spreadsheet_that_divides_cells_elsewhere_finds_no_formula_either(separator: str, formula: str) -> None:
+    """As the reply of a hostile destination may be, with the separators that some countries and programs have."""
+    reply = f"no{separator}{formula}{separator}+2"
+    written = csv_rows.lines([[550, reply]]).decode()
+    for cell in written.replace('"', "").rstrip("\r\n").split(separator):
+        assert not cell.startswith(tuple(ACTIVE))
+    ((_, read),) = csv.reader(io.StringIO(written, newline=""), strict=True)
+    assert csv_rows.plain(read) == reply

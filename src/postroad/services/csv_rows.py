@@ -2,7 +2,7 @@
 
 Spreadsheets evaluate cells that begin with certain characters. Such a text gets an apostrophe in front, and so does one
 that begins with apostrophes followed by such a character: removing one restores every text. Numbers stay numbers,
-negative ones too.
+negative ones too. Some spreadsheets divide cells at semicolons and tabs as well, so what follows one counts as a cell.
 """
 
 import csv
@@ -13,8 +13,10 @@ from typing import Final
 
 # ASVS 1.2.10, and the same characters in full width.
 _ACTIVE: Final = r"=+\-@\t\r\n\uff1d\uff0b\uff0d\uff20"
-_DANGEROUS: Final = re.compile(f"'*[{_ACTIVE}]")
-_MADE_HARMLESS: Final = re.compile(f"'+[{_ACTIVE}]")
+# Where a cell begins that would be evaluated. Within a text, quotation marks, which are doubled, may stand before it.
+_BEGINNING: Final = rf"""\A{{0}}(?='*[{_ACTIVE}])|(?<=[;\t]){{0}}(?=["']*[{_ACTIVE}])"""
+_DANGEROUS: Final = re.compile(_BEGINNING.format(""))
+_MADE_HARMLESS: Final = re.compile(_BEGINNING.format("'"))
 
 
 def lines(rows: Iterable[Sequence[str | int]]) -> bytes:
@@ -26,8 +28,8 @@ def lines(rows: Iterable[Sequence[str | int]]) -> bytes:
 
 def plain(cell: str) -> str:
     """The original text of a cell."""
-    return cell[1:] if _MADE_HARMLESS.match(cell) else cell
+    return _MADE_HARMLESS.sub("", cell)
 
 
 def _harmless(cell: str | int) -> str | int:
-    return f"'{cell}" if isinstance(cell, str) and _DANGEROUS.match(cell) else cell
+    return _DANGEROUS.sub("'", cell) if isinstance(cell, str) else cell
