@@ -102,7 +102,7 @@ async def measure(
         accepted=percentiles([1000 * (at - due) for due, at in taken.values()]),
         delivered=percentiles([1000 * (at - taken[one][0]) for one, at in arrived.items() if at is not None]),
         messages=messages,
-        missing=sum(at is None for at in arrived.values()),
+        missing=messages - sum(at is not None for at in arrived.values()),
         in_doubt=in_doubt,
     )
 
