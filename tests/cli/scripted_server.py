@@ -34,7 +34,7 @@ def answering(body: bytes, *, status: int = 200, headers: dict[str, str] | None 
         def log_message(self, *_: object) -> None: ...
 
     with http.server.ThreadingHTTPServer(("127.0.0.1", 0), Handler) as listening:
-        listening.daemon_threads = True
+        listening.daemon_threads = False  # the end waits for those that still close their connections
         scripted = Scripted(f"http://127.0.0.1:{listening.server_port}")
         thread = threading.Thread(target=listening.serve_forever, kwargs={"poll_interval": 0.02})
         thread.start()

@@ -160,6 +160,7 @@ def refusing() -> Iterator[tuple[str, list[Mapping[str, Any]]]]:
             pass
 
     with http.server.ThreadingHTTPServer(("127.0.0.1", 0), Handler) as server:
+        server.daemon_threads = False  # the end waits for those that still close their connections
         thread = threading.Thread(target=server.serve_forever, kwargs={"poll_interval": 0.01})
         thread.start()
         try:

@@ -16,7 +16,7 @@ HOSTILE_TEXT = "\x1b[2J\x1b]0;owned\x07\u202ereversed\r\nlevel=info " + "x" * 10
 class Authority(http.server.ThreadingHTTPServer):
     """An authority on loopback. `names` are those that it wants proved; `order` is its answer to one, if it is odd."""
 
-    daemon_threads = True
+    daemon_threads = False  # its end waits for those that still close their connections
 
     def __init__(self) -> None:
         super().__init__(("127.0.0.1", 0), _Handler)

@@ -74,5 +74,5 @@ class ClientLoad:
             if reply[0] == submission_service.ACCEPTED:
                 taken += 1
             else:
-                assert reply[0] == whole_service.BUSY[0]
+                assert reply in {whole_service.UNAVAILABLE, whole_service.BUSY}
                 self.refused += 1
