@@ -83,7 +83,10 @@ def test_a_file_of_authorities_has_to_be_there(tmp_path: Path) -> None:
         ({"name": "Amazon SES"}, "upstreams: 'Amazon SES' is not a name"),
         ({"name": "a__b"}, "upstreams: 'a__b' is not a name"),
         ({"name": "direct"}, "upstreams.direct: this name stands for delivery without an upstream"),
-        ({"name": "dev_simulator"}, "upstreams.dev_simulator: this name is that of the simulator of 'postroad dev'"),
+        (
+            {"name": "dev_simulator"},
+            "upstreams.dev_simulator: this name is reserved for the simulator of 'postroad dev'",
+        ),
         ({"host": "relay example"}, "upstreams.ses.host: 'relay example' is neither a host name nor an IP address"),
         ({"port": 0}, "upstreams[0].port: expected `int` >= 1"),
         ({"tls": "ssl"}, "upstreams[0].tls: 'ssl' is not one of starttls, tls, off"),

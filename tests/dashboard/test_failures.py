@@ -180,7 +180,7 @@ async def test_each_cause_is_explained_with_an_example_a_trend_and_one_action(
         ("Unknown", "Google"): "Suppress these addresses",
         ("Unknown", "Microsoft"): "Suppress these addresses",
         ("Low", "Google"): "Google: Email sender guidelines",
-        ("Connection", "Microsoft"): "Retry all that wait",
+        ("Connection", "Microsoft"): "Retry all deferred",
         ("Not", "Others"): "Check the domain",
         ("Spam", "upstream:relay"): "Read the replies",
         ("Suppressed", "No provider"): "See suppressions",

@@ -66,7 +66,7 @@ async def test_an_expired_message_says_when_and_by_which_time(
     shown = head((await browser.get(f"/messages/{message_id}")).text)
     assert '<span class="status status-expired">' in shown
     assert f'Expired <time datetime="{times.to_wire(clock.now)}"' in shown
-    assert f'it was to be delivered by <time datetime="{deadline}"' in shown
+    assert f'its deadline was <time datetime="{deadline}"' in shown
 
 
 async def test_a_test_message_is_marked_beside_its_status(ctx: context.Context, browser: Browser) -> None:

@@ -35,5 +35,5 @@ def test_other_times_are_refused(text: str) -> None:
 def test_other_days_are_refused(text: str | None, problem: str) -> None:
     with pytest.raises(errors.InvalidRequest, match=f"day: {problem}"):
         typed_times.start_of_day("day", text, BERLIN)
-    with pytest.raises(errors.InvalidRequest, match="day: there is no day after it"):
+    with pytest.raises(errors.InvalidRequest, match="day: this date is too late"):
         typed_times.end_of_day("day", "9999-12-31", BERLIN)

@@ -109,7 +109,7 @@ def test_text_is_not_escaped_and_values_are_never_rendered_again() -> None:
         ("{{! never closed", 1, 1, "'{{! never closed…' in line 1 is not a placeholder"),
         ("{{{a}}", 1, 1, "'{{{a}}' in line 1 is not a placeholder"),
         ("{{> ../x}}", 1, 1, "'{{> ../x}}' in line 1 is not a placeholder"),
-        ("{{#a}}" * 17, 1, 97, "'{{#a}}' in line 1 is nested too deep, at most 16 sections are allowed in each other"),
+        ("{{#a}}" * 17, 1, 97, "'{{#a}}' in line 1 is nested too deeply; sections may be at most 16 levels deep"),
     ],
 )
 def test_a_mistake_has_its_place(source: str, line: int, column: int, problem: str) -> None:

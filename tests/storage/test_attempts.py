@@ -112,3 +112,16 @@ async def test_the_latest_refusals_of_an_account_come_newest_first_with_their_ad
     assert found[2] == attempts.FinalRefusal(
         "em_1", "rcp_2", "Person2@example.org", NOW + 2, "failed", "address", reason, 550, response
     )
+
+
+async def test_of_a_message_that_was_retried_again_and_again_the_latest_attempts_are_read(store: Store) -> None:
+    await insert(store, *(attempt("rcp_2", started_at=NOW + place) for place in range(1_500)))
+    await insert(store, *(attempt("rcp_1", started_at=NOW + 1_000 + place) for place in range(501)))
+    read = await of_message(store)
+    assert len(read) == 2_000
+    assert [(one.recipient_id, one.started_at - NOW) for one in (read[0], read[500], read[501], read[-1])] == [
+        ("rcp_1", 1_000),
+        ("rcp_1", 1_500),
+        ("rcp_2", 1),
+        ("rcp_2", 1_499),
+    ]

@@ -61,6 +61,7 @@ WITHOUT_INDEX = {
     "acme.sweep",
     # The attempts of one message are sorted.
     "attempts.latest_ends_of_message",
+    "attempts.of_message",
     "clock.now",
     "dkim_keys.of_domain",
     "dkim_keys.of_domains",

@@ -86,8 +86,8 @@ KINDS: Final = (
     Kind(
         sender="Corner Shop <hello@example.com>",
         subject="Choose a new password",
-        text="Hello {name},\n\nsomebody, we hope you, wants a new password. The link works for an hour.\n",
-        html="<p>Hello {name},</p><p>somebody, we hope you, wants a new password. The link works for an hour.</p>",
+        text="Hello {name},\n\nsomeone has asked for a new password. The link works for an hour.\n",
+        html="<p>Hello {name},</p><p>someone has asked for a new password. The link works for an hour.</p>",
         tags=("account",),
         source=mail.Source.API,
         weight=2,

@@ -113,7 +113,9 @@ def _check_upstream(upstream: Upstream) -> None:
     if name == route_rules.DIRECT:
         raise ConfigError(f"upstreams.{name}: this name stands for delivery without an upstream; choose another")
     if name == providers.DEV_SIMULATOR:
-        raise ConfigError(f"upstreams.{name}: this name is that of the simulator of 'postroad dev'; choose another")
+        raise ConfigError(
+            f"upstreams.{name}: this name is reserved for the simulator of 'postroad dev'; choose another"
+        )
     if not (addresses.is_address(upstream.host) or addresses.is_host_name(upstream.host)):
         raise ConfigError(f"upstreams.{name}.host: {upstream.host!r} is neither a host name nor an IP address")
     _check_login(upstream)

@@ -90,7 +90,7 @@ def _action(
             return Action("Suppress these addresses", shown.bulk(bulk_actions.Action.SUPPRESS, *terms))
         case failure_causes.Action.RETRY:
             waiting = "outcome:deferred", f"cause:{group.cause}", failure_causes.provider_term(group.provider)
-            return Action("Retry all that wait", shown.bulk(bulk_actions.Action.RETRY, *waiting))
+            return Action("Retry all deferred", shown.bulk(bulk_actions.Action.RETRY, *waiting))
         case failure_causes.Action.READ_REPLY:
             return Action(READ, shown.messages(*terms))
 

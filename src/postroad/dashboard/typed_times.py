@@ -17,7 +17,7 @@ def end_of_day(field: str, text: str | None, zone: zoneinfo.ZoneInfo) -> int:
     try:
         following = date(field, text) + dt.timedelta(days=1)
     except OverflowError:
-        raise errors.InvalidRequest(f"{field}: there is no day after it") from None
+        raise errors.InvalidRequest(f"{field}: this date is too late") from None
     return time_zones.moment_of(dt.datetime.combine(following, dt.time()), zone)
 
 

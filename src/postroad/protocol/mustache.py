@@ -196,7 +196,7 @@ class _Parser:
     def _section(self, match: re.Match[str]) -> None:
         if match["kind"] != "/":
             if len(self._open) == MAX_DEPTH:
-                raise self._wrong(match, f"is nested too deep, at most {MAX_DEPTH} sections are allowed in each other")
+                raise self._wrong(match, f"is nested too deeply; sections may be at most {MAX_DEPTH} levels deep")
             self._open.append((match, self._nodes))
             self._nodes = []
             return

@@ -1,10 +1,14 @@
 """The log of delivery attempts: time, host, TLS, the reply, and its classification."""
 
 from collections.abc import Sequence
+from typing import Final
 
 import msgspec
 
 from postroad.storage import store
+
+# Fifty recipients for five days have fewer, unless their sender retries again and again.
+MAX_OF_MESSAGE: Final = 2_000
 
 
 class Attempt(msgspec.Struct, frozen=True):
@@ -84,8 +88,8 @@ async def conversations(
 
 
 async def of_message(tx: store.Transaction, account_id: str, message_id: str) -> list[Attempt]:
-    """The attempts of one message, recipient by recipient, in order."""
-    return [Attempt(*row) for row in await tx.fetch("attempts.of_message", account_id, message_id)]
+    """The latest MAX_OF_MESSAGE attempts of one message, recipient by recipient, in order."""
+    return [Attempt(*row) for row in await tx.fetch("attempts.of_message", account_id, message_id, MAX_OF_MESSAGE)]
 
 
 async def latest_refused(tx: store.Transaction, account_id: str, *, limit: int) -> list[FinalRefusal]:

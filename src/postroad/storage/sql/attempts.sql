@@ -15,10 +15,12 @@ SELECT recipient_id, started_at, conversation FROM attempt_conversations
 WHERE account_id = $1 AND message_id = $2 ORDER BY started_at DESC LIMIT $3;
 
 -- name: of_message
--- The attempts of one message, in order.
-SELECT account_id, message_id, recipient_id, started_at, duration, provider_queue, host, address, tls, stage,
-    verdict, fault, reason, smtp_code, enhanced_code, response, in_doubt
-FROM attempts WHERE account_id = $1 AND message_id = $2 ORDER BY recipient_id, started_at;
+-- The latest attempts of one message, in order.
+SELECT * FROM (
+    SELECT account_id, message_id, recipient_id, started_at, duration, provider_queue, host, address, tls, stage,
+        verdict, fault, reason, smtp_code, enhanced_code, response, in_doubt
+    FROM attempts WHERE account_id = $1 AND message_id = $2 ORDER BY started_at DESC LIMIT $3) AS latest
+ORDER BY recipient_id, started_at;
 
 -- name: latest_refused
 -- The attempts of an account that ended with a final refusal, newest first, without those of test mail.
