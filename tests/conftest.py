@@ -7,6 +7,7 @@ own on it, new and empty or with the schema in it. A test that stops and restart
 
 import contextlib
 import os
+import signal
 import sys
 from collections.abc import Iterator
 from pathlib import Path
@@ -49,11 +50,18 @@ hypothesis.settings.register_profile(
 
 def pytest_configure(config: pytest.Config) -> None:
     hypothesis.settings.load_profile("postroad")
+    _hear_interrupts()
     _keep_bytecode()
     open_resources.install()
     closed_servers.install()
     config.pluginmanager.register(open_resources)
     config.pluginmanager.register(collection)
+
+
+def _hear_interrupts() -> None:
+    """A shell starts background jobs with Ctrl-C ignored, and every process that a test starts would inherit it."""
+    if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:
+        signal.signal(signal.SIGINT, signal.default_int_handler)
 
 
 def _keep_bytecode() -> None:
