@@ -20,7 +20,7 @@ import typing
 from postroad import cli
 from postroad.storage import postgres, sqlite
 
-METHODS = ("fetch", "fetch_one", "fetch_many", "execute", "execute_many", "add_rows")
+METHODS = ("fetch", "fetch_one", "fetch_many", "execute", "execute_many", "execute_later", "add_rows")
 CLASS_FACTOR = 1.1
 
 Counts = dict[str, collections.Counter[int]]

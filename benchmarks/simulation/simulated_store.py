@@ -161,6 +161,10 @@ class Transaction:
             self._database.answer(query, row)
         self._count(query, len(rows))
 
+    async def execute_later(self, query: str, rows: typing.Sequence[store.Row]) -> None:
+        """The same."""
+        await self.execute_many(query, rows)
+
     async def fetch_composed(self, statement: str, *arguments: object) -> list[store.Row]:
         """Nobody searches here."""
         raise NotImplementedError

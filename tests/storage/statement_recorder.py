@@ -37,7 +37,7 @@ from tests import accepted_mail, contexts
 from tests.services import claimed_mail
 from tests.storage import webhook_samples
 
-METHODS: Final = ("fetch", "fetch_one", "fetch_many", "execute", "execute_many", "add_rows")
+METHODS: Final = ("fetch", "fetch_one", "fetch_many", "execute", "execute_many", "execute_later", "add_rows")
 
 
 async def live(ctx: context.Context) -> None:

@@ -30,7 +30,7 @@ ENGINES = {
         "postgres_wakeups",
     )
 }
-ASKING = {"fetch", "fetch_one", "fetch_many", "execute", "execute_many"}
+ASKING = {"fetch", "fetch_one", "fetch_many", "execute", "execute_many", "execute_later"}
 # A name that is put together in the code, and what it can become.
 COMPOSED = {
     "account_removal.{}": [f"account_removal.{table}" for table in (*account_removal.TABLES, "idempotency_keys")],
@@ -97,7 +97,7 @@ WITHOUT_INDEX = {
     "usage.by_tag",
     "usage.moved_since",
 }
-BATCHED = {"fetch_many", "execute_many"}
+BATCHED = {"fetch_many", "execute_many", "execute_later"}
 DIALECTS = ("sqlite", "postgres")
 
 SAMPLES: dict[str, Any] = {"text": "x", "int8": 1, "int4": 1, "bytea": b"x"}

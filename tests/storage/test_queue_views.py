@@ -11,6 +11,7 @@ from tests.storage.conftest import Reopen
 
 NOW = samples.NOW
 ALL = queue_views.Filter()
+OF_ACCOUNT = queue_views.Filter(account_id="acc_1")
 QUEUE_KEY = queue.queue_key_of("example.org", "acc_1")
 
 
@@ -76,7 +77,7 @@ async def test_only_what_waits_without_a_lease_is_made_ready_and_no_more_than_as
     ready: list[int] = []
     for _ in range(3):
         async with store.transaction() as tx:
-            ready.append(await queue_views.make_ready(tx, ALL, now=NOW + 1, limit=1))
+            ready.append(await queue_views.make_ready(tx, OF_ACCOUNT, now=NOW + 1, limit=1))
     assert ready == [1, 1, 0]
     async with store.scanning() as tx:
         rows = await queue_views.page(tx, ALL, state=None, limit=10)
@@ -136,7 +137,7 @@ async def test_to_be_made_ready_gives_one_step_of_the_schedule_back(store: Store
     async with store.transaction() as tx:
         claimed = await queue.claim(tx, [queue.ClaimRequest(QUEUE_KEY, 2)], lease_until=NOW + 60, worker="w")
         await queue.postpone(tx, [(one.key, NOW + 300) for one in claimed], worker="w")
-        assert await queue_views.make_ready(tx, ALL, now=NOW, limit=10) == 2
+        assert await queue_views.make_ready(tx, OF_ACCOUNT, now=NOW, limit=10) == 2
         again = await queue.claim(tx, [queue.ClaimRequest(QUEUE_KEY, 2)], lease_until=NOW + 60, worker="w")
     assert {one.recipient_id: one.attempt_count for one in again} == {"rcp_1": 0, "rcp_2": 3}
 

@@ -156,10 +156,11 @@ async def test_a_violated_rule_undoes_its_transaction_and_does_not_kill_the_stor
     assert await version(store) == 1
 
 
+TWICE = [("led_1", "acc_1", "grant", 1, 0, None, None, samples.NOW)] * 2
+
+
 async def violate_a_rule(tx: Transaction) -> None:
-    await ledger.record(
-        tx, [samples.entry("led_1", "acc_1", available=1), samples.entry("led_1", "acc_1", available=1)]
-    )
+    await tx.execute_many("ledger.insert", TWICE)
 
 
 async def write_wrong_sql(tx: Transaction) -> None:
@@ -191,6 +192,46 @@ async def test_an_overlooked_failure_is_never_committed(store: Store) -> None:
             await overlook(mistake)
         assert await version(store) == 0
         assert await samples.count(store, "ledger") == 0
+
+
+async def test_a_failure_of_a_change_that_is_sent_later_is_raised_and_undoes_everything(store: Store) -> None:
+    async def violate() -> None:
+        async with store.transaction() as tx:
+            await access_version.bump(tx)
+            await tx.execute_later("ledger.insert", TWICE)
+
+    async with store.transaction() as tx:
+        await samples.add_account(tx)
+    for _ in range(12):  # more often than there are connections
+        with pytest.raises(ConstraintViolated):
+            await violate()
+    assert await version(store) == 0
+    assert await samples.count(store, "ledger") == 0
+
+
+async def test_a_change_that_is_sent_later_is_seen_by_what_follows_and_comes_before_it(store: Store) -> None:
+    """Here the same rows are added to and looked up in one transaction, each time after the change before."""
+    async with store.transaction() as tx:
+        await samples.add_account(tx)
+        for number in range(3):
+            await ledger.record(tx, [samples.entry(f"led_{number}", "acc_1", available=2)])
+            await ledger.record(tx, [samples.entry(f"led_{number}b", "acc_1", available=-1)])
+            account = await accounts.by_id(tx, "acc_1")
+            assert account is not None
+            assert account.available == number + 1
+            assert len(await ledger.page(tx, "acc_1", before="led_~", limit=99)) == 2 * (number + 1)
+    assert await samples.balances(store, "acc_1") == (3, 0)
+
+
+async def test_nothing_of_a_block_that_fails_is_sent_later(store: Store) -> None:
+    async def fail() -> None:
+        async with store.transaction() as tx:
+            await tx.execute_later("ledger.insert", TWICE[:1])
+            raise KeyError
+
+    with pytest.raises(KeyError):
+        await fail()
+    assert await samples.count(store, "ledger") == 0
 
 
 async def test_a_closed_store_says_that_it_is_away(store: Store) -> None:

@@ -68,7 +68,7 @@ async def put_usage(tx: store.Transaction, usage: Mapping[tuple[str, str], key_l
     """Store what keys have sent, by key and account."""
     rows = [(*owner, used.day, used.recipients, used.credits) for owner, used in sorted(usage.items())]
     if rows:
-        await tx.execute_many("api_keys.put_usage", rows)
+        await tx.execute_later("api_keys.put_usage", rows)
 
 
 async def revoke(tx: store.Transaction, account_id: str, key_id: str, *, now: int) -> str | None:

@@ -70,13 +70,13 @@ class RefusalExample(msgspec.Struct, frozen=True):
 
 async def insert(tx: store.Transaction, attempts: Sequence[Attempt]) -> None:
     """Store attempts."""
-    await tx.execute_many("attempts.insert", [msgspec.structs.astuple(attempt) for attempt in attempts])
+    await tx.execute_later("attempts.insert", [msgspec.structs.astuple(attempt) for attempt in attempts])
 
 
 async def insert_conversations(tx: store.Transaction, said: Sequence[tuple[Attempt, str]]) -> None:
     """Store what was said in attempts."""
     rows = [(one.account_id, one.message_id, one.recipient_id, one.started_at, text) for one, text in said]
-    await tx.execute_many("attempts.insert_conversations", rows)
+    await tx.execute_later("attempts.insert_conversations", rows)
 
 
 async def conversations(

@@ -37,7 +37,7 @@ class FailureTotal(msgspec.Struct, frozen=True):
 async def add(tx: store.Transaction, rows: Sequence[FailureIncrement]) -> None:
     """Add to the counts, in one order everywhere."""
     ordered = sorted(msgspec.structs.astuple(row) for row in rows)
-    await tx.execute_many("failure_counts.add", ordered)
+    await tx.execute_later("failure_counts.add", ordered)
 
 
 async def between(tx: store.Transaction, account_id: str, *, from_hour: int, until_hour: int) -> list[FailureTotal]:

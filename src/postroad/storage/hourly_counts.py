@@ -47,7 +47,7 @@ def hour_of(time: int) -> int:
 
 async def add(tx: store.Transaction, rows: Sequence[CountIncrement]) -> None:
     """Add to the counts."""
-    await tx.execute_many("hourly_counts.add", _merged(rows))
+    await tx.execute_later("hourly_counts.add", _merged(rows))
 
 
 async def sums(

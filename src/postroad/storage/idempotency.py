@@ -39,7 +39,7 @@ async def find(tx: store.Transaction, pairs: Iterable[Pair], *, now: int) -> Map
 
 async def insert(tx: store.Transaction, keys: Sequence[NewKey]) -> None:
     """Store the keys of accepted messages."""
-    await tx.execute_many("idempotency.insert", [msgspec.structs.astuple(key) for key in keys])
+    await tx.execute_later("idempotency.insert", [msgspec.structs.astuple(key) for key in keys])
 
 
 async def sweep(tx: store.Transaction, *, now: int) -> int:

@@ -41,8 +41,10 @@ async def record(tx: store.Transaction, entries: Sequence[Entry]) -> None:
     for entry in entries:
         sums[entry.account_id][0] += entry.available
         sums[entry.account_id][1] += entry.reserved
-    await tx.execute_many("ledger.insert", [msgspec.structs.astuple(entry) for entry in entries])
-    await tx.execute_many("accounts.move_credits", [(account_id, *moves) for account_id, moves in sorted(sums.items())])
+    await tx.execute_later("ledger.insert", [msgspec.structs.astuple(entry) for entry in entries])
+    await tx.execute_later(
+        "accounts.move_credits", [(account_id, *moves) for account_id, moves in sorted(sums.items())]
+    )
 
 
 async def page_from(tx: store.Transaction, account_id: str, *, after: str, limit: int) -> list[Entry]:

@@ -2,11 +2,14 @@
 
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
+from typing import Final
 
 import msgspec
 
 from postroad.storage import store
 
+# Bodies up to this size are inserted with the rest; to add more of them in bulk is worth a round trip of its own.
+MAX_INSERTED_BYTES: Final = 256 * 1024
 _METADATA = msgspec.json.Decoder(dict[str, str])
 
 
@@ -96,10 +99,14 @@ class EventCircumstances(msgspec.Struct, frozen=True):
 
 async def insert(tx: store.Transaction, messages: Sequence[NewMessage]) -> None:
     """Store accepted messages, their bodies, and what they are found by."""
-    await tx.execute_many("messages.insert", [_row(message) for message in messages])
-    await tx.add_rows("bodies", ("account_id", "message_id", "mime"), [(m.account_id, m.id, m.mime) for m in messages])
+    await tx.execute_later("messages.insert", [_row(message) for message in messages])
+    bodies = [(m.account_id, m.id, m.mime) for m in messages]
+    if sum(len(m.mime) for m in messages) <= MAX_INSERTED_BYTES:
+        await tx.execute_later("messages.insert_bodies", bodies)
+    else:
+        await tx.add_rows("bodies", ("account_id", "message_id", "mime"), bodies)
     tags = [(m.account_id, tag, m.id) for m in messages for tag in m.tags]
-    await tx.execute_many("messages.insert_tags", tags)
+    await tx.execute_later("messages.insert_tags", tags)
     entries = [
         (m.account_id, f"{key}:{value}", m.id)
         for m in messages
@@ -107,7 +114,7 @@ async def insert(tx: store.Transaction, messages: Sequence[NewMessage]) -> None:
         for key, value in _METADATA.decode(m.metadata).items()
     ]
     if entries:
-        await tx.execute_many("messages.insert_metadata", entries)
+        await tx.execute_later("messages.insert_metadata", entries)
 
 
 def _row(m: NewMessage) -> store.Row:
@@ -195,4 +202,4 @@ async def replace_body(tx: store.Transaction, account_id: str, message_id: str, 
 
 async def finish(tx: store.Transaction, rows: Sequence[tuple[str, str, str, str, int]]) -> None:
     """Store the end of messages whose recipients are all final: account, id, status, billing, and time."""
-    await tx.execute_many("messages.finish", rows)
+    await tx.execute_later("messages.finish", rows)

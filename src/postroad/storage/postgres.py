@@ -1,7 +1,7 @@
 """PostgreSQL: any number of hosts on one database.
 
 A connection pool of asyncpg. Lists of rows are sent as one array for each column, so a batch is one statement whatever
-its length. Statements have timeouts, here and on the server, so that a host that dies in a transaction does not keep
+its length; changes of several tables are sent together (`postgres_writes`). Statements have timeouts, here and on the server, so that a host that dies in a transaction does not keep
 its locks. A server that cannot be reached raises `ServiceUnavailable`. A broken connection is replaced, so that the
 service recovers by itself; when one does not respond, all connections are replaced.
 
@@ -18,7 +18,7 @@ import asyncpg
 
 from postroad import errors
 from postroad.concurrency import fair_semaphore
-from postroad.storage import postgres_connections, postgres_errors, queries, store
+from postroad.storage import postgres_connections, postgres_errors, postgres_writes, queries, store
 
 COMMAND_SECONDS = 10
 SCAN_SECONDS = 60
@@ -30,8 +30,12 @@ IDLE_SECONDS = 30
 CLOSE_SECONDS = 10
 
 # The server caches the plan of a frequent statement, made for the table as it is then. A plan made for an empty queue
-# reads the whole table, and would still do so with a million rows. All short statements find their rows by key.
-_BY_KEY = "; SET LOCAL enable_seqscan = off; SET LOCAL enable_hashjoin = off; SET LOCAL enable_mergejoin = off"
+# reads the whole table, and would still do so with a million rows. All short statements find their rows by key, so one
+# plan suits all arguments; by default, statements with arrays are planned each time, which takes as long as they do.
+_BY_KEY = (
+    "; SET LOCAL enable_seqscan = off; SET LOCAL enable_hashjoin = off; SET LOCAL enable_mergejoin = off"
+    "; SET LOCAL plan_cache_mode = force_generic_plan"
+)
 _BEGIN = f"BEGIN{_BY_KEY}"
 _BEGIN_SCAN = "BEGIN ISOLATION LEVEL REPEATABLE READ READ ONLY"
 _BEGIN_VIEW = f"{_BEGIN_SCAN}{_BY_KEY}"
@@ -47,6 +51,7 @@ class PostgresTransaction:
         self._connection = connection
         self._statements = statements
         self._seconds = seconds
+        self._pending = postgres_writes.PendingWrites()
 
     async def begin(self, begin: str) -> None:
         """Begin and set the timeouts of the server in one round trip, which may wait for PgBouncer."""
@@ -59,6 +64,7 @@ class PostgresTransaction:
 
     async def commit(self) -> None:
         """Commit, unless a query has failed."""
+        await self._send_pending()
         try:
             with self._guarded():
                 status = await self._connection.execute("COMMIT", timeout=self._seconds)
@@ -85,15 +91,16 @@ class PostgresTransaction:
         return await self.fetch_composed(self._statements[query], *arguments)
 
     async def fetch_composed(self, statement: str, *arguments: object) -> list[store.Row]:
+        await self._send_before(postgres_writes.tables_of(statement))
         with self._guarded():
             rows: list[store.Row] = await self._connection.fetch(statement, *arguments, timeout=self._seconds)
         return rows
 
     async def fetch_one(self, query: str, *arguments: object) -> store.Row | None:
         with self._guarded():
-            row: store.Row | None = await self._connection.fetchrow(
-                self._statements[query], *arguments, timeout=self._seconds
-            )
+            statement = self._statements[query]
+            await self._send_before(postgres_writes.tables_of(statement))
+            row: store.Row | None = await self._connection.fetchrow(statement, *arguments, timeout=self._seconds)
         return row
 
     async def fetch_many(self, query: str, rows: Sequence[store.Row]) -> list[store.Row]:
@@ -101,7 +108,9 @@ class PostgresTransaction:
 
     async def execute(self, query: str, *arguments: object) -> int:
         with self._guarded():
-            status: str = await self._connection.execute(self._statements[query], *arguments, timeout=self._seconds)
+            statement = self._statements[query]
+            await self._send_before(postgres_writes.tables_of(statement))
+            status: str = await self._connection.execute(statement, *arguments, timeout=self._seconds)
         count = status.rpartition(" ")[2]
         return int(count) if count.isdigit() else 0
 
@@ -109,8 +118,16 @@ class PostgresTransaction:
         if rows:
             await self.execute(query, *_columns(rows))
 
+    async def execute_later(self, query: str, rows: Sequence[store.Row]) -> None:
+        if rows:
+            with self._guarded():
+                statement = self._statements[query]
+                await self._send_before(postgres_writes.tables_of(statement))
+                self._pending.add(statement, _columns(rows))
+
     async def add_rows(self, table: str, columns: Sequence[str], rows: Sequence[store.Row]) -> None:
         if rows:
+            await self._send_before(frozenset({table}))
             with self._guarded():
                 # COPY takes the server a third less work than an INSERT of arrays, for bodies of a few kilobytes.
                 await self._connection.copy_records_to_table(
@@ -118,8 +135,20 @@ class PostgresTransaction:
                 )
 
     async def run_script(self, script: str) -> None:
+        await self._send_pending()
         with self._guarded():
             await self._connection.execute(f"SET LOCAL statement_timeout = 0;\n{script}", timeout=SCRIPT_SECONDS)
+
+    async def _send_before(self, tables: frozenset[str]) -> None:
+        """Send pending changes that a statement about these tables must see, or must come after."""
+        if self._pending.concern(tables):
+            await self._send_pending()
+
+    async def _send_pending(self) -> None:
+        if taken := self._pending.take():
+            statement, arguments = taken
+            with self._guarded():
+                await self._connection.execute(statement, *arguments, timeout=self._seconds)
 
 
 class PostgresStore:

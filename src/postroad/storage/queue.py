@@ -161,7 +161,7 @@ async def insert(
         )
         for r in new
     ]
-    await tx.execute_many("queue.insert", rows)
+    await tx.execute_later("queue.insert", rows)
 
 
 def _place(recipient: recipients.NewRecipient, sender_domain: str, simulation: str | None) -> tuple[str, str]:
@@ -255,4 +255,4 @@ async def postpone(
 
 async def remove(tx: store.Transaction, keys: Sequence[Key]) -> None:
     """Delete recipients that are final."""
-    await tx.execute_many("queue.remove", keys)
+    await tx.execute_later("queue.remove", keys)

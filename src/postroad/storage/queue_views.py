@@ -116,7 +116,10 @@ async def accounts(tx: store.Transaction, chosen: Filter) -> list[str]:
 
 
 async def make_ready(tx: store.Transaction, chosen: Filter, *, now: int, limit: int) -> int:
-    """Make up to `limit` waiting recipients ready and keep their place in the retry schedule; returns how many."""
+    """Make up to `limit` waiting recipients of an account ready and keep their place in the retry schedule.
+
+    The filter names the account. Returns how many were made ready.
+    """
     return await tx.execute("queue_views.make_ready", *msgspec.structs.astuple(chosen), now, limit)
 
 

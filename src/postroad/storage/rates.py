@@ -33,7 +33,7 @@ async def put(tx: store.Transaction, rates: Collection[Rate]) -> None:
     """Store buckets."""
     rows = [(rate.credential_id, rate.account_id, rate.bucket.full_at, rate.bucket.seen_at) for rate in rates]
     if rows:
-        await tx.execute_many("rates.put", sorted(rows))
+        await tx.execute_later("rates.put", sorted(rows))
 
 
 async def sweep(tx: store.Transaction, *, before: int) -> int:

@@ -107,7 +107,7 @@ class Tally(msgspec.Struct, frozen=True):
 async def insert(tx: store.Transaction, recipients: Sequence[NewRecipient]) -> None:
     """Store the recipients of accepted messages."""
     rows = [msgspec.structs.astuple(recipient) for recipient in recipients]
-    await tx.execute_many("recipients.insert", rows)
+    await tx.execute_later("recipients.insert", rows)
 
 
 async def of_message(tx: store.Transaction, account_id: str, message_id: str) -> list[Recipient]:

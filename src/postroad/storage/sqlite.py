@@ -95,6 +95,9 @@ class SqliteTransaction:
     async def execute_many(self, query: str, rows: Sequence[store.Row]) -> None:
         await self._call(lambda: self._connection.executemany(self._statements[query], rows).fetchall())
 
+    async def execute_later(self, query: str, rows: Sequence[store.Row]) -> None:
+        await self.execute_many(query, rows)
+
     async def add_rows(self, table: str, columns: Sequence[str], rows: Sequence[store.Row]) -> None:
         places = ", ".join("?" * len(columns))
         statement = f"INSERT INTO {table} ({', '.join(columns)}) VALUES ({places})"  # noqa: S608 - names, all our own

@@ -57,6 +57,14 @@ class Transaction(Protocol):
         """Run a change for each of the given rows."""
         ...
 
+    async def execute_later(self, query: str, rows: Sequence[Row]) -> None:
+        """The same, at the latest with the commit, which raises its errors: PostgreSQL sends several changes together.
+
+        Changes that are sent together do not see what others committed while the first of them waited for a lock. So
+        this is for new rows, and for rows that are found by their key under a lock that the transaction already has.
+        """
+        ...
+
     async def add_rows(self, table: str, columns: Sequence[str], rows: Sequence[Row]) -> None:
         """Insert rows by the fastest method of the engine; for large values."""
         ...

@@ -18,7 +18,7 @@ async def put(tx: store.Transaction, states: Mapping[Key, warmup.State]) -> None
     """Store states."""
     rows = [(*key, state.day, state.step, state.used) for key, state in sorted(states.items())]
     if rows:
-        await tx.execute_many("warmups.put", rows)
+        await tx.execute_later("warmups.put", rows)
 
 
 async def forget(tx: store.Transaction, key: Key, *, before_day: int) -> None:

@@ -106,7 +106,7 @@ class Promoted(msgspec.Struct, frozen=True):
 
 async def insert(tx: store.Transaction, deliveries: Sequence[Delivery]) -> None:
     """Store new deliveries."""
-    await tx.execute_many("webhook_deliveries.insert", [msgspec.structs.astuple(one) for one in deliveries])
+    await tx.execute_later("webhook_deliveries.insert", [msgspec.structs.astuple(one) for one in deliveries])
 
 
 async def is_due(tx: store.Transaction, *, now: int, leases_until: int | None = None) -> bool:

@@ -12,6 +12,10 @@ FROM unnest($1::text[], $2::text[], $3::text[], $4::text[], $5::text[], $6::text
     AS new (id, account_id, credential_id, source, sender, sender_key, subject, recipient_count, credits_reserved, size,
         request_id, response, created_at, return_path_domain, metadata, send_at, expires_at, is_test);
 
+-- name: insert_bodies
+-- Their bodies.
+INSERT INTO bodies (account_id, message_id, mime) SELECT * FROM unnest($1::text[], $2::text[], $3::bytea[]);
+
 -- name: insert_tags
 -- Their tags.
 INSERT INTO message_tags (account_id, tag, message_id) SELECT * FROM unnest($1::text[], $2::text[], $3::text[]);

@@ -6,6 +6,10 @@ INSERT INTO messages (id, account_id, credential_id, source, sender, sender_key,
 VALUES ($1, $2, $3, $4, $5, $6, $7, 'queued', 'reserved', $8, $9, $10, $11, $12, $13, $14, $15, $16, $17,
     $18);
 
+-- name: insert_bodies
+-- Their bodies.
+INSERT INTO bodies (account_id, message_id, mime) VALUES ($1, $2, $3);
+
 -- name: insert_tags
 -- Their tags.
 INSERT INTO message_tags (account_id, tag, message_id) VALUES ($1, $2, $3);

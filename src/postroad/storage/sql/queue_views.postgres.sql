@@ -10,14 +10,14 @@ WHERE (CAST($1 AS TEXT) IS NULL OR account_id = $1)
 GROUP BY domain ORDER BY recipients DESC, domain LIMIT $5;
 
 -- name: make_ready
--- Make waiting rows ready, up to a limit, without a step of the retry schedule; not scheduled ones. Rows that are being changed are
--- skipped.
+-- Make waiting rows of an account ready, up to a limit, without a step of the retry schedule; not scheduled ones. Rows
+-- that are being changed are skipped. They are found by their key, as a range that any id is in if no message is named:
+-- one plan serves all choices.
 UPDATE queue SET ready = 1, due_at = $5, attempt_count = GREATEST(attempt_count - 1, 0)
 WHERE (account_id, message_id, recipient_id) IN (
     SELECT account_id, message_id, recipient_id FROM queue
-    WHERE ready = 0 AND worker IS NULL AND due_at <> queued_at
-        AND (CAST($1 AS TEXT) IS NULL OR account_id = $1)
-        AND (CAST($2 AS TEXT) IS NULL OR message_id = $2)
+    WHERE ready + 0 = 0 AND worker IS NULL AND due_at <> queued_at
+        AND account_id = $1 AND message_id >= COALESCE($2, '') AND message_id <= COALESCE($2, '~')
         AND (CAST($3 AS TEXT) IS NULL OR recipient_id = $3)
         AND (CAST($4 AS TEXT) IS NULL
         OR substr(queue_key, 1, length(CAST($4 AS TEXT)) + 1) = CAST($4 AS TEXT) || ' ')
