@@ -102,6 +102,10 @@ class HostStore:
         """A view."""
         return Transaction(self, self._database, commit_seconds=0.0)
 
+    def looking_up(self) -> "Transaction":
+        """Lookups."""
+        return self.reading()
+
     def scanning(self, _: str = "", /) -> "Transaction":
         """A view for long reads."""
         return self.reading()

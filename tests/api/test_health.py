@@ -45,7 +45,7 @@ class Away:
     def reading(self, _party: str = "") -> contextlib.AbstractAsyncContextManager[store.Transaction]:
         raise self._problem
 
-    transaction = leasing = scanning = reading
+    transaction = leasing = looking_up = scanning = reading
 
     async def close(self) -> None:
         pass

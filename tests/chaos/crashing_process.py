@@ -94,6 +94,9 @@ class CrashingStore:
     def reading(self) -> AbstractAsyncContextManager[store.Transaction]:
         return self.real.reading()
 
+    def looking_up(self) -> AbstractAsyncContextManager[store.Transaction]:
+        return self.real.looking_up()
+
     def scanning(self, party: str = "") -> AbstractAsyncContextManager[store.Transaction]:
         return self.real.scanning(party)
 

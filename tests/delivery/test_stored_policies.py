@@ -133,6 +133,9 @@ class Reads:
             raise errors.ServiceUnavailable("the database is away")
         return self.database.reading()
 
+    def looking_up(self) -> contextlib.AbstractAsyncContextManager[store.Transaction]:
+        return self.database.looking_up()
+
     def transaction(self) -> contextlib.AbstractAsyncContextManager[store.Transaction]:
         if not self.is_available:
             raise errors.ServiceUnavailable("the database is away")

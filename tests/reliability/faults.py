@@ -112,6 +112,10 @@ class FaultyStore:
         self._refuse_when_dead()
         return self.real.reading()
 
+    def looking_up(self) -> AbstractAsyncContextManager[store.Transaction]:
+        self._refuse_when_dead()
+        return self.real.looking_up()
+
     def scanning(self, party: str = "") -> AbstractAsyncContextManager[store.Transaction]:
         self._refuse_when_dead()
         return self.real.scanning(party)

@@ -64,7 +64,7 @@ class Gate:
         async with self._behind.transaction() as tx:
             yield tx
 
-    leasing = reading = scanning = transaction
+    leasing = reading = looking_up = scanning = transaction
 
     async def close(self) -> None:
         pass

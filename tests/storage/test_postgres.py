@@ -39,7 +39,7 @@ async def version(store: Store) -> int:
 
 
 async def ask_in_each_kind(store: Store) -> None:
-    for kind in ("transaction", "reading", "scanning"):
+    for kind in ("transaction", "reading", "looking_up", "scanning"):
         async with getattr(store, kind)() as tx:
             await access_version.version(tx)
 
@@ -67,7 +67,7 @@ async def test_an_outage_is_reported_as_such_and_survived_without_a_restart() ->
         await bump(store)
         for _ in range(2):
             await asyncio.to_thread(server.stop)
-            for kind in ("transaction", "reading", "scanning"):
+            for kind in ("transaction", "reading", "looking_up", "scanning"):
                 with pytest.raises(errors.ServiceUnavailable):
                     async with getattr(store, kind)() as tx:
                         await access_version.version(tx)
@@ -195,7 +195,7 @@ async def test_a_statement_that_takes_too_long_is_a_temporary_failure(
 
     with monkeypatch.context() as patch:
         patch.setattr(postgres, "COMMAND_SECONDS", 1)
-        for kind in ("transaction", "reading"):
+        for kind in ("transaction", "reading", "looking_up"):
             with pytest.raises(errors.TemporaryFailure):
                 await sleep(kind)
     await ask_in_each_kind(store)
@@ -277,7 +277,7 @@ async def test_too_few_connections_are_a_temporary_failure(
     async with store.scanning():
         with monkeypatch.context() as patch:
             patch.setattr(postgres, "CONNECT_SECONDS", 0.1)
-            for kind in ("transaction", "reading", "scanning"):
+            for kind in ("transaction", "reading", "looking_up", "scanning"):
                 with pytest.raises(errors.TemporaryFailure):
                     await enter(kind)
     async with store.scanning():

@@ -10,6 +10,9 @@ from postroad import errors
 from postroad.storage import access_version, open_store, postgres_connections, postgres_wakeups
 from postroad.storage.store import Store
 from tests.postgres_pair import LoopbackServer, Pair
+from tests.storage import samples
+
+BY_KEY = "force_generic_plan"
 
 
 async def bump(store: Store) -> None:
@@ -106,6 +109,32 @@ async def test_a_store_works_through_pgbouncer_whichever_session_it_gets(
     direct = await open_store.open_store(clean_postgres_url)
     assert await version(direct) == 75
     await direct.close()
+
+
+@pytest.mark.parametrize("fixture", ["clean_postgres_url", "bouncer_url"])
+async def test_short_statements_are_planned_by_key_and_scans_are_not(
+    fixture: str, request: pytest.FixtureRequest
+) -> None:
+    store = await open_store.open_store(request.getfixturevalue(fixture))
+    samples.teach(store, **{name: f"SHOW {name}" for name in postgres_connections.PLANS_BY_KEY})
+    for _ in range(2):  # what a kind sets must not last
+        for kind in ("transaction", "leasing", "reading", "looking_up", "scanning"):
+            async with getattr(store, kind)() as tx:
+                found = [(await tx.fetch(f"test.{name}"))[0][0] for name in postgres_connections.PLANS_BY_KEY]
+            assert found == (["on", "on", "on", "auto"] if kind == "scanning" else ["off", "off", "off", BY_KEY]), kind
+    await store.close()
+
+
+@pytest.mark.parametrize("fixture, sees_change", [("clean_postgres_url", True), ("bouncer_url", False)])
+async def test_lookups_need_no_transaction_except_through_a_pooler(
+    fixture: str, request: pytest.FixtureRequest, *, sees_change: bool
+) -> None:
+    store = await open_store.open_current(request.getfixturevalue(fixture), migrate=True)
+    async with store.looking_up() as tx:
+        before = await access_version.version(tx)
+        await bump(store)
+        assert (await access_version.version(tx) > before) is sees_change
+    await store.close()
 
 
 async def test_nobody_listens_through_pgbouncer_and_wakeups_are_sent_through_it(

@@ -114,8 +114,7 @@ async def test_a_message_takes_few_round_trips(ctx: context.Context, sent: list[
     (claim,) = await claimed_mail.claim_all(ctx, claimed_mail.WORKER)
     sent.clear()
     await ctx.outcome_commits.submit([claimed_mail.outcome(ctx, claim, disposition.Verdict.DELIVERED)])
-    # Locks the account, records the recipient, adds to the day of the bounce guard and evaluates it, looks up endpoints,
-    # and writes.
+    # Locks the account, records the recipient, adds to the bounce guard's day, evaluates it, finds endpoints, writes.
     assert sent == ["BEGIN", "SELECT", "UPDATE", "INSERT", "SELECT", "SELECT", "WITH", "COMMIT"]
 
 

@@ -34,7 +34,7 @@ async def test_what_is_committed_is_there_for_the_next_process(store: Store, reo
     assert await samples.count(await reopen(), "accounts") == 1
 
 
-@pytest.mark.parametrize("kind", ["transaction", "reading", "scanning"])
+@pytest.mark.parametrize("kind", ["transaction", "reading", "looking_up", "scanning"])
 async def test_an_error_of_the_block_undoes_it_and_passes_through_unchanged(store: Store, kind: str) -> None:
     async def fail(failure: Exception) -> None:
         async with getattr(store, kind)() as tx:
@@ -94,6 +94,8 @@ async def test_transactions_cancelled_anywhere_are_whole_or_nothing_and_leak_no_
 
     async def read() -> None:
         async with store.reading() as tx:
+            await access_version.version(tx)
+        async with store.looking_up() as tx:
             await access_version.version(tx)
         async with store.scanning() as tx:
             await accounts.page(tx, after="", limit=10)
@@ -236,7 +238,7 @@ async def test_nothing_of_a_block_that_fails_is_sent_later(store: Store) -> None
 
 async def test_a_closed_store_says_that_it_is_away(store: Store) -> None:
     await store.close()
-    for kind in ("transaction", "reading", "scanning"):
+    for kind in ("transaction", "reading", "looking_up", "scanning"):
         with pytest.raises(errors.ServiceUnavailable):
             async with getattr(store, kind)():
                 pytest.fail("the block must not be entered")

@@ -81,7 +81,7 @@ async def test_nothing_can_be_asked_after_a_failure(store: Store) -> None:
 
 async def test_failed_views_leave_the_store_usable(store: Store) -> None:
     samples.teach(store, wrong="SELECT no_such_column FROM accounts")
-    for kind in ["reading", "scanning"] * 12:
+    for kind in ["reading", "looking_up", "scanning"] * 12:
         with pytest.raises(Exception, match="no_such_column"):
             async with getattr(store, kind)() as view:
                 await view.fetch("test.wrong")

@@ -104,7 +104,7 @@ class Dispatcher:
     async def step(self) -> bool:
         """Claim what can be sent; False at the end of a round through all scheduled queues that found nothing."""
         now, leases_until = self._ctx.clock(), self._services.trusted_clock()
-        async with self._ctx.store.reading() as tx:
+        async with self._ctx.store.looking_up() as tx:
             await self._holds.refresh(tx)
             work = await queue.find_work(tx, now=now, leases_until=leases_until)
             urgent_keys: list[str] = []

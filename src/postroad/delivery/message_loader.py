@@ -197,7 +197,7 @@ class MessageLoader:
             outgoing = {key: known for key in wanted if (known := self._loaded.get(key)) is not None}
             missing = [key for key in wanted if key not in outgoing]
             if missing:
-                async with self._ctx.store.reading() as tx:
+                async with self._ctx.store.looking_up() as tx:
                     found = await messages.outgoing(tx, missing)
                 outgoing |= {(message.account_id, message.id): message for message in found}
         self._loaded.update(outgoing)

@@ -1,12 +1,14 @@
 """PostgreSQL: any number of hosts on one database.
 
 A connection pool of asyncpg. Lists of rows are sent as one array for each column, so a batch is one statement whatever
-its length; changes of several tables are sent together (`postgres_writes`). Statements have timeouts, here and on the server, so that a host that dies in a transaction does not keep
-its locks. A server that cannot be reached raises `ServiceUnavailable`. A broken connection is replaced, so that the
-service recovers by itself; when one does not respond, all connections are replaced.
+its length, and changes of several tables are sent together (`postgres_writes`). Statements have timeouts, here and on
+the server, so that a host that dies in a transaction does not keep its locks. A server that cannot be reached raises
+`ServiceUnavailable`. A broken connection is replaced, so that the service recovers by itself; when one does not
+respond, all connections are replaced.
 
-Nothing depends on the session, so that PgBouncer may be between: settings are `SET LOCAL`, and the one advisory lock
-ends with its transaction. `postgres_connections` decides about prepared statements.
+No transaction depends on the session, so that PgBouncer may be between: settings are `SET LOCAL`, and the one advisory
+lock ends with its transaction. `postgres_connections` decides about prepared statements, and whether a lookup needs a
+transaction.
 """
 
 import asyncio
@@ -29,16 +31,12 @@ CONNECT_SECONDS = postgres_connections.CONNECT_SECONDS
 IDLE_SECONDS = 30
 CLOSE_SECONDS = 10
 
-# The server caches the plan of a frequent statement, made for the table as it is then. A plan made for an empty queue
-# reads the whole table, and would still do so with a million rows. All short statements find their rows by key, so one
-# plan suits all arguments; by default, statements with arrays are planned each time, which takes as long as they do.
-_BY_KEY = (
-    "; SET LOCAL enable_seqscan = off; SET LOCAL enable_hashjoin = off; SET LOCAL enable_mergejoin = off"
-    "; SET LOCAL plan_cache_mode = force_generic_plan"
-)
+_BY_KEY = "".join(f"; SET LOCAL {name} = {value}" for name, value in postgres_connections.PLANS_BY_KEY.items())
+_ANY_PLAN = "".join(f"; SET LOCAL {name} TO DEFAULT" for name in postgres_connections.PLANS_BY_KEY)
 _BEGIN = f"BEGIN{_BY_KEY}"
-_BEGIN_SCAN = "BEGIN ISOLATION LEVEL REPEATABLE READ READ ONLY"
-_BEGIN_VIEW = f"{_BEGIN_SCAN}{_BY_KEY}"
+_BEGIN_READ_ONLY = "BEGIN ISOLATION LEVEL REPEATABLE READ READ ONLY"
+_BEGIN_SCAN = f"{_BEGIN_READ_ONLY}{_ANY_PLAN}"
+_BEGIN_VIEW = f"{_BEGIN_READ_ONLY}{_BY_KEY}"
 
 
 class PostgresTransaction:
@@ -177,6 +175,11 @@ class PostgresStore:
             yield view
 
     @contextlib.asynccontextmanager
+    async def looking_up(self) -> AsyncIterator[store.Transaction]:
+        async with self._session(_BEGIN_VIEW, seconds=COMMAND_SECONDS, is_view=False) as tx:
+            yield tx
+
+    @contextlib.asynccontextmanager
     async def scanning(self, party: str = "") -> AsyncIterator[store.Transaction]:
         async with contextlib.AsyncExitStack() as held:
             with postgres_errors.translated():
@@ -184,12 +187,13 @@ class PostgresStore:
             yield await held.enter_async_context(self._session(_BEGIN_SCAN, seconds=SCAN_SECONDS))
 
     @contextlib.asynccontextmanager
-    async def _session(self, begin: str, *, seconds: int) -> AsyncIterator[PostgresTransaction]:
+    async def _session(self, begin: str, *, seconds: int, is_view: bool = True) -> AsyncIterator[PostgresTransaction]:
         with postgres_errors.translated():
             connection = await self._pool.acquire(timeout=CONNECT_SECONDS)
         tx = PostgresTransaction(connection, self._statements, seconds=seconds)
         try:
-            await tx.begin(begin)
+            if is_view or not connection.plans_by_key:
+                await tx.begin(begin)
             yield tx
         finally:
             await self._release(connection, failed=tx.failed)
@@ -228,6 +232,7 @@ async def connect(url: str, *, connections: int) -> PostgresStore:
         pool = await asyncpg.create_pool(
             url,
             connect=postgres_connections.connect,
+            connection_class=postgres_connections.Connection,
             min_size=1,
             max_size=connections,
             timeout=CONNECT_SECONDS,

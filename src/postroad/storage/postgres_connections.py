@@ -18,13 +18,33 @@ from urllib import parse
 import asyncpg
 
 CONNECT_SECONDS: Final = 5
+# The server caches the plan of a frequent statement, made for the table as it is then. A plan made for an empty queue
+# reads the whole table, and would still do so with a million rows. All short statements find their rows by key, so one
+# plan suits all arguments; by default, statements with arrays are planned each time, which takes as long as they do.
+PLANS_BY_KEY: Final = {
+    "enable_seqscan": "off",
+    "enable_hashjoin": "off",
+    "enable_mergejoin": "off",
+    "plan_cache_mode": "force_generic_plan",
+}
+_SET_PLANS: Final = "; ".join(f"SET {name} = {value}" for name, value in PLANS_BY_KEY.items())
+
+
+class Connection(asyncpg.Connection):  # type: ignore[misc]  # untyped library
+    """A connection; `plans_by_key` when its session lasts and has these settings, also without a transaction."""
+
+    plans_by_key = False
 
 
 async def connect(url: str, **options: Any) -> Any:  # noqa: ANN401 - untyped library
     """A connection to the server that accepts writes; `options` are those of asyncpg."""
     connection = await _connect_to_primary(url, options)
     try:
-        keeps_statements = not await is_pooled(connection) or await _tracks_statements(connection)
+        if not await is_pooled(connection):
+            await connection.execute(_SET_PLANS, timeout=CONNECT_SECONDS)
+            connection.plans_by_key = True
+            return connection
+        keeps_statements = await _tracks_statements(connection)
     except BaseException:
         connection.terminate()
         raise
@@ -56,6 +76,7 @@ async def _tracks_statements(connection: Any) -> bool:  # noqa: ANN401 - untyped
 
 async def _connect_to_primary(url: str, options: dict[str, Any]) -> Any:  # noqa: ANN401 - untyped library
     urls = server_urls(url)
+    options = {"connection_class": Connection, **options}
     if len(urls) == 1:
         return await asyncpg.connect(url, **options)
     options = {**options, "target_session_attrs": "read-write"}

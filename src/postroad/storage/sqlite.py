@@ -265,6 +265,9 @@ class SqliteStore:
     def reading(self) -> contextlib.AbstractAsyncContextManager[store.Transaction]:
         return self._view(self._lookups, lambda connection: SqliteTransaction(connection, self._statements))
 
+    def looking_up(self) -> contextlib.AbstractAsyncContextManager[store.Transaction]:
+        return self.reading()
+
     @contextlib.asynccontextmanager
     async def scanning(self, party: str = "") -> AsyncIterator[store.Transaction]:
         if self._log.size > MAX_WAL_BYTES and not self._truncating.locked():

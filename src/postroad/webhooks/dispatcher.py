@@ -103,7 +103,7 @@ class Dispatcher:
         if self._is_stopping or not self._has_room():
             return 0.0
         now = self._ctx.clock()
-        async with self._ctx.store.reading() as tx:
+        async with self._ctx.store.looking_up() as tx:
             is_due = await webhook_deliveries.is_due(tx, now=now, leases_until=self._leases_until(now))
             found = await webhook_deliveries.endpoints(tx, after=self._cursor.after, limit=MAX_ENDPOINTS_PER_STEP)
             enabled = await webhooks.enabled(tx, found)

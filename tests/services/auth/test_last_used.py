@@ -32,7 +32,7 @@ class RefusingStore:
             raise errors.ServiceUnavailable("the database cannot be reached")
         yield NotImplemented
 
-    leasing = reading = scanning = transaction
+    leasing = reading = looking_up = scanning = transaction
 
     async def close(self) -> None:
         pass

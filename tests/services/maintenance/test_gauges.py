@@ -149,7 +149,7 @@ class Away:
     def scanning(self, _party: str = "") -> contextlib.AbstractAsyncContextManager[store.Transaction]:
         raise self._problem
 
-    transaction = leasing = reading = scanning
+    transaction = leasing = reading = looking_up = scanning
 
     async def close(self) -> None:
         pass
