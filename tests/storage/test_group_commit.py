@@ -7,13 +7,14 @@ from collections.abc import Sequence
 import pytest
 
 from postroad import errors
-from postroad.storage import access_version
+from postroad.storage import access_version, group_commit
 from postroad.storage.store import ConstraintViolated, Store, Transaction
 from tests.storage import samples
 from tests.storage.group_commits import (
     HOPELESS,
     MISCOUNTED,
     POISON,
+    Commit,
     Gate,
     Ledger,
     commit_on,
@@ -36,6 +37,26 @@ async def test_calls_of_one_moment_are_one_transaction(store: Store, ledger: Led
     tasks = await submit_all(commit, range(50))
     assert await results(tasks) == [number * 10 for number in range(50)]
     assert ledger.batches == [list(range(50))]
+
+
+async def test_callers_go_on_before_what_waits_for_their_batch(store: Store, ledger: Ledger) -> None:
+    answered, order = asyncio.Event(), list[object]()
+    commit: Commit = group_commit.GroupCommit(
+        store, ledger, max_items=9, max_waiting=9, wait_seconds=60, answered=answered.set
+    )
+
+    async def wait() -> None:
+        await answered.wait()
+        order.append("woken")
+
+    async def call(number: int) -> None:
+        await commit.submit(number)
+        order.append(number)
+
+    waiting = asyncio.create_task(wait())
+    await asyncio.gather(call(1), call(2), waiting)
+    assert order == [1, 2, "woken"]
+    await commit.close()
 
 
 async def test_what_comes_during_a_commit_goes_down_together_and_in_order(

@@ -157,7 +157,7 @@ def test_an_interrupt_from_the_keyboard_leaves_nobody_waiting() -> None:
                 raise KeyboardInterrupt
             yield  # type: ignore[misc]
 
-        leasing = reading = scanning = transaction
+        leasing = reading = looking_up = scanning = transaction
 
         async def close(self) -> None:
             pass

@@ -1,5 +1,6 @@
 """Builds the parts of a process and hands them to its services as one Context."""
 
+import asyncio
 import contextlib
 import os
 from collections.abc import AsyncIterator, Callable, Sequence
@@ -66,12 +67,14 @@ async def open_context(
     ) -> Sequence[outcomes.RecordResult]:
         return await outcomes.record(tx, batch, outbox=outbox, guard=bounce_guard.rules_of(settings.bounce_guard))
 
+    mail_wakeup = asyncio.Event()
     accept = accept_commits or group_commit.GroupCommit(
         database,
         accept_batch,
         max_items=BATCH_ITEMS,
         max_waiting=settings.limits.accept_waiting,
         wait_seconds=settings.limits.accept_seconds,
+        answered=mail_wakeup.set,
     )
     outbox = webhook_outbox.Outbox(keys.return_path, settings.delivery.return_path_domain, os.urandom)
     record = group_commit.GroupCommit(
@@ -99,6 +102,7 @@ async def open_context(
         webhook_client=client,
         dns=domain_dns.DomainDns(settings),
         clock=clock,
+        mail_wakeup=mail_wakeup,
         actor=actor,
     )
     try:

@@ -146,9 +146,7 @@ class FrontendConnection:
     def _answer(self, number: int, answer: asyncio.Future[transaction.Accepted]) -> None:
         problem = answer.exception()
         if problem is None:
-            # In this order: the answer leaves before the dispatcher looks for work, which takes as long as the accept.
             self.send(protocol.SubmitOk(number, answer.result()))
-            self._ctx.mail_wakeup.set()
         elif isinstance(problem, errors.PostroadError):
             self.send(protocol.rejection_of(number, problem))
         else:

@@ -62,7 +62,7 @@ class Context:
     # Costly work in progress, by kind (services/work_limits.py).
     work_in_progress: dict[str, fair_shares.FairShares] = field(default_factory=dict)
     # Set when mail was queued, so that the engine need not wait for its next poll: by this process, or by another one
-    # (roles/wakeups.py).
+    # (roles/wakeups.py). What a frontend accepts is queued by the writer.
     mail_wakeup: asyncio.Event = field(default_factory=asyncio.Event)
     # The same for webhook events.
     webhook_wakeup: asyncio.Event = field(default_factory=asyncio.Event)

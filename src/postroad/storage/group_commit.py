@@ -51,12 +51,15 @@ class GroupCommit(Commits[Item, Result]):
         max_bytes: int = MAX_BYTES,
         max_waiting: int,
         wait_seconds: float,
+        answered: Callable[[], None] = lambda: None,
     ) -> None:
+        """`answered` is called after each batch, when the callers have their answers, which thus go on before others."""
         super().__init__(
             max_waiting=max_waiting, max_waiting_bytes=max_bytes * WAITING_BATCHES, wait_seconds=wait_seconds
         )
         self._database = database
         self._operation = operation
+        self._answered = answered
         self._max_items = max_items
         self._max_bytes = max_bytes
         self._committing: list[batcher.Call[Item, Result]] = []
@@ -93,6 +96,7 @@ class GroupCommit(Commits[Item, Result]):
             began = loop.time()
             self._committing = self._next_batch()
             await self._commit(self._committing)
+            self._answered()
             took_part = len(self._committing) + len(self._waiting)
             self._committing = []
             await self._gather(took_part // 2, seconds=min(loop.time() - began, MAX_GATHERING_SECONDS))

@@ -138,7 +138,7 @@ async def admit(
 
 
 async def accept(ctx: context.Context, entry: batch.Entry, *, credential_id: str) -> transaction.Accepted:
-    """Run the transaction, update this process's rate bucket from its result, and wake up delivery."""
+    """Run the transaction, and update this process's rate bucket from its result."""
     try:
         accepted = await ctx.accept_commits.submit(entry, size=batch.size_of(entry), count=batch.count_of(entry))
     except rate_limit.Exceeded as refusal:
@@ -146,7 +146,6 @@ async def accept(ctx: context.Context, entry: batch.Entry, *, credential_id: str
         raise
     if accepted.full_at is not None:
         ctx.rate_limiter.learn(credential_id, accepted.full_at)
-    ctx.mail_wakeup.set()
     return accepted
 
 
