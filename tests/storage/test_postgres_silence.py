@@ -3,6 +3,7 @@
 import asyncio
 import random
 
+import asyncpg
 import pytest
 
 from postroad import errors
@@ -41,3 +42,25 @@ async def test_when_connections_have_fallen_silent_one_failure_replaces_them_all
         # Long timeouts again: on a busy machine new connections take their time.
         await all_ask_at_once(store)
         await store.close()
+
+
+async def test_a_connection_that_is_closed_between_two_steps_of_a_statement_is_an_outage(
+    clean_postgres_url: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    store = await open_store.open_current(clean_postgres_url, migrate=True)
+    prepare = asyncpg.Connection._get_statement
+
+    async def prepare_and_lose(connection: asyncpg.Connection, *arguments: object, **options: object) -> object:
+        statement = await prepare(connection, *arguments, **options)
+        connection.terminate()
+        return statement
+
+    for kind in ("transaction", "reading", "looking_up"):
+        with monkeypatch.context() as patch:
+            patch.setattr(asyncpg.Connection, "_get_statement", prepare_and_lose)
+            with pytest.raises(errors.ServiceUnavailable):
+                async with getattr(store, kind)() as tx:
+                    await access_version.version(tx)
+        async with getattr(store, kind)() as tx:
+            assert await access_version.version(tx) == 0
+    await store.close()

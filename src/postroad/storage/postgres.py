@@ -83,7 +83,16 @@ class PostgresTransaction:
         except BaseException as problem:
             self.failed = True
             self.is_read_only = isinstance(problem.__cause__, asyncpg.ReadOnlySQLTransactionError)
+            # asyncpg does not expect that a connection is closed between two steps of a statement, such as at a stop.
+            if isinstance(problem, AttributeError) and self._is_closed():
+                raise postgres_errors.unreachable() from problem
             raise
+
+    def _is_closed(self) -> bool:
+        try:
+            return bool(self._connection.is_closed())
+        except asyncpg.InterfaceError:  # the pool has it back
+            return True
 
     async def fetch(self, query: str, *arguments: object) -> list[store.Row]:
         return await self.fetch_composed(self._statements[query], *arguments)

@@ -61,8 +61,12 @@ def translated() -> Iterator[None]:
         msg = "the database is busy; nothing was accepted, try again"
         raise errors.TemporaryFailure(msg, retry_after=1) from cause
     except UNREACHABLE as cause:
-        msg = "the database cannot be reached; nothing was accepted"
-        raise errors.ServiceUnavailable(msg, retry_after=5) from cause
+        raise unreachable() from cause
+
+
+def unreachable() -> errors.ServiceUnavailable:
+    """The error of a server without a connection to it."""
+    return errors.ServiceUnavailable("the database cannot be reached; nothing was accepted", retry_after=5)
 
 
 def _unstorable() -> errors.InvalidRequest:
