@@ -53,7 +53,7 @@ class GroupCommit(Commits[Item, Result]):
         wait_seconds: float,
         answered: Callable[[], None] = lambda: None,
     ) -> None:
-        """`answered` is called after each batch, when the callers have their answers, which thus go on before others."""
+        """`answered` is called after each batch: what it wakes runs after the callers, which have their answers."""
         super().__init__(
             max_waiting=max_waiting, max_waiting_bytes=max_bytes * WAITING_BATCHES, wait_seconds=wait_seconds
         )
