@@ -12,6 +12,7 @@ import collections
 import contextlib
 import itertools
 import random
+import re
 import socket
 import struct
 import urllib.parse
@@ -206,7 +207,7 @@ class Heard:
         self._rest = b""
         self._type_length = 0
         self._kinds: set[str] = set()
-        self._statements: dict[bytes, str] = {}
+        self._statements: dict[bytes, set[str]] = {}
 
     def committed(self, octets: bytes) -> set[str]:
         """The kinds of the transaction, if it is about to be committed by these octets."""
@@ -225,13 +226,19 @@ class Heard:
     def _hear(self, message: bytes, content: bytes) -> set[str]:
         if message == b"P":
             name, query, _ = content.split(b"\0", 2)
-            self._statements[name] = self._kind_of.get(query.decode(), "")
+            # Changes that are sent together are parts of one statement, with other numbers of their arguments.
+            said = _unnumbered(query.decode())
+            self._statements[name] = {kind for text, kind in self._kind_of.items() if _unnumbered(text) in said}
         elif message == b"B":
             _, name, _ = content.split(b"\0", 2)
-            self._kinds |= {self._statements.get(name, "")} - {""}
+            self._kinds |= self._statements.get(name, set())
         elif message == b"Q" and content.startswith(b"BEGIN"):
             self._kinds = set()
         return self._kinds if (message, content) == (b"Q", b"COMMIT\0") else set()
+
+
+def _unnumbered(statement: str) -> str:
+    return re.sub(r"\$\d+", "$", statement).rstrip(";")
 
 
 def kinds_by_statement() -> dict[str, str]:
