@@ -72,6 +72,9 @@ def test_what_others_write_is_read(value: object, ensure_ascii: bool, indent: in
         (b'{"a": 1, "\\u0061": 2}', "the member 'a' occurs twice"),
         (b'[{"x": {"a\\r\\n": 1, "b": 2, "a\\r\\n": 3}}]', r"the member 'a\r\n' occurs twice"),
         (b'{"": 1, "": 1}', "the member '' occurs twice"),
+        (b'{"a": "x", "a": "y"}', "the member 'a' occurs twice"),
+        (b'{"a" : "x", "a"\r\n\t: "y"}', "the member 'a' occurs twice"),
+        (b'{"a": "at 10 : 30", "a": "y"}', "the member 'a' occurs twice"),
         (b'"\\ud800"', "an unpaired surrogate"),
         (b'"\\udc00\\ud800"', "an unpaired surrogate"),
         (b'"a\\ud83dz"', "an unpaired surrogate"),
@@ -105,6 +108,21 @@ def test_what_is_not_sound_json_is_refused_with_its_reason(raw: bytes, reason: s
 )
 def test_what_is_sound_is_read(raw: bytes, value: object) -> None:
     assert strict_json.read(raw) == value
+
+
+@pytest.mark.parametrize(
+    "raw, value",
+    [
+        (b'{"a": "x", "b":["y"], "c" : null}', {"a": "x", "b": ["y"], "c": None}),
+        (b'{"a": "Total : 5", "b": "https://example.com"}', {"a": "Total : 5", "b": "https://example.com"}),
+        (b'{"a"\n: "x :\\n:"}', {"a": "x :\n:"}),
+        (b'{"a": "say \\"yes\\": no"}', None),
+        (b'{"a": "x", "a" : "y"}', None),
+        (b'{"a": 1}', None),
+    ],
+)
+def test_colons_in_texts_do_not_keep_an_object_from_being_plain(raw: bytes, value: object) -> None:
+    assert strict_json.read_plain(raw) == value
 
 
 OPENINGS = [("[", "]"), ('{"a":', "}"), ('[{"a":', "}]"), ('{"a":[', "]}")]
