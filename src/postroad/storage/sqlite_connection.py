@@ -6,8 +6,9 @@ when a checkpoint coincides with a reset. The `apsw` wheel contains its own SQLi
 """
 
 import contextlib
-from collections.abc import Iterator
 from pathlib import Path
+from types import TracebackType
+from typing import Final
 
 import apsw
 
@@ -81,31 +82,58 @@ def busy() -> errors.TemporaryFailure:
     return errors.TemporaryFailure("the database is busy; nothing was accepted, try again", retry_after=1)
 
 
-@contextlib.contextmanager
-def public_errors() -> Iterator[None]:
+class _PublicErrors:
+    """A class, because each query passes here: a generator would take five times as long."""
+
+    __slots__ = ()
+
+    def __enter__(self) -> None:
+        pass
+
+    def __exit__(
+        self, _kind: type[BaseException] | None, cause: BaseException | None, _traceback: TracebackType | None
+    ) -> None:
+        if cause is not None and (public := _public_error(cause)) is not None:
+            raise public from cause
+
+
+_PUBLIC_ERRORS: Final = _PublicErrors()
+
+
+def public_errors() -> _PublicErrors:
     """Maps the errors of SQLite; a bug, such as wrong SQL, is not mapped."""
-    try:
-        yield
-    except apsw.ConstraintError as cause:
-        raise store.ConstraintViolated(str(cause)) from cause
-    except (apsw.BusyError, apsw.LockedError, apsw.ProtocolError, apsw.SchemaChangeError, apsw.InterruptError) as cause:
-        raise busy() from cause
-    except apsw.FullError as cause:
-        msg = "the disk of the database is full; nothing was accepted"
-        raise errors.ServiceUnavailable(msg, retry_after=30) from cause
-    except (
-        apsw.IOError,
-        apsw.CantOpenError,
-        apsw.ReadOnlyError,
-        apsw.PermissionsError,
-        apsw.CorruptError,
-        apsw.NotADBError,
-        apsw.NoMemError,
-        apsw.ConnectionClosedError,
-        OSError,
-    ) as cause:
-        msg = "the database cannot be reached; nothing was accepted"
-        raise errors.ServiceUnavailable(msg, retry_after=5) from cause
-    except UnicodeEncodeError as cause:
-        msg = "a text contains an unpaired surrogate, which cannot be stored"
-        raise errors.InvalidRequest(msg) from cause
+    return _PUBLIC_ERRORS
+
+
+def _public_error(cause: BaseException) -> Exception | None:
+    match cause:
+        case apsw.ConstraintError():
+            return store.ConstraintViolated(str(cause))
+        case (
+            apsw.BusyError()
+            | apsw.LockedError()
+            | apsw.ProtocolError()
+            | apsw.SchemaChangeError()
+            | apsw.InterruptError()
+        ):
+            return busy()
+        case apsw.FullError():
+            msg = "the disk of the database is full; nothing was accepted"
+            return errors.ServiceUnavailable(msg, retry_after=30)
+        case (
+            apsw.IOError()
+            | apsw.CantOpenError()
+            | apsw.ReadOnlyError()
+            | apsw.PermissionsError()
+            | apsw.CorruptError()
+            | apsw.NotADBError()
+            | apsw.NoMemError()
+            | apsw.ConnectionClosedError()
+            | OSError()
+        ):
+            msg = "the database cannot be reached; nothing was accepted"
+            return errors.ServiceUnavailable(msg, retry_after=5)
+        case UnicodeEncodeError():
+            return errors.InvalidRequest("a text contains an unpaired surrogate, which cannot be stored")
+        case _:
+            return None

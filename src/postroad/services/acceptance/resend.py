@@ -67,7 +67,7 @@ async def resend(
     hashed = hashlib.sha256(_encoder.encode(["resend", message_id, to, recipient_id])).digest()
     used = transaction.Key(submit.sending_identity(who), key, hashed)
     info = submit.SubmissionInfo(request_id=request_id, source=mail.Source.API, key=used)
-    with submit.count_refusals(ctx, mail.Source.API):
+    with submit.RefusalCounter(ctx, mail.Source.API):
         # A whole message is in memory, as for a page with its content.
         async with ctx.previews.hold(who.account_id):
             try:

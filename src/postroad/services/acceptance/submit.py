@@ -5,9 +5,8 @@ was used before gets its stored response, whatever the later checks would say no
 replay, while a success needs no lookup before its transaction.
 """
 
-import contextlib
 import functools
-from collections.abc import Awaitable, Callable, Iterator
+from collections.abc import Awaitable, Callable
 from typing import TypeVar
 
 import msgspec
@@ -62,7 +61,7 @@ async def submit(
     `key` is the idempotency key, None where the interface has none. Raises a PostroadError if nothing was stored.
     """
     large = characters(request) > INLINE_CHARACTERS
-    with count_refusals(ctx, source):
+    with RefusalCounter(ctx, source):
         checked, hashed = await run(
             ctx, who.account_id, lambda: _check(request, is_keyed=key is not None), threaded=large
         )
@@ -88,14 +87,21 @@ def _check_mode(checked: validation.CheckedMessage, who: caller.Caller) -> None:
         )
 
 
-@contextlib.contextmanager
-def count_refusals(ctx: context.Context, source: mail.Source) -> Iterator[None]:
-    """Count every error of the block by its code."""
-    try:
-        yield
-    except errors.PostroadError as refusal:
-        ctx.metrics.refused.add(source.value, refusal.code)
-        raise
+class RefusalCounter:
+    """Counts every error of the block by its code."""
+
+    __slots__ = ("_ctx", "_source")
+
+    def __init__(self, ctx: context.Context, source: mail.Source) -> None:
+        self._ctx = ctx
+        self._source = source
+
+    def __enter__(self) -> None:
+        pass
+
+    def __exit__(self, _kind: type[BaseException] | None, refusal: BaseException | None, _traceback: object) -> None:
+        if isinstance(refusal, errors.PostroadError):
+            self._ctx.metrics.refused.add(self._source.value, refusal.code)
 
 
 async def submit_checked(
@@ -105,7 +111,7 @@ async def submit_checked(
     info: SubmissionInfo,
     composer: Composer,
 ) -> transaction.Accepted:
-    """Accept a validated message; called within `count_refusals`."""
+    """Accept a validated message; called within a `RefusalCounter`."""
     with InFlight(ctx.in_flight, info.key):
         try:
             ctx.rate_limiter.take(sending_identity(who), now=ctx.clock())

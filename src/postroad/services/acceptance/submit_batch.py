@@ -45,7 +45,7 @@ async def submit_batch(
 
     Raises a PostroadError if the batch was refused as a whole and nothing was stored.
     """
-    with submit.count_refusals(ctx, mail.Source.API):
+    with submit.RefusalCounter(ctx, mail.Source.API):
         expanded = batch_request.expand(request)
         total = sum(map(submit.characters, expanded.requests))
         if total > MAX_BYTES:

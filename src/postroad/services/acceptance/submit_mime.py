@@ -43,7 +43,7 @@ async def submit_mime(
     """
     scope = submit.sending_identity(who)
     slow = _is_slow(raw.content)
-    with submit.count_refusals(ctx, mail.Source.SMTP):
+    with submit.RefusalCounter(ctx, mail.Source.SMTP):
         checked, send, key = await submit.run(
             ctx, who.account_id, lambda: _check(raw, credential_id=scope), threaded=slow
         )
