@@ -2,6 +2,7 @@
 
 import asyncio
 import threading
+from concurrent import futures
 
 import pytest
 
@@ -65,3 +66,35 @@ async def test_after_the_end_nothing_begins() -> None:
     threads.close()
     with pytest.raises(errors.ServiceUnavailable):
         await threads.run("a", threading.current_thread)
+
+
+async def test_uninterrupted_work_gives_its_result_or_its_error() -> None:
+    with futures.ThreadPoolExecutor(1) as threads:
+        assert await fair_threads.uninterrupted(threads, threading.get_ident) != threading.get_ident()
+        with pytest.raises(ZeroDivisionError):
+            await fair_threads.uninterrupted(threads, lambda: 1 // 0)
+
+
+@pytest.mark.parametrize("fails", [False, True])
+async def test_who_is_cancelled_waits_for_uninterrupted_work(*, fails: bool) -> None:
+    begun, may_end = threading.Event(), threading.Event()
+
+    def work() -> None:
+        begun.set()
+        may_end.wait()
+        if fails:
+            raise ZeroDivisionError
+
+    with futures.ThreadPoolExecutor(1) as threads:
+        caller = asyncio.create_task(fair_threads.uninterrupted(threads, work))
+        try:
+            while not begun.is_set():
+                await asyncio.sleep(0.001)
+            caller.cancel()
+            for _ in range(10):
+                await asyncio.sleep(0)
+            assert not caller.done()
+        finally:
+            may_end.set()
+        with pytest.raises(asyncio.CancelledError):
+            await caller

@@ -386,4 +386,4 @@ async def _in_thread(thread: ThreadPoolExecutor, work: Callable[[], object]) -> 
         with sqlite_connection.public_errors():
             work()
 
-    await fair_threads.finished(asyncio.get_running_loop().run_in_executor(thread, translated))
+    await fair_threads.uninterrupted(thread, translated)
