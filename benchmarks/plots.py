@@ -6,6 +6,7 @@ that a reader may not have, runs no script, and loads nothing. Where a panel has
 
 import dataclasses
 import html
+import math
 import typing
 
 # Points. Letters are counted, not measured, so this is the width of a wide average one at the size of labels.
@@ -21,12 +22,14 @@ LINES_WIDTH, LINES_HEIGHT = 560, 320
 AXIS_WIDTH = 56
 # Fewer and the lines cannot be read, more and they are a fence.
 GRID_LINES = 4
+# Where a logarithmic scale begins to be one.
+LOGARITHMIC_FROM = 0.1
 # Where an axis may end: parts of a power of ten whose quarters are short numbers.
 CEILINGS = (1, 1.2, 1.6, 2, 2.4, 3, 4, 5, 6, 8, 10)
 
 INK, FAINT, GRID, CARD, EDGE = "#1f2328", "#59636e", "#d8dee4", "#ffffff", "#d0d7de"
 OURS, THEIRS, GOAL = "#2f6fdb", "#9aa4b2", "#b93815"
-LINE_COLOURS = ("#2f6fdb", "#0f8a5f", "#8250df", "#9a6700")
+LINE_COLOURS = ("#2f6fdb", "#0f8a5f", "#8250df", "#9a6700", "#bf3989")
 STYLE = (
     "text{font-family:'Helvetica Neue',Helvetica,Arial,sans-serif;font-size:12px;fill:" + INK + "}"
     ".title{font-size:15px;font-weight:600}.panel{font-weight:600}.faint{fill:" + FAINT + "}"
@@ -63,11 +66,12 @@ class Panel:
 
 @dataclasses.dataclass(frozen=True, slots=True, kw_only=True)
 class Bars:
-    """A chart of horizontal bars; all panels have one scale."""
+    """A chart of horizontal bars; all panels have one scale, which is logarithmic where values differ by powers."""
 
     title: str
     unit: str
     panels: tuple[Panel, ...]
+    is_logarithmic: bool = False
 
 
 @dataclasses.dataclass(frozen=True, slots=True, kw_only=True)
@@ -92,6 +96,7 @@ class Lines:
 
 
 Chart = Bars | Lines
+Scale = typing.Callable[[float], float]
 
 
 def svg(chart: Chart) -> str:
@@ -103,17 +108,25 @@ def _bars(chart: Bars) -> str:
     bars = [bar for panel in chart.panels for bar in panel.bars]
     left = PADDING + LETTER * max((len(bar.label) for bar in bars), default=0) + 10
     most = max([bar.value for bar in bars] + [panel.mark.value for panel in chart.panels if panel.mark] + [0.0])
-    scale = BARS_WIDTH / most if most > 0 else 0.0
     parts: list[str] = []
     y = float(TITLE_HEIGHT)
     for panel in chart.panels:
-        y += _panel(parts, panel, left=left, top=y, scale=scale)
+        y += _panel(parts, panel, left=left, top=y, scale=_scale(most, is_logarithmic=chart.is_logarithmic))
     return _card(
         chart.title, unit=chart.unit, width=left + BARS_WIDTH + VALUE_WIDTH, height=y + PADDING / 2, parts=parts
     )
 
 
-def _panel(parts: list[str], panel: Panel, *, left: float, top: float, scale: float) -> float:
+def _scale(most: float, *, is_logarithmic: bool) -> Scale:
+    """The length of a bar. A logarithmic one begins below the smallest value that is worth a bar."""
+    if most <= 0:
+        return lambda _: 0.0
+    if is_logarithmic:
+        return lambda value: BARS_WIDTH * math.log1p(value / LOGARITHMIC_FROM) / math.log1p(most / LOGARITHMIC_FROM)
+    return lambda value: BARS_WIDTH * value / most
+
+
+def _panel(parts: list[str], panel: Panel, *, left: float, top: float, scale: Scale) -> float:
     """Draw a panel and say how high it is."""
     y = top
     if panel.title:
@@ -129,17 +142,17 @@ def _panel(parts: list[str], panel: Panel, *, left: float, top: float, scale: fl
     for bar, at in zip(panel.bars, tops, strict=True):
         middle = at + BAR_HEIGHT / 2 + 4
         parts.append(_text(left - 8, middle, bar.label, anchor="end"))
-        parts.append(_text(left + bar.value * scale + 6, middle, bar.text, haloed=True))
+        parts.append(_text(left + scale(bar.value) + 6, middle, bar.text, haloed=True))
     return bottom - top + BAR_STEP / 2
 
 
-def _bar(bar: Bar, *, left: float, top: float, scale: float) -> str:
-    size = f'x="{left:.1f}" y="{top:.1f}" width="{bar.value * scale:.1f}" height="{BAR_HEIGHT}"'
+def _bar(bar: Bar, *, left: float, top: float, scale: Scale) -> str:
+    size = f'x="{left:.1f}" y="{top:.1f}" width="{scale(bar.value):.1f}" height="{BAR_HEIGHT}"'
     return f'<rect {size} rx="2" fill="{OURS if bar.is_ours else THEIRS}"/>'
 
 
-def _mark(mark: Mark, *, left: float, top: float, bottom: float, scale: float) -> typing.Iterator[str]:
-    x = left + mark.value * scale
+def _mark(mark: Mark, *, left: float, top: float, bottom: float, scale: Scale) -> typing.Iterator[str]:
+    x = left + scale(mark.value)
     yield _rule(x, top - 2, x, bottom, colour=GOAL, dashed=True)
     # The words go to the side where there is room for them.
     yield _text(x, top - 6, mark.text, kind="goal", anchor="end" if x - left > BARS_WIDTH / 2 else "start")
@@ -155,7 +168,7 @@ def _lines(chart: Lines) -> str:
         value = ceiling * number / GRID_LINES
         y = top + LINES_HEIGHT - value * scale
         parts.append(_rule(left, y, left + LINES_WIDTH, y, colour=GRID))
-        parts.append(_text(left - 8, y + 4, f"{value:,.0f}", kind="faint", anchor="end"))
+        parts.append(_text(left - 8, y + 4, f"{value:,.{int(value % 1 > 0)}f}", kind="faint", anchor="end"))
     places = [left + LINES_WIDTH * (number + 0.5) / len(chart.steps) for number in range(len(chart.steps))]
     for x, step in zip(places, chart.steps, strict=True):
         parts.append(_text(x, top + LINES_HEIGHT + 18, step, kind="faint", anchor="middle"))
@@ -170,7 +183,7 @@ def _lines(chart: Lines) -> str:
             for x, value in zip(places, line.values, strict=True)
             if value is not None
         ]
-        parts += _line(points, colour=colour)
+        parts += _line(points, colour=colour, has_dots=chart.shows_values)
         if chart.shows_values:
             values += (_text(x, y - 8, f"{value:,.0f}", anchor="middle", haloed=True) for x, y, value in points)
         if chart.goal is not None and points:
@@ -187,10 +200,11 @@ def _lines(chart: Lines) -> str:
     return _card(chart.title, unit=chart.unit, width=left + LINES_WIDTH + PADDING, height=height + 8, parts=parts)
 
 
-def _line(points: typing.Sequence[tuple[float, float, float]], *, colour: str) -> typing.Iterator[str]:
+def _line(points: typing.Sequence[tuple[float, float, float]], *, colour: str, has_dots: bool) -> typing.Iterator[str]:
     path = " ".join(f"{x:.1f},{y:.1f}" for x, y, _ in points)
     yield f'<polyline points="{path}" fill="none" stroke="{colour}" stroke-width="2"/>'
-    yield from (f'<circle cx="{x:.1f}" cy="{y:.1f}" r="3.5" fill="{colour}"/>' for x, y, _ in points)
+    if has_dots:
+        yield from (f'<circle cx="{x:.1f}" cy="{y:.1f}" r="3.5" fill="{colour}"/>' for x, y, _ in points)
 
 
 def _key(label: str, *, colour: str, top: float) -> typing.Iterator[str]:

@@ -9,7 +9,7 @@ import collections
 import random
 import typing
 
-from benchmarks.simulation import invariants, scenario
+from benchmarks.simulation import invariants, scenario, virtual_time
 from postroad.delivery import routing
 from postroad.model import destinations, providers, tls_policy
 from postroad.network import smtp_connection
@@ -40,19 +40,19 @@ TIMED_OUT = values.RecipientResult(
 class Recipient(typing.NamedTuple):
     """What the local part of an address says: the number of the message, whether the mailbox exists, the account."""
 
-    number: int
+    number: str
     exists: bool
     account_id: str
 
     def address(self, domain: str) -> str:
         """The address."""
-        return f"{self.number:08x}.{self.exists:d}.{self.account_id}@{domain}"
+        return f"{self.number}.{self.exists:d}.{self.account_id}@{domain}"
 
 
 def recipient_of(address: str) -> Recipient:
     """What an address says."""
     number, exists, account_id = address.partition("@")[0].split(".")
-    return Recipient(int(number, 16), exists == "1", account_id)
+    return Recipient(number, exists == "1", account_id)
 
 
 class Reputation:
@@ -96,6 +96,7 @@ class Internet:
 
     def __init__(self, day: scenario.Scenario, checks: invariants.Invariants) -> None:
         self.checks = checks
+        self.tick_seconds = day.tick_seconds
         self.kinds = {kind.name: kind for kind in day.kinds}
         self._outages = day.outages
         self._hostile = {sender.name for sender in day.senders if sender.is_hostile}
@@ -141,6 +142,13 @@ class Internet:
     def kind_of_host(self, mail_host: str) -> scenario.Kind:
         """The kind of a mail host."""
         return self._kind_of_queue[self.provider_queue_of(mail_host)]
+
+    def connections(self) -> collections.Counter[str]:
+        """How many are open, by kind."""
+        found: collections.Counter[str] = collections.Counter()
+        for provider_queue, count in self.checks.connections():
+            found[self._kind_of_queue[provider_queue].name] += count
+        return found
 
     def is_silent(self, kind: scenario.Kind, now: float) -> bool:
         """Whether nothing answers there now."""
@@ -201,7 +209,7 @@ class Connection:
             self.is_usable = False
             return LOST
         reputation = internet.reputation(self._sender.host, kind)
-        await asyncio.sleep(self._seconds())
+        await virtual_time.sleep(self._seconds(), tick=internet.tick_seconds)
         now = loop.time()
         if (refused := reputation.refusal(now)) is not None:
             return refused
@@ -235,7 +243,7 @@ class Sender(typing.Protocol):
     host: int
     worker: str
 
-    def begins(self, now: float, number: int, kind: scenario.Kind, mail_host: str) -> None:
+    def begins(self, now: float, number: str, kind: scenario.Kind, mail_host: str) -> None:
         """A transaction begins."""
 
     def disconnected(self, mail_host: str) -> None:

@@ -11,6 +11,7 @@ It is not raised as an exception, because the service survives exceptions and wo
 
 import collections
 import math
+import typing
 
 from benchmarks.simulation import queue_table
 from postroad.model import adaptive_rate
@@ -31,7 +32,7 @@ class Invariants:
     def __init__(self, table: queue_table.QueueTable, *, messages: int) -> None:
         self._table = table
         self._delivered = bytearray(messages)
-        self._in_doubt: set[int] = set()
+        self._in_doubt: set[queue_table.Number] = set()
         self._connections: collections.Counter[tuple[int, str]] = collections.Counter()
         self._host_connections: collections.Counter[int] = collections.Counter()
         self._due: dict[tuple[int, str], float] = collections.defaultdict(lambda: -math.inf)
@@ -50,28 +51,29 @@ class Invariants:
 
     def host_died(self, worker: str) -> None:
         """What it holds a lease for may have been delivered, and will be delivered again."""
-        self._in_doubt |= {int(row.number, 16) for row in self._table.rows.values() if row.worker == worker}
+        self._in_doubt |= {row.number for row in self._table.rows.values() if row.worker == worker}
 
-    def attempt_begins(self, now: float, number: int, *, worker: str) -> None:
+    def attempt_begins(self, now: float, number: queue_table.Number, *, worker: str) -> None:
         """A message is about to be sent."""
-        row = self._table.rows.get(f"{number:08x}")
+        row = self._table.rows.get(number)
         if row is None:
             self.violated(now, f"message {number} is sent after its final result")
         elif row.worker != worker:
             self.violated(now, f"message {number} is sent by {worker} under the lease of {row.worker}")
 
-    def waited(self, now: float, number: int, seconds: float) -> None:
+    def waited(self, now: float, number: queue_table.Number, seconds: float) -> None:
         """A message was tried for the first time at a destination that answers."""
         if seconds > STARVATION_SECONDS:
             self.violated(now, f"message {number} has waited for {seconds:.0f} s for its first attempt")
 
-    def delivered(self, now: float, number: int) -> None:
+    def delivered(self, now: float, number: queue_table.Number) -> None:
         """A destination has accepted a message."""
-        if self._delivered[number]:
+        place = int(number, 16)
+        if self._delivered[place]:
             self.duplicates += 1
             if number not in self._in_doubt:
                 self.violated(now, f"message {number} was delivered twice")
-        self._delivered[number] = 1
+        self._delivered[place] = 1
 
     def connected(self, now: float, host: int, provider_queue: str, *, max_connections: int, max_of_host: int) -> None:
         """A connection is open, or opening."""
@@ -89,9 +91,9 @@ class Invariants:
         if not self._connections[host, provider_queue]:
             del self._connections[host, provider_queue]
 
-    def connections(self) -> int:
-        """How many are open, over all hosts."""
-        return self._host_connections.total()
+    def connections(self) -> typing.Iterator[tuple[str, int]]:
+        """How many are open, by provider queue; for each host."""
+        return ((provider_queue, count) for (_, provider_queue), count in self._connections.items())
 
     def started(self, now: float, host: int, provider_queue: str, *, per_second: int) -> None:
         """A message reaches its destination: never sooner than the rate allows."""

@@ -26,6 +26,8 @@ def make(seed: int) -> scenario.Scenario:
         "seconds": chance.choice((DAY_SECONDS / 10, DAY_SECONDS)),
         "drain_seconds": 7200.0,
         "busy": chance.uniform(1.0, 2.0),
+        "tick_seconds": 0.0,
+        "look_seconds": 0.0,
         "urgent": chance.choice((0.0, 0.0, 0.2)),
         "senders": [_sender(chance, number) for number in range(chance.choice((0, 0, 1, 2)))],
         "outages": [_outage(chance) for _ in range(chance.choice((0, 0, 1, 2)))],

@@ -1,144 +1,218 @@
-"""RESULTS.md of simulated days, and its charts: values in, text out."""
+"""RESULTS.md of simulated days: values in, text out. Sentences with figures are made of the days that are shown."""
 
-import math
 import typing
 
 from benchmarks import plots, report
-from benchmarks.simulation import day, measurements, scenario
+from benchmarks.simulation import day_charts, outcome, scenario
 
-HOUR_SECONDS = 3600.0
+Runs = typing.Mapping[str, outcome.Run]
 
 
-def page(
-    outcomes: typing.Mapping[str, day.Outcome],
-    by_hosts: typing.Sequence[day.Outcome],
-    *,
-    command: str,
-    facts: typing.Mapping[str, str],
-) -> str:
+def charts(days: Runs, by_hosts: typing.Sequence[outcome.Run]) -> dict[str, plots.Chart]:
+    """The charts by the names of their files."""
+    found: dict[str, plots.Chart] = {}
+    seen = {name: run.outcome for name, run in days.items()}
+    if seen:
+        found |= {
+            "providers": day_charts.by_provider(seen),
+            "accounts": day_charts.by_account(seen),
+            "fairness": day_charts.fairness(seen),
+            "deferred": day_charts.deferred(seen),
+            "connections": day_charts.connections(seen),
+            "queue": day_charts.queued(seen),
+        }
+    if "hostile" in seen:
+        found["hostile"] = day_charts.hostile(seen["hostile"])
+    if "outage" in seen:
+        found["recovery"] = day_charts.recovery(seen["outage"])
+    if by_hosts:
+        found["hosts"] = day_charts.by_hosts([run.outcome for run in by_hosts])
+    return found
+
+
+def page(days: Runs, by_hosts: typing.Sequence[outcome.Run]) -> str:
     """The page."""
     lines = [
-        "# Simulation of delivery",
+        "# Delivery, simulated",
         "",
-        f"`{command}` wrote this page; [README.md](README.md) says what is real and what is simulated.",
-        "",
-        *report.markdown_table([("fact", "value"), *facts.items()]),
+        (
+            "`make simulate` wrote this page; [README.md](README.md) says what is real and what is "
+            "simulated, and how to repeat a day."
+        ),
     ]
-    for name, outcome in outcomes.items():
-        lines += ["", f"## {name}", "", outcome.day.about, "", *_summary(outcome), "", *_kinds(outcome)]
-        lines += ["", f"![Queue and connections]({name}.svg)"]
+    if days:
+        seen = {name: run.outcome for name, run in days.items()}
+        lines += ["", "## Days", "", *(f"- **{name}**: {one.day.about}" for name, one in seen.items())]
+        lines += ["", *_days(seen)]
+        for title, name, sentences in _sections(seen):
+            lines += ["", f"## {title}", "", f"![{title}]({name}.svg)", "", *sentences]
     if by_hosts:
-        lines += ["", "## Number of hosts", "", *_by_hosts(by_hosts), "", "![Time to delivery](hosts.svg)"]
+        lines += ["", "## Number of hosts", "", *_hosts_sentences(by_hosts), "", *_by_hosts(by_hosts)]
+        lines += ["", "![Time to delivery by the number of hosts](hosts.svg)"]
+    for name, run in days.items():
+        lines += ["", f"## Destinations: {name}", "", *_kinds(run.outcome)]
+    lines += ["", "## What was run", "", *_runs([*days.values(), *by_hosts])]
     return "\n".join(lines) + "\n"
 
 
-def _summary(outcome: day.Outcome) -> list[str]:
-    seen, one = outcome.seen, outcome.day
-    rows = [
-        ("messages, accounts, hosts", f"{outcome.accepted:,}, {one.accounts:,}, {one.hosts}"),
-        ("ended", ", ".join(f"{status} {count:,}" for status, count in sorted(seen.ended.items()))),
-        ("queued at the end", f"{outcome.queued:,}"),
-        ("delivered twice, after a crash", f"{outcome.duplicates:,}"),
-        ("refused: over the rate, account suspended", f"{seen.refused['rate']:,}, {seen.refused['suspended']:,}"),
-        ("fairness (Jain's index)", f"{outcome.fairness:.4f}"),
-        ("attempts, of which deferred", f"{seen.attempts.total():,}, {seen.wasted.total():,}"),
-        ("most connections", f"{max((sample.connections for sample in seen.samples), default=0):,}"),
-        ("longest queue", f"{max((sample.queued for sample in seen.samples), default=0):,}"),
-        ("busiest host, database server", f"{_load(outcome)}"),
-        ("violations", ", ".join(outcome.violations) or "none"),
+def _days(days: day_charts.Outcomes) -> list[str]:
+    rows: list[tuple[str, ...]] = [
+        ("day", "messages, hosts", "delivered", "bounced", "fairness", "attempts, deferred", "connections", "queue")
     ]
-    rows += [(f"suspended: {name}", f"at {_clock(at)}") for name, at in outcome.suspended.items()]
-    rows += [(f"recovery: {outage.kind}", _recovery(outcome, outage)) for outage in one.outages]
-    return list(report.markdown_table([("figure", "value"), *rows]))
-
-
-def _load(outcome: day.Outcome) -> str:
-    host = outcome.host_seconds / outcome.day.seconds
-    server = outcome.server_seconds / outcome.day.seconds
-    return f"{host:.1%} and {server:.1%} of a core, on average"
-
-
-def _recovery(outcome: day.Outcome, outage: scenario.Outage) -> str:
-    """How long after an outage the queue is back to its length before it."""
-    before = max((one.in_outage for one in outcome.seen.samples if one.at <= outage.begins), default=0)
-    end = outage.begins + outage.seconds
-    at = outcome.seen.drained_at(since=end, queued=before)
-    return "not within the simulation" if math.isnan(at) else f"{(at - end) / 60:.0f} minutes after its end"
-
-
-def _kinds(outcome: day.Outcome) -> list[str]:
-    seen = outcome.seen
-    rows = [("destinations", "delivered", "p50 s", "p90 s", "p99 s", "attempts", "deferred")]
-    for kind in outcome.day.kinds:
-        times = seen.by_kind.get(kind.name, measurements.Times())
-        waits = [_seconds(times.percentile(part)) for part in (0.5, 0.9, 0.99)]
-        attempts, wasted = seen.attempts[kind.name], seen.wasted[kind.name]
-        rows.append((kind.name, f"{times.count:,}", waits[0], waits[1], waits[2], f"{attempts:,}", f"{wasted:,}"))
-    return list(report.markdown_table(rows))
-
-
-def _by_hosts(outcomes: typing.Sequence[day.Outcome]) -> list[str]:
-    rows = [
-        (
-            "hosts",
-            "messages",
-            "google p50 s",
-            "google p99 s",
-            "small domains p99 s",
-            "longest queue",
-            "busiest host, database server",
-        )
-    ]
-    for one in outcomes:
-        google, small = one.seen.by_kind["google"], one.seen.by_kind["small domains"]
+    for name, one in days.items():
         rows.append(
             (
-                f"{one.day.hosts}",
-                f"{one.accepted:,}",
-                _seconds(google.percentile(0.5)),
-                _seconds(google.percentile(0.99)),
-                _seconds(small.percentile(0.99)),
-                f"{max(sample.queued for sample in one.seen.samples):,}",
-                _load(one),
+                name,
+                f"{one.accepted:,}, {one.day.hosts}",
+                f"{one.ended.get('delivered', 0):,}",
+                f"{one.ended.get('bounced', 0):,}",
+                "" if one.fairness is None else f"{one.fairness:.4f}",
+                f"{one.attempts:,}, {one.deferred / max(1, one.attempts):.1%}",
+                f"at most {one.max_connections:,}",
+                f"at most {one.max_queued:,}",
             )
         )
     return list(report.markdown_table(rows))
 
 
-def chart(name: str, outcome: day.Outcome) -> plots.Lines:
-    """The queue and the connections over the hours."""
-    step = max(1, len(outcome.seen.samples) // 24)
-    samples = outcome.seen.samples[::step]
-    return plots.Lines(
-        title=f"{name}: queued recipients and open connections",
-        unit="recipients, connections",
-        steps_title="time of day",
-        steps=tuple("" if place % 4 else _clock(one.at) for place, one in enumerate(samples)),
-        lines=(
-            plots.Line(label="queued recipients", values=tuple(float(one.queued) for one in samples)),
-            plots.Line(label="connections", values=tuple(float(one.connections) for one in samples)),
-        ),
-        shows_values=False,
+def _sections(days: day_charts.Outcomes) -> typing.Iterator[tuple[str, str, list[str]]]:
+    yield (
+        "Time to delivery by provider",
+        "providers",
+        ["Greylisting, tarpits and silent hosts decide themselves how long mail takes: see the tables below."],
     )
+    yield (
+        "Time to delivery by account",
+        "accounts",
+        [
+            "Accounts are ordered by the mail that they send; senders of large batches are not among them.",
+            "The slowest tenth is mostly greylisting, which defers the first mail of an account to a domain.",
+        ],
+    )
+    yield "Fairness", "fairness", [_fairness(name, one) for name, one in days.items()]
+    yield (
+        "Wasted attempts",
+        "deferred",
+        ["A deferred attempt is repeated later; only kinds with at least one in a hundred are shown."],
+    )
+    yield (
+        "Connections",
+        "connections",
+        [f"A host opens at most 500; the most that were open at once are {_most(days, 'max_connections')}."],
+    )
+    yield "The queue", "queue", [f"The longest queues: {_most(days, 'max_queued')}."]
+    if "outage" in days:
+        yield "Recovery after an outage", "recovery", _recovery(days["outage"])
+    if "hostile" in days:
+        yield "Hostile senders", "hostile", _hostile(days["hostile"])
 
 
-def hosts_chart(outcomes: typing.Sequence[day.Outcome]) -> plots.Bars:
-    """The p99 of the time to delivery by hosts."""
-    panels = []
-    for kind in ("google", "microsoft", "small domains"):
-        waits = [(one.day.hosts, one.seen.by_kind[kind].percentile(0.99)) for one in outcomes]
-        bars = tuple(
-            plots.Bar(label=f"{hosts} hosts" if hosts > 1 else "1 host", value=wait, text=_seconds(wait))
-            for hosts, wait in waits
+def _fairness(name: str, one: outcome.Outcome) -> str:
+    if one.worst_prompt is None:
+        return f"- {name}: no account has sent enough to say."
+    return f"- {name}: every account had at least {one.worst_prompt:.1%} of its mail delivered within a minute."
+
+
+def _most(days: day_charts.Outcomes, figure: str) -> str:
+    return ", ".join(f"{getattr(one, figure):,} ({name})" for name, one in days.items())
+
+
+def _recovery(one: outcome.Outcome) -> list[str]:
+    sentences = []
+    for outage in one.day.outages:
+        most = max(sample.queued.get(outage.kind, 0) for sample in one.samples)
+        seconds = one.recovery_seconds(outage)
+        when = "not within the simulation" if seconds is None else f"{seconds / 60:.0f} minutes after its end"
+        sentences += [
+            f"At most {most:,} recipients waited for {outage.kind}, and the queue was as short as before {when}.",
+            (
+                f"Of the attempts there, {_deferred_part(one, outage)} were in vain on that day: "
+                "breakers skip hosts that do not answer, and probe them one message at a time."
+            ),
+        ]
+    return sentences
+
+
+def _deferred_part(one: outcome.Outcome, outage: scenario.Outage) -> str:
+    kind = one.kinds[outage.kind]
+    return f"{kind.deferred:,} of {kind.attempts:,}"
+
+
+def _hostile(one: outcome.Outcome) -> list[str]:
+    sentences = []
+    for sender in one.day.senders:
+        sent, waits = round(one.day.messages * sender.share), one.senders[sender.name]
+        at = one.suspended.get(sender.name)
+        end = "" if at is None else f"; the bounce guard suspended it {at - sender.begins:.0f} seconds after it began"
+        sentences.append(f"- {sender.name} wanted to send {sent:,} messages, and {waits.count:,} were delivered{end}.")
+    return [*sentences, "- The charts above show what the other accounts noticed of it."]
+
+
+def _hosts_sentences(runs: typing.Sequence[outcome.Run]) -> list[str]:
+    one = runs[0].outcome.day
+    rate = one.messages / one.seconds
+    millions = rate * scenario.DAY_SECONDS / 1e6
+    return [
+        (
+            f"A day of {one.seconds / 60:.0f} minutes at the rates of {millions:.0f} million messages a day: "
+            f"{rate:.0f} a second on average and {one.busy * rate:.0f} at noon, from {one.accounts:,} accounts."
         )
-        panels.append(plots.Panel(title=kind, bars=bars))
-    return plots.Bars(title="Time to delivery, p99", unit="seconds: less is better", panels=tuple(panels))
+    ]
 
 
-def _seconds(value: float) -> str:
-    return "" if math.isnan(value) else f"{value:,.1f}"
+def _by_hosts(runs: typing.Sequence[outcome.Run]) -> list[str]:
+    rows: list[tuple[str, ...]] = [
+        (
+            *("hosts", "google p50 s", "google p99 s", "small domains p99 s", "fairness", "deferred"),
+            *("connections", "longest queue", "busiest host", "database server"),
+        )
+    ]
+    for run in runs:
+        one = run.outcome
+        google, small = one.kinds["google"].waits, one.kinds["small domains"].waits
+        rows.append(
+            (
+                f"{one.day.hosts}",
+                *(_seconds(value) for value in (google.p50, google.p99, small.p99)),
+                "" if one.fairness is None else f"{one.fairness:.4f}",
+                f"{one.deferred / max(1, one.attempts):.1%}",
+                f"{one.max_connections:,}",
+                f"{one.max_queued:,}",
+                f"{one.host_seconds / one.day.seconds:.1%} of a core",
+                f"{one.server_seconds / one.day.seconds:.1%} of a core",
+            )
+        )
+    return list(report.markdown_table(rows))
 
 
-def _clock(seconds: float) -> str:
-    hours, rest = divmod(round(seconds), int(HOUR_SECONDS))
-    return f"{hours:02d}:{rest // 60:02d}"
+def _kinds(one: outcome.Outcome) -> list[str]:
+    rows: list[tuple[str, ...]] = [("destinations", "delivered", "p50 s", "p90 s", "p99 s", "attempts", "deferred")]
+    for name, kind in one.kinds.items():
+        waits = [_seconds(value) for value in (kind.waits.p50, kind.waits.p90, kind.waits.p99)]
+        rows.append((name, f"{kind.waits.count:,}", *waits, f"{kind.attempts:,}", f"{kind.deferred:,}"))
+    return list(report.markdown_table(rows))
+
+
+def _runs(runs: typing.Sequence[outcome.Run]) -> list[str]:
+    rows: list[tuple[str, ...]] = [
+        ("day", "seed", "messages", "ended, queued, twice after a crash", "violations", "CPU", "CPU of a message")
+    ]
+    for run in runs:
+        one = run.outcome
+        rows.append(
+            (
+                one.day.name,
+                f"{one.seed}",
+                f"{one.accepted:,}",
+                f"{sum(one.ended.values()):,}, {one.queued:,}, {one.duplicates:,}",
+                ", ".join(one.violations) or "none",
+                f"{run.cpu_seconds:,.0f} s",
+                f"{run.cpu_seconds / max(1, one.accepted) * 1e6:,.0f} µs",
+            )
+        )
+    machines = dict.fromkeys(f"{run.facts.get('processor', '')}, Python {run.facts.get('Python', '')}" for run in runs)
+    return [*report.markdown_table(rows), "", f"CPU is the processor time on {'; '.join(machines)}."]
+
+
+def _seconds(value: float | None) -> str:
+    return "" if value is None else f"{value:,.1f}"

@@ -74,7 +74,7 @@ class Scenario(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     kinds: tuple[Kind, ...]
     messages: int = 1_000_000
     accounts: int = 2_000
-    hosts: int = 2
+    hosts: int = 1
     seconds: float = DAY_SECONDS  # during which mail is accepted
     drain_seconds: float = DAY_SECONDS / 6  # how long what is left is waited for
     busy: float = 2.0  # the rate of the busiest hour, in times of the mean
@@ -83,6 +83,10 @@ class Scenario(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     outages: tuple[Outage, ...] = ()
     crashes: tuple[Crash, ...] = ()
     server_cores: float = 4.0
+    # Replies of destinations come at multiples of this many seconds, so that a host records and claims several at a
+    # time; 0: when they come.
+    tick_seconds: float = 0.05
+    look_seconds: float = 0.5  # a host that is woken up looks for mail no more often than this; 0: at once
     providers: dict[str, dict[str, int]] = msgspec.field(default_factory=dict)  # settings of `[providers]`
     delivery: dict[str, int | list[int]] = msgspec.field(default_factory=dict)  # settings of `[delivery]`
 

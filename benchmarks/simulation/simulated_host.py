@@ -8,7 +8,16 @@ Simulated are the store, DNS, mail hosts, and the content of messages.
 import asyncio
 import typing
 
-from benchmarks.simulation import costs, internet, invariants, measurements, queue_table, scenario, simulated_store
+from benchmarks.simulation import (
+    costs,
+    internet,
+    invariants,
+    measurements,
+    queue_table,
+    scenario,
+    simulated_store,
+    virtual_time,
+)
 from postroad import config
 from postroad.delivery import (
     attempter,
@@ -35,6 +44,8 @@ from postroad.storage import group_commit, queue, store
 # 2026-01-01, in microseconds: days of the bounce guard begin at midnight.
 MIDNIGHT = 1_767_225_600 * times.SECOND
 MAX_BATCH, MAX_WAITING, WAIT_SECONDS = 256, 10_000, 10.0
+# Multiples of it, without their whole part, are spread evenly.
+GOLDEN = 0.618
 UNUSED: typing.Any = None
 
 
@@ -89,7 +100,7 @@ class Router(routing.Router):
 
     async def route(self, name: str) -> routing.Route:
         """The route."""
-        await asyncio.sleep(internet.DNS_SECONDS)
+        await virtual_time.sleep(internet.DNS_SECONDS, tick=self._world.tick_seconds)
         route = self._known[name] = self._world.route(name)
         return route
 
@@ -104,9 +115,13 @@ class Host(engine.Engine):
         database: simulated_store.Database,
         world: internet.Internet,
         seen: measurements.Measurements,
+        *,
+        look_seconds: float,
     ) -> None:
         loop = asyncio.get_running_loop()
+        self._look_seconds, self._is_woken = look_seconds, False
         self.host, self.worker = number, f"host-{number}"
+        self._time = loop.time
         self.core = costs.Core()
         self.store = simulated_store.HostStore(database, self.core)
         self._database, self._world, self._seen = database, world, seen
@@ -131,7 +146,7 @@ class Host(engine.Engine):
             log=self._log,
             clock=loop.time,
             trusted_clock=lambda: trusted.expired_before(now=self.clock(), monotonic=loop.time()),
-            wake=self._ctx.mail_wakeup.set,
+            wake=self._wake,
         )
         self._dispatcher = dispatcher.Dispatcher(self._ctx, Router(world), self._hosts, services)
         self._is_stopping = False
@@ -159,7 +174,21 @@ class Host(engine.Engine):
 
     def clock(self) -> int:
         """The wall clock, in microseconds."""
-        return MIDNIGHT + round(asyncio.get_running_loop().time() * times.SECOND)
+        return MIDNIGHT + round(self._time() * times.SECOND)
+
+    def _wake(self) -> None:
+        """Let the dispatcher look for mail: at once, or at the next of the moments at which this host does."""
+        if not self._look_seconds:
+            self._ctx.mail_wakeup.set()
+        elif not self._is_woken:
+            self._is_woken = True
+            first = self._look_seconds * (self.host * GOLDEN % 1)  # hosts do not look all at the same time
+            looks = int((self._time() - first) / self._look_seconds + 1)
+            asyncio.get_running_loop().call_at(first + looks * self._look_seconds, self._look)
+
+    def _look(self) -> None:
+        self._is_woken = False
+        self._ctx.mail_wakeup.set()
 
     def die(self) -> None:
         """Crash: whatever was not recorded is lost, and nobody hears of it."""
@@ -193,7 +222,7 @@ class Host(engine.Engine):
         for row in rows:
             self._database.queue.insert(row, now=now)
         self._world.checks.accepted += len(rows)
-        self._ctx.mail_wakeup.set()
+        self._wake()
 
     # What mail hosts are reached with.
 
@@ -211,9 +240,9 @@ class Host(engine.Engine):
         is_open = False
         try:
             if self._world.is_silent(kind, loop.time()):
-                await asyncio.sleep(delivery.connect_seconds)
+                await virtual_time.sleep(delivery.connect_seconds)
                 raise smtp_connection.ConnectFailed(internet.TIMED_OUT)
-            await asyncio.sleep(invariants.CONNECT_SECONDS)
+            await virtual_time.sleep(invariants.CONNECT_SECONDS, tick=self._world.tick_seconds)
             is_open = True
         finally:
             if not is_open:
@@ -231,11 +260,11 @@ class Host(engine.Engine):
         """A connection is closed."""
         self._world.checks.disconnected(self.host, self._provider_queue(mail_host))
 
-    def begins(self, now: float, number: int, kind: scenario.Kind, mail_host: str) -> None:
+    def begins(self, now: float, number: str, kind: scenario.Kind, mail_host: str) -> None:
         """A transaction begins."""
         name = self._provider_queue(mail_host)
         self._world.checks.started(now, self.host, name, per_second=self._limits(name).messages_per_second)
-        row = self._database.queue.rows.get(f"{number:08x}")
+        row = self._database.queue.rows.get(number)
         if row is not None and not row.attempt_count and self._world.must_not_wait(kind, row.account_id):
             self._world.checks.waited(now, number, (self.clock() - row.queued_at) / times.SECOND)
 

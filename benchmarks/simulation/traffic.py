@@ -43,18 +43,18 @@ class Traffic:
         self._chance = random.Random(random.getrandbits(64))
         self._numbers = itertools.count()
         self._full_at: dict[str, int] = collections.defaultdict(int)
-        self._names = [f"a{number:04d}" for number in range(day.accounts)]
+        self.names = [f"a{number:04d}" for number in range(day.accounts)]
         # The size of accounts follows Zipf's law: the largest of 2,000 sends an eighth of the mail.
         self._weights = list(itertools.accumulate(1 / (place + 1) for place in range(day.accounts)))
         self._kinds = list(day.kinds)
         self._kind_weights = list(itertools.accumulate(kind.share for kind in day.kinds))
-        for name in (*self._names, *(sender.name for sender in day.senders)):
+        for name in (*self.names, *(sender.name for sender in day.senders)):
             database.accounts[name] = simulated_store.Account(name)
 
     @property
     def well_behaved(self) -> list[str]:
         """The accounts whose service counts."""
-        return [*self._names, *(one.name for one in self._day.senders if not one.is_hostile)]
+        return [*self.names, *(one.name for one in self._day.senders if not one.is_hostile)]
 
     async def run(self) -> None:
         """Send the mail of the day."""
@@ -71,7 +71,7 @@ class Traffic:
             now = loop.time()
             due = min(messages, round(messages * self._part(min(1.0, now / self._day.seconds))))
             if due > sent:
-                names = self._chance.choices(self._names, cum_weights=self._weights, k=due - sent)
+                names = self._chance.choices(self.names, cum_weights=self._weights, k=due - sent)
                 kinds = self._chance.choices(self._kinds, cum_weights=self._kind_weights, k=due - sent)
                 self._submit([(name, kind, kind.unknown) for name, kind in zip(names, kinds, strict=True)])
                 sent = due
@@ -119,13 +119,13 @@ class Traffic:
             asyncio.get_running_loop().call_later(TICK_SECONDS, self._submit, later)
 
     def _row(self, name: str, kind: scenario.Kind, unknown: float, now: int) -> queue_table.Row:
-        number = next(self._numbers)
+        number = f"{next(self._numbers):08x}"
         domain = kind.domain
         if kind.domains > 1:
             # Some domains get much more mail than others.
             domain = domain.format(number=int(kind.domains ** self._chance.random()) - 1)
         recipient = internet.Recipient(number, self._chance.random() >= unknown, name)
-        row = queue_table.Row(f"{number:08x}", name, queue.queue_key_of(domain, name), recipient.address(domain))
+        row = queue_table.Row(number, name, queue.queue_key_of(domain, name), recipient.address(domain))
         if self._day.urgent and self._chance.random() < self._day.urgent:
             row.expires_at = now + URGENT_MINUTES * 60 * times.SECOND
         return row
