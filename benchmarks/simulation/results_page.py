@@ -3,7 +3,7 @@
 import typing
 
 from benchmarks import plots, report
-from benchmarks.simulation import day_charts, outcome, scenario
+from benchmarks.simulation import day_charts, measurements, outcome, scenario
 
 Runs = typing.Mapping[str, outcome.Run]
 
@@ -89,7 +89,8 @@ def _sections(days: day_charts.Outcomes) -> typing.Iterator[tuple[str, str, list
             "The slowest tenth is mostly greylisting, which defers the first mail of an account to a domain.",
         ],
     )
-    yield "Fairness", "fairness", [_fairness(name, one) for name, one in days.items()]
+    counted = f"Accounts with at least {measurements.MIN_MESSAGES} messages count."
+    yield "Fairness", "fairness", [counted, "", *(_fairness(name, one) for name, one in days.items())]
     yield (
         "Wasted attempts",
         "deferred",
@@ -110,7 +111,7 @@ def _sections(days: day_charts.Outcomes) -> typing.Iterator[tuple[str, str, list
 def _fairness(name: str, one: outcome.Outcome) -> str:
     if one.worst_prompt is None:
         return f"- {name}: no account has sent enough to say."
-    return f"- {name}: every account had at least {one.worst_prompt:.1%} of its mail delivered within a minute."
+    return f"- {name}: at least {one.worst_prompt:.1%} of the mail of every account was delivered within a minute."
 
 
 def _most(days: day_charts.Outcomes, figure: str) -> str:

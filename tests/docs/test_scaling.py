@@ -93,7 +93,19 @@ def test_simulated_hosts_are_those_of_the_results() -> None:
     found = (ROOT / "benchmarks" / "simulation" / "RESULTS.md").read_text()
     (shown,) = re.findall(r"(?m)^\| hosts \|.*(?:\n\|.*)+$", SCALING)
     assert shown in found
-    assert len(shown.splitlines()) == 5
+    assert [line.split(" | ")[0] for line in shown.splitlines()[2:]] == ["| 1", "| 4", "| 8", "| 16", "| 32"]
+
+
+def test_what_simulated_days_have_shown_is_in_the_results() -> None:
+    found = (ROOT / "benchmarks" / "simulation" / "RESULTS.md").read_text()
+    for figure in (
+        "5,775 recipients waited",
+        "10 minutes after its end",
+        "34 of 35,014",
+        "suspended it 3 seconds after it began",
+    ):
+        assert figure in found
+        assert figure in SCALING
 
 
 def test_disk_space_follows_from_the_sizes_that_were_measured() -> None:
