@@ -26,5 +26,5 @@ async def test_delivery_is_woken_in_the_process_that_commits_and_in_no_other(set
         await accepted_mail.allow_sending(writer, shop.id)
         assert not writer.mail_wakeup.is_set()
         await accepted_mail.accept(frontend, shop.id)
-        assert writer.mail_wakeup.is_set()
+        await writer.mail_wakeup.wait()
         assert not frontend.mail_wakeup.is_set()

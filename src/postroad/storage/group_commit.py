@@ -96,7 +96,8 @@ class GroupCommit(Commits[Item, Result]):
             began = loop.time()
             self._committing = self._next_batch()
             await self._commit(self._committing)
-            self._answered()
+            # In the next turn of the event loop, at whose end the answers leave; then whoever waits for this goes on.
+            loop.call_soon(self._answered)
             took_part = len(self._committing) + len(self._waiting)
             self._committing = []
             await self._gather(took_part // 2, seconds=min(loop.time() - began, MAX_GATHERING_SECONDS))

@@ -33,7 +33,7 @@ async def test_a_test_email_is_a_message_like_any_other_but_for_its_source(
     receipt = await send(ctx, account.id)
     assert (receipt["source"], receipt["request_id"], receipt["from"]) == ("test", REQUEST, "hello@example.com")
     assert (receipt["to"], receipt["credits_reserved"]) == (["ada@example.net"], 1)
-    assert ctx.mail_wakeup.is_set()
+    await ctx.mail_wakeup.wait()
     found, reached = await messages.find(ctx, account.id, str(receipt["id"]))
     assert (found.source, found.status, found.subject) == ("test", "queued", "It works: your test email from Postroad")
     assert [one.email for one in reached] == ["ada@example.net"]
