@@ -25,7 +25,7 @@ CODE_FOLDERS = ("src", "tests", "benchmarks", "clients")
 LOCKS = ("build", "development", "docs", "runtime")
 
 # What .gitignore names, and what is hidden.
-PRUNED = frozenset({"__pycache__", "build", "dist", "node_modules", "target"})
+PRUNED = frozenset({"__pycache__", "build", "dist", "mta", "node_modules", "target"})
 KEPT_HIDDEN = frozenset({".ci", ".github"})
 # Words of the field that end like an activity (docs/glossary.md).
 ACTIVITIES = frozenset({"framing", "gc_tuning", "ping", "rendering", "routing", "signing", "transfer_encoding"})
