@@ -58,6 +58,16 @@ def test_a_layout_goes_before_what_uses_it_and_is_kept(remote: Server, tmp_path:
     assert removed == ["a-letter", "z-base", "z-foot"]
 
 
+def test_a_large_folder_is_pushed_at_the_rate_that_the_server_allows(remote: Server, tmp_path: Path) -> None:
+    del remote
+    names = [f"letter-{number:02}" for number in range(60)]
+    for name in names:
+        put(tmp_path / "large", name, subject_txt=name, body_txt="Hello")
+    pushed = server_runner.data("template", "push", str(tmp_path / "large"), "--yes", "--delete")
+    assert pushed["added"] == names
+    assert server_runner.text("template", "diff", str(tmp_path / "large")) == "The templates are the same.\n"
+
+
 def test_nothing_is_deleted_or_overwritten_without_being_told_to(remote: Server, tmp_path: Path) -> None:
     del remote
     put(tmp_path / "a", "one", subject_txt="One", body_txt="1")

@@ -1,8 +1,9 @@
 """A client of the HTTP API for short commands: one request at a time, without an event loop.
 
 Commands have to start fast, and an event loop with its own HTTP client costs more than a request. Certificates are
-always verified. Redirects are never followed: the API key is for this host alone. The response, each wait and the whole
-time are bounded, and what a server sends is only trusted to be JSON.
+always verified. Redirects are never followed: the API key is for this host alone. A request over a rate limit had no
+effect: it is repeated when its Retry-After has passed, if that is soon. The response, each wait and the whole time are
+bounded, and what a server sends is only trusted to be JSON.
 """
 
 import contextlib
@@ -12,8 +13,9 @@ import json
 import socket
 import ssl
 import threading
+import time
 from collections.abc import Iterator, Mapping
-from typing import Any, Final
+from typing import Any, Final, NamedTuple
 from urllib import parse
 
 # For each read and write.
@@ -22,7 +24,10 @@ TIMEOUT_SECONDS: Final = 30.0
 MAX_SECONDS: Final = 300.0
 # The largest response that commands ask for is a page of a hundred messages or templates.
 MAX_BODY_BYTES: Final = 64 * 1024 * 1024
+# For all the waits of a request that is over a rate limit. A longer limit, such as one of a month, is an error at once.
+MAX_RATE_LIMITED_SECONDS: Final = 30
 OK: Final = range(200, 300)
+RATE_LIMITED: Final = 429
 REDIRECT: Final = range(300, 400)
 
 
@@ -60,6 +65,12 @@ def is_unprotected(url: str) -> bool:
         return True
 
 
+class _Response(NamedTuple):
+    status: int
+    body: bytes
+    retry_after: int | None  # seconds
+
+
 class Client:
     """Calls the API of one server with one API key, over one kept connection."""
 
@@ -93,11 +104,16 @@ class Client:
         fields = {**self._headers, **(headers or {})}
         if encoded is not None:
             fields["Content-Type"] = "application/json"
-        status, raw = self._exchange(method, path, encoded, fields)
-        document = _object(raw)
-        if status in OK and document is not None:
+        response = self._exchange(method, path, encoded, fields)
+        left = MAX_RATE_LIMITED_SECONDS
+        while response.status == RATE_LIMITED and response.retry_after is not None and response.retry_after <= left:
+            left -= response.retry_after
+            time.sleep(response.retry_after)
+            response = self._exchange(method, path, encoded, fields)
+        document = _object(response.body)
+        if response.status in OK and document is not None:
             return document
-        raise self._refusal(status, document)
+        raise self._refusal(response.status, document)
 
     def close(self) -> None:
         """Close the connection; the next call opens another."""
@@ -105,7 +121,7 @@ class Client:
             self._connection.close()
             self._connection = None
 
-    def _exchange(self, method: str, path: str, body: bytes | None, headers: dict[str, str]) -> tuple[int, bytes]:
+    def _exchange(self, method: str, path: str, body: bytes | None, headers: dict[str, str]) -> _Response:
         is_kept = self._connection is not None
         try:
             return self._send(method, path, body, headers)
@@ -123,7 +139,7 @@ class Client:
             self.close()
             raise self._unreachable(problem) from None
 
-    def _send(self, method: str, path: str, body: bytes | None, headers: dict[str, str]) -> tuple[int, bytes]:
+    def _send(self, method: str, path: str, body: bytes | None, headers: dict[str, str]) -> _Response:
         if self._connection is None:
             self._connection = connect(self._base, timeout=self._timeout)
         if self._connection.sock is None:
@@ -135,7 +151,7 @@ class Client:
         if len(raw) > MAX_BODY_BYTES:
             self.close()
             raise ServerError(f"{self.url}: the response is larger than {MAX_BODY_BYTES // 1024**2} MiB")
-        return response.status, raw
+        return _Response(response.status, raw, _seconds(response.getheader("Retry-After")))
 
     def _unreachable(self, problem: Exception) -> ServerError:
         reason = getattr(problem, "verify_message", "") or getattr(problem, "strerror", "") or str(problem)
@@ -186,6 +202,11 @@ def _bounded(connected: socket.socket, *, seconds: float) -> Iterator[None]:
 def tls_context() -> ssl.SSLContext:
     """Verifies certificates with the authorities of this machine."""
     return ssl.create_default_context()
+
+
+def _seconds(text: str | None) -> int | None:
+    """At least one second; None if it is a date, or none is given. Nine digits are too long a wait already."""
+    return max(1, int(text[:9])) if text is not None and text.isascii() and text.isdigit() else None
 
 
 def _object(raw: bytes) -> dict[str, Any] | None:
