@@ -13,7 +13,7 @@ from postroad.network import http_limits, http_listener
 from postroad.protocol.smtp import values as smtp
 from postroad.services import context
 from postroad.services.messages import dev_inbox, downloads
-from tests import accepted_mail, raw_http
+from tests import accepted_mail, passing_time, raw_http
 from tests.dashboard.browser_client import Browser, Served
 
 # More than the buffers of two sockets hold, which the system may let grow to some MiB each.
@@ -27,12 +27,12 @@ def held(ctx: context.Context, account_id: str) -> int:
 
 
 @contextlib.asynccontextmanager
-async def listening(served: Served, *, write_seconds: float = 60) -> AsyncIterator[tuple[str, int]]:
-    limits = http_limits.Limits(write_seconds=write_seconds)
+async def listening(served: Served) -> AsyncIterator[http_listener.HttpListener]:
+    limits = http_limits.Limits(write_seconds=60)
     listener = http_listener.HttpListener(served, refuse=served.refuse, limits=limits, sweep_seconds=0.02)
     await listener.start("127.0.0.1", 0)
     try:
-        yield listener.address
+        yield listener
     finally:
         await listener.stop(grace_seconds=5)
 
@@ -60,7 +60,7 @@ async def test_a_large_message_and_its_file_come_whole_and_say_how_long_they_are
     await accepted_mail.allow_sending(ctx, browser.account_id)
     file = send_request.Attachment("x.bin", base64.b64encode(FILE).decode(), "application/octet-stream")
     path = f"/messages/{await accepted_mail.accept(ctx, browser.account_id, attachments=(file,))}"
-    async with listening(served) as address, raw_http.connect(address) as connection:
+    async with listening(served) as listener, raw_http.connect(listener.address) as connection:
         await connection.send(asking(browser, f"{path}/attachments/1"))
         response = await connection.response()
         assert (response.status, response.body == FILE) == (200, True)
@@ -78,26 +78,29 @@ async def test_a_large_message_and_its_file_come_whole_and_say_how_long_they_are
 async def test_who_does_not_read_holds_a_place_until_they_hang_up(
     ctx: context.Context, browser: Browser, served: Served, huge: str
 ) -> None:
-    async with listening(served) as address:
+    async with listening(served) as listener:
         async with contextlib.AsyncExitStack() as stalled:
             for _ in range(8):
-                connection = await stalled.enter_async_context(raw_http.connect(address))
+                connection = await stalled.enter_async_context(raw_http.connect(listener.address))
                 await connection.send(asking(browser, huge))
             await until(lambda: held(ctx, browser.account_id) == 8)
-            refused = await raw_http.exchange(address, asking(browser, huge))
+            refused = await raw_http.exchange(listener.address, asking(browser, huge))
             assert (refused.status, refused.headers["retry-after"]) == (429, "5")
             # Whatever is no download is served as ever.
-            assert (await raw_http.exchange(address, asking(browser, "/inbox"))).status == 200
+            assert (await raw_http.exchange(listener.address, asking(browser, "/inbox"))).status == 200
         await until(lambda: not ctx.work_in_progress)
-        assert (await raw_http.exchange(address, asking(browser, huge))).body == HUGE
+        assert (await raw_http.exchange(listener.address, asking(browser, huge))).body == HUGE
 
 
 async def test_who_never_reads_is_cut_off_and_the_place_is_free(
     ctx: context.Context, browser: Browser, served: Served, huge: str
 ) -> None:
-    async with listening(served, write_seconds=0.1) as address, raw_http.connect(address) as connection:
+    async with listening(served) as listener, raw_http.connect(listener.address) as connection:
         await connection.send(asking(browser, huge))
-        await until(lambda: bool(ctx.work_in_progress))
+        await passing_time.until_one(listener, lambda reached: reached.unwritable is not None)
+        assert ctx.work_in_progress
+        for seconds in (0, 61):
+            passing_time.pass_seconds(listener, seconds)
         await until(lambda: not ctx.work_in_progress)
         assert len(await connection.rest()) < len(HUGE)
 

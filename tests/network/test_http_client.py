@@ -305,9 +305,11 @@ async def test_a_cancelled_exchange_closes_its_connection(*, tls: bool) -> None:
         place = place_of(endpoint)
         await post(client, place)
         endpoint.answer = None
-        with pytest.raises(TimeoutError):
-            async with asyncio.timeout(0.1):
-                await post(client, place)
+        exchange = asyncio.create_task(post(client, place))
+        await endpoint.received(2)
+        exchange.cancel()
+        with pytest.raises(asyncio.CancelledError):
+            await exchange
         await endpoint.left_alone()
         endpoint.answer = ok()
         assert (await post(client, place)).status == 200

@@ -10,7 +10,7 @@ import pytest
 
 from postroad import errors
 from postroad.network import http_limits, http_listener
-from tests import raw_http
+from tests import passing_time, raw_http
 from tests.raw_http import get, post
 
 
@@ -21,12 +21,18 @@ class Served:
         self.listener = http_listener.HttpListener(self.answer, refuse=self.refuse, limits=limits, sweep_seconds=0.02)
         self.requests: list[dict[str, Any]] = []
         self.disconnected = asyncio.Event()
+        self.taken = asyncio.Event()
         self.go_on = asyncio.Event()
         self.go_on.set()
 
     @property
     def address(self) -> tuple[str, int]:
         return self.listener.address
+
+    async def pass_seconds(self, seconds: float, *, at: str) -> None:
+        """So much time passes after the one connection has come to this stage of a request."""
+        await passing_time.until_one(self.listener, lambda connection: connection._reader.stage == at)
+        passing_time.pass_seconds(self.listener, seconds)
 
     def refuse(self, error: errors.PostroadError) -> tuple[int, list[tuple[bytes, bytes]], bytes]:
         content = f'{{"error": "{error.message}", "code": "{error.code}"}}'.encode()
@@ -42,6 +48,7 @@ class Served:
                     self.disconnected.set()
                     return
                 body += message["body"]
+        self.taken.set()
         await self.go_on.wait()
         self.requests.append({**scope, "body": body})
         text = f"{scope['method']} {scope['path']} {len(body)}".encode()
@@ -215,8 +222,9 @@ async def test_a_long_address_and_long_header_fields_are_served_together() -> No
 
 
 async def test_a_head_that_never_ends_is_refused() -> None:
-    async with served(head_seconds=0.05) as server, raw_http.connect(server.address) as connection:
+    async with served(head_seconds=30) as server, raw_http.connect(server.address) as connection:
         await connection.send(b"GET / HTTP/1.1\r\nHost: x\r\nX-Slow: ")
+        await server.pass_seconds(31, at="head")
         assert_too_slow(await connection.response(), "head of the request did not arrive")
 
 
@@ -236,18 +244,20 @@ async def test_empty_lines_do_not_keep_an_idle_connection_alive() -> None:
 
 
 async def test_a_body_that_never_ends_is_refused_and_the_application_hears_of_it() -> None:
-    async with served(body_seconds=0.05) as server, raw_http.connect(server.address) as connection:
+    async with served(body_seconds=30) as server, raw_http.connect(server.address) as connection:
         await connection.send(post("/", b"half", length=8))
+        await server.pass_seconds(31, at="body")
         assert_too_slow(await connection.response(), "body of the request did not arrive")
         assert await connection.rest() == b""
         await asyncio.wait_for(server.disconnected.wait(), raw_http.TIMEOUT_SECONDS)
 
 
 async def test_time_spent_on_the_answer_is_not_the_callers() -> None:
-    async with served(body_seconds=0.05, head_seconds=0.05) as server, raw_http.connect(server.address) as connection:
+    async with served(body_seconds=30, head_seconds=30) as server, raw_http.connect(server.address) as connection:
         server.go_on.clear()
         await connection.send(post("/", b"whole"))
-        await asyncio.sleep(0.2)
+        await asyncio.wait_for(server.taken.wait(), raw_http.TIMEOUT_SECONDS)
+        await server.pass_seconds(31, at="between")
         server.go_on.set()
         assert (await connection.response()).status == 200
 

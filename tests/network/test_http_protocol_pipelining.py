@@ -9,7 +9,7 @@ import pytest
 
 from postroad import errors
 from postroad.network import http_exchange, http_limits, http_listener, http_protocol, open_connections
-from tests import raw_http
+from tests import passing_time, raw_http
 from tests.raw_http import get, post
 
 PART = b"x" * 100_000
@@ -56,13 +56,13 @@ def refuse(error: errors.PostroadError) -> tuple[int, list[tuple[bytes, bytes]],
 
 
 @contextlib.asynccontextmanager
-async def serving(application: Streaming, **limits: Any) -> AsyncIterator[tuple[str, int]]:
+async def serving(application: Streaming, **limits: Any) -> AsyncIterator[http_listener.HttpListener]:
     listener = http_listener.HttpListener(
         application, refuse=refuse, limits=http_limits.Limits(**limits), sweep_seconds=0.02
     )
     await listener.start("127.0.0.1", 0)
     try:
-        yield listener.address
+        yield listener
     finally:
         application.go_on.set()
         await listener.stop(grace_seconds=5)
@@ -84,7 +84,7 @@ async def stands_still(application: Streaming) -> int:
 
 
 async def test_the_scope_says_everything_that_asgi_asks_for(application: Streaming) -> None:
-    async with serving(application) as address, raw_http.connect(address) as connection:
+    async with serving(application) as listener, raw_http.connect(listener.address) as connection:
         await connection.send(get("/a%20b?c=d", "X-Y: Z"))
         await connection.response()
         client = connection.writer.get_extra_info("sockname")
@@ -101,13 +101,13 @@ async def test_the_scope_says_everything_that_asgi_asks_for(application: Streami
             "root_path": "",
             "headers": [(b"host", b"postroad.test"), (b"x-y", b"Z")],
             "client": client,
-            "server": address,
+            "server": listener.address,
         }
     ]
 
 
 async def test_a_stream_goes_at_the_callers_pace_and_the_connection_is_kept(application: Streaming) -> None:
-    async with serving(application) as address, raw_http.connect(address) as connection:
+    async with serving(application) as listener, raw_http.connect(listener.address) as connection:
         await connection.send(get("/endless"))
         still = await stands_still(application)
         application.go_on.set()
@@ -125,9 +125,11 @@ async def test_a_stream_goes_at_the_callers_pace_and_the_connection_is_kept(appl
 
 
 async def test_who_stops_reading_a_stream_is_cut_off_and_the_application_freed(application: Streaming) -> None:
-    async with serving(application, write_seconds=0.5) as address, raw_http.connect(address) as connection:
+    async with serving(application, write_seconds=60) as listener, raw_http.connect(listener.address) as connection:
         await connection.send(get("/endless"))
         still = await stands_still(application)
+        for seconds in (0, 61):
+            passing_time.pass_seconds(listener, seconds)
         async with asyncio.timeout(raw_http.TIMEOUT_SECONDS):
             while application.parts <= still:
                 await asyncio.sleep(0.01)
@@ -171,8 +173,8 @@ async def test_who_reads_slowly_is_served_and_who_does_not_read_is_not(applicati
 
 
 async def test_the_application_hears_that_its_caller_has_gone(application: Streaming) -> None:
-    async with serving(application) as address:
-        async with raw_http.connect(address) as connection:
+    async with serving(application) as listener:
+        async with raw_http.connect(listener.address) as connection:
             await connection.send(get("/wait"))
             while not application.scopes:
                 await asyncio.sleep(0.01)
@@ -184,7 +186,7 @@ async def test_the_last_request_of_a_connection_is_answered_and_what_follows_is_
     version: str, application: Streaming
 ) -> None:
     request = f"GET /wait HTTP/{version}\r\nHost: x\r\nConnection: close\r\n\r\n".encode()
-    async with serving(application) as address, raw_http.connect(address) as connection:
+    async with serving(application) as listener, raw_http.connect(listener.address) as connection:
         await connection.send(request + get("/more") * 3)
         application.go_on.set()
         response = await connection.response()
@@ -194,14 +196,14 @@ async def test_the_last_request_of_a_connection_is_answered_and_what_follows_is_
 
 
 async def test_http_1_0_is_answered_and_let_go(application: Streaming) -> None:
-    async with serving(application) as address, raw_http.connect(address) as connection:
+    async with serving(application) as listener, raw_http.connect(listener.address) as connection:
         await connection.send(b"GET / HTTP/1.0\r\nConnection: keep-alive\r\n\r\n")
         assert (await connection.response()).headers["connection"] == "close"
         assert await connection.rest() == b""
 
 
 async def test_a_last_request_that_is_answered_early_may_be_sent_to_its_end(application: Streaming) -> None:
-    async with serving(application) as address, raw_http.connect(address) as connection:
+    async with serving(application) as listener, raw_http.connect(listener.address) as connection:
         await connection.send(post("/unread", b"", "Connection: close", length=10_000_000))
         assert (await connection.response()).body == b"done"
         await connection.send(b"a" * 10_000_000)
@@ -210,7 +212,7 @@ async def test_a_last_request_that_is_answered_early_may_be_sent_to_its_end(appl
 
 async def test_a_broken_body_in_the_queue_does_not_cost_those_before_it_their_answers(application: Streaming) -> None:
     broken = b"POST /broken HTTP/1.1\r\nHost: x\r\nTransfer-Encoding: chunked\r\n\r\nnonsense\r\n"
-    async with serving(application) as address, raw_http.connect(address) as connection:
+    async with serving(application) as listener, raw_http.connect(listener.address) as connection:
         await connection.send(get("/wait") + get("/second") + broken)
         application.go_on.set()
         assert "connection" not in (await connection.response()).headers
@@ -220,10 +222,13 @@ async def test_a_broken_body_in_the_queue_does_not_cost_those_before_it_their_an
 
 
 async def test_time_in_the_queue_is_not_the_callers(application: Streaming) -> None:
-    limits = {"head_seconds": 0.1, "body_seconds": 0.1}
-    async with serving(application, **limits) as address, raw_http.connect(address) as connection:
+    async with (
+        serving(application, head_seconds=30, body_seconds=30) as listener,
+        raw_http.connect(listener.address) as connection,
+    ):
         await connection.send(get("/wait") + get("/second") + b"GET /third HTTP/1.1\r\n")
-        await asyncio.sleep(0.3)
+        await passing_time.until_one(listener, lambda connection: connection._paused_at is not None)
+        passing_time.pass_seconds(listener, 31)
         application.go_on.set()
         await connection.send(b"Host: x\r\n\r\n")
         for _ in range(3):
@@ -231,7 +236,7 @@ async def test_time_in_the_queue_is_not_the_callers(application: Streaming) -> N
 
 
 async def test_a_body_that_nobody_takes_is_not_read_without_end(application: Streaming) -> None:
-    async with serving(application) as address, raw_http.connect(address) as connection:
+    async with serving(application) as listener, raw_http.connect(listener.address) as connection:
         await connection.send(get("/wait") + post("/unread", b"", length=10**9))
         sending = asyncio.create_task(connection.send(b"a" * 64_000_000))  # more than any socket holds
         await asyncio.wait((sending,), timeout=0.5)

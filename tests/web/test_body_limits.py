@@ -14,7 +14,7 @@ from postroad import errors
 from postroad.model import caller
 from postroad.network import http_limits
 from postroad.web import body_limits, routing
-from tests import raw_http
+from tests import passing_time, raw_http
 from tests.api import app_server
 
 LARGE = {"text": "x" * (1024 * 1024 + 1)}
@@ -197,12 +197,14 @@ async def test_frontends_share_the_slots_and_each_has_one(
 
 
 async def test_a_body_that_stalls_may_be_sent_again() -> None:
-    limits = http_limits.Limits(body_seconds=0.05)
+    limits = http_limits.Limits(body_seconds=30)
     handling = Handling()
     fields = ("Authorization: Bearer member", "Idempotency-Key: good")
     async with app_server.running(handling.routes(), limits=limits) as opened:
         async with raw_http.connect(opened.address) as connection:
             await connection.send(raw_http.post("/notes", b'{"text', *fields, length=20))
+            await passing_time.until_one(opened.listener, lambda connection: connection._reader.stage == "body")
+            passing_time.pass_seconds(opened.listener, 31)
             response = await connection.response()
             assert await connection.rest() == b""
         assert (response.status, response.headers["retry-after"], response.headers["connection"]) == (408, "1", "close")
