@@ -7,7 +7,6 @@ import contextlib
 import json
 import os
 import shutil
-import socket
 import ssl
 import subprocess
 import time
@@ -19,6 +18,8 @@ from pathlib import Path
 from typing import Final
 
 import trustme
+
+from benchmarks.peers import process
 
 PROGRAMS: Final = ("pebble", "pebble-challtestsrv")
 REMEDY: Final = "install it with: apt-get install pebble"
@@ -39,18 +40,10 @@ def is_installed() -> bool:
     return all(shutil.which(program) for program in PROGRAMS)
 
 
-def free_ports(count: int) -> list[int]:
-    with contextlib.ExitStack() as stack:
-        taken = [stack.enter_context(socket.socket()) for _ in range(count)]
-        for one in taken:
-            one.bind(("127.0.0.1", 0))
-        return [one.getsockname()[1] for one in taken]
-
-
 @contextlib.contextmanager
 def running(folder: Path) -> Iterator[Pebble]:
     """A server for the time of the block."""
-    listen, management, http, tls, dns = free_ports(5)
+    listen, management, http, tls, dns = process.free_ports(5)
     authority = trustme.CA()
     issued = authority.issue_cert("127.0.0.1")
     issued.private_key_pem.write_to_path(str(folder / "key.pem"))

@@ -13,7 +13,8 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Final
 
-from tests import pebble_server, postgres_server
+from benchmarks.peers import process
+from tests import postgres_server
 
 PROGRAM: Final = "pgbouncer"
 REMEDY: Final = "install it with: apt-get install pgbouncer"
@@ -45,12 +46,12 @@ def before(url: str, folder: Path) -> Iterator[str]:
     """For the time of the block, the address of the same database behind PgBouncer."""
     parts = urllib.parse.urlsplit(url)
     (server,) = urllib.parse.parse_qs(parts.query)["host"]
-    (port,) = pebble_server.free_ports(1)
+    port = process.free_port()
     configuration, log = folder / "pgbouncer.ini", folder / "pgbouncer.log"
     configuration.write_text(CONFIGURATION.format(folder=server, port=port, connections=SERVER_CONNECTIONS))
     account = postgres_server.account()  # it refuses to run as root, too, and has to find the socket of the server
     with log.open("wb") as file, configuration.open("rb") as opened:
-        process = subprocess.Popen(
+        bouncer = subprocess.Popen(
             [str(program()), f"/proc/self/fd/{opened.fileno()}"],
             stdin=subprocess.DEVNULL,
             stdout=file,
@@ -61,20 +62,20 @@ def before(url: str, folder: Path) -> Iterator[str]:
             extra_groups=account.extra_groups,
         )
         try:
-            _wait(process, port, log)
+            _wait(bouncer, port, log)
             yield f"postgresql://postgres@127.0.0.1:{port}{parts.path}?sslmode=disable"
         finally:
-            process.terminate()
-            process.wait()
+            bouncer.terminate()
+            bouncer.wait()
 
 
-def _wait(process: subprocess.Popen[bytes], port: int, log: Path) -> None:
+def _wait(bouncer: subprocess.Popen[bytes], port: int, log: Path) -> None:
     deadline = time.monotonic() + START_SECONDS
     while True:
         try:
             socket.create_connection(("127.0.0.1", port), timeout=10).close()
             return
         except OSError:
-            if process.poll() is not None or time.monotonic() > deadline:
+            if bouncer.poll() is not None or time.monotonic() > deadline:
                 raise RuntimeError(f"PgBouncer did not start:\n{log.read_text()}") from None
             time.sleep(0.02)

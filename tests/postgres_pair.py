@@ -9,7 +9,7 @@ import signal
 import time
 from typing import Final, Self
 
-from tests import pebble_server
+from benchmarks.peers import process
 from tests.postgres_server import POLL_SECONDS, QUICK, TIMEOUT_SECONDS, PostgresServer
 from tests.reliability import process_trees
 
@@ -67,7 +67,7 @@ class Pair:
     """The primary and its standby."""
 
     def __init__(self) -> None:
-        self._ports = pebble_server.free_ports(2)
+        self._ports = process.free_ports(2)
         self.primary: LoopbackServer = LoopbackServer(self._ports[0])
         self.standby: Standby | None = None
         self._dead: LoopbackServer | None = None

@@ -1,6 +1,8 @@
 """Start a program, wait until it answers on its port, and end it: by its own process, never by a name."""
 
+import contextlib
 import pathlib
+import random
 import signal
 import socket
 import subprocess
@@ -13,12 +15,28 @@ STOP_SECONDS = 20.0
 POLL_SECONDS = 0.05
 
 
+# Below those that Linux gives to whoever asks for any port, so that no other test gets it before the program listens.
+PORTS = range(10_000, 32_768)
+
+
 def free_port() -> int:
     """A port of loopback that nobody listens on now."""
-    with socket.socket() as probe:
-        probe.bind(("127.0.0.1", 0))
-        port: int = probe.getsockname()[1]
-        return port
+    (port,) = free_ports(1)
+    return port
+
+
+def free_ports(count: int) -> list[int]:
+    """So many of them."""
+    with contextlib.ExitStack() as stack:
+        found: list[int] = []
+        for port in random.SystemRandom().sample(PORTS, 1_000):
+            probe = stack.enter_context(socket.socket())
+            with contextlib.suppress(OSError):
+                probe.bind(("127.0.0.1", port))
+                found.append(port)
+            if len(found) == count:
+                break
+        return found
 
 
 def start(command: typing.Sequence[str], *, log: pathlib.Path) -> subprocess.Popen[bytes]:
