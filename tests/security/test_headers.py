@@ -205,7 +205,7 @@ async def test_g1_bcc_by_smtp_is_no_recipient_and_leaves_nothing(service: WholeS
         assert (await service.hand_in(folded.encode() + MESSAGE)).startswith("250 ")
     for each in await service.settled():
         assert each.recipients == [ADA]
-        assert b"bcc" not in each.taken.content.lower()
+        assert b"bcc:" not in each.taken.content.lower()
         assert b"victim" not in each.taken.content
         assert b"v@" not in each.taken.content
 

@@ -82,14 +82,14 @@ async def test_metadata_over_http_is_returned_and_found_and_not_sent(
     ctx: context.Context, account: stored_accounts.Account
 ) -> None:
     await accepted_mail.allow_sending(ctx, account.id)
-    given = {"order": "1042", "note": 'a "b" \n:c'}
+    given = {"order": "1042-3344", "note": 'a "b" \n:c'}
     message_id = await accepted_mail.accept(ctx, account.id, metadata=given)
     other = await accepted_mail.accept(ctx, account.id)
     shown = await messages.details(ctx, account.id, message_id)
     assert shown.receipt.metadata == given
     assert shown.message.metadata is not None
     assert msgspec.json.decode(shown.message.metadata) == given
-    assert b"1042" not in await messages.raw(ctx, account.id, message_id)
+    assert b"1042-3344" not in await messages.raw(ctx, account.id, message_id)
     plain_one = await messages.details(ctx, account.id, other)
     assert (plain_one.receipt.metadata, plain_one.message.metadata) == (msgspec.UNSET, None)
     assert b"metadata" not in msgspec.json.encode(plain_one.receipt)
@@ -97,10 +97,10 @@ async def test_metadata_over_http_is_returned_and_found_and_not_sent(
     async def found(text: str, account_id: str = account.id) -> list[str]:
         return [one.id for one in (await messages.search(ctx, account_id, text, limit=9, cursor=None)).messages]
 
-    assert await found("metadata.order:1042") == [message_id]
+    assert await found("metadata.order:1042-3344") == [message_id]
     assert await found('metadata.note:"a ""b"" \n:c"') == [message_id]
-    assert await found("metadata.order:104") == await found("metadata.Order:1042") == []
-    assert await found("metadata.order:1042", "acc_" + "0" * 28) == []
+    assert await found("metadata.order:104") == await found("metadata.Order:1042-3344") == []
+    assert await found("metadata.order:1042-3344", "acc_" + "0" * 28) == []
 
 
 @pytest.mark.parametrize("template", [(), ("X-Service-Template: welcome",)], ids=["finished", "template"])
@@ -109,12 +109,12 @@ async def test_metadata_over_smtp_is_stored_and_not_sent(
 ) -> None:
     await accepted_mail.allow_sending(ctx, account.id)
     await templates.put(ctx, account.id, "welcome", subject="Welcome", text="Hi", html=None)
-    message = raw(FROM, TO, *template, f"{SMTP}Order: 1042", "X-Other: 1043", body="" if template else "Hi\r\n")
+    message = raw(FROM, TO, *template, f"{SMTP}Order: 1042-3344", "X-Other: 1043", body="" if template else "Hi\r\n")
     accepted = await submit_mime.submit_mime(ctx, accepted_mail.caller_of(account.id), message, request_id="req_1")
     sent = await messages.raw(ctx, account.id, accepted.message_id)
     assert b"X-Other: 1043" in sent
-    assert b"1042" not in sent
+    assert b"1042-3344" not in sent
     assert b"metadata" not in sent.lower()
-    assert msgspec.json.decode(accepted.response, type=receipt.Receipt).metadata == {"Order": "1042"}
-    (found,) = (await messages.search(ctx, account.id, "metadata.Order:1042", limit=9, cursor=None)).messages
+    assert msgspec.json.decode(accepted.response, type=receipt.Receipt).metadata == {"Order": "1042-3344"}
+    (found,) = (await messages.search(ctx, account.id, "metadata.Order:1042-3344", limit=9, cursor=None)).messages
     assert (found.id, found.source) == (accepted.message_id, mail.Source.SMTP)

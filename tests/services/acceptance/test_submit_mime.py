@@ -99,7 +99,7 @@ async def test_a_finished_message_is_stored_like_any_other(shop: Shop) -> None:
 async def test_the_bytes_that_are_stored_have_their_trace_and_id_and_no_blind_copies(shop: Shop) -> None:
     accepted = await shop.send(plain("Bcc: eve@example.org", body=".\r\nline \r\n", to=("eve@example.org",)))
     content = await shop.mime(accepted)
-    assert b"eve" not in content
+    assert b"eve@" not in content
     assert content.endswith(b"\r\n\r\n.\r\nline \r\n")
     assert parsed(content)["Message-ID"] == f"<{accepted.message_id}@example.com>"
     assert content.startswith(b"Received: by mx.example.com")
@@ -310,7 +310,7 @@ async def test_a_template_is_filled_in_and_sent_to_the_envelope(shop: Shop) -> N
     )
     accepted = await shop.send(message)
     content = await shop.mime(accepted)
-    assert b"eve" not in content
+    assert b"eve@" not in content
     built = parsed(content)
     assert built["Subject"] == "Welcome Ada"
     assert (built["To"], built["X-Campaign"], built["X-Service-Tag"]) == ("Ada <ada@example.org>", "spring", "welcome")
