@@ -27,7 +27,7 @@ from postroad import config
 from postroad.api import openapi
 from postroad.services.auth import passwords
 from postroad.services.dkim import domain_keys
-from postroad.storage import migrations, queries, sqlite_connection
+from postroad.storage import migrations, queries, sqlite, sqlite_connection
 from postroad.web import routing
 
 T = TypeVar("T")
@@ -38,7 +38,12 @@ REAL_COST: Final = (passwords.MEMORY_KIBIBYTES, passwords.PASSES)
 # RFC 9106 section 3.1: no less than 8 KiB for each lane.
 MIN_COST: Final = (8, 1)
 make_key: Final = domain_keys._generate
-READERS: Final = ((config, "defaults"), (queries, "load"), (migrations, "known"))
+READERS: Final = (
+    (config, "defaults"),
+    (queries, "load"),
+    (sqlite, "load_statements"),
+    (migrations, "known"),
+)
 
 
 class Keys:

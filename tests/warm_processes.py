@@ -15,7 +15,14 @@ from multiprocessing.context import ForkServerProcess
 from pathlib import Path
 from typing import Any, Final
 
-PRELOADED: Final = ["tests.chaos.crashing_process", "postroad.cli.dev", "postroad.cli.serve"]
+# The service imports structlog only when it begins to log, which is before it starts.
+PRELOADED: Final = [
+    "tests.chaos.crashing_process",
+    "postroad.cli.dev",
+    "postroad.cli.serve",
+    "structlog",
+    "tests.warm_heap",
+]
 
 
 def fork(target: Any, *arguments: object, **options: object) -> ForkServerProcess:  # noqa: ANN401 - any function of a module

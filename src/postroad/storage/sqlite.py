@@ -153,6 +153,11 @@ class _Readers:
             self.idle.pop().close()
 
 
+def load_statements() -> dict[str, str]:
+    """All queries, with parameters as SQLite numbers them."""
+    return {name: _PLACEHOLDER.sub(r"?\1", statement) for name, statement in queries.load("sqlite").items()}
+
+
 class SqliteStore:
     """A store in one SQLite file."""
 
@@ -161,9 +166,7 @@ class SqliteStore:
     def __init__(self, path: Path) -> None:
         # Absolute, so that SQLite sees no special name such as `:memory:`, and changing the folder has no effect.
         self._path = path.absolute()
-        self._statements = {
-            name: _PLACEHOLDER.sub(r"?\1", statement) for name, statement in queries.load(self.dialect).items()
-        }
+        self._statements = load_statements()
         sqlite_connection.create(self._path)
         self._writer = sqlite_connection.connect(self._path)
         # The file's lock is requested on the event loop, which must not block: see `_begin`.

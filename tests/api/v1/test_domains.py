@@ -1,12 +1,7 @@
 """`/v1/domains`: registered, listed, read and removed."""
 
-import re
 from typing import Any
 
-import hypothesis
-from hypothesis import strategies
-
-from postroad.protocol import address, address_syntax
 from postroad.services import context
 from postroad.services.domains import registry as domains
 from tests import accepted_mail, contexts
@@ -110,9 +105,3 @@ async def test_the_list_is_read_in_parts_oldest_first(mine: AccountClients, cloc
     names = [one["name"] for one in first["domains"] + rest["domains"]]
     assert names == ["c.example", "a.example", "b.example"]
     assert rest["next_cursor"] is None
-
-
-@hypothesis.given(strategies.from_regex(re.compile(address_syntax.DOMAIN_SCHEMA_PATTERN[:-1] + r"\Z")))
-def test_what_the_schema_allows_is_a_domain_name(name: str) -> None:
-    hypothesis.assume(len(name) <= address_syntax.MAX_CHARACTERS)
-    assert address.parse_domain(name).isascii()
