@@ -28,6 +28,7 @@ MOSTLY_ONE_ENGINE: Final = (
     "tests/conformance/test_bad_input.py",
     "tests/conformance/test_endpoints.py",
     "tests/conformance/test_errors.py",
+    "tests/conformance/test_events.py",
     "tests/conformance/test_limits.py",
     "tests/conformance/test_message.py",
     "tests/conformance/test_send_request.py",
@@ -35,31 +36,56 @@ MOSTLY_ONE_ENGINE: Final = (
     "tests/conformance/test_service.py",
     "tests/conformance/test_webhook_endpoints.py",
     "tests/dashboard/",
+    "tests/delivery/test_bad_peers.py",
+    "tests/delivery/test_expiry.py",
+    "tests/delivery/test_fair_accounts.py",
     "tests/inbound/",
     "tests/reliability/test_dns_dead.py",
     "tests/reliability/test_frontends.py",
     "tests/reliability/test_store_slow.py",
     # Rules over rows that `tests/storage` writes and reads on both engines.
+    "tests/services/acceptance/test_key_limits.py",
+    "tests/services/acceptance/test_resend.py",
     "tests/services/acceptance/test_send_test.py",
+    "tests/services/acceptance/test_submit_batch.py",
     "tests/services/acceptance/test_submit_mime.py",
+    "tests/services/acceptance/test_test_mode.py",
     "tests/services/accounts/",
+    "tests/services/approvals/",
     "tests/services/auth/",
     "tests/services/dkim/",
     "tests/services/domains/",
+    "tests/services/maintenance/test_cleanup.py",
     "tests/services/maintenance/test_consistency.py",
+    "tests/services/messages/",
+    "tests/services/results/test_bounce_guard",
+    "tests/services/results/test_complaints.py",
+    "tests/services/results/test_report_authentication.py",
     "tests/services/suppressions/",
     "tests/services/test_",
+    "tests/services/tls_reports/",
+    "tests/services/webhooks/test_account_events.py",
     "tests/services/webhooks/test_delivery_log.py",
     "tests/services/webhooks/test_endpoints.py",
+    "tests/services/webhooks/test_event_types.py",
+    "tests/services/webhooks/test_format_endpoints.py",
     "tests/services/webhooks/test_ping.py",
     "tests/services/webhooks/test_replays.py",
     "tests/submission/",
 )
 AT_ONCE: Final = frozenset({"gather", "TaskGroup", "create_task"})
-# What `make test-clients` runs, and what shows on PostgreSQL only what the same requests show on SQLite.
+# What `make test-clients` runs: of each client, `make test` tries the calls of a real service, and of one in Python and
+# one in JavaScript also what a scripted server does wrong. What shows on PostgreSQL only what the same requests show on
+# SQLite; chains of requests that manage; and the newer one of two old versions of Python.
 LONG_ONLY: Final = (
     "tests/clients/test_conformance.py::test_a_client_passes_its_own_tests",
+    *(
+        f"tests/clients/test_conformance.py::test_a_client_does_what_every_scenario_expects[{language}]"
+        for language in ("go", "java", "php", "python-async", "ruby")
+    ),
+    "tests/clients/test_python_versions.py::test_an_old_python_does_what_the_scenarios_expect[3.10]",
     "tests/openapi/test_schemathesis.py::test_the_other_engine_makes_no_difference",
+    "tests/openapi/test_schemathesis.py::test_what_one_request_makes_the_next_one_finds[everything else]",
 )
 # Each group has servers or programs that its tests share, so it stays together.
 LONGEST: Final = (

@@ -37,7 +37,7 @@ FOREIGN_NAMES = frozenset({"http_proxy", "https_proxy", "all_proxy", "no_proxy"}
 # The time of an example is no promise of ours on a shared machine, so hypothesis does not check it. `make test` tries
 # the same few examples every time, and `make test-all` many, others each time.
 EXAMPLES = 40
-FEW_EXAMPLES = 25
+FEW_EXAMPLES = 10
 hypothesis.settings.register_profile(
     "postroad",
     deadline=None,

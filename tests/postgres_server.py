@@ -124,10 +124,11 @@ class PostgresServer:
         """The address of a database on this server."""
         return f"postgresql://postgres@/{database}?host={urllib.parse.quote(str(self._folder))}&port=5432"
 
-    def create_database(self) -> str:
-        """The address of a new, empty database."""
+    def create_database(self, *, like: str | None = None) -> str:
+        """The address of a new database: empty, or a copy of another one, to which nobody is connected."""
         name = f"test_{uuid.uuid4().hex}"
-        self.execute(f"CREATE DATABASE {name}")
+        original = "" if like is None else f" TEMPLATE {urllib.parse.urlsplit(like).path[1:]}"
+        self.execute(f"CREATE DATABASE {name}{original}")
         return self.url(name)
 
     def drop_database(self, url: str) -> None:

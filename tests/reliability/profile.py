@@ -17,7 +17,7 @@ SHRINK: Final = os.environ.get("TEST_SHRINK") == "1"
 SEEDS: Final = tuple(range(1, SCALE + 1))
 
 
-def shares(steps: int = 3) -> tuple[float, ...]:
+def shares() -> tuple[float, ...]:
     """Parts of a whole, from nothing to all of it: how much of a commit was written when the process died."""
-    count = steps * min(SCALE, 10)
+    count = 3 * min(SCALE, 10) if IS_LONG else 2
     return tuple(number / count for number in range(count + 1))
