@@ -276,12 +276,30 @@ async def test_too_few_connections_are_a_temporary_failure(
 
     async with store.scanning():
         with monkeypatch.context() as patch:
-            patch.setattr(postgres, "CONNECT_SECONDS", 0.1)
+            for limit in ("COMMAND_SECONDS", "CONNECT_SECONDS"):
+                patch.setattr(postgres, limit, 0.1)
             for kind in ("transaction", "reading", "looking_up", "scanning"):
                 with pytest.raises(errors.TemporaryFailure):
                     await enter(kind)
     async with store.scanning():
         pass
+    await store.close()
+
+
+async def test_who_waits_for_a_connection_in_use_waits_longer_than_for_a_server(
+    clean_postgres_url: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    store = await open_store.open_current(clean_postgres_url, migrate=True, connections=1)
+
+    async def look_up() -> int:
+        async with store.looking_up() as tx:
+            return await access_version.version(tx)
+
+    monkeypatch.setattr(postgres, "CONNECT_SECONDS", 0.01)
+    async with store.looking_up():
+        waiting = asyncio.create_task(look_up())
+        await asyncio.wait([waiting], timeout=0.1)
+    assert await waiting == 0
     await store.close()
 
 

@@ -12,7 +12,10 @@ from postroad import config
 from postroad.model.bounces import disposition
 from postroad.roles import composition
 from postroad.services import context
+from postroad.services.accounts import credits
 from postroad.services.accounts import registry as accounts
+from postroad.services.auth import api_keys, authentication, credentials
+from postroad.services.domains import registry as domains
 from postroad.storage import messages, postgres_writes, queries
 from tests import accepted_mail, contexts
 from tests.services import claimed_mail
@@ -116,6 +119,21 @@ async def test_a_message_takes_few_round_trips(ctx: context.Context, sent: list[
     await ctx.outcome_commits.submit([claimed_mail.outcome(ctx, claim, disposition.Verdict.DELIVERED)])
     # Locks the account, records the recipient, adds to the bounce guard's day, evaluates it, finds endpoints, writes.
     assert sent == ["BEGIN", "SELECT", "UPDATE", "INSERT", "SELECT", "SELECT", "WITH", "COMMIT"]
+
+
+async def test_what_the_first_message_of_an_account_looks_up_begins_no_transaction(
+    ctx: context.Context, sent: list[str]
+) -> None:
+    shop = await accounts.create(ctx, "Shop")
+    await accepted_mail.allow_sending(ctx, shop.id)
+    await credentials.create(ctx, shop.id, "main")
+    _, secret = await api_keys.create(ctx, shop.id, credential_id=None, name="key", scopes=frozenset({"send"}))
+    sent.clear()
+    await domains.sending_domain(ctx, shop.id, accepted_mail.DOMAIN)
+    await credits.is_charged(ctx, shop.id)
+    await authentication.authenticate(ctx, f"Bearer {secret}", client_address="192.0.2.1")
+    # Whether access has changed, the domain, its owner, whether the account is charged, the key, whether it is closed.
+    assert sent == ["SELECT"] * 6
 
 
 async def test_large_bodies_are_copied(ctx: context.Context, sent: list[str]) -> None:

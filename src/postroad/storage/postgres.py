@@ -198,7 +198,8 @@ class PostgresStore:
     @contextlib.asynccontextmanager
     async def _session(self, begin: str, *, seconds: int, is_view: bool = True) -> AsyncIterator[PostgresTransaction]:
         with postgres_errors.translated():
-            connection = await self._pool.acquire(timeout=CONNECT_SECONDS)
+            # All may be in use, each as long as its statement may take. To connect has a limit of its own.
+            connection = await self._pool.acquire(timeout=COMMAND_SECONDS)
         tx = PostgresTransaction(connection, self._statements, seconds=seconds)
         try:
             if is_view or not connection.plans_by_key:

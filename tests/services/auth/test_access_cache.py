@@ -28,9 +28,9 @@ class WatchedStore:
         self.answers.set()
 
     @contextlib.asynccontextmanager
-    async def reading(self) -> AsyncIterator[store.Transaction]:
+    async def looking_up(self) -> AsyncIterator[store.Transaction]:
         self.questions += 1
-        async with self._real.reading() as tx:
+        async with self._real.looking_up() as tx:
             yield tx
             await self.answers.wait()
 

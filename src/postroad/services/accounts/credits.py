@@ -54,7 +54,7 @@ async def is_charged(ctx: context.Context, account_id: str) -> bool:
     fact = ("charged", account_id)
     charged: bool | None = known.get(fact)
     if charged is None:
-        async with ctx.store.reading() as tx:
+        async with ctx.store.looking_up() as tx:
             account = await stored_accounts.by_id(tx, account_id)
         known[fact] = charged = account is None or needs_credits(ctx, account)
     return charged

@@ -79,7 +79,7 @@ class AccessCache:
     async def _check_version(self, now: int, generation: int) -> None:
         loop = asyncio.get_running_loop()
         started = loop.time()
-        async with self._database.reading() as tx:
+        async with self._database.looking_up() as tx:
             version = await access_version.version(tx)
         if generation != self._generation:  # invalidated since: this version may predate the change
             return

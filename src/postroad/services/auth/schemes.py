@@ -61,7 +61,7 @@ async def authenticate(
 
 async def _of_open_account(ctx: context.Context, known: AuthenticatedCaller) -> AuthenticatedCaller:
     """The caller, unless its account is closed."""
-    async with ctx.store.reading() as tx:
+    async with ctx.store.looking_up() as tx:
         account = await accounts.by_id(tx, known.caller.account_id)
     if account is not None and account.closed_at is not None:
         raise errors.AccountClosed(CLOSED)
@@ -104,7 +104,7 @@ async def _record_network(ctx: context.Context, credential_id: str, network: str
 
 
 async def _by_api_key(ctx: context.Context, token: str) -> AuthenticatedCaller:
-    async with ctx.store.reading() as tx:
+    async with ctx.store.looking_up() as tx:
         key = await api_keys.by_hash(tx, installation_keys.hash_api_key(token))
     if key is None or key.revoked_at is not None:
         raise errors.Unauthorized("Authorization: the API key is unknown or revoked")

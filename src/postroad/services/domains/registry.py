@@ -127,7 +127,7 @@ async def sending_domain(ctx: context.Context, account_id: str, name: str) -> do
     fact = ("domain", account_id, name)
     domain: domains.Domain | None = known.get(fact)
     if domain is None:
-        async with ctx.store.reading() as tx:
+        async with ctx.store.looking_up() as tx:
             domain = await domains.by_name(tx, account_id, name)
             owner = await domains.verified_owner(tx, name)
             is_free = domain is not None and await warmup_status.is_free(ctx, tx, domain)
