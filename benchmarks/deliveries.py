@@ -56,9 +56,15 @@ def deliver(
     """Send `messages` to so many recipients each, and wait for all of them; TimeoutError when some do not arrive."""
     total = sink.messages() + messages * recipients
     began = time.monotonic()
+    stalled = None
     with contender.sending(run, messages=messages) as sending:
-        _wait(contender, sink, total=total, stall_seconds=stall_seconds)
+        try:
+            _wait(contender, sink, total=total, stall_seconds=stall_seconds)
+        except TimeoutError as problem:
+            stalled = problem
         seconds = time.monotonic() - began
+    if stalled is not None:
+        raise TimeoutError(f"{stalled}; {sending.ended().failed} were refused or not answered")
     return Delivered(seconds=seconds, sent=sending.ended())
 
 

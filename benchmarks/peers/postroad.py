@@ -107,6 +107,8 @@ SUBMISSION_ONLY: Processes = (("submission",),)
 ACCOUNT = "Benchmark"
 CREDITS = 1_000_000_000
 PROGRAM = (sys.executable, "-m", "postroad")
+# The line of the log that says that all roles of a process have started.
+STARTED = b'"event":"started"'
 
 
 @dataclasses.dataclass(frozen=True, slots=True, kw_only=True)
@@ -232,7 +234,11 @@ def installed(
 def serving(
     installation: Installation, *, processes: Processes, program: typing.Sequence[str] = PROGRAM
 ) -> typing.Iterator[Postroad]:
-    """The service as so many, each with its roles; stopped at the end."""
+    """The service as so many, each with its roles; stopped at the end.
+
+    They start one after the other: imports take a second of CPU or more, and all at once would exceed the time of each
+    on a busy machine. None still starts when the first window begins.
+    """
     configuration, port = installation.configuration, installation.port
     serve = (*program, "serve", "--config", str(configuration))
     with contextlib.ExitStack() as stack:
@@ -240,7 +246,7 @@ def serving(
             _start(stack, [*serve, *_words(roles)], log=installation.folder / f"postroad-{number}.log")
             for number, roles in enumerate(processes, start=1)
         ]
-        process.wait_until(lambda: _ready(services, port=port), what="the start of Postroad")
+        process.wait_until(lambda: _ready(port), what="the start of Postroad")
         pids = tuple(service.pid for service in services)
         yield Postroad(pids=pids, port=port, api_key=installation.api_key, configuration=configuration)
 
@@ -274,9 +280,11 @@ def _words(roles: typing.Sequence[str]) -> list[str]:
 
 
 def _start(stack: contextlib.ExitStack, command: typing.Sequence[str], *, log: pathlib.Path) -> subprocess.Popen[bytes]:
-    """One process of the service, stopped when the stack is."""
+    """One process of the service, which has started; stopped when the stack is."""
+    written = log.stat().st_size if log.exists() else 0  # by an earlier one
     service = process.start(command, log=log)
     stack.callback(process.stop, service)
+    process.wait_until(lambda: _has_started(service, log, written), what=f"the start of {' '.join(command)}")
     return service
 
 
@@ -311,10 +319,13 @@ def operate(configuration: pathlib.Path, *words: str, accept: tuple[int, ...] = 
     return printed
 
 
-def _ready(services: typing.Sequence[subprocess.Popen[bytes]], *, port: int) -> bool:
-    for service in services:
-        if service.poll() is not None:
-            raise RuntimeError(f"postroad serve ended with {service.returncode} before it was ready")
+def _has_started(service: subprocess.Popen[bytes], log: pathlib.Path, written: int) -> bool:
+    if service.poll() is not None:
+        raise RuntimeError(f"postroad serve ended with {service.returncode} before it had started")
+    return STARTED in log.read_bytes()[written:]
+
+
+def _ready(port: int) -> bool:
     try:
         with urllib.request.urlopen(f"http://127.0.0.1:{port}/readyz", timeout=2) as answer:
             status: int = answer.status
