@@ -11,7 +11,9 @@ from tests import accepted_mail
 
 BATCH: Final = 2_000
 # What the store has to keep of each message, and how many may come, is not what these tests are about.
-POLICIES: Final = transaction.Policies(rate=throttle.RateLimit(rate=1_000_000, burst=1_000_000), warmup_caps=())
+POLICIES: Final = transaction.Policies(
+    rate=throttle.RateLimit(rate=1_000_000, burst=1_000_000), warmup_caps=(), clock=lambda: 0
+)
 MIME: Final = b"From: shop@example.com\r\nMessage-ID: <%s@example.com>\r\nSubject: Hello\r\n\r\nHello\r\n"
 
 

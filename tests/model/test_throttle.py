@@ -152,6 +152,15 @@ def test_who_is_behind_and_waits_as_it_was_told_is_let_through() -> None:
     assert (just_before.allowed, in_time.allowed) == (False, True)
 
 
+@pytest.mark.parametrize("waited", [SECOND, 2 * SECOND, 3 * SECOND, 10 * SECOND])
+def test_a_request_that_waited_is_not_refused_because_another_overtook_it(waited: int) -> None:
+    policy = throttle.RateLimit(rate=100, burst=200)
+    _, bucket = take_shared(policy, [NOON])
+    decision, after = throttle.take_shared(policy, bucket, now=NOON - waited, clock=NOON)
+    assert (decision.allowed, decision.remaining) == (True, 198)
+    assert after == throttle.SharedBucket(full_at=NOON + 2 * policy.interval, seen_at=NOON)
+
+
 @given(
     st.integers(1, 1000),
     st.integers(1, 20),

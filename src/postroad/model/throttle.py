@@ -67,24 +67,25 @@ def take(policy: RateLimit, *, full_at: int, now: int) -> RateDecision:
     return RateDecision(allowed=True, full_at=after, remaining=room // policy.interval, wait=0)
 
 
-def take_shared(policy: RateLimit, bucket: SharedBucket, *, now: int) -> tuple[RateDecision, SharedBucket]:
+def take_shared(
+    policy: RateLimit, bucket: SharedBucket, *, now: int, clock: int | None = None
+) -> tuple[RateDecision, SharedBucket]:
     """The same against a shared bucket. The decision is in this host's time, the bucket in its own.
 
-    A host that is behind also waits for the difference: perhaps no other host advances the bucket's time.
+    A host that is behind also waits for the difference: perhaps no other host advances the bucket's time. A request
+    that has waited since `now` gives the host's `clock`, so that those that overtook it do not seem to be ahead.
     """
-    there = _time_of(bucket, now=now)
+    clock = now if clock is None else clock
+    there = now if bucket.seen_at - clock > MAX_CLOCK_SKEW else max(now, bucket.seen_at)
     decision = take(policy, full_at=bucket.full_at, now=there)
     after = SharedBucket(full_at=decision.full_at, seen_at=there)
-    if there != now:
-        wait = 0 if decision.allowed else decision.wait + (there - now)
-        decision = msgspec.structs.replace(decision, full_at=decision.full_at - (there - now), wait=wait)
+    if (ahead := there - clock) > 0:
+        wait = 0 if decision.allowed else decision.wait + ahead
+        decision = msgspec.structs.replace(decision, full_at=decision.full_at - ahead, wait=wait)
     return decision, after
 
 
 def full_at(bucket: SharedBucket, *, now: int) -> int:
     """When a shared bucket is full again, in this host's time."""
-    return bucket.full_at - (_time_of(bucket, now=now) - now)
-
-
-def _time_of(bucket: SharedBucket, *, now: int) -> int:
-    return now if bucket.seen_at - now > MAX_CLOCK_SKEW else max(now, bucket.seen_at)
+    ahead = bucket.seen_at - now
+    return bucket.full_at - ahead if 0 < ahead <= MAX_CLOCK_SKEW else bucket.full_at

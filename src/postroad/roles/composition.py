@@ -58,6 +58,7 @@ async def open_context(
         policies = transaction.Policies(
             rate=limiter.policy,
             warmup_caps=settings.warmup.recipients_per_day,
+            clock=clock,
             routed_domains=routed_domains,
         )
         return await batch.accept(tx, entries, policies=policies, outbox=outbox)

@@ -15,7 +15,9 @@ from postroad.storage import accounts, idempotency, messages, recipients
 
 NOW = 1_800_000_000_000_000
 DAY = 24 * 60 * 60 * 1_000_000
-POLICIES = transaction.Policies(rate=throttle.RateLimit(rate=1000, burst=1000), warmup_caps=(200, 400))
+POLICIES = transaction.Policies(
+    rate=throttle.RateLimit(rate=1000, burst=1000), warmup_caps=(200, 400), clock=lambda: NOW
+)
 BODY, OTHER_BODY = b"b" * 32, b"o" * 32
 
 
@@ -230,8 +232,8 @@ def test_a_refusal_for_a_suspension_has_the_reason() -> None:
 # Rates and warm-up
 
 
-POLICIES_OF_A_YOUNG_DOMAIN = transaction.Policies(rate=POLICIES.rate, warmup_caps=(50, 100))
-TIGHT = transaction.Policies(rate=throttle.RateLimit(rate=1, burst=2), warmup_caps=(50, 100))
+POLICIES_OF_A_YOUNG_DOMAIN = transaction.Policies(rate=POLICIES.rate, warmup_caps=(50, 100), clock=lambda: NOW)
+TIGHT = transaction.Policies(rate=throttle.RateLimit(rate=1, burst=2), warmup_caps=(50, 100), clock=lambda: NOW)
 
 
 def warming(number: int, **changes: Any) -> transaction.Submission:

@@ -7,7 +7,7 @@ earlier ones of the batch left, and everything accepted is written with one stat
 """
 
 import dataclasses
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 
 import msgspec
@@ -95,6 +95,7 @@ class Policies:
 
     rate: throttle.RateLimit
     warmup_caps: Sequence[int]
+    clock: Callable[[], int]
     routed_domains: frozenset[str] = frozenset()
 
 
@@ -181,7 +182,7 @@ def decide(submissions: Sequence[Submission], batch: BatchState, *, policies: Po
         decision = (
             _check_key(submission.key, batch)
             or _check_account(batch.accounts.get(submission.message.account_id))
-            or _check_rate(submission, batch, policies.rate)
+            or _check_rate(submission, batch, policies)
             or _check_warmup(submission, batch, policies.warmup_caps)
             or _check_api_key(submission, batch)
             or _check_credits(submission, batch)
@@ -217,12 +218,14 @@ def _check_account(account: accounts.Account | None) -> Decision:
     return None
 
 
-def _check_rate(submission: Submission, batch: BatchState, policy: throttle.RateLimit) -> Decision:
+def _check_rate(submission: Submission, batch: BatchState, policies: Policies) -> Decision:
     """Take from the rate bucket. It stays taken even if a later check fails: the rate limits requests."""
     bucket = batch.buckets.get(submission.credential_id, throttle.SharedBucket())
-    decision, after = throttle.take_shared(policy, bucket, now=submission.message.created_at)
+    # It counts when it came: a burst that waited for the lock is not one that came at once.
+    created_at = submission.message.created_at
+    decision, after = throttle.take_shared(policies.rate, bucket, now=created_at, clock=policies.clock())
     batch.buckets[submission.credential_id] = after
-    return None if decision.allowed else rate_limit.refusal(policy, decision)
+    return None if decision.allowed else rate_limit.refusal(policies.rate, decision)
 
 
 def _check_warmup(submission: Submission, batch: BatchState, caps: Sequence[int]) -> Decision:
