@@ -15,6 +15,7 @@ from postroad.cli import lazy_commands
 GROUPS: Final[Mapping[str, str]] = {
     "account": "Manage accounts.",
     "user": "Manage users.",
+    "operator": "Manage operators of the installation.",
     "credits": "Manage credits.",
     "domain": "Manage sender domains.",
     "credential": "Manage SMTP credentials.",
@@ -60,6 +61,9 @@ COMMANDS: Final[Mapping[str, tuple[str, str]]] = {
     "user disable": ("users:disable", "Disable a user."),
     "user enable": ("users:enable", "Enable a disabled user."),
     "user remove": ("users:remove", "Remove a user and end all their sessions."),
+    "operator add": ("operators:add", "Make a user an operator of the installation."),
+    "operator list": ("operators:show_list", "List the operators of the installation."),
+    "operator remove": ("operators:remove", "End the operator role of a user, who keeps the role in their account."),
     "token": ("users:token", "Issue a login token (JWT) for a user; default: the first owner of the account."),
     "credits add": ("credits:add", "Add credits to an account."),
     "credits unlimited": ("credits:unlimited", "Give an account unlimited credits (on), or charge it again (off)."),

@@ -27,6 +27,7 @@ from postroad.protocol import address
 from postroad.roles import composition
 from postroad.services import context as services_context
 from postroad.services.accounts import registry as services_accounts
+from postroad.services.auth import operators
 from postroad.services.auth import users as account_users
 from postroad.services.domains import registry as services_domains
 from postroad.storage import accounts, open_store
@@ -344,7 +345,8 @@ async def _owner(ctx: services_context.Context, account: accounts.Account, email
         done.note(f"user {user.email}; 'postroad user link' shows a link for a new password", is_new=False)
         return
     invited = await account_users.invite(ctx, account.id, email=email, role=caller.Role.OWNER)
-    done.note(f"owner {invited.user.email}", is_new=True)
+    await operators.add(ctx, invited.user.email)
+    done.note(f"owner and operator {invited.user.email}", is_new=True)
     text = f"{invited.user.email} can join {account.name!r} with this link:"
     report = users.link_report(ctx, invited.user, text, token=invited.link_token, expires_at=invited.expires_at)
     done.data["link"] = report.data["link"]

@@ -1,4 +1,6 @@
-"""Who acts: a signed-in user, an API key, an operator at the command line, or the service itself.
+"""Who acts: a signed-in user, an API key, an operator, or the service itself.
+
+An operator acts at the command line, where nobody logs in, or at the console, where the user is known.
 
 Every context has an actor, so that the audit log of an account can say who did what.
 """

@@ -20,6 +20,8 @@ class Permission(StrEnum):
     VIEW = "view"
     CHANGE = "change"
     MANAGE = "manage"
+    # Everything of the installation, whichever account it belongs to.
+    OPERATE = "operate"
 
 
 class Scope(StrEnum):
@@ -33,6 +35,7 @@ class Scope(StrEnum):
     DOMAINS = "domains"
     STATISTICS = "statistics"
     TEAM = "team"
+    OPERATOR = "operator"
 
 
 class Scheme(StrEnum):
@@ -51,16 +54,16 @@ class Role(StrEnum):
     READ_ONLY = "read_only"
 
 
-EVERYTHING: Final = frozenset(Permission)
+EVERYTHING: Final = frozenset(Permission) - {Permission.OPERATE}
 ROLE_PERMISSIONS: Final = {
     Role.OWNER: EVERYTHING,
     Role.MEMBER: EVERYTHING - {Permission.MANAGE},
     Role.READ_ONLY: frozenset({Permission.READ, Permission.VIEW}),
 }
 PASSWORD_PERMISSIONS: Final = frozenset({Permission.SEND, Permission.READ})
-# Stands for all scopes, those of later versions too.
+# Stands for all scopes of an account, those of later versions too.
 EVERY_SCOPE: Final = "*"
-SCOPES: Final = frozenset(Scope)
+SCOPES: Final = frozenset(Scope) - {Scope.OPERATOR}
 
 
 @dataclass(frozen=True, slots=True)
@@ -76,7 +79,8 @@ class ApiKey:
 def scopes_of(words: str) -> frozenset[Scope]:
     """The scopes that stored words stand for; others give nothing."""
     found = words.split()
-    return SCOPES if EVERY_SCOPE in found else frozenset(scope for scope in Scope if scope.value in found)
+    named = frozenset(scope for scope in Scope if scope.value in found)
+    return SCOPES | named if EVERY_SCOPE in found else named
 
 
 @dataclass(frozen=True, slots=True)

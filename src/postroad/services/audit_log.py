@@ -51,6 +51,8 @@ ACTIONS: Final[Mapping[str, str]] = {
     "message.rescheduled": "rescheduled {subject}",
     "message.resent": "resent {subject}",
     "message.retried": "retried {subject}",
+    "operator.added": "made {subject} an operator",
+    "operator.removed": "ended the operator role of {subject}",
     "user.created": "created the user {subject}",
     "user.disabled": "disabled the user {subject}",
     "user.enabled": "enabled the user {subject}",
@@ -114,11 +116,12 @@ async def write(  # noqa: PLR0917 - every service writes it on one line, in read
         raise LookupError(f"{action}: unknown audit log action")
     now = ctx.clock()
     key = None if ctx.actor.who is None else ctx.actor.who.key
+    is_key = key is not None and ctx.actor.kind is not actors.Kind.OPERATOR
     entry = audit_log.Entry(
         account_id=account_id,
         id=ctx.new_id(identifiers.AUDIT_ENTRY, now=now),
         # A schema for older versions, which know no keys: `kind_of` recognises a key by its id.
-        actor_kind=actors.Kind.PERSON if key is not None else ctx.actor.kind,
+        actor_kind=actors.Kind.PERSON if is_key else ctx.actor.kind,
         user_id=ctx.actor.user_id if key is None else key.id,
         actor=await actor_name(tx, ctx.actor),
         action=action,
@@ -190,9 +193,10 @@ def _containing(text: str) -> str:
 
 
 def kind_of(entry: audit_log.Entry) -> actors.Kind:
-    """What kind of actor an entry names."""
+    """What kind of actor an entry names. The operator may have used a key, or be known by name."""
     is_key = identifiers.is_identifier(entry.user_id or "", identifiers.API_KEY)
-    return actors.Kind.API_KEY if is_key else actors.Kind(entry.actor_kind)
+    is_operator = entry.actor_kind == actors.Kind.OPERATOR
+    return actors.Kind.API_KEY if is_key and not is_operator else actors.Kind(entry.actor_kind)
 
 
 def text(entry: audit_log.Entry) -> str:
@@ -221,11 +225,14 @@ def _detail(entry: audit_log.Entry) -> str:
 
 
 async def actor_name(tx: store.Transaction, actor: actors.Actor) -> str:
-    """The current name of the actor: users and keys may be removed while their entries stay."""
+    """The current name of the actor: users and keys may be removed while their entries stay.
+
+    Accounts are not told which of the operators it was.
+    """
+    if actor.kind in NAMES:
+        return NAMES[actor.kind]
     if actor.who is not None and actor.who.key is not None:
         return f"API key {actor.who.key.name}"
-    if actor.kind is not actors.Kind.PERSON:
-        return NAMES[actor.kind]
     user = await users.by_id(tx, actor.user_id) if actor.user_id is not None else None
     return user.email if user is not None else "somebody"
 

@@ -80,3 +80,8 @@ def acting_as(ctx: Context, who: caller.Caller, *, request_id: str, client_addre
     kind = actors.Kind.PERSON if who.key is None else actors.Kind.API_KEY
     actor = actors.Actor(kind, who.user_id, request_id, client_address, who)
     return dataclasses.replace(ctx, actor=actor)
+
+
+def as_operator(ctx: Context) -> Context:
+    """The same context, acting for the installation: its caller is an operator, and may change any account."""
+    return dataclasses.replace(ctx, actor=dataclasses.replace(ctx.actor, kind=actors.Kind.OPERATOR))

@@ -14,7 +14,10 @@ MAX_ROWS: Final = 10_000
 
 @dataclass(frozen=True, slots=True)
 class ApiKey:
-    """A row of `api_keys` without its hash. `scopes` are words joined by a space. `usage` is that of a limited key."""
+    """A row of `api_keys` without its hash. `scopes` are words joined by a space. `usage` is that of a limited key.
+
+    Whoever created it may have stopped being an operator; then it is no key of an operator either (`may_operate`).
+    """
 
     id: str
     account_id: str
@@ -27,12 +30,14 @@ class ApiKey:
     revoked_at: int | None
     limits: key_limits.Limits = key_limits.NO_LIMITS
     usage: key_limits.Usage | None = None
+    created_by: str | None = None
+    may_operate: bool = True
 
 
 async def insert(tx: store.Transaction, key: ApiKey, *, key_hash: bytes) -> None:
     """Store a key."""
     row = (key.id, key.account_id, key.credential_id, key.name, key_hash, key.hint, key.scopes, key.created_at)
-    await tx.execute("api_keys.insert", *row, *_limit_columns(key.limits))
+    await tx.execute("api_keys.insert", *row, key.created_by, *_limit_columns(key.limits))
 
 
 async def by_hash(tx: store.Transaction, key_hash: bytes) -> ApiKey | None:
@@ -98,7 +103,9 @@ def _key(row: store.Row) -> ApiKey:
         expires_at=row[14],
         approval_above=row[15],
     )
-    return dataclasses.replace(ApiKey(*row[:9]), limits=limits, usage=_usage(row[16:]))
+    return dataclasses.replace(
+        ApiKey(*row[:9]), limits=limits, usage=_usage(row[16:19]), created_by=row[19], may_operate=bool(row[20])
+    )
 
 
 def _usage(columns: store.Row) -> key_limits.Usage | None:

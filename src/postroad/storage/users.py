@@ -27,6 +27,7 @@ class User:
     joined_at: int | None = None
     last_login_at: int | None = None
     time_zone: str | None = None
+    operator_since: int | None = None
 
 
 async def insert(tx: store.Transaction, user: User, *, email_key: str) -> bool:
@@ -75,6 +76,16 @@ async def set_role(tx: store.Transaction, user_id: str, role: str) -> None:
 async def set_time_zone(tx: store.Transaction, user_id: str, time_zone: str) -> None:
     """Change the time zone of a user."""
     await tx.execute("users.set_time_zone", user_id, time_zone)
+
+
+async def operators(tx: store.Transaction) -> list[User]:
+    """The people who operate the installation."""
+    return [User(*row) for row in await tx.fetch("users.operators")]
+
+
+async def set_operator(tx: store.Transaction, user_id: str, *, since: int | None) -> None:
+    """Make a person an operator, or end it with None."""
+    await tx.execute("users.set_operator", user_id, since)
 
 
 async def note_login(tx: store.Transaction, user_id: str, *, now: int) -> None:

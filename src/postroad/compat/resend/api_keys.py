@@ -18,7 +18,7 @@ from postroad.storage import api_keys as stored
 from postroad.web import routing
 
 PERMISSIONS: Final = {
-    "full_access": frozenset(caller.Scope),
+    "full_access": caller.SCOPES,
     "sending_access": frozenset({caller.Scope.SEND}),
 }
 

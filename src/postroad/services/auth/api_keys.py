@@ -54,6 +54,7 @@ async def create(
             last_used_at=None,
             revoked_at=None,
             limits=limits,
+            created_by=await _creator(ctx, tx, account_id),
         )
         await api_keys.insert(tx, key, key_hash=installation_keys.hash_api_key(secret))
         await audit_log.write(ctx, tx, account_id, "api_key.created", name, key.scopes)
@@ -145,15 +146,25 @@ def _scope_words(scopes: frozenset[str]) -> str:
     """Scopes as they are stored."""
     if not scopes or not scopes <= set(SCOPE_WORDS):
         raise errors.InvalidRequest(f"scopes: must be one or more of {', '.join(SCOPE_WORDS)}")
+    named = [scope.value for scope in caller.Scope if scope in scopes]
     if caller.EVERY_SCOPE in scopes:
-        return caller.EVERY_SCOPE
-    return " ".join(scope for scope in caller.Scope if scope in scopes)
+        named = [caller.EVERY_SCOPE, *(word for word in named if word == caller.Scope.OPERATOR)]
+    return " ".join(named)
 
 
 def _check_mode(mode: mail.Mode, words: str) -> None:
     """What a test key may do is apart from live mail: it changes no settings, which both have in common."""
     if mode is mail.Mode.TEST and not caller.scopes_of(words) <= TEST_SCOPES:
         raise errors.InvalidRequest("scopes: a test key can have 'send' and 'read' only; use a live key to manage")
+
+
+async def _creator(ctx: context.Context, tx: store.Transaction, account_id: str) -> str | None:
+    """The person who creates a key; of one that a key creates, the person who created that key."""
+    who = ctx.actor.who
+    if who is None or who.key is None:
+        return ctx.actor.user_id
+    creating = await api_keys.by_id(tx, account_id, who.key.id)
+    return None if creating is None else creating.created_by
 
 
 async def _credential(tx: store.Transaction, account_id: str, credential_id: str | None) -> str:

@@ -26,8 +26,16 @@ def check_key(
     if key is not None:
         _check_scopes(key, scopes, what="an API key")
         _check_limits(key, scopes, limits, is_itself=key.id == key_id)
+    elif caller.Scope.OPERATOR in scopes and actor.who is not None and not may_operate(actor.who):
+        raise errors.Forbidden("scopes: only an operator of this installation can give a key the scope 'operator'")
     elif actor.kind is actors.Kind.PERSON and caller.Scope.TEAM in scopes and not _may_manage(actor):
         raise errors.Forbidden("scopes: only an owner of this account can give a key the scope 'team' or '*'")
+
+
+def may_operate(who: caller.Caller) -> bool:
+    """Whether a caller operates the installation."""
+    scopes = frozenset[caller.Scope]() if who.key is None else who.key.scopes
+    return caller.Permission.OPERATE in who.permissions or caller.Scope.OPERATOR in scopes
 
 
 def credential_of_key(actor: actors.Actor, credential_id: str | None) -> str | None:
@@ -94,7 +102,7 @@ def _check_unlimited(key: caller.ApiKey, *, what: str) -> None:
 
 
 def _key_of(actor: actors.Actor) -> caller.ApiKey | None:
-    return None if actor.who is None else actor.who.key
+    return None if actor.who is None or actor.kind is actors.Kind.OPERATOR else actor.who.key
 
 
 def _may_manage(actor: actors.Actor) -> bool:

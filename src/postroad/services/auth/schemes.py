@@ -109,6 +109,8 @@ async def _by_api_key(ctx: context.Context, token: str) -> AuthenticatedCaller:
     if key is None or key.revoked_at is not None:
         raise errors.Unauthorized("Authorization: the API key is unknown or revoked")
     scopes = caller.scopes_of(key.scopes)
+    if not key.may_operate:
+        scopes -= {caller.Scope.OPERATOR}
     who = caller.Caller(
         account_id=key.account_id,
         credential_id=key.credential_id,
@@ -141,13 +143,19 @@ async def by_claims(ctx: context.Context, claims: tokens.Claims) -> Authenticate
             account_id=user.account_id,
             credential_id=credential_id,
             scheme=caller.Scheme.TOKEN,
-            permissions=caller.ROLE_PERMISSIONS[caller.Role(user.role)],
+            permissions=permissions_of(user),
             user_id=user.id,
             token_id=claims.jti,
             expires_at=claims.expires_at,
         )
     )
     return await _of_open_account(ctx, known)
+
+
+def permissions_of(user: users.User) -> frozenset[caller.Permission]:
+    """What a person may do: by the role in the account, and as an operator."""
+    permissions = caller.ROLE_PERMISSIONS[caller.Role(user.role)]
+    return permissions if user.operator_since is None else permissions | {caller.Permission.OPERATE}
 
 
 def wrong_password() -> errors.Unauthorized:

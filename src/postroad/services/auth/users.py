@@ -113,6 +113,7 @@ async def create_password_link(ctx: context.Context, account_id: str, user_id: s
     grants.check_user(ctx.actor)
     async with ctx.store.transaction() as tx:
         user = _member(await _lock_members(ctx, tx, account_id), user_id)
+        _refuse_operator(ctx, user)
         if user.disabled_at is not None:
             raise errors.Conflict("this user is disabled; enable the user first")
         if user.id == ctx.actor.user_id:
@@ -152,6 +153,7 @@ async def change(
         await access_version.bump(tx)
         members = await _lock_members(ctx, tx, account_id)
         user = _member(members, user_id)
+        _refuse_operator(ctx, user)
         if role is not None and role != user.role:
             await _set_role(ctx, tx, members, user, role=role)
         if enabled is not None and enabled != (user.disabled_at is None):
@@ -176,6 +178,7 @@ async def remove(ctx: context.Context, account_id: str, user_id: str) -> users.U
         await access_version.bump(tx)
         members = await _lock_members(ctx, tx, account_id)
         user = _member(members, user_id)
+        _refuse_operator(ctx, user)
         _refuse_last_owner(members, user)
         # Before the removal: users who remove themselves need a name in the log.
         await audit_log.write(ctx, tx, account_id, "user.removed", user.email)
@@ -261,6 +264,12 @@ def _refuse_last_owner(members: Sequence[users.User], user: users.User) -> None:
     able = [one.id for one in members if one.role == caller.Role.OWNER and _can_log_in(one)]
     if able == [user.id]:
         raise errors.Conflict("this is the last active owner; make another user an owner first")
+
+
+def _refuse_operator(ctx: context.Context, user: users.User) -> None:
+    """Refuse to change an operator, unless it is an operator who does: a password link would give the role away."""
+    if user.operator_since is not None and ctx.actor.kind is not actors.Kind.OPERATOR:
+        raise errors.Forbidden("this user operates the installation; only an operator can change this user")
 
 
 def _can_log_in(user: users.User) -> bool:

@@ -1,15 +1,18 @@
 -- part: key
 SELECT api_keys.id, api_keys.account_id, credential_id, api_keys.name, hint, scopes, api_keys.created_at,
     api_keys.last_used_at, COALESCE(api_keys.revoked_at, credentials.revoked_at), domains, networks, templates,
-    recipients_per_day, credit_budget, expires_at, approval_above, day, recipients, credits
+    recipients_per_day, credit_budget, expires_at, approval_above, day, recipients, credits, created_by,
+    created_by IS NULL OR EXISTS (
+        SELECT 1 FROM users
+        WHERE users.id = api_keys.created_by AND operator_since IS NOT NULL AND disabled_at IS NULL)
 FROM api_keys LEFT JOIN credentials ON credentials.id = api_keys.credential_id
     LEFT JOIN api_key_usage ON api_key_usage.key_id = api_keys.id
 
 -- name: insert
 -- A new API key, stored as the hash of its secret.
 INSERT INTO api_keys (id, account_id, credential_id, name, key_hash, hint, scopes, created_at, last_used_at, revoked_at,
-    domains, networks, templates, recipients_per_day, credit_budget, expires_at, approval_above)
-VALUES ($1, $2, $3, $4, $5, $6, $7, $8, NULL, NULL, $9, $10, $11, $12, $13, $14, $15);
+    created_by, domains, networks, templates, recipients_per_day, credit_budget, expires_at, approval_above)
+VALUES ($1, $2, $3, $4, $5, $6, $7, $8, NULL, NULL, $9, $10, $11, $12, $13, $14, $15, $16);
 
 -- name: by_hash
 -- The key with this hash, revoked when the credential that it was issued under is.

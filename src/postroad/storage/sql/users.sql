@@ -7,13 +7,13 @@ VALUES ($1, $2, $3, $4, $5, $6, $7, NULL, $7, $8) ON CONFLICT (email_key) DO NOT
 -- name: by_email
 -- The user with this email.
 SELECT id, account_id, email, password_hash, role, tokens_valid_from, disabled_at, created_at, joined_at,
-    last_login_at, time_zone
+    last_login_at, time_zone, operator_since
 FROM users WHERE email_key = $1;
 
 -- name: by_id
 -- One user.
 SELECT id, account_id, email, password_hash, role, tokens_valid_from, disabled_at, created_at, joined_at,
-    last_login_at, time_zone
+    last_login_at, time_zone, operator_since
 FROM users WHERE id = $1;
 
 -- name: set_password
@@ -54,8 +54,18 @@ DELETE FROM users WHERE id = $1;
 -- name: of_account
 -- The users of an account.
 SELECT id, account_id, email, password_hash, role, tokens_valid_from, disabled_at, created_at, joined_at,
-    last_login_at, time_zone
+    last_login_at, time_zone, operator_since
 FROM users WHERE account_id = $1 ORDER BY id;
+
+-- name: operators
+-- The people who operate the installation, the first ones first.
+SELECT id, account_id, email, password_hash, role, tokens_valid_from, disabled_at, created_at, joined_at,
+    last_login_at, time_zone, operator_since
+FROM users WHERE operator_since IS NOT NULL ORDER BY operator_since, id;
+
+-- name: set_operator
+-- Since when a person operates the installation; NULL for one who no longer does.
+UPDATE users SET operator_since = CAST($2 AS BIGINT) WHERE id = $1;
 
 -- name: revoke_token
 -- Revoke a token.

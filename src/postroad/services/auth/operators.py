@@ -1,0 +1,63 @@
+"""Operators: the people who manage the installation, whichever account they belong to.
+
+An operator is a user with one more role, so that there is one login for everything. The first one comes from
+`postroad init` or `postroad operator add`; operators invite others. Whoever is no longer one loses the console, and
+with it the API keys with the scope `operator` that they created, in every process within one second.
+"""
+
+from postroad import errors
+from postroad.model import actors, caller
+from postroad.services import audit_log, context
+from postroad.services.auth import users as account_users
+from postroad.storage import access_version, store, users
+
+
+async def of_installation(ctx: context.Context) -> list[users.User]:
+    """The operators, the first ones first."""
+    async with ctx.store.reading() as tx:
+        return await users.operators(tx)
+
+
+async def add(ctx: context.Context, email: str) -> users.User:
+    """Make a user an operator; no change for one who is."""
+    key = account_users.email_key(email)
+    async with ctx.store.transaction() as tx:
+        await access_version.bump(tx)
+        user = None if key is None else await users.by_email(tx, key)
+        if user is None:
+            raise errors.NotFound(f"user {email!r} does not exist; create or invite the user first")
+        await _set(ctx, tx, user, since=user.operator_since or ctx.clock())
+    ctx.access_cache.invalidate()
+    return user
+
+
+async def invite(ctx: context.Context, account_id: str, *, email: str) -> account_users.NewInvitation:
+    """Create a user of this account who only reads there, make them an operator, and return their link."""
+    invited = await account_users.invite(ctx, account_id, email=email, role=caller.Role.READ_ONLY)
+    await add(ctx, invited.user.email)
+    return invited
+
+
+async def remove(ctx: context.Context, user_id: str) -> users.User:
+    """Withdraw the role; the user stays a user of their account. One operator who can log in stays."""
+    async with ctx.store.transaction() as tx:
+        await access_version.bump(tx)
+        found = await users.operators(tx)
+        user = next((one for one in found if one.id == user_id), None)
+        if user is None:
+            raise errors.NotFound("no such operator")
+        able = [one.id for one in found if one.disabled_at is None and one.joined_at is not None]
+        # At the command line, the next one can be added at once.
+        if able == [user.id] and ctx.actor is not actors.OPERATOR:
+            raise errors.Conflict("this is the last active operator; make another user an operator first")
+        await _set(ctx, tx, user, since=None)
+    ctx.access_cache.invalidate()
+    return user
+
+
+async def _set(ctx: context.Context, tx: store.Transaction, user: users.User, *, since: int | None) -> None:
+    if since == user.operator_since:
+        return
+    await users.set_operator(tx, user.id, since=since)
+    action = "operator.added" if since is not None else "operator.removed"
+    await audit_log.write(ctx, tx, audit_log.INSTALLATION, action, user.email)
