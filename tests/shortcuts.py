@@ -115,10 +115,12 @@ def _described_once() -> Callable[..., openapi.Schema]:
     describe = openapi.document
     made: dict[str, bytes] = {}
 
-    def described(routes: Sequence[routing.Route[Any]], *, version: str) -> openapi.Schema:
-        alike = repr((version, [dataclasses.replace(route, handler=_no_handler) for route in routes]))
+    def described(
+        routes: Sequence[routing.Route[Any]], *, version: str, about: openapi.About = openapi.ACCOUNTS
+    ) -> openapi.Schema:
+        alike = repr((version, about.title, [dataclasses.replace(route, handler=_no_handler) for route in routes]))
         if alike not in made:
-            made[alike] = pickle.dumps(describe(routes, version=version))
+            made[alike] = pickle.dumps(describe(routes, version=version, about=about))
         found: openapi.Schema = pickle.loads(made[alike])  # noqa: S301 - what we have written ourselves
         return found
 

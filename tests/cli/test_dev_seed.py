@@ -15,7 +15,7 @@ from postroad.roles import composition
 from postroad.services import audit_log, context, templates
 from postroad.services.accounts import credits as services_credits
 from postroad.services.accounts import registry as accounts
-from postroad.services.auth import api_keys, authentication, credentials, users
+from postroad.services.auth import api_keys, authentication, credentials, operators, users
 from postroad.services.domains import registry as domains
 from postroad.storage import accounts as stored_accounts
 from postroad.storage import ledger
@@ -184,3 +184,9 @@ async def test_a_template_that_was_changed_stays_changed(ctx: context.Context) -
     await templates.put(ctx, account.id, made.template, subject="Mine", text="x", html=None)
     await dev_seed.prepare(ctx, made)
     assert (await templates.find(ctx, account.id, made.template)).subject == "Mine"
+
+
+async def test_the_demo_user_operates_the_installation(ctx: context.Context) -> None:
+    for _ in range(2):
+        made = await dev_seed.prepare(ctx, None)
+        assert [one.email for one in await operators.of_installation(ctx)] == [made.login.email]

@@ -68,6 +68,8 @@ def test_a_new_installation_has_settings_key_account_domain_and_owner(tmp_path: 
     assert made["domains"] == [shown]
     (owner,) = cli_runner.Installation(file).json("user", "list")["users"]
     assert (owner["email"], owner["role"]) == ("ada@example.com", "owner")
+    (operator,) = cli_runner.Installation(file).json("operator", "list")["operators"]
+    assert operator["email"] == "ada@example.com"
 
 
 def test_https_by_acme_needs_no_further_setting(tmp_path: Path) -> None:

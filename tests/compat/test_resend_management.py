@@ -119,7 +119,7 @@ async def test_keys_have_what_their_permission_says_and_no_more_than_their_maker
     made = await client.post("/api-keys", json=sending)
     assert (made.status_code, set(made.json())) == (201, {"id", "token"})
     rows = {row.id: row for row in await api_keys.of_account(ctx, account.id)}
-    assert caller.scopes_of(rows[full["id"]].scopes) == frozenset(caller.Scope)
+    assert caller.scopes_of(rows[full["id"]].scopes) == caller.SCOPES
     assert (rows[made.json()["id"]].scopes, rows[made.json()["id"]].limits.domains) == ("send", ("example.com",))
     async with opened(ctx, made.json()["token"]) as sender:
         assert refusal(await sender.get("/api-keys")) == (401, "restricted_api_key")

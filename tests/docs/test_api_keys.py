@@ -28,6 +28,7 @@ def test_every_scope_is_described_with_its_endpoints() -> None:
         "statistics",
         "team",
         "*",
+        "operator",
     ]
     for name, scope in resource.SCOPES.items():
         assert scope is None or re.search(rf"/v1/{name}\b(?!-)", described[str(scope)]), name

@@ -330,3 +330,29 @@ async def test_api_keys_from_before_they_had_limits_have_none(empty: Store, upgr
         ("key_1", key_limits.NO_LIMITS, None),
         ("key_2", key_limits.NO_LIMITS, None),
     ]
+
+
+async def test_users_and_keys_from_before_there_were_operators_are_none(empty: Store, upgrade: SchemaUpgrade) -> None:
+    await upgrade.begin("operators")
+    octets = {"sqlite": "BLOB", "postgres": "BYTEA"}[empty.dialect]
+
+    def old_rows(number: int) -> str:
+        """The statements of the version before."""
+        return f"""
+            INSERT INTO users (id, account_id, email, email_key, password_hash, role, tokens_valid_from, created_at)
+            VALUES ('usr_{number}', 'acc_1', 'u{number}@example.org', 'u{number}@example.org', '-', 'owner', 1, 1);
+            INSERT INTO api_keys (id, account_id, credential_id, name, key_hash, hint, scopes, created_at)
+            VALUES ('key_{number}', 'acc_1', 'cred_1', 'shop', CAST('{number}' AS {octets}), '…', '*', 1);
+        """  # noqa: S608 - of constants
+
+    async with empty.transaction() as tx:
+        await samples.add_account(tx)
+        await tx.run_script(old_rows(1))
+    await upgrade.finish()
+    async with empty.transaction() as tx:
+        # A neighbour of the version before still writes.
+        await tx.run_script(old_rows(2))
+        assert await users.operators(tx) == []
+        assert [one.created_by for one in await api_keys.of_account(tx, "acc_1")] == [None, None]
+        await users.set_operator(tx, "usr_2", since=7)
+        assert [(one.id, one.operator_since) for one in await users.operators(tx)] == [("usr_2", 7)]

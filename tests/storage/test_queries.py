@@ -54,11 +54,15 @@ WITHOUT_INDEX = {
     "account_removal.rates",
     "account_removal.revoked_tokens",
     "accounts.by_name",
+    "accounts.search",
     "accounts.short_of_credits",
     "access_version.bump",
     "access_version.version",
     "acme.challenges",
     "acme.sweep",
+    # Entries of one moment are sorted.
+    "audit_log.floor_of_all",
+    "audit_log.page_of_all",
     # The attempts of one message are sorted.
     "attempts.latest_ends_of_message",
     "attempts.of_message",
@@ -80,6 +84,7 @@ WITHOUT_INDEX = {
     "processes.seen_since",
     "processes.sweep",
     "provider_queues.heard_since",
+    "users.operators",
     "provider_queues.sweep",
     "queue.find_work",
     "queue.counts_by_account",

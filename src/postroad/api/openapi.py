@@ -8,6 +8,7 @@ in JSON Schema 2020-12.
 
 import http
 from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, field
 from typing import Any, Final
 
 import msgspec
@@ -93,7 +94,20 @@ RATE_FIELDS: Final = ("RateLimit", "RateLimit-Policy")
 WITHOUT_RATE: Final = (errors.Unauthorized, errors.InternalError)
 
 
-def document(routes: Sequence[routing.Route[Any]], *, version: str) -> Schema:
+@dataclass(frozen=True, slots=True)
+class About:
+    """What a document says of itself: that of the accounts' API, unless another one is made."""
+
+    title: str = "Postroad"
+    description: str = DESCRIPTION
+    operation_ids: Mapping[str, str] = field(default_factory=lambda: operation_ids.OPERATION_IDS)
+    has_webhooks: bool = True
+
+
+ACCOUNTS: Final = About()
+
+
+def document(routes: Sequence[routing.Route[Any]], *, version: str, about: About = ACCOUNTS) -> Schema:
     """The complete document. `version` is that of the product."""
     types = [kind for route in routes for kind in _types(route)]
     references, components = msgspec.json.schema_components(
@@ -105,7 +119,7 @@ def document(routes: Sequence[routing.Route[Any]], *, version: str) -> Schema:
     paths: dict[str, Schema] = {}
     shared: dict[str, Schema] = {}
     for route in routes:
-        operation = _operation(route, schemas=schemas, components=components)
+        operation = _operation(route, about.operation_ids, schemas=schemas, components=components)
         operation["responses"] |= _refusals(route, responses=shared, components=components)
         paths.setdefault(route.path, {})[route.method.lower()] = operation
     for route in routes:
@@ -114,18 +128,18 @@ def document(routes: Sequence[routing.Route[Any]], *, version: str) -> Schema:
     return {
         "openapi": "3.1.0",
         "info": {
-            "title": "Postroad",
+            "title": about.title,
             "version": INTERFACE_VERSION,
             "x-postroad-version": version,
-            "description": DESCRIPTION,
+            "description": about.description,
             "license": {"name": "Apache License 2.0", "identifier": "Apache-2.0"},
         },
         "servers": [{"url": "/"}],
         "tags": [_tag(name) for name in dict.fromkeys(route.tag for route in routes)],
         "paths": paths,
-        "webhooks": openapi_webhooks.webhooks(),
+        **({"webhooks": openapi_webhooks.webhooks()} if about.has_webhooks else {}),
         "components": {
-            "schemas": components | openapi_webhooks.schemas(),
+            "schemas": components | (openapi_webhooks.schemas() if about.has_webhooks else {}),
             "responses": shared,
             "securitySchemes": SECURITY_SCHEMES,
         },
@@ -176,12 +190,16 @@ def _tag(name: str) -> Schema:
 
 
 def _operation(
-    route: routing.Route[Any], *, schemas: Mapping[type, Schema], components: Mapping[str, Schema]
+    route: routing.Route[Any],
+    names: Mapping[str, str],
+    *,
+    schemas: Mapping[type, Schema],
+    components: Mapping[str, Schema],
 ) -> Schema:
     endpoint = f"{route.method} {route.path}"
     operation: Schema = {
         # A test makes sure that every route has a name.
-        "operationId": operation_ids.OPERATION_IDS.get(endpoint, endpoint),
+        "operationId": names.get(endpoint, endpoint),
         "tags": [route.tag],
         "summary": route.summary,
         "description": route.description,

@@ -14,7 +14,15 @@ from postroad.model import caller
 from postroad.services import context, templates
 from postroad.services.accounts import credits as services_credits
 from postroad.services.accounts import registry as accounts
-from postroad.services.auth import api_keys, authentication, credentials, installation_keys, password_checks, users
+from postroad.services.auth import (
+    api_keys,
+    authentication,
+    credentials,
+    installation_keys,
+    operators,
+    password_checks,
+    users,
+)
 from postroad.services.domains import registry as domains
 from postroad.storage import accounts as stored_accounts
 from postroad.storage import users as stored_users
@@ -39,11 +47,13 @@ async def prepare(ctx: context.Context, before: data_folder.DevInfo | None) -> d
     await _register_domain(ctx, account.id)
     await _store_template(ctx, account.id)
     smtp, credential_id = await _smtp(ctx, account.id, before.smtp if before else None)
+    login = await _login(ctx, account.id, before.login if before else None)
+    await operators.add(ctx, login.email)
     return data_folder.DevInfo(
         base_url="",
         smtp=smtp,
         api_key=await _api_key(ctx, account.id, credential_id, before.api_key if before else None),
-        login=await _login(ctx, account.id, before.login if before else None),
+        login=login,
         domain=DOMAIN,
         template=TEMPLATE,
     )

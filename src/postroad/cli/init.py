@@ -345,8 +345,10 @@ async def _owner(ctx: services_context.Context, account: accounts.Account, email
         done.note(f"user {user.email}; 'postroad user link' shows a link for a new password", is_new=False)
         return
     invited = await account_users.invite(ctx, account.id, email=email, role=caller.Role.OWNER)
-    await operators.add(ctx, invited.user.email)
-    done.note(f"owner and operator {invited.user.email}", is_new=True)
+    is_first = not await operators.of_installation(ctx)
+    if is_first:
+        await operators.add(ctx, invited.user.email)
+    done.note(f"owner{' and operator' if is_first else ''} {invited.user.email}", is_new=True)
     text = f"{invited.user.email} can join {account.name!r} with this link:"
     report = users.link_report(ctx, invited.user, text, token=invited.link_token, expires_at=invited.expires_at)
     done.data["link"] = report.data["link"]

@@ -17,12 +17,12 @@ DEFAULT_LIMIT: Final = 25
 _AFTER_ALL: Final = "~"
 _TIME_DIGITS: Final = 14
 # The last microsecond that an id can hold.
-_LAST: Final = 16**_TIME_DIGITS - 1
+LAST: Final = 16**_TIME_DIGITS - 1
 
 
 def at(prefix: str, microseconds: int) -> str:
     """The position before everything created at this time or later."""
-    return f"{prefix}{min(microseconds, _LAST):0{_TIME_DIGITS}x}"
+    return f"{prefix}{min(microseconds, LAST):0{_TIME_DIGITS}x}"
 
 
 def time_of(cursor: str, prefix: str) -> int:

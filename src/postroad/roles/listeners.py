@@ -11,6 +11,7 @@ import postroad
 from postroad import config
 from postroad.agents import streamable_http
 from postroad.api import acme_challenges, authentication, documentation, emails, health, markdown_pages, metrics
+from postroad.api.operator import routes as operator_routes
 from postroad.api.v1 import (
     account,
     api_keys,
@@ -107,6 +108,7 @@ async def start_api(role_context: role.RoleContext) -> role.Started:
     )
     routes = (
         *described,
+        *operator_routes.build(operator_routes.State()),
         *documentation.routes(described, version=postroad.__version__),
         *markdown_pages.routes(),
         *agents,

@@ -147,9 +147,9 @@ class Filters(msgspec.Struct, frozen=True, kw_only=True):
     def patterns(self) -> audit_log.Patterns:
         """The same for the query."""
         return audit_log.Patterns(
-            actor=_containing(self.actor.lower()),
+            actor=containing(self.actor.lower()),
             action=_literal(self.action) + ("" if "." in self.action else ".%") if self.action else audit_log.ANYTHING,
-            subject=_containing(self.subject.lower()),
+            subject=containing(self.subject.lower()),
         )
 
 
@@ -165,22 +165,39 @@ async def page(ctx: context.Context, account_id: str, *, before: str | None, lim
     return (await search(ctx, account_id, Filters(), before=before, limit=limit)).entries
 
 
-async def search(ctx: context.Context, account_id: str, filters: Filters, *, before: str | None, limit: int) -> Found:
-    """A page of the entries that match. At most MAX_EXAMINED are examined, and the cursor continues from there."""
+async def search(
+    ctx: context.Context, account_id: str | None, filters: Filters, *, before: str | None, limit: int
+) -> Found:
+    """A page of the entries that match, of an account, or of all and the installation (None).
+
+    At most MAX_EXAMINED are examined, and the cursor continues from there.
+    """
     place, after = cursors.end(identifiers.AUDIT_ENTRY), cursors.at(identifiers.AUDIT_ENTRY, filters.since or 0)
     if before is not None:
         place = cursors.check("before", before, identifiers.AUDIT_ENTRY)
     if filters.until is not None:
         place = min(place, cursors.at(identifiers.AUDIT_ENTRY, filters.until))
     patterns, floor = filters.patterns, None
-    async with ctx.store.scanning(account_id) as tx:
-        if patterns != audit_log.EVERYTHING:
-            floor = await audit_log.floor(tx, account_id, before=place, after=after, examined=MAX_EXAMINED)
-        entries = await audit_log.page(
-            tx, account_id, before=place, after=floor or after, limit=limit + 1, patterns=patterns
-        )
+    async with ctx.store.scanning(account_id or INSTALLATION) as tx:
+        if account_id is None:
+            if patterns != audit_log.EVERYTHING:
+                floor = await audit_log.floor_of_all(tx, _between(place, after), examined=MAX_EXAMINED)
+            between = _between(place, floor or after)
+            entries = await audit_log.page_of_all(tx, between, limit=limit + 1, patterns=patterns)
+        else:
+            if patterns != audit_log.EVERYTHING:
+                floor = await audit_log.floor(tx, account_id, before=place, after=after, examined=MAX_EXAMINED)
+            entries = await audit_log.page(
+                tx, account_id, before=place, after=floor or after, limit=limit + 1, patterns=patterns
+            )
     rows, next_cursor = cursors.page(entries, limit=limit)
     return Found(rows, next_cursor or floor)
+
+
+def _between(before: str, after: str) -> audit_log.Between:
+    is_end = before == cursors.end(identifiers.AUDIT_ENTRY)
+    latest = cursors.LAST if is_end else cursors.time_of(before, identifiers.AUDIT_ENTRY)
+    return audit_log.Between(latest, cursors.time_of(after, identifiers.AUDIT_ENTRY), before, after)
 
 
 def _literal(text: str) -> str:
@@ -188,7 +205,8 @@ def _literal(text: str) -> str:
     return re.sub("[!%_]", r"!\g<0>", text.replace("\0", ""))
 
 
-def _containing(text: str) -> str:
+def containing(text: str) -> str:
+    """The pattern of what contains a text."""
     return f"%{_literal(text)}%" if text else audit_log.ANYTHING
 
 

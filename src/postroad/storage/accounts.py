@@ -76,6 +76,13 @@ async def page(tx: store.Transaction, *, after: str, limit: int) -> list[Account
     return [Account(*row) for row in await tx.fetch("accounts.page", after, limit)]
 
 
+async def search(
+    tx: store.Transaction, *, pattern: str, exact: str, state: str, after: str, limit: int
+) -> list[Account]:
+    """Accounts in order of creation whose name is like a pattern, or whose id, domain or user is exactly given."""
+    return [Account(*row) for row in await tx.fetch("accounts.search", after, limit, pattern, exact, state)]
+
+
 async def suspend(tx: store.Transaction, account_id: str, *, reason: str, by: str, now: int) -> bool:
     """Stop an account from sending, by `OPERATOR` or `BOUNCE_GUARD`; False when there is no such account."""
     return await tx.execute("accounts.suspend", account_id, reason, by, now) == 1

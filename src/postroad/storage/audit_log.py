@@ -63,6 +63,30 @@ async def floor(tx: store.Transaction, account_id: str, *, before: str, after: s
     return row[0] if row else None
 
 
+class Between(msgspec.Struct, frozen=True):
+    """The times and ids between two cursors: an id is as old as its entry."""
+
+    latest: int
+    earliest: int
+    before: str
+    after: str
+
+
+async def page_of_all(
+    tx: store.Transaction, between: Between, *, limit: int, patterns: Patterns = EVERYTHING
+) -> list[Entry]:
+    """The entries of all accounts between two cursors that match, newest first."""
+    places = msgspec.structs.astuple(between)
+    rows = await tx.fetch("audit_log.page_of_all", *places, limit, *msgspec.structs.astuple(patterns))
+    return [Entry(*row) for row in rows]
+
+
+async def floor_of_all(tx: store.Transaction, between: Between, *, examined: int) -> str | None:
+    """The id of the last of so many entries of all accounts; None if there are fewer."""
+    row = await tx.fetch_one("audit_log.floor_of_all", *msgspec.structs.astuple(between), examined - 1)
+    return row[0] if row else None
+
+
 async def sweep(tx: store.Transaction, *, before: int) -> int:
     """Delete up to SWEEP_ROWS entries from before this time; returns how many."""
     return await tx.execute("audit_log.sweep", before, SWEEP_ROWS)

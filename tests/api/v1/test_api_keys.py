@@ -96,7 +96,7 @@ async def test_impossible_keys_are_refused(mine: AccountClients) -> None:
         ("scopes", {"scopes": ["send", "view"]}),
         ("scopes", {"scopes": ["send", "change"]}),
         ("scopes", {"scopes": ["all"]}),
-        ("scopes", {"scopes": ["send"] * 10}),
+        ("scopes", {"scopes": ["send"] * 11}),
         ("scopes", {"scopes": "send"}),
         ("name", {"name": ""}),
         ("name", {"name": "a\0b"}),

@@ -1,6 +1,6 @@
 """`/v1/audit-log`: who did what in the account."""
 
-from typing import Annotated, Final, Literal
+from typing import Annotated, Final, Literal, TypeVar
 
 import msgspec
 
@@ -44,6 +44,9 @@ class AuditLogEntry(msgspec.Struct, frozen=True, kw_only=True):
     ]
 
 
+EntryT = TypeVar("EntryT", bound=AuditLogEntry)
+
+
 class AuditLogQuery(schemas.PageQuery, frozen=True):
     """Filters and pagination of the audit log. Without regard to case."""
 
@@ -69,15 +72,28 @@ class AuditLogResponse(schemas.Response, frozen=True):
     next_before: schemas.NextBefore
 
 
-def _entry(row: stored.Entry) -> AuditLogEntry:
+def shown(kind: type[EntryT], row: stored.Entry, **more: str | None) -> EntryT:
+    """An entry; a schema with further members gets them too."""
     return schemas.from_record(
-        AuditLogEntry,
+        kind,
         row,
         at=times.to_wire(row.created_at),
         actor=Actor(audit_log.kind_of(row).value, row.user_id, row.actor),
         text=audit_log.text(row),
         request_id=row.request_id or None,
         client_address=row.client_address or None,
+        **more,
+    )
+
+
+def filters_of(query: AuditLogQuery) -> audit_log.Filters:
+    """What a query asks for."""
+    return audit_log.Filters(
+        actor=query.actor or "",
+        action=query.action or "",
+        subject=query.subject or "",
+        since=None if query.since is None else schemas.parse_timestamp("since", query.since),
+        until=None if query.until is None else schemas.parse_timestamp("until", query.until),
     )
 
 
@@ -88,17 +104,11 @@ async def index(ctx: context.Context, request: routing.Request) -> routing.Respo
     until `next_before` is null.
     """
     query: AuditLogQuery = request.query
-    filters = audit_log.Filters(
-        actor=query.actor or "",
-        action=query.action or "",
-        subject=query.subject or "",
-        since=None if query.since is None else schemas.parse_timestamp("since", query.since),
-        until=None if query.until is None else schemas.parse_timestamp("until", query.until),
+    found = await audit_log.search(
+        ctx, request.caller.account_id, filters_of(query), before=query.before, limit=query.rows
     )
-    found = await audit_log.search(ctx, request.caller.account_id, filters, before=query.before, limit=query.rows)
-    return routing.Response(
-        200, AuditLogResponse([*map(_entry, found.entries)], found.next_cursor, request_id=request.id)
-    )
+    entries = [shown(AuditLogEntry, row) for row in found.entries]
+    return routing.Response(200, AuditLogResponse(entries, found.next_cursor, request_id=request.id))
 
 
 ROUTES: Final = (RESOURCE.route("GET /v1/audit-log", index, query=AuditLogQuery, responses={200: AuditLogResponse}),)

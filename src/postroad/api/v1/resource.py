@@ -20,6 +20,7 @@ SCOPES: Final[Mapping[str, caller.Scope | None]] = {
     "event-schemas": caller.Scope.WEBHOOKS,
     "inbox": caller.Scope.READ,
     "messages": caller.Scope.READ,
+    "operator": caller.Scope.OPERATOR,
     "statistics": caller.Scope.STATISTICS,
     "suppressions": caller.Scope.SUPPRESSIONS,
     "team": caller.Scope.TEAM,

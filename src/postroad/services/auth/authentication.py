@@ -142,6 +142,8 @@ def require(
         raise refusal(f"Authorization: this API key may not be used from {client_address or 'an unknown address'}")
     if permission in who.permissions or (who.key is not None and scope in who.key.scopes):
         return
+    if who.scheme is caller.Scheme.TOKEN and permission is caller.Permission.OPERATE:
+        raise errors.Forbidden("only operators of this installation may do this")
     if who.scheme is caller.Scheme.TOKEN:
         raise errors.Forbidden("your role in this account does not permit this; ask an owner")
     if permission in caller.PASSWORD_PERMISSIONS:

@@ -5,6 +5,8 @@ An operator is a user with one more role, so that there is one login for everyth
 with it the API keys with the scope `operator` that they created, in every process within one second.
 """
 
+import dataclasses
+
 from postroad import errors
 from postroad.model import actors, caller
 from postroad.services import audit_log, context
@@ -26,16 +28,16 @@ async def add(ctx: context.Context, email: str) -> users.User:
         user = None if key is None else await users.by_email(tx, key)
         if user is None:
             raise errors.NotFound(f"user {email!r} does not exist; create or invite the user first")
-        await _set(ctx, tx, user, since=user.operator_since or ctx.clock())
+        since = user.operator_since or ctx.clock()
+        await _set(ctx, tx, user, since=since)
     ctx.access_cache.invalidate()
-    return user
+    return dataclasses.replace(user, operator_since=since)
 
 
 async def invite(ctx: context.Context, account_id: str, *, email: str) -> account_users.NewInvitation:
     """Create a user of this account who only reads there, make them an operator, and return their link."""
     invited = await account_users.invite(ctx, account_id, email=email, role=caller.Role.READ_ONLY)
-    await add(ctx, invited.user.email)
-    return invited
+    return dataclasses.replace(invited, user=await add(ctx, invited.user.email))
 
 
 async def remove(ctx: context.Context, user_id: str) -> users.User:

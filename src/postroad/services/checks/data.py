@@ -11,7 +11,7 @@ from postroad import config
 from postroad.model import times
 from postroad.services.auth import installation_keys, key_check
 from postroad.services.checks import findings, subject
-from postroad.storage import disk_samples, open_store
+from postroad.storage import disk_samples, open_store, store
 
 MEBIBYTE: Final = 1024 * 1024
 # Room for the log of SQLite and for some thousand messages, until somebody comes.
@@ -87,16 +87,20 @@ async def _folder(given: subject.Subject, folder: str) -> findings.Finding:
 
 
 async def _days_until_full(given: subject.Subject, folder: str, free: int) -> float | None:
-    """At the growth between the oldest measurement of the last week and now; None while it is not known, or 0."""
+    """At the growth of the last week; None while it is not known, or 0."""
     if given.store is None:
         return None
-    now = given.clock()
-    async with given.store.reading() as tx:
-        oldest = await disk_samples.oldest(tx, given.short_name, folder, since=now - SAMPLED)
+    daily = await daily_growth(given.store, given.short_name, folder, free=free, now=given.clock())
+    return free / daily if daily is not None and daily > 0 else None
+
+
+async def daily_growth(known: store.Store, host: str, folder: str, *, free: int, now: int) -> float | None:
+    """The bytes that a day fills, between the oldest measurement of the last week and now; None while not known."""
+    async with known.reading() as tx:
+        oldest = await disk_samples.oldest(tx, host, folder, since=now - SAMPLED)
     if oldest is None or now - oldest[0] < MIN_SAMPLED:
         return None
-    used = oldest[1] - free
-    return free / used * (now - oldest[0]) / times.DAY if used > 0 else None
+    return (oldest[1] - free) / (now - oldest[0]) * times.DAY
 
 
 async def sample(given: subject.Subject) -> None:

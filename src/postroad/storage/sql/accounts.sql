@@ -25,6 +25,17 @@ SELECT
 -- include: columns
 FROM accounts WHERE id > $1 AND removed_at IS NULL ORDER BY id LIMIT $2;
 
+-- name: search
+-- Accounts after a cursor whose name is like a pattern, or that have this id, domain or user, in one state or in any.
+SELECT
+-- include: columns
+FROM accounts WHERE id > $1 AND removed_at IS NULL
+    AND ($5 = '' OR $5 = CASE WHEN closed_at IS NOT NULL THEN 'closed' ELSE status END)
+    AND (LOWER(name) LIKE $3 ESCAPE '!' OR name_key LIKE $3 ESCAPE '!' OR id = $4
+        OR id IN (SELECT account_id FROM users WHERE email_key = $4)
+        OR id IN (SELECT account_id FROM domains WHERE name = $4))
+ORDER BY id LIMIT $2;
+
 -- name: suspend
 -- Suspend an account.
 UPDATE accounts SET status = 'suspended', suspended_reason = $2, suspended_by = $3, suspended_at = $4 WHERE id = $1;

@@ -1,0 +1,1 @@
+"""`/v1/operator`: the API of the installation, for operators and for API keys with the scope `operator`."""

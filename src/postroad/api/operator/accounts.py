@@ -1,0 +1,278 @@
+"""`/v1/operator/accounts`: every account, what it sends, and the changes that an operator makes."""
+
+import dataclasses
+from typing import Annotated, Any, Final, Literal
+
+import msgspec
+
+from postroad import errors
+from postroad.api.operator import operator_resource
+from postroad.api.v1 import account as own_account
+from postroad.api.v1 import resource, schemas, team
+from postroad.model import bounce_guard, cursors, identifiers, times
+from postroad.services import context
+from postroad.services.accounts import closure, credits, directory, registry
+from postroad.storage import accounts
+from postroad.web import routing
+
+RESOURCE: Final = resource.Resource("Accounts", {"id": identifiers.pattern(identifiers.ACCOUNT)})
+State = Literal["active", "suspended", "closed"]
+Cursor = Annotated[str, schemas.cursor_of(identifiers.pattern(identifiers.ACCOUNT))]
+
+
+class Volume(msgspec.Struct, frozen=True, kw_only=True):
+    """What became of the mail that an account sent; by recipients, except `messages`."""
+
+    messages: int
+    recipients: int
+    delivered: int
+    bounced: int
+    failed: int
+    deferred: Annotated[int, msgspec.Meta(description="Recipients that were deferred at least once.")]
+
+
+class GuardCounts(msgspec.Struct, frozen=True, kw_only=True):
+    """The counts of the bounce guard for its last days."""
+
+    recipients: int
+    bounces: int
+    bounce_percent: float
+    complaints: int
+    complaint_percent: float
+
+
+class OperatedAccount(msgspec.Struct, frozen=True, kw_only=True):
+    """An account of the installation."""
+
+    id: str
+    name: str
+    state: State
+    suspended_reason: str | None
+    suspended_by: Literal["operator", "bounce_guard"] | None
+    suspended_at: times.WireTime | None
+    closed_at: times.WireTime | None
+    credits: own_account.Credits
+    credits_unlimited: bool
+    created_at: times.WireTime
+
+
+class AccountInList(OperatedAccount, frozen=True, kw_only=True):
+    """An account with its mail of the last 24 hours."""
+
+    last_day: Volume
+    guard: GuardCounts
+
+
+class OperatedDomain(msgspec.Struct, frozen=True, kw_only=True):
+    """A sender domain of an account."""
+
+    id: str
+    name: str
+    verified_at: times.WireTime | None
+    failing_since: times.WireTime | None
+
+
+class AccountWithDetails(OperatedAccount, frozen=True, kw_only=True):
+    """An account with its mail, its domains and its users."""
+
+    sending: own_account.Sending
+    last_day: Volume
+    last_30_days: Volume
+    domains: list[OperatedDomain]
+    users: list[team.TeamUser]
+
+
+class OperatedAccountsQuery(schemas.PageQuery, frozen=True):
+    """Filters and pagination of accounts."""
+
+    cursor: Cursor | None = None
+    search: (
+        Annotated[
+            str,
+            msgspec.Meta(
+                max_length=directory.SEARCH_CHARACTERS,
+                description="Part of the name, or exactly an id, a sender domain or the email of a user.",
+            ),
+        ]
+        | None
+    ) = None
+    state: State | None = None
+
+
+class OperatedAccounts(schemas.Response, frozen=True):
+    """Accounts, oldest first."""
+
+    accounts: list[AccountInList]
+    next_cursor: schemas.NextCursor
+
+
+class OperatedAccountResponse(schemas.Response, frozen=True):
+    """An account as it is after a change."""
+
+    account: OperatedAccount
+
+
+class AccountDetailsResponse(schemas.Response, frozen=True):
+    """One account."""
+
+    account: AccountWithDetails
+
+
+class AccountUpdate(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
+    """The fields to change."""
+
+    name: Annotated[str, msgspec.Meta(max_length=200)] | None = None
+    credits_unlimited: Annotated[bool, msgspec.Meta(description="Whether mail costs no credits.")] | None = None
+
+
+class Suspension(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
+    """Why an account is suspended."""
+
+    reason: Annotated[
+        str,
+        msgspec.Meta(min_length=1, max_length=registry.REASON_CHARACTERS, description="Shown to senders in the error."),
+    ]
+
+
+class CreditGrant(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
+    """Credits to add."""
+
+    amount: Annotated[int, msgspec.Meta(ge=1, le=credits.MAX_CREDITS)]
+    note: Annotated[str, msgspec.Meta(max_length=credits.NOTE_CHARACTERS)] | None = None
+
+
+def _facts(ctx: context.Context, account: accounts.Account) -> dict[str, Any]:
+    return {
+        "state": account.state,
+        "credits": own_account.Credits(account.available, account.reserved),
+        "credits_unlimited": not credits.needs_credits(ctx, account),
+    }
+
+
+def _volume(volume: directory.Volume) -> Volume:
+    return Volume(**dataclasses.asdict(volume))
+
+
+def _guard(counts: bounce_guard.Counts) -> GuardCounts:
+    return GuardCounts(
+        recipients=counts.recipients,
+        bounces=counts.bounces,
+        bounce_percent=bounce_guard.percent(counts.bounces, counts.recipients),
+        complaints=counts.complaints,
+        complaint_percent=bounce_guard.percent(counts.complaints, counts.recipients),
+    )
+
+
+def _changed(ctx: context.Context, request: routing.Request, account: accounts.Account) -> routing.Response:
+    shown = schemas.from_record(OperatedAccount, account, **_facts(ctx, account))
+    return routing.Response(200, OperatedAccountResponse(shown, request_id=request.id))
+
+
+async def index(ctx: context.Context, request: routing.Request) -> routing.Response:
+    """List accounts.
+
+    Oldest first, with their mail of the last 24 hours and the counts of the bounce guard.
+    """
+    query: OperatedAccountsQuery = request.query
+    found = await directory.page(
+        ctx,
+        search=query.search or "",
+        state=query.state or "",
+        after=cursors.after(query.cursor, identifiers.ACCOUNT),
+        limit=query.rows + 1,
+    )
+    next_cursor = cursors.next_cursor([one.account.id for one in found], limit=query.rows)
+    listed = [
+        schemas.from_record(
+            AccountInList,
+            one.account,
+            last_day=_volume(one.last_day),
+            guard=_guard(one.guard),
+            **_facts(ctx, one.account),
+        )
+        for one in found[: query.rows]
+    ]
+    return routing.Response(200, OperatedAccounts(listed, next_cursor, request_id=request.id))
+
+
+async def show(ctx: context.Context, request: routing.Request) -> routing.Response:
+    """Get an account with its mail, its domains and its users."""
+    found = await directory.details(ctx, request.path["id"])
+    shown = schemas.from_record(
+        AccountWithDetails,
+        found.account,
+        sending=own_account.Sending(**dataclasses.asdict(found.sending)),
+        last_day=_volume(found.last_day),
+        last_30_days=_volume(found.last_month),
+        domains=[schemas.from_record(OperatedDomain, one) for one in found.domains],
+        users=[schemas.from_record(team.TeamUser, one, enabled=one.disabled_at is None) for one in found.users],
+        **_facts(ctx, found.account),
+    )
+    return routing.Response(200, AccountDetailsResponse(shown, request_id=request.id))
+
+
+async def change(ctx: context.Context, request: routing.Request) -> routing.Response:
+    """Rename an account, or give it unlimited credits."""
+    body: AccountUpdate = request.body
+    account_id = request.path["id"]
+    if body.name is None and body.credits_unlimited is None:
+        raise errors.InvalidRequest("name: give name, credits_unlimited or both")
+    if body.name is not None:
+        await registry.rename(ctx, account_id, body.name)
+    if body.credits_unlimited is not None:
+        await credits.set_unlimited(ctx, account_id, unlimited=body.credits_unlimited)
+    return _changed(ctx, request, await registry.find(ctx, account_id))
+
+
+async def suspend(ctx: context.Context, request: routing.Request) -> routing.Response:
+    """Suspend an account.
+
+    It can no longer send, but can still read. The reason of an account that is suspended already is replaced.
+    """
+    body: Suspension = request.body
+    return _changed(ctx, request, await registry.suspend(ctx, request.path["id"], body.reason))
+
+
+async def resume(ctx: context.Context, request: routing.Request) -> routing.Response:
+    """Resume a suspended account."""
+    return _changed(ctx, request, await registry.resume(ctx, request.path["id"]))
+
+
+async def add_credits(ctx: context.Context, request: routing.Request) -> routing.Response:
+    """Add credits to an account."""
+    body: CreditGrant = request.body
+    return _changed(ctx, request, await credits.add(ctx, request.path["id"], body.amount, body.note))
+
+
+async def close(ctx: context.Context, request: routing.Request) -> routing.Response:
+    """Close an account.
+
+    Nobody can log in or send; queued mail is still delivered, and all data is kept.
+    """
+    return _changed(ctx, request, await closure.close(ctx, request.path["id"]))
+
+
+async def reopen(ctx: context.Context, request: routing.Request) -> routing.Response:
+    """Reopen a closed account."""
+    return _changed(ctx, request, await closure.reopen(ctx, request.path["id"]))
+
+
+def _change(endpoint: str, handler: routing.Handler[context.Context], **options: Any) -> operator_resource.Route:
+    responses = {200: OperatedAccountResponse}
+    return operator_resource.route(
+        RESOURCE, endpoint, handler, responses=responses, errors=(errors.Conflict,), **options
+    )
+
+
+ROUTES: Final = (
+    operator_resource.route(
+        RESOURCE, "GET /v1/operator/accounts", index, query=OperatedAccountsQuery, responses={200: OperatedAccounts}
+    ),
+    operator_resource.route(RESOURCE, "GET /v1/operator/accounts/{id}", show, responses={200: AccountDetailsResponse}),
+    _change("PATCH /v1/operator/accounts/{id}", change, body=AccountUpdate),
+    _change("POST /v1/operator/accounts/{id}/suspend", suspend, body=Suspension),
+    _change("POST /v1/operator/accounts/{id}/resume", resume),
+    _change("POST /v1/operator/accounts/{id}/credits", add_credits, body=CreditGrant),
+    _change("POST /v1/operator/accounts/{id}/close", close),
+    _change("POST /v1/operator/accounts/{id}/reopen", reopen),
+)

@@ -1,0 +1,145 @@
+"""`/v1/operator/health` and `/v1/operator/checks`: how the installation is."""
+
+from typing import Annotated, Final, Literal
+
+import msgspec
+
+from postroad.api.operator import operator_resource
+from postroad.api.v1 import resource, schemas
+from postroad.model import times
+from postroad.services import context
+from postroad.services.checks import findings, table
+from postroad.services.maintenance import installation_health
+from postroad.web import routing
+
+RESOURCE: Final = resource.Resource("Health")
+CheckState = Literal["ok", "skipped", "warning", "error"]
+
+
+class Process(msgspec.Struct, frozen=True, kw_only=True):
+    """A process of the service that has reported itself within the last hour."""
+
+    name: Annotated[str, msgspec.Meta(description="The host's short name and the process id, as in log lines.")]
+    host: str
+    process_id: int
+    roles: list[str]
+    version: str
+    alive: Annotated[bool, msgspec.Meta(description="Whether it has reported itself within the last 90 seconds.")]
+    started_at: times.WireTime
+    seen_at: Annotated[times.WireTime, msgspec.Meta(description="Its last report.")]
+
+
+class StoreSize(msgspec.Struct, frozen=True, kw_only=True):
+    """The size of the database."""
+
+    engine: Literal["sqlite", "postgres"]
+    bytes: int
+    free_bytes: Annotated[
+        int | None, msgspec.Meta(description="Bytes that are free for new rows; null with PostgreSQL.")
+    ]
+    disk_free_bytes: Annotated[
+        int | None, msgspec.Meta(description="Free bytes of its file system; null with PostgreSQL.")
+    ]
+    growth_bytes_per_day: Annotated[
+        int | None, msgspec.Meta(description="What a day of the last week filled of the file system; null if unknown.")
+    ]
+
+
+class ListenerCertificate(msgspec.Struct, frozen=True, kw_only=True):
+    """The certificate of a listener."""
+
+    listener: str
+    source: Literal["file", "acme"]
+    names: list[str]
+    expires_at: times.WireTime | None
+    problem: Annotated[str, msgspec.Meta(description="Why there is none, or no newer one; empty if all is well.")]
+
+
+class InstallationHealth(schemas.Response, frozen=True, kw_only=True):
+    """The processes, the store and the certificates of the installation."""
+
+    now: times.WireTime
+    processes: list[Process]
+    store: StoreSize
+    certificates: list[ListenerCertificate]
+
+
+class CheckFinding(msgspec.Struct, frozen=True, kw_only=True):
+    """What a check found."""
+
+    name: str
+    state: CheckState
+    found: str
+    advice: str
+    documentation: str
+
+
+class CheckResults(schemas.Response, frozen=True, kw_only=True):
+    """The checks of `postroad doctor` on the host that answers."""
+
+    state: Annotated[Literal["ok", "warning", "error"], msgspec.Meta(description="The worst state of all.")]
+    checked_at: times.WireTime
+    findings: list[CheckFinding]
+
+
+async def show(ctx: context.Context, request: routing.Request) -> routing.Response:
+    """Get the processes, the store and the certificates of the installation."""
+    found = await installation_health.read(ctx)
+    size = found.store
+    return routing.Response(
+        200,
+        InstallationHealth(
+            now=times.to_wire(found.now),
+            processes=[
+                schemas.from_record(Process, one, roles=list(one.roles), alive=found.is_alive(one))
+                for one in found.processes
+            ],
+            store=StoreSize(
+                engine="sqlite" if size.engine == "sqlite" else "postgres",
+                bytes=size.size,
+                free_bytes=size.free,
+                disk_free_bytes=size.disk_free,
+                growth_bytes_per_day=None if size.daily_growth is None else round(size.daily_growth),
+            ),
+            certificates=[
+                schemas.from_record(ListenerCertificate, one, names=list(one.names)) for one in found.certificates
+            ],
+            request_id=request.id,
+        ),
+    )
+
+
+def routes(checks: installation_health.Checks) -> tuple[operator_resource.Route, ...]:
+    """The routes, with the checks that this process runs."""
+
+    async def check(ctx: context.Context, request: routing.Request) -> routing.Response:
+        """Run the checks of `postroad doctor` on the host that answers.
+
+        They may take up to 20 seconds; results are kept for a minute.
+        """
+        run = await checks.read(ctx)
+        worst = table.worst(one.state for one in run.results)
+        return routing.Response(
+            200,
+            CheckResults(
+                state="ok" if worst is findings.State.SKIPPED else worst.value,
+                checked_at=times.to_wire(run.at),
+                findings=[
+                    CheckFinding(
+                        name=one.name,
+                        state=each.state.value,
+                        found=each.found,
+                        advice=each.advice,
+                        documentation=one.page,
+                    )
+                    for one in run.results
+                    for each in one.findings
+                ],
+                request_id=request.id,
+            ),
+        )
+
+    return (
+        operator_resource.route(RESOURCE, "GET /v1/operator/health", show, responses={200: InstallationHealth}),
+        operator_resource.route(RESOURCE, "GET /v1/operator/checks", check, responses={200: CheckResults}),
+    )

@@ -1,0 +1,21 @@
+"""Operation ids of `/v1/operator`, which do not change."""
+
+from collections.abc import Mapping
+from typing import Final
+
+OPERATION_IDS: Final[Mapping[str, str]] = {
+    "GET /v1/operator/health": "getHealth",
+    "GET /v1/operator/checks": "runChecks",
+    "GET /v1/operator/accounts": "listAccounts",
+    "GET /v1/operator/accounts/{id}": "getAccount",
+    "PATCH /v1/operator/accounts/{id}": "updateAccount",
+    "POST /v1/operator/accounts/{id}/suspend": "suspendAccount",
+    "POST /v1/operator/accounts/{id}/resume": "resumeAccount",
+    "POST /v1/operator/accounts/{id}/credits": "addCredits",
+    "POST /v1/operator/accounts/{id}/close": "closeAccount",
+    "POST /v1/operator/accounts/{id}/reopen": "reopenAccount",
+    "GET /v1/operator/operators": "listOperators",
+    "POST /v1/operator/operators": "addOperator",
+    "DELETE /v1/operator/operators/{id}": "removeOperator",
+    "GET /v1/operator/audit-log": "listAuditLogEntries",
+}

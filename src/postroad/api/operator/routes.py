@@ -1,0 +1,69 @@
+"""The routes of `/v1/operator`, and their own OpenAPI document: that of the accounts' API does not have them."""
+
+import functools
+from dataclasses import dataclass, field
+from typing import Final
+
+import msgspec
+
+import postroad
+from postroad.api import openapi
+from postroad.api.operator import accounts, audit_log, health, operation_ids, operator_resource, people
+from postroad.model import caller
+from postroad.services import context
+from postroad.services.maintenance import installation_health
+from postroad.web import routing
+
+ABOUT: Final = openapi.About(
+    title="Postroad operator API",
+    description=(
+        "Manages the installation: all accounts, the queue, destinations and processes. Every request needs a login "
+        "token of an operator, or an API key with the scope `operator`; others get 403 or 401, whatever they ask for."
+    ),
+    operation_ids=operation_ids.OPERATION_IDS,
+    has_webhooks=False,
+)
+
+
+@dataclass(frozen=True, slots=True)
+class State:
+    """What the routes of a process share: work in progress, and results that are kept for a while."""
+
+    checks: installation_health.Checks = field(default_factory=installation_health.Checks)
+
+
+def described(state: State) -> tuple[operator_resource.Route, ...]:
+    """The routes that the document describes."""
+    return (
+        *health.routes(state.checks),
+        *accounts.ROUTES,
+        *people.ROUTES,
+        *audit_log.ROUTES,
+    )
+
+
+def build(state: State) -> tuple[operator_resource.Route, ...]:
+    """All routes, with the document, which is made when it is first asked for."""
+    routes = described(state)
+
+    @functools.cache
+    def document() -> bytes:
+        return msgspec.json.encode(openapi.document(routes, version=postroad.__version__, about=ABOUT))
+
+    async def show(ctx: context.Context, request: routing.Request) -> routing.Response:
+        del ctx, request
+        return routing.Response(200, document())
+
+    return (
+        *routes,
+        routing.Route(
+            method="GET",
+            path="/v1/operator/openapi.json",
+            handler=show,
+            summary="The OpenAPI document of the operator API",
+            tag="Documentation",
+            permission=caller.Permission.OPERATE,
+            scope=caller.Scope.OPERATOR,
+            responses={200: bytes},
+        ),
+    )

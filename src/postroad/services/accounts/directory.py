@@ -1,0 +1,94 @@
+"""All accounts of the installation, as operators see them: searched, and with what they send."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Final
+
+from postroad.model import bounce_guard, times
+from postroad.services import audit_log, context
+from postroad.services.accounts import registry
+from postroad.services.auth import users as account_users
+from postroad.services.domains import registry as account_domains
+from postroad.storage import accounts, bounce_guard_days, domains, hourly_counts, store, users
+
+DAY_HOURS: Final = 24
+MONTH_HOURS: Final = 30 * DAY_HOURS
+SEARCH_CHARACTERS: Final = 200
+
+
+@dataclass(frozen=True, slots=True)
+class Volume:
+    """What became of the mail that an account sent in some hours."""
+
+    messages: int
+    recipients: int
+    delivered: int
+    bounced: int
+    failed: int
+    deferred: int
+
+
+@dataclass(frozen=True, slots=True)
+class ListedAccount:
+    """An account, its mail of the last day, and the counts of the bounce guard."""
+
+    account: accounts.Account
+    last_day: Volume
+    guard: bounce_guard.Counts
+
+
+@dataclass(frozen=True, slots=True)
+class AccountDetails:
+    """An account with everything about it that an operator decides by."""
+
+    account: accounts.Account
+    sending: registry.Sending
+    last_day: Volume
+    last_month: Volume
+    domains: Sequence[domains.Domain]
+    users: Sequence[users.User]
+
+
+async def page(ctx: context.Context, *, search: str, state: str, after: str, limit: int) -> list[ListedAccount]:
+    """Accounts, oldest first: those whose name contains a text, or with this id, domain or user."""
+    now = ctx.clock()
+    exact = search if "@" not in search else account_users.email_key(search) or search
+    async with ctx.store.scanning() as tx:
+        found = await accounts.search(
+            tx,
+            pattern=audit_log.containing(accounts.name_key(search)),
+            exact=exact.replace("\0", ""),
+            state=state,
+            after=after,
+            limit=limit,
+        )
+        ids = [one.id for one in found]
+        after_day = times.day_of(now) - ctx.settings.bounce_guard.days
+        guards = await bounce_guard_days.sums(tx, ids, after_day=after_day) if ids else {}
+        volumes = [await _volume(tx, account_id, now=now, hours=DAY_HOURS) for account_id in ids]
+    return [
+        ListedAccount(one, volume, guards.get(one.id, bounce_guard.Counts()))
+        for one, volume in zip(found, volumes, strict=True)
+    ]
+
+
+async def details(ctx: context.Context, account_id: str) -> AccountDetails:
+    """One account."""
+    account = await registry.find(ctx, account_id)
+    now = ctx.clock()
+    async with ctx.store.scanning() as tx:
+        last_day = await _volume(tx, account_id, now=now, hours=DAY_HOURS)
+        last_month = await _volume(tx, account_id, now=now, hours=MONTH_HOURS)
+    return AccountDetails(
+        account,
+        await registry.sending(ctx, account),
+        last_day,
+        last_month,
+        await account_domains.of_account(ctx, account_id),
+        await account_users.of_account(ctx, account_id),
+    )
+
+
+async def _volume(tx: store.Transaction, account_id: str, *, now: int, hours: int) -> Volume:
+    counts = await hourly_counts.since(tx, account_id, from_hour=hourly_counts.hour_of(now) - hours + 1)
+    return Volume(*(count or 0 for count in counts))

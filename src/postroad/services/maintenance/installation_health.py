@@ -1,0 +1,99 @@
+"""How the installation is: its processes, its store and its certificates; and the checks of `postroad doctor`.
+
+The first is read from the store at every request. The checks query DNS and open connections, so one run is shared by
+all who ask meanwhile, and its result is kept for a while.
+"""
+
+import asyncio
+import contextlib
+import shutil
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Final
+
+from postroad.concurrency import single_flight
+from postroad.model import times
+from postroad.network import hostname
+from postroad.services import context
+from postroad.services.certificates import overview
+from postroad.services.checks import data, subject, table
+from postroad.storage import open_store, processes, space
+
+# An operator who has corrected something looks again soon; blocklists should not be asked more often.
+CHECKS_VALID: Final = 60 * times.SECOND
+# Processes report themselves twice a minute; one that was silent for an hour is no longer of interest.
+LISTED: Final = times.HOUR
+
+
+@dataclass(frozen=True, slots=True)
+class StoreSize:
+    """The bytes of the store, those free within it, those free on its disk, and its growth in a day; None: unknown."""
+
+    engine: str
+    size: int
+    free: int | None
+    disk_free: int | None
+    daily_growth: float | None
+
+
+@dataclass(frozen=True, slots=True)
+class Health:
+    """The state of the installation. A process that does not report any more is not alive."""
+
+    now: int
+    processes: Sequence[processes.Process]
+    store: StoreSize
+    certificates: Sequence[overview.ListenerCertificate]
+
+    def is_alive(self, process: processes.Process) -> bool:
+        """Whether a process has reported itself lately."""
+        return process.seen_at >= self.now - subject.ALIVE
+
+
+@dataclass(frozen=True, slots=True)
+class CheckRun:
+    """The results of a run of the checks, and when it was."""
+
+    at: int
+    results: Sequence[table.Result]
+
+
+async def read(ctx: context.Context) -> Health:
+    """The state at present."""
+    now = ctx.clock()
+    async with ctx.store.scanning() as tx:
+        running = await processes.seen_since(tx, now - LISTED)
+        used = await space.read(tx)
+    disk_free, growth = await _disk(ctx, now=now)
+    size = StoreSize(ctx.store.dialect, used.size, used.free, disk_free, growth)
+    return Health(now, running, size, await overview.of_listeners(ctx))
+
+
+async def _disk(ctx: context.Context, *, now: int) -> tuple[int | None, float | None]:
+    """The free bytes of the disk of SQLite, and how much a day fills; that of a PostgreSQL server is not visible."""
+    folder = open_store.sqlite_folder(ctx.settings.database.url)
+    if folder is not None:
+        with contextlib.suppress(OSError):
+            free = (await asyncio.to_thread(shutil.disk_usage, folder)).free
+            named = data.folders(ctx.settings)[0]
+            return free, await data.daily_growth(ctx.store, hostname.short_name(), named, free=free, now=now)
+    return None, None
+
+
+class Checks:
+    """The checks of this host and of the installation, as this process runs them on request."""
+
+    def __init__(self) -> None:
+        self._flights = single_flight.SingleFlight(1, what="checks")
+        self._last: CheckRun | None = None
+
+    async def read(self, ctx: context.Context) -> CheckRun:
+        """The results of the last run, or of a new one."""
+        if self._last is not None and ctx.clock() - self._last.at < CHECKS_VALID:
+            return self._last
+        return await self._flights.join("checks", lambda: self._run(ctx))
+
+    async def _run(self, ctx: context.Context) -> CheckRun:
+        results = await table.run(await subject.of_context(ctx))
+        self._last = CheckRun(ctx.clock(), results)
+        return self._last

@@ -1,0 +1,64 @@
+"""The operator API on both engines, as an operator and as users of accounts call it."""
+
+import contextlib
+import dataclasses
+from collections.abc import AsyncIterator, Awaitable, Callable
+
+import httpx
+import pytest_asyncio
+
+from postroad.api.operator import routes
+from postroad.model import caller
+from postroad.services import context
+from postroad.services.auth import operators, users
+from postroad.web import application
+from tests import contexts
+from tests.api import management
+
+Client = Callable[[str], Awaitable[httpx.AsyncClient]]
+
+
+@dataclasses.dataclass(frozen=True, slots=True)
+class Operator:
+    """A client with the login of an operator, whose account is that of `mine`."""
+
+    http: httpx.AsyncClient
+    user_id: str
+    account_id: str
+
+
+@pytest_asyncio.fixture
+async def state() -> routes.State:
+    return routes.State()
+
+
+@pytest_asyncio.fixture
+async def served(ctx: context.Context, state: routes.State) -> application.Application[context.Context]:
+    return management.serve(ctx, routes.build(state))
+
+
+@pytest_asyncio.fixture
+async def client(served: application.Application[context.Context]) -> AsyncIterator[Client]:
+    """Clients with a value of `Authorization`."""
+    async with contextlib.AsyncExitStack() as stack:
+
+        async def make(authorization: str) -> httpx.AsyncClient:
+            transport = httpx.ASGITransport(served)
+            headers = {"Authorization": authorization}
+            return await stack.enter_async_context(
+                httpx.AsyncClient(transport=transport, base_url="http://postroad.test", headers=headers, timeout=60)
+            )
+
+        yield make
+
+
+@pytest_asyncio.fixture
+async def operator(
+    ctx: context.Context, clock: contexts.Clock, mine: management.AccountClients, client: Client
+) -> Operator:
+    before = {one.id for one in await users.of_account(ctx, mine.account_id)}
+    http = await client(f"Bearer {await management.token(ctx, mine.account_id, caller.Role.READ_ONLY)}")
+    (user,) = [one for one in await users.of_account(ctx, mine.account_id) if one.id not in before]
+    await operators.add(ctx, user.email)
+    clock.pass_seconds(1)  # other accounts are younger
+    return Operator(http, user.id, mine.account_id)
