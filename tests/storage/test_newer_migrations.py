@@ -23,6 +23,8 @@ from postroad.storage import (
     message_search,
     messages,
     mta_sts_policies,
+    operator_jobs,
+    provider_overrides,
     queue,
     queue_views,
     recipients,
@@ -356,3 +358,17 @@ async def test_users_and_keys_from_before_there_were_operators_are_none(empty: S
         assert [one.created_by for one in await api_keys.of_account(tx, "acc_1")] == [None, None]
         await users.set_operator(tx, "usr_2", since=7)
         assert [(one.id, one.operator_since) for one in await users.operators(tx)] == [("usr_2", 7)]
+
+
+async def test_changes_of_provider_queues_and_jobs_are_stored_from_the_version_before_on(
+    empty: Store, upgrade: SchemaUpgrade
+) -> None:
+    await upgrade.begin("operator_console")
+    await upgrade.finish()
+    override = provider_overrides.Override("google", 1, None, 5, None, "they asked", "usr_1", 7, 9)
+    job = operator_jobs.Job("job_1", "queue.retry", "all mail", "running", 0, None, "null", "usr_1", 7, 7)
+    async with empty.transaction() as tx:
+        await provider_overrides.put(tx, override)
+        await operator_jobs.insert(tx, job)
+        assert await provider_overrides.listed(tx) == [override]
+        assert await operator_jobs.latest(tx, limit=2) == [job]

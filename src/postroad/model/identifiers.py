@@ -23,6 +23,7 @@ WEBHOOK_DELIVERY: Final = "whd_"
 AUDIT_ENTRY: Final = "jrn_"
 APPROVAL: Final = "apr_"
 SAVED_VIEW: Final = "view_"
+JOB: Final = "job_"
 TOKEN: Final = "tok_"  # noqa: S105 - a prefix, not a secret
 
 ENTROPY_BYTES: Final = 7

@@ -106,9 +106,10 @@ async def start_api(role_context: role.RoleContext) -> role.Started:
         require=rate.require,
         public_url=config.public_url(settings),
     )
+    operating = operator_routes.State()
     routes = (
         *described,
-        *operator_routes.build(operator_routes.State()),
+        *operator_routes.build(operating),
         *documentation.routes(described, version=postroad.__version__),
         *markdown_pages.routes(),
         *agents,
@@ -163,7 +164,15 @@ async def start_api(role_context: role.RoleContext) -> role.Started:
         redirect = https_redirect.HttpsRedirect(config.public_url(settings), refuse=app.refuse)
         challenged = path_switch.PathSwitch(app, redirect, paths=[acme_challenges.PATH])
         listeners["redirect_listen"] = http_listener.HttpListener(challenged, refuse=app.refuse, limits=limits)
-    return await _listen_all(role_context, listeners, "http", grace_seconds=settings.http.grace_seconds)
+    started = await _listen_all(role_context, listeners, "http", grace_seconds=settings.http.grace_seconds)
+
+    async def work() -> None:
+        try:
+            await started.work()
+        finally:
+            await operating.close()
+
+    return role.Started(work, started.addresses)
 
 
 async def start_metrics(role_context: role.RoleContext) -> role.Started:

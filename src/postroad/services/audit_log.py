@@ -53,6 +53,12 @@ ACTIONS: Final[Mapping[str, str]] = {
     "message.retried": "retried {subject}",
     "operator.added": "made {subject} an operator",
     "operator.removed": "ended the operator role of {subject}",
+    "provider.changed": "changed the limits of {subject}",
+    "provider.paused": "paused the delivery to {subject}",
+    "provider.restored": "restored the settings of {subject}",
+    "queue.canceled": "canceled {subject} of the queue",
+    "queue.retried": "retried {subject} of the queue",
+    "installation.checked": "started a consistency check of {subject}",
     "user.created": "created the user {subject}",
     "user.disabled": "disabled the user {subject}",
     "user.enabled": "enabled the user {subject}",
@@ -95,6 +101,8 @@ _COUNTED: Final = frozenset(
         "suppression.imported",
         "message.canceled",
         "message.retried",
+        "queue.canceled",
+        "queue.retried",
     }
 )
 _COUNT: Final = re.compile(r"^\d{4,}(?= |$)", re.ASCII)

@@ -40,6 +40,17 @@ class BucketTotal(msgspec.Struct, frozen=True):
     deferred: int
 
 
+class ProviderTotal(msgspec.Struct, frozen=True):
+    """The counts of a provider over all accounts; those without one have an empty name."""
+
+    provider: str
+    recipients: int
+    delivered: int
+    bounced: int
+    failed: int
+    deferred: int
+
+
 def hour_of(time: int) -> int:
     """The UTC hour of a time, in hours since 1970."""
     return time // times.HOUR
@@ -62,6 +73,11 @@ async def since(tx: store.Transaction, account_id: str, *, from_hour: int) -> Se
     """The six counts of an account from an hour on; None when there are none."""
     row = await tx.fetch_one("hourly_counts.since", account_id, from_hour)
     return tuple(row or ())
+
+
+async def by_provider(tx: store.Transaction, *, from_hour: int) -> list[ProviderTotal]:
+    """The counts of all accounts from an hour on."""
+    return [ProviderTotal(*row) for row in await tx.fetch("hourly_counts.by_provider", from_hour)]
 
 
 async def sweep(tx: store.Transaction, *, until_hour: int) -> int:

@@ -1,5 +1,7 @@
 """`/v1/operator/health` and `/v1/operator/checks`."""
 
+from typing import Any
+
 import pytest
 
 from postroad.services import context
@@ -40,6 +42,7 @@ async def test_the_checks_run_once_for_a_minute(
         return [findings.ok("good"), findings.warning("bad", "do this")]
 
     monkeypatch.setattr(table, "CHECKS", {"disk": table.Check(check)})
+    answer: dict[str, Any] = {}
     for expected in (1, 1, 2):
         answer = (await operator.http.get("/v1/operator/checks")).json()
         assert (runs, answer["state"]) == (expected, "warning")

@@ -1,5 +1,6 @@
 """`/v1/operator/health` and `/v1/operator/checks`: how the installation is."""
 
+from collections.abc import Mapping
 from typing import Annotated, Final, Literal
 
 import msgspec
@@ -14,6 +15,14 @@ from postroad.web import routing
 
 RESOURCE: Final = resource.Resource("Health")
 CheckState = Literal["ok", "skipped", "warning", "error"]
+OverallState = Literal["ok", "warning", "error"]
+# What does not apply is no problem.
+_WORST: Final[Mapping[findings.State, OverallState]] = {
+    findings.State.OK: "ok",
+    findings.State.SKIPPED: "ok",
+    findings.State.WARNING: "warning",
+    findings.State.ERROR: "error",
+}
 
 
 class Process(msgspec.Struct, frozen=True, kw_only=True):
@@ -77,7 +86,7 @@ class CheckFinding(msgspec.Struct, frozen=True, kw_only=True):
 class CheckResults(schemas.Response, frozen=True, kw_only=True):
     """The checks of `postroad doctor` on the host that answers."""
 
-    state: Annotated[Literal["ok", "warning", "error"], msgspec.Meta(description="The worst state of all.")]
+    state: Annotated[OverallState, msgspec.Meta(description="The worst state of all.")]
     checked_at: times.WireTime
     findings: list[CheckFinding]
 
@@ -118,11 +127,10 @@ def routes(checks: installation_health.Checks) -> tuple[operator_resource.Route,
         They may take up to 20 seconds; results are kept for a minute.
         """
         run = await checks.read(ctx)
-        worst = table.worst(one.state for one in run.results)
         return routing.Response(
             200,
             CheckResults(
-                state="ok" if worst is findings.State.SKIPPED else worst.value,
+                state=_WORST[table.worst(one.state for one in run.results)],
                 checked_at=times.to_wire(run.at),
                 findings=[
                     CheckFinding(

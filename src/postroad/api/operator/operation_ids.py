@@ -6,6 +6,13 @@ from typing import Final
 OPERATION_IDS: Final[Mapping[str, str]] = {
     "GET /v1/operator/health": "getHealth",
     "GET /v1/operator/checks": "runChecks",
+    "GET /v1/operator/queue": "getQueue",
+    "GET /v1/operator/queue/recipients": "listQueuedRecipients",
+    "POST /v1/operator/queue/retry": "retryQueue",
+    "POST /v1/operator/queue/cancel": "cancelQueue",
+    "GET /v1/operator/queue/holds": "listHolds",
+    "POST /v1/operator/queue/hold": "holdQueue",
+    "POST /v1/operator/queue/release": "releaseQueue",
     "GET /v1/operator/accounts": "listAccounts",
     "GET /v1/operator/accounts/{id}": "getAccount",
     "PATCH /v1/operator/accounts/{id}": "updateAccount",
@@ -18,4 +25,7 @@ OPERATION_IDS: Final[Mapping[str, str]] = {
     "POST /v1/operator/operators": "addOperator",
     "DELETE /v1/operator/operators/{id}": "removeOperator",
     "GET /v1/operator/audit-log": "listAuditLogEntries",
+    "GET /v1/operator/jobs": "listJobs",
+    "GET /v1/operator/jobs/{id}": "getJob",
+    "POST /v1/operator/consistency-checks": "startConsistencyCheck",
 }

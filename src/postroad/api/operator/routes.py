@@ -8,10 +8,11 @@ import msgspec
 
 import postroad
 from postroad.api import openapi
-from postroad.api.operator import accounts, audit_log, health, operation_ids, operator_resource, people
+from postroad.api.operator import accounts, audit_log, health, jobs, operation_ids, operator_resource, people, queue
 from postroad.model import caller
-from postroad.services import context
+from postroad.services import context, operator_jobs
 from postroad.services.maintenance import installation_health
+from postroad.services.queue import queue_summary
 from postroad.web import routing
 
 ABOUT: Final = openapi.About(
@@ -30,15 +31,25 @@ class State:
     """What the routes of a process share: work in progress, and results that are kept for a while."""
 
     checks: installation_health.Checks = field(default_factory=installation_health.Checks)
+    jobs: operator_jobs.Jobs = field(default_factory=operator_jobs.Jobs)
+    queue: queue_summary.QueueSummary = field(default_factory=queue_summary.QueueSummary)
+
+    async def close(self) -> None:
+        """End work in progress."""
+        await self.checks.close()
+        await self.queue.close()
+        await self.jobs.close()
 
 
 def described(state: State) -> tuple[operator_resource.Route, ...]:
     """The routes that the document describes."""
     return (
         *health.routes(state.checks),
+        *queue.routes(state.queue, state.jobs),
         *accounts.ROUTES,
         *people.ROUTES,
         *audit_log.ROUTES,
+        *jobs.routes(state.jobs),
     )
 
 

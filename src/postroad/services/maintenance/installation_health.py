@@ -17,7 +17,8 @@ from postroad.network import hostname
 from postroad.services import context
 from postroad.services.certificates import overview
 from postroad.services.checks import data, subject, table
-from postroad.storage import open_store, processes, space
+from postroad.storage import open_store, space
+from postroad.storage import processes as stored_processes
 
 # An operator who has corrected something looks again soon; blocklists should not be asked more often.
 CHECKS_VALID: Final = 60 * times.SECOND
@@ -41,11 +42,11 @@ class Health:
     """The state of the installation. A process that does not report any more is not alive."""
 
     now: int
-    processes: Sequence[processes.Process]
+    processes: Sequence[stored_processes.Process]
     store: StoreSize
     certificates: Sequence[overview.ListenerCertificate]
 
-    def is_alive(self, process: processes.Process) -> bool:
+    def is_alive(self, process: stored_processes.Process) -> bool:
         """Whether a process has reported itself lately."""
         return process.seen_at >= self.now - subject.ALIVE
 
@@ -62,7 +63,7 @@ async def read(ctx: context.Context) -> Health:
     """The state at present."""
     now = ctx.clock()
     async with ctx.store.scanning() as tx:
-        running = await processes.seen_since(tx, now - LISTED)
+        running = await stored_processes.seen_since(tx, now - LISTED)
         used = await space.read(tx)
     disk_free, growth = await _disk(ctx, now=now)
     size = StoreSize(ctx.store.dialect, used.size, used.free, disk_free, growth)
@@ -92,6 +93,10 @@ class Checks:
         if self._last is not None and ctx.clock() - self._last.at < CHECKS_VALID:
             return self._last
         return await self._flights.join("checks", lambda: self._run(ctx))
+
+    async def close(self) -> None:
+        """Stop checking."""
+        await self._flights.cancel()
 
     async def _run(self, ctx: context.Context) -> CheckRun:
         results = await table.run(await subject.of_context(ctx))

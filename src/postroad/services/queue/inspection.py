@@ -191,7 +191,7 @@ async def retry(ctx: context.Context, choices: Sequence[queue_views.Filter]) -> 
             if some < BATCH:
                 break
     ctx.mail_wakeup.set()
-    await _write_audit_log(ctx, "message.retried", changed)
+    await write_audit_log(ctx, "message.retried", changed)
     return QueueChange(changed.total(), held)
 
 
@@ -291,7 +291,7 @@ async def cancel(ctx: context.Context, choices: Sequence[queue_views.Filter]) ->
             changed[account_id] += canceled
             if not canceled:
                 break
-    await _write_audit_log(ctx, "message.canceled", changed)
+    await write_audit_log(ctx, "message.canceled", changed)
     return QueueChange(changed.total(), (await count(ctx, choices)).held)
 
 
@@ -307,7 +307,7 @@ async def _by_account(
         ]
 
 
-async def _write_audit_log(ctx: context.Context, action: str, changed: Mapping[str, int]) -> None:
+async def write_audit_log(ctx: context.Context, action: str, changed: Mapping[str, int]) -> None:
     """One entry for each account, whatever the number of transactions."""
     entries = sorted((account_id, number) for account_id, number in changed.items() if number)
     if not entries:

@@ -21,6 +21,12 @@ SELECT CAST(SUM(messages) AS BIGINT), CAST(SUM(recipients) AS BIGINT), CAST(SUM(
     CAST(SUM(bounced) AS BIGINT), CAST(SUM(failed) AS BIGINT), CAST(SUM(deferred) AS BIGINT)
 FROM hourly_counts WHERE account_id = $1 AND hour >= $2;
 
+-- name: by_provider
+-- The counts of all accounts from an hour on, by provider.
+SELECT provider, CAST(SUM(recipients) AS BIGINT), CAST(SUM(delivered) AS BIGINT), CAST(SUM(bounced) AS BIGINT),
+    CAST(SUM(failed) AS BIGINT), CAST(SUM(deferred) AS BIGINT)
+FROM hourly_counts WHERE hour >= $1 GROUP BY provider ORDER BY provider;
+
 -- name: sweep
 -- Delete old hours, up to a limit.
 DELETE FROM hourly_counts WHERE (account_id, hour, provider) IN (

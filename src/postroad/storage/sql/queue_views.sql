@@ -156,3 +156,68 @@ SELECT recipients.account_id, recipients.message_id FROM accounts CROSS JOIN rec
 WHERE recipients.account_id = accounts.id AND recipients.message_id >= $2 AND recipients.message_id < $3
     AND recipients.id = $1
 LIMIT 1;
+
+-- name: totals
+-- How many rows there are in each state and of each age: the number of the times $1 to $5, the newest first, that a row is
+-- older than.
+SELECT
+    -- include: state
+    AS state, CASE WHEN queued_at > $1 THEN 0 WHEN queued_at > $2 THEN 1 WHEN queued_at > $3 THEN 2
+        WHEN queued_at > $4 THEN 3 WHEN queued_at > $5 THEN 4 ELSE 5 END AS age,
+    COUNT(*), MIN(queued_at)
+FROM queue GROUP BY state, age;
+
+-- name: largest_accounts
+-- The accounts with the most recipients in the queue, along the primary key.
+SELECT account_id, COUNT(*) AS recipients, MIN(queued_at) FROM queue GROUP BY account_id
+ORDER BY recipients DESC, account_id LIMIT $1;
+
+-- name: due_reasons
+-- How many of the waiting recipients that are due next wait after an attempt with each reason.
+SELECT COALESCE(attempts.provider_queue, ''), COALESCE(attempts.reason, ''), COUNT(*)
+FROM (
+    SELECT account_id, message_id, recipient_id FROM queue WHERE ready = 0 AND worker IS NULL ORDER BY due_at LIMIT $1
+    ) AS chosen
+JOIN recipients ON recipients.account_id = chosen.account_id AND recipients.message_id = chosen.message_id
+    AND recipients.id = chosen.recipient_id
+-- include: last_attempt
+GROUP BY COALESCE(attempts.provider_queue, ''), COALESCE(attempts.reason, '')
+ORDER BY COUNT(*) DESC;
+
+-- name: walk
+-- Rows after a key, up to an account, in order of their keys: those of the first $5 that are at the domain $6, if it is
+-- given, and waiting for their next attempt, if $7 is 1. Leased ones are not chosen.
+SELECT account_id, message_id, recipient_id, email_key FROM (
+    SELECT account_id, message_id, recipient_id, email_key, queue_key, worker, ready, due_at, queued_at FROM queue
+    WHERE (account_id, message_id, recipient_id) > ($1, $2, $3) AND account_id <= $4
+    ORDER BY account_id, message_id, recipient_id LIMIT $5) AS walked
+WHERE worker IS NULL AND (CAST($7 AS INTEGER) = 0 OR (ready = 0 AND due_at <> queued_at))
+    AND ($6 = '' OR substr(queue_key, 1, length(CAST($6 AS TEXT)) + 1) = $6 || ' ');
+
+-- name: walk_end
+-- The row after $5 others; none when there are fewer.
+SELECT account_id, message_id, recipient_id FROM queue
+WHERE (account_id, message_id, recipient_id) > ($1, $2, $3) AND account_id <= $4
+ORDER BY account_id, message_id, recipient_id LIMIT 1 OFFSET $5;
+
+-- name: walk_page
+-- The same rows with what `page` has of them, leased ones too, in one state or in any, up to a limit.
+SELECT chosen.account_id, chosen.message_id, chosen.recipient_id, queue_key, chosen.email, recipients.attempt_count, lost_leases,
+    state, queued_at, due_at, worker, last_smtp_code, last_smtp_response,
+    attempts.provider_queue, attempts.enhanced_code, attempts.reason
+FROM (
+    SELECT account_id, message_id, recipient_id, queue_key, email, lost_leases, queued_at, due_at, worker,
+        -- include: state
+        AS state
+    FROM (
+        SELECT * FROM queue
+        WHERE (account_id, message_id, recipient_id) > ($1, $2, $3) AND account_id <= $4
+        ORDER BY account_id, message_id, recipient_id LIMIT $5) AS queue
+    WHERE ($6 = '' OR substr(queue_key, 1, length(CAST($6 AS TEXT)) + 1) = $6 || ' ') AND ($7 = '' OR $7 =
+        -- include: state
+        )
+    ORDER BY account_id, message_id, recipient_id LIMIT $8) AS chosen
+JOIN recipients ON recipients.account_id = chosen.account_id AND recipients.message_id = chosen.message_id
+    AND recipients.id = chosen.recipient_id
+-- include: last_attempt
+ORDER BY chosen.account_id, chosen.message_id, chosen.recipient_id;

@@ -1,0 +1,98 @@
+"""`/v1/operator/jobs`: long work that an operator has started, and the consistency check."""
+
+from typing import Annotated, Any, Final, Literal
+
+import msgspec
+
+from postroad import errors
+from postroad.api.operator import operator_resource
+from postroad.api.v1 import resource, schemas
+from postroad.model import identifiers, times
+from postroad.services import context
+from postroad.services import operator_jobs as services_jobs
+from postroad.services.maintenance import consistency
+from postroad.storage import operator_jobs
+from postroad.web import routing
+
+RESOURCE: Final = resource.Resource("Jobs", {"id": identifiers.pattern(identifiers.JOB)})
+
+
+class Job(msgspec.Struct, frozen=True, kw_only=True):
+    """Work that goes on in the background."""
+
+    id: str
+    kind: Annotated[str, msgspec.Meta(description="`queue.retry`, `queue.cancel` or `consistency_check`.")]
+    subject: Annotated[str, msgspec.Meta(description="What it is about, in words.")]
+    state: Annotated[
+        Literal["running", "finished", "failed", "interrupted"],
+        msgspec.Meta(description="`interrupted`: its process has stopped; start it again."),
+    ]
+    done: Annotated[int, msgspec.Meta(description="Rows or checks examined so far.")]
+    total: Annotated[int | None, msgspec.Meta(description="How many there are; null if unknown.")]
+    result: Annotated[
+        Any, msgspec.Meta(description="`changed` of the queue, or `counts` and `findings` of a consistency check.")
+    ]
+    created_by: Annotated[str | None, msgspec.Meta(description="The user who started it; null for an API key.")]
+    created_at: times.WireTime
+    updated_at: times.WireTime
+    finished_at: times.WireTime | None
+
+
+class JobResponse(schemas.Response, frozen=True):
+    """One job."""
+
+    job: Job
+
+
+class Jobs(schemas.Response, frozen=True):
+    """The latest jobs, newest first."""
+
+    jobs: list[Job]
+
+
+def shown(ctx: context.Context, job: operator_jobs.Job) -> Job:
+    """A job as it is now."""
+    return schemas.from_record(
+        Job,
+        job,
+        state=services_jobs.state_of(job, now=ctx.clock()),
+        result=msgspec.json.decode(job.result),
+        created_by=job.created_by or None,
+    )
+
+
+async def index(ctx: context.Context, request: routing.Request) -> routing.Response:
+    """List the latest jobs."""
+    found = [shown(ctx, one) for one in await services_jobs.listed(ctx)]
+    return routing.Response(200, Jobs(found, request_id=request.id))
+
+
+async def show(ctx: context.Context, request: routing.Request) -> routing.Response:
+    """Get a job with its progress."""
+    job = await services_jobs.find(ctx, request.path["id"])
+    return routing.Response(200, JobResponse(shown(ctx, job), request_id=request.id))
+
+
+def routes(jobs: services_jobs.Jobs) -> tuple[operator_resource.Route, ...]:
+    """The routes, with the jobs that this process runs."""
+
+    async def check(ctx: context.Context, request: routing.Request) -> routing.Response:
+        """Start a consistency check.
+
+        It proves over the whole database that the ledger, counts and statuses agree, as `postroad verify` does, and
+        lists what does not. Mail goes on meanwhile.
+        """
+        job = await consistency.start(ctx, jobs)
+        return routing.Response(202, JobResponse(shown(ctx, job), request_id=request.id))
+
+    return (
+        operator_resource.route(RESOURCE, "GET /v1/operator/jobs", index, responses={200: Jobs}),
+        operator_resource.route(RESOURCE, "GET /v1/operator/jobs/{id}", show, responses={200: JobResponse}),
+        operator_resource.route(
+            RESOURCE,
+            "POST /v1/operator/consistency-checks",
+            check,
+            responses={202: JobResponse},
+            errors=(errors.Conflict,),
+        ),
+    )

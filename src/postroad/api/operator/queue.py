@@ -1,0 +1,348 @@
+"""`/v1/operator/queue`: what waits in all accounts, and the changes that an operator makes to it."""
+
+from typing import Annotated, Any, Final, Literal
+
+import msgspec
+
+from postroad import errors
+from postroad.api.operator import jobs as api_jobs
+from postroad.api.operator import operator_resource
+from postroad.api.v1 import resource, schemas
+from postroad.model import identifiers, times
+from postroad.services import context, operator_jobs
+from postroad.services.accounts import registry
+from postroad.services.queue import holds, inspection, queue_jobs, queue_list, queue_summary
+from postroad.storage import holds as stored_holds
+from postroad.storage import queue_walks
+from postroad.web import routing
+
+RESOURCE: Final = resource.Resource("Queue")
+QueueState = Literal["ready", "waiting", "scheduled", "sending", "held"]
+AccountId = Annotated[str, schemas.id_of(identifiers.ACCOUNT, "Only mail of this account.")]
+Domain = Annotated[str, msgspec.Meta(max_length=255, description="Only mail to this recipient domain.")]
+
+
+class QueueStates(msgspec.Struct, frozen=True, kw_only=True):
+    """Recipients by state."""
+
+    ready: int
+    waiting: int
+    scheduled: int
+    sending: int
+    held: int
+
+
+class QueueAges(msgspec.Struct, frozen=True, kw_only=True):
+    """Recipients by the time since they were queued."""
+
+    under_1_minute: int
+    under_10_minutes: int
+    under_1_hour: int
+    under_6_hours: int
+    under_1_day: int
+    over_1_day: int
+
+
+class QueuedAccount(msgspec.Struct, frozen=True, kw_only=True):
+    """What waits of an account."""
+
+    account_id: str
+    name: str | None
+    recipients: int
+    oldest_at: times.WireTime
+
+
+class QueuedDomain(msgspec.Struct, frozen=True, kw_only=True):
+    """What waits for a recipient domain."""
+
+    domain: str
+    recipients: int
+
+
+class QueuedCause(msgspec.Struct, frozen=True, kw_only=True):
+    """Why recipients wait: the reason of their last attempt; empty without one."""
+
+    provider_queue: str
+    reason: str
+    explanation: str
+    recipients: int
+
+
+class QueueHold(msgspec.Struct, frozen=True, kw_only=True):
+    """What is held; null stands for all."""
+
+    account_id: str | None
+    domain: str | None
+    reason: str
+    held_at: times.WireTime
+    may_be_duplicates: Annotated[
+        bool, msgspec.Meta(description="Restored from a backup: some of it may have been delivered already.")
+    ]
+
+
+class QueueNumbers(schemas.Response, frozen=True, kw_only=True):
+    """The queue in numbers, as of `counted_at`. `accounts` and `domains` are the largest, `causes` a sample."""
+
+    counted_at: Annotated[
+        times.WireTime | None,
+        msgspec.Meta(description="Null while a very long queue is counted for the first time; ask again."),
+    ]
+    recipients: int
+    states: QueueStates
+    ages: QueueAges
+    oldest_at: times.WireTime | None
+    accounts: list[QueuedAccount]
+    domains: list[QueuedDomain]
+    causes: Annotated[
+        list[QueuedCause],
+        msgspec.Meta(description=f"Of up to {queue_summary.SAMPLE} waiting recipients that are due next."),
+    ]
+    holds: list[QueueHold]
+
+
+class QueuedRecipient(msgspec.Struct, frozen=True, kw_only=True):
+    """A recipient in the queue, and why it waits."""
+
+    account_id: str
+    message_id: str
+    id: str
+    email: str
+    state: QueueState
+    queued_at: times.WireTime
+    due_at: times.WireTime
+    attempt_count: int
+    provider_queue: str | None
+    last_smtp_code: int | None
+    last_smtp_response: str | None
+    why: str
+
+
+class QueueListQuery(schemas.PageQuery, frozen=True):
+    """Filters and pagination of the queue."""
+
+    cursor: Annotated[str, msgspec.Meta(max_length=200, description="`next_cursor` of the previous page.")] | None = (
+        None
+    )
+    account_id: AccountId | None = None
+    domain: Domain | None = None
+    state: QueueState | None = None
+
+
+class QueueList(schemas.Response, frozen=True):
+    """Recipients, in order of account and message."""
+
+    recipients: list[QueuedRecipient]
+    next_cursor: schemas.NextCursor
+
+
+class QueueSelection(msgspec.Struct, frozen=True, forbid_unknown_fields=True, kw_only=True):
+    """Which recipients: of an account, at a domain, both, or `all`."""
+
+    account_id: AccountId | None = None
+    domain: Domain | None = None
+    all: Annotated[bool, msgspec.Meta(description="Everything that waits, in all accounts.")] | None = None
+    dry_run: Annotated[bool, msgspec.Meta(description="Only count; nothing is changed.")] | None = None
+
+
+class QueueAction(schemas.Response, frozen=True, kw_only=True):
+    """The count of a dry run, or the job that was started."""
+
+    recipients: Annotated[int | None, msgspec.Meta(description="How many would be changed; null without `dry_run`.")]
+    complete: Annotated[
+        bool, msgspec.Meta(description="False when the queue is so long that there may be more than were counted.")
+    ]
+    job: api_jobs.Job | None
+
+
+class HoldRequest(msgspec.Struct, frozen=True, forbid_unknown_fields=True, kw_only=True):
+    """What to hold: mail of an account, to a domain, both, or `all`."""
+
+    account_id: AccountId | None = None
+    domain: Domain | None = None
+    all: Annotated[bool, msgspec.Meta(description="All mail of all accounts.")] | None = None
+    reason: Annotated[str, msgspec.Meta(min_length=1, max_length=200)]
+
+
+class ReleaseRequest(msgspec.Struct, frozen=True, forbid_unknown_fields=True, kw_only=True):
+    """Which hold to release: exactly that of this account and domain, or of `all`."""
+
+    account_id: AccountId | None = None
+    domain: Domain | None = None
+    all: Annotated[bool, msgspec.Meta(description="The hold of all mail.")] | None = None
+    duplicates_accepted: (
+        Annotated[bool, msgspec.Meta(description="Required after a restore, when mail may be delivered twice.")] | None
+    ) = None
+
+
+class Holds(schemas.Response, frozen=True):
+    """The holds in force, oldest first."""
+
+    holds: list[QueueHold]
+
+
+def _hold(one: stored_holds.Hold) -> QueueHold:
+    return schemas.from_record(
+        QueueHold,
+        one,
+        account_id=one.account_id or None,
+        domain=one.domain or None,
+        may_be_duplicates=one.in_doubt_before is not None,
+    )
+
+
+async def _selection(
+    ctx: context.Context, body: QueueSelection | HoldRequest | ReleaseRequest
+) -> queue_walks.Selection:
+    """Exactly one kind of selection is required, so that no selection never means the whole queue."""
+    if bool(body.all) == (body.account_id is not None or body.domain is not None):
+        raise errors.InvalidRequest("all: give account_id, domain or both, or all alone")
+    account_id = "" if body.account_id is None else (await registry.find(ctx, body.account_id)).id
+    return queue_walks.Selection(account_id, "" if body.domain is None else inspection.domain(body.domain))
+
+
+async def index(ctx: context.Context, request: routing.Request) -> routing.Response:
+    """List queued recipients of all accounts.
+
+    In order of account and message. A page examines a bounded number of recipients, so it may have fewer than asked
+    for, or none, before the end: continue until `next_cursor` is null.
+    """
+    query: QueueListQuery = request.query
+    chosen = queue_walks.Selection(
+        "" if query.account_id is None else (await registry.find(ctx, query.account_id)).id,
+        "" if query.domain is None else inspection.domain(query.domain),
+    )
+    found = await queue_list.page(ctx, chosen, state=query.state or "", cursor=query.cursor, limit=query.rows)
+    rows = [
+        schemas.from_record(
+            QueuedRecipient,
+            one.waiting,
+            id=one.waiting.recipient_id,
+            provider_queue=one.provider_queue,
+            why=one.why,
+        )
+        for one in found.entries
+    ]
+    return routing.Response(200, QueueList(rows, found.next_cursor, request_id=request.id))
+
+
+async def list_holds(ctx: context.Context, request: routing.Request) -> routing.Response:
+    """List what is held."""
+    return routing.Response(200, Holds([*map(_hold, await holds.in_force(ctx))], request_id=request.id))
+
+
+async def hold(ctx: context.Context, request: routing.Request) -> routing.Response:
+    """Hold delivery.
+
+    Held recipients stay queued and do not expire, on all hosts and over restarts, until they are released. Attempts
+    under way finish. What is held already stays as it is.
+    """
+    body: HoldRequest = request.body
+    chosen = await _selection(ctx, body)
+    await holds.hold(ctx, account_id=chosen.account_id, domain=chosen.domain, reason=body.reason)
+    return routing.Response(200, Holds([*map(_hold, await holds.in_force(ctx))], request_id=request.id))
+
+
+async def release(ctx: context.Context, request: routing.Request) -> routing.Response:
+    """Release a hold.
+
+    What other holds cover stays held.
+    """
+    body: ReleaseRequest = request.body
+    chosen = await _selection(ctx, body)
+    held = await holds.find(ctx, account_id=chosen.account_id, domain=chosen.domain)
+    if held.in_doubt_before is not None and not body.duplicates_accepted:
+        raise errors.Conflict(f"duplicates_accepted: mail may be delivered twice; {held.reason}")
+    await holds.release(ctx, held)
+    return routing.Response(200, Holds([*map(_hold, await holds.in_force(ctx))], request_id=request.id))
+
+
+def _numbers(found: queue_summary.Summary | None, request_id: str) -> QueueNumbers:
+    if found is None:
+        found = queue_summary.NOTHING
+    oldest = min((one.queued_at for one in found.totals), default=None)
+    return QueueNumbers(
+        counted_at=times.optional_to_wire(found.at),
+        recipients=found.recipients,
+        states=QueueStates(**found.by_state()),
+        ages=QueueAges(**found.by_age()),
+        oldest_at=times.optional_to_wire(oldest),
+        accounts=[
+            QueuedAccount(
+                account_id=one.account_id,
+                name=found.names.get(one.account_id),
+                recipients=one.recipients,
+                oldest_at=times.to_wire(one.queued_at),
+            )
+            for one in found.accounts
+        ],
+        domains=[QueuedDomain(domain=domain, recipients=number) for domain, number in found.domains],
+        causes=[
+            QueuedCause(
+                provider_queue=one.provider_queue,
+                reason=one.reason,
+                explanation=queue_summary.explain(one),
+                recipients=one.recipients,
+            )
+            for one in found.reasons
+        ],
+        holds=[*map(_hold, found.holds)],
+        request_id=request_id,
+    )
+
+
+def routes(summary: queue_summary.QueueSummary, jobs: operator_jobs.Jobs) -> tuple[operator_resource.Route, ...]:
+    """The routes, with the numbers and the jobs of this process."""
+
+    async def show(ctx: context.Context, request: routing.Request) -> routing.Response:
+        """Get the queue of all accounts in numbers.
+
+        By state, age, account, domain and cause. They are counted in the background; a very long queue is counted
+        less often.
+        """
+        return routing.Response(200, _numbers(await summary.read(ctx), request.id))
+
+    async def act(ctx: context.Context, request: routing.Request, action: queue_jobs.Action) -> routing.Response:
+        body: QueueSelection = request.body
+        chosen = await _selection(ctx, body)
+        if body.dry_run:
+            number, is_complete = await queue_jobs.count(ctx, action, chosen)
+            counted = QueueAction(recipients=number, complete=is_complete, job=None, request_id=request.id)
+            return routing.Response(200, counted)
+        job = await queue_jobs.start(ctx, jobs, action, chosen)
+        started = QueueAction(recipients=None, complete=False, job=api_jobs.shown(ctx, job), request_id=request.id)
+        return routing.Response(202, started)
+
+    async def retry(ctx: context.Context, request: routing.Request) -> routing.Response:
+        """Retry waiting recipients now.
+
+        Starts a job, or counts with `dry_run`. Scheduled mail keeps its time.
+        """
+        return await act(ctx, request, "retry")
+
+    async def cancel(ctx: context.Context, request: routing.Request) -> routing.Response:
+        """Cancel recipients: they fail without further attempts.
+
+        Starts a job, or counts with `dry_run`. Recipients that are being sent are left alone.
+        """
+        return await act(ctx, request, "cancel")
+
+    responses: Any = {200: QueueAction, 202: QueueAction}
+    changes = {"body": QueueSelection, "responses": responses, "errors": (errors.Conflict, errors.NotFound)}
+    held = {"responses": {200: Holds}, "errors": (errors.Conflict, errors.NotFound)}
+    route = operator_resource.route
+    return (
+        route(RESOURCE, "GET /v1/operator/queue", show, responses={200: QueueNumbers}),
+        route(
+            RESOURCE,
+            "GET /v1/operator/queue/recipients",
+            index,
+            query=QueueListQuery,
+            responses={200: QueueList},
+            errors=(errors.NotFound,),
+        ),
+        route(RESOURCE, "POST /v1/operator/queue/retry", retry, **changes),
+        route(RESOURCE, "POST /v1/operator/queue/cancel", cancel, **changes),
+        route(RESOURCE, "GET /v1/operator/queue/holds", list_holds, responses={200: Holds}),
+        route(RESOURCE, "POST /v1/operator/queue/hold", hold, body=HoldRequest, **held),
+        route(RESOURCE, "POST /v1/operator/queue/release", release, body=ReleaseRequest, **held),
+    )

@@ -1,0 +1,115 @@
+"""The queue of the whole installation in numbers: by state, age, account, destination and cause.
+
+Counting reads everything that waits, which takes seconds with millions of recipients. So a process counts in the
+background and shows its last numbers with their time; whoever asks waits only a moment for new ones. A count is
+followed by a pause of twenty times its duration, so that it costs the store at most a twentieth of its time.
+"""
+
+import asyncio
+import time
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Final
+
+from postroad.concurrency import single_flight
+from postroad.model import times
+from postroad.model.bounces import reasons
+from postroad.services import context
+from postroad.storage import accounts, holds, hourly_counts, queue_views, queue_walks
+
+# A response may take 300 ms; an ordinary queue is counted in less than this.
+WAIT_SECONDS: Final = 0.2
+MIN_REFRESH_SECONDS: Final = 2.0
+REST_FACTOR: Final = 20
+# Rows of each list.
+LARGEST: Final = 50
+# Recipients whose last attempt is looked up.
+SAMPLE: Final = 2_000
+# The limits of ages, and the names of what lies between them.
+AGES: Final[Mapping[str, int | None]] = {
+    "under_1_minute": 60 * times.SECOND,
+    "under_10_minutes": 600 * times.SECOND,
+    "under_1_hour": times.HOUR,
+    "under_6_hours": 6 * times.HOUR,
+    "under_1_day": times.DAY,
+    "over_1_day": None,
+}
+
+
+@dataclass(frozen=True, slots=True)
+class Summary:
+    """The numbers at one time. `accounts` and `domains` are the largest only; `reasons` of those that are due next."""
+
+    at: int | None
+    totals: Sequence[queue_walks.Total]
+    accounts: Sequence[queue_walks.AccountTotal]
+    names: Mapping[str, str]
+    domains: Sequence[tuple[str, int]]
+    reasons: Sequence[queue_walks.ReasonTotal]
+    holds: Sequence[holds.Hold]
+    providers: Sequence[hourly_counts.ProviderTotal]
+
+    @property
+    def recipients(self) -> int:
+        """All that wait."""
+        return sum(one.recipients for one in self.totals)
+
+    def by_state(self) -> dict[str, int]:
+        """How many are in each state."""
+        return {state: sum(one.recipients for one in self.totals if one.state == state) for state in queue_views.STATES}
+
+    def by_age(self) -> dict[str, int]:
+        """How many are of each age."""
+        return {name: sum(one.recipients for one in self.totals if one.age == place) for place, name in enumerate(AGES)}
+
+
+NOTHING: Final = Summary(None, (), (), {}, (), (), (), ())
+
+
+def explain(one: queue_walks.ReasonTotal) -> str:
+    """A cause in one sentence."""
+    return reasons.explain(one.reason) if one.reason else "no attempt was made yet"
+
+
+class QueueSummary:
+    """The last count of this process."""
+
+    def __init__(self) -> None:
+        self._flights = single_flight.SingleFlight(1, what="counts of the queue")
+        self._valid_until = float("-inf")
+        self._last: Summary | None = None
+
+    async def read(self, ctx: context.Context) -> Summary | None:
+        """New numbers, if they are there within a moment; else the last ones, or None while there are none yet."""
+        if time.monotonic() >= self._valid_until:
+            counting = asyncio.ensure_future(self._flights.join("count", lambda: self._count(ctx)))
+            done, _ = await asyncio.wait([counting], timeout=WAIT_SECONDS)
+            if done:
+                return counting.result()
+            counting.cancel()  # the count itself goes on
+        return self._last
+
+    async def close(self) -> None:
+        """Stop counting."""
+        await self._flights.cancel()
+
+    async def _count(self, ctx: context.Context) -> Summary:
+        began = time.monotonic()
+        self._last = await _count(ctx)
+        now = time.monotonic()
+        self._valid_until = now + max(MIN_REFRESH_SECONDS, REST_FACTOR * (now - began))
+        return self._last
+
+
+async def _count(ctx: context.Context) -> Summary:
+    now = ctx.clock()
+    async with ctx.store.scanning() as tx:
+        totals = await queue_walks.totals(tx, [now - age for age in AGES.values() if age is not None])
+        largest = await queue_walks.largest_accounts(tx, limit=LARGEST)
+        found = [await accounts.by_id(tx, one.account_id) for one in largest]
+        domains = await queue_views.domains(tx, queue_views.Filter(), limit=LARGEST)
+        causes = await queue_walks.due_reasons(tx, examined=SAMPLE)
+        held = await holds.in_force(tx)
+        providers = await hourly_counts.by_provider(tx, from_hour=hourly_counts.hour_of(now) - 1)
+    names = {one.id: one.name for one in found if one is not None}
+    return Summary(now, totals, largest, names, domains, causes, list(held.values()), providers)
