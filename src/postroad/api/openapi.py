@@ -79,6 +79,7 @@ PATH_PARAMETERS: Final = {
     "webhook": "The id of a webhook, as an earlier response returned it.",
     "email": "An email address, percent-encoded and case-insensitive.",
     "type": "An event type, such as `email.delivered`.",
+    "name": "A provider, such as `google`, `others`, the name of an upstream such as `upstream:relay`, or a host.",
     "alias": "1 to 64 of the characters a-z, 0-9, `_` and `-`.",
 }
 # Errors that permit a retry say when.

@@ -183,7 +183,7 @@ class Dispatcher:
             if choice is None or not isinstance(choice.route, routing.Route) or choice.is_blocked:
                 continue  # the walk comes to it
             _, account_id, _ = queue.parts_of(queue_key)
-            if room := self._provider_queue(choice.route).capacity.urgent_left(account_id):
+            if room := self._provider_queue(choice.route).urgent_left(account_id):
                 plan.wanted.append(queue.ClaimRequest(queue_key, room, is_urgent=True))
 
     def _share(self, plan: claim_plan.Plan, queue_keys: Sequence[str], *, room: int) -> None:
@@ -220,8 +220,9 @@ class Dispatcher:
 
     def _provider_queue(self, route: routing.Route) -> provider_queue.ProviderQueue:
         one = self.provider_queues.get(route.provider_queue)
-        limits = self._upstreams.get(route.provider) or getattr(self._ctx.settings.providers, route.provider)
-        if one is not None and one.adaptive_rate.limits is not limits:  # the settings were reloaded
+        of_settings = self._upstreams.get(route.provider) or getattr(self._ctx.settings.providers, route.provider)
+        limits = self._holds.limits(route.provider_queue, of_settings)
+        if one is not None and one.adaptive_rate.limits != limits:  # by an operator, or the settings were reloaded
             one.adaptive_rate.set_limits(limits)
         if one is None:
             one = self.provider_queues[route.provider_queue] = provider_queue.ProviderQueue(
@@ -239,10 +240,9 @@ class Dispatcher:
 
     def _fall_back(self, job: message_loader.Job, error: str) -> bool:
         """Assign a job to the next of its upstreams that can take it; False when there is none."""
-        now = self._services.clock()
         for place, route in enumerate(job.fallbacks):
             one = self._provider_queue(route)
-            if self._hosts.blocked_until(route) is None and one.adaptive_rate.paused_until(now) is None:
+            if self._hosts.blocked_until(route) is None and not one.is_paused:
                 self._warnings.warning(
                     "upstream_fallback",
                     job.route.provider_queue,

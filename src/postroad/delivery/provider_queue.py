@@ -79,9 +79,19 @@ class ProviderQueue:
         """Whether there are no workers and no jobs."""
         return not (self._workers or self._jobs or self._large_tasks or self.capacity.reserved)
 
+    @property
+    def is_paused(self) -> bool:
+        """Whether the provider asked for a pause, or an operator has paused it."""
+        is_asked = self.adaptive_rate.paused_until(self._services.clock()) is not None
+        return is_asked or self._services.holds.is_paused(self.name)
+
     def capacity_left(self) -> int:
         """How many more jobs fit now."""
-        return self.capacity.left(len(self._jobs) + len(self._placeless))
+        return 0 if self.is_paused else self.capacity.left(len(self._jobs) + len(self._placeless))
+
+    def urgent_left(self, account_id: str) -> int:
+        """How many more urgent jobs of an account fit now."""
+        return 0 if self.is_paused else self.capacity.urgent_left(account_id)
 
     def add(self, job: message_loader.Job) -> None:
         """Queue a job for which capacity was reserved."""
@@ -305,7 +315,9 @@ class ProviderQueue:
             return
         may_begin = await self._wait_for_rate() and self._services.held.are_safe(job.keys)
         now = self._services.trusted_clock()
-        if not may_begin or job.has_expired(now) or self._services.holds.covers(job.claims[0].queue_key):
+        known = self._services.holds
+        is_held = known.covers(job.claims[0].queue_key) or known.is_paused(self.name)
+        if not may_begin or job.has_expired(now) or is_held:
             await self._services.held.release(job.keys)
             return
         started_at = self._services.ctx.clock()

@@ -67,6 +67,7 @@ async def test_the_queue_in_numbers(operator: Operator, mail: tuple[str, str]) -
         ("example.org", 3),
         ("example.net", 2),
     ]
+    assert answer["last_hours"] == {"accepted": 5, "delivered": 0, "bounced": 0, "failed": 0, "deferred": 1}
     assert answer["causes"] == [
         {
             "provider_queue": "google",

@@ -68,6 +68,16 @@ class QueuedCause(msgspec.Struct, frozen=True, kw_only=True):
     recipients: int
 
 
+class Traffic(msgspec.Struct, frozen=True, kw_only=True):
+    """Recipients of mail that was accepted in this hour and the one before, in all accounts."""
+
+    accepted: int
+    delivered: int
+    bounced: int
+    failed: int
+    deferred: Annotated[int, msgspec.Meta(description="Recipients that were deferred at least once.")]
+
+
 class QueueHold(msgspec.Struct, frozen=True, kw_only=True):
     """What is held; null stands for all."""
 
@@ -98,6 +108,7 @@ class QueueNumbers(schemas.Response, frozen=True, kw_only=True):
         msgspec.Meta(description=f"Of up to {queue_summary.SAMPLE} waiting recipients that are due next."),
     ]
     holds: list[QueueHold]
+    last_hours: Traffic
 
 
 class QueuedRecipient(msgspec.Struct, frozen=True, kw_only=True):
@@ -286,6 +297,13 @@ def _numbers(found: queue_summary.Summary | None, request_id: str) -> QueueNumbe
             for one in found.reasons
         ],
         holds=[*map(_hold, found.holds)],
+        last_hours=Traffic(
+            accepted=sum(one.recipients for one in found.providers),
+            delivered=sum(one.delivered for one in found.providers),
+            bounced=sum(one.bounced for one in found.providers),
+            failed=sum(one.failed for one in found.providers),
+            deferred=sum(one.deferred for one in found.providers),
+        ),
         request_id=request_id,
     )
 

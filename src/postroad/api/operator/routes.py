@@ -8,7 +8,17 @@ import msgspec
 
 import postroad
 from postroad.api import openapi
-from postroad.api.operator import accounts, audit_log, health, jobs, operation_ids, operator_resource, people, queue
+from postroad.api.operator import (
+    accounts,
+    audit_log,
+    destinations,
+    health,
+    jobs,
+    operation_ids,
+    operator_resource,
+    people,
+    queue,
+)
 from postroad.model import caller
 from postroad.services import context, operator_jobs
 from postroad.services.maintenance import installation_health
@@ -46,6 +56,7 @@ def described(state: State) -> tuple[operator_resource.Route, ...]:
     return (
         *health.routes(state.checks),
         *queue.routes(state.queue, state.jobs),
+        *destinations.routes(state.queue),
         *accounts.ROUTES,
         *people.ROUTES,
         *audit_log.ROUTES,

@@ -18,7 +18,9 @@ RESPONSE_CHARACTERS: Final = 200
 # More are not counted: what matters is that there are many.
 MAX_AHEAD: Final = 1_000
 # The worst status that a worker reports is the one an operator looks for.
-_SEVERITY: Final = {"slowed": 0, "paused": 1, "blocked": 2}
+# Workers report the first three; that an operator has paused a provider queue is known from the store.
+PAUSED_BY_OPERATOR: Final = "held"
+_SEVERITY: Final = {"slowed": 0, "paused": 1, "blocked": 2, PAUSED_BY_OPERATOR: 3}
 
 
 class Code(StrEnum):
@@ -43,6 +45,7 @@ _STATUS_CODES: Final = {
     "slowed": Code.PROVIDER_SLOWED,
     "paused": Code.PROVIDER_PAUSED,
     "blocked": Code.PROVIDER_UNREACHABLE,
+    PAUSED_BY_OPERATOR: Code.HELD,
 }
 # `{}` is the provider, or the recipient's domain where the provider has no name.
 _TEXTS: Final = {

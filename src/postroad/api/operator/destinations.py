@@ -1,0 +1,219 @@
+"""`/v1/operator/providers`: where mail goes, with which limits and why, and changes at run time."""
+
+from typing import Annotated, Any, Final, Literal
+
+import msgspec
+
+from postroad import errors
+from postroad.api.operator import operator_resource
+from postroad.api.v1 import resource, schemas
+from postroad.model import times
+from postroad.services import context, destinations
+from postroad.services.queue import queue_summary
+from postroad.storage import hourly_counts, provider_queues
+from postroad.web import routing
+
+RESOURCE: Final = resource.Resource("Destinations")
+Limit = Annotated[int, msgspec.Meta(ge=1, le=destinations.MAX_LIMIT)]
+Reason = Annotated[str, msgspec.Meta(min_length=1, max_length=destinations.REASON_CHARACTERS)]
+Until = Annotated[
+    schemas.Timestamp, msgspec.Meta(description="When the settings apply again (RFC 3339); never if absent.")
+]
+
+
+class ProviderLimits(msgspec.Struct, frozen=True, kw_only=True):
+    """The limits of a provider queue, on each host."""
+
+    connections: int
+    messages_per_second: int
+    messages_per_connection: int
+
+
+class ProviderChange(msgspec.Struct, frozen=True, kw_only=True):
+    """What an operator has changed."""
+
+    name: Annotated[str, msgspec.Meta(description="The provider queue that was changed, or `others` for all of them.")]
+    paused: bool
+    reason: str
+    set_by: Annotated[str, msgspec.Meta(description="The id of the user or the API key.")]
+    set_at: times.WireTime
+    until: times.WireTime | None
+
+
+class WorkerReport(msgspec.Struct, frozen=True, kw_only=True):
+    """What a delivery process reports of a provider queue that is not simply open."""
+
+    worker: str
+    state: Annotated[
+        Literal["slowed", "paused", "blocked"],
+        msgspec.Meta(
+            description="`slowed`: the adaptive rate is below the limits. `paused`: the provider asked to slow down. "
+            "`blocked`: no host answers, and the circuit breaker skips them."
+        ),
+    ]
+    last_error: str
+    until: times.WireTime | None
+    updated_at: times.WireTime
+
+
+class ProviderCounts(msgspec.Struct, frozen=True, kw_only=True):
+    """Recipients of mail that was accepted in this hour and the one before."""
+
+    delivered: int
+    bounced: int
+    failed: int
+    deferred: Annotated[int, msgspec.Meta(description="Recipients that were deferred at least once.")]
+
+
+class Destination(msgspec.Struct, frozen=True, kw_only=True):
+    """A provider queue: its state, its limits, and why these are in force."""
+
+    name: str
+    state: Annotated[
+        Literal["open", "slowed", "paused", "blocked"],
+        msgspec.Meta(description="The worst that a host reports; also `paused` by an operator."),
+    ]
+    limits: Annotated[ProviderLimits, msgspec.Meta(description="Those in force.")]
+    settings: Annotated[ProviderLimits, msgspec.Meta(description="Those of the settings.")]
+    change: ProviderChange | None
+    hosts: list[WorkerReport]
+    last_hours: ProviderCounts | None
+
+
+class Destinations(schemas.Response, frozen=True):
+    """Providers with names, upstreams, and all others that are not simply open."""
+
+    providers: list[Destination]
+
+
+class DestinationResponse(schemas.Response, frozen=True):
+    """One provider queue."""
+
+    provider: Destination
+
+
+class Pause(msgspec.Struct, frozen=True, forbid_unknown_fields=True, kw_only=True):
+    """Why a provider is paused, and how long."""
+
+    reason: Reason
+    until: Until | None = None
+
+
+class LimitChange(msgspec.Struct, frozen=True, forbid_unknown_fields=True, kw_only=True):
+    """The limits to change; those that are absent are those of the settings."""
+
+    connections: Limit | None = None
+    messages_per_second: Limit | None = None
+    messages_per_connection: Limit | None = None
+    reason: Reason
+    until: Until | None = None
+
+
+_SEVERITY: Final = ("open", "slowed", "paused", "blocked")
+
+
+def _shown(one: destinations.Destination, counts: hourly_counts.ProviderTotal | None = None) -> Destination:
+    change = one.override
+    states = [report.state for report in one.reported] + (["paused"] if change is not None and change.paused else [])
+    return schemas.from_record(
+        Destination,
+        one,
+        state=max(states, key=_SEVERITY.index, default="open"),
+        limits=ProviderLimits(**one.limits),
+        settings=ProviderLimits(**one.settings),
+        change=None
+        if change is None
+        else schemas.from_record(
+            ProviderChange, change, paused=bool(change.paused), until=times.optional_to_wire(change.until)
+        ),
+        hosts=[_report(report) for report in one.reported],
+        last_hours=None if counts is None else schemas.from_record(ProviderCounts, counts),
+    )
+
+
+def _report(report: provider_queues.Status) -> WorkerReport:
+    until = None if report.state == "slowed" else times.to_wire(report.until)
+    return schemas.from_record(WorkerReport, report, last_error=report.reason, until=until)
+
+
+def _until(text: str | None) -> int | None:
+    return None if text is None else schemas.parse_timestamp("until", text)
+
+
+def _changed(request: routing.Request, one: destinations.Destination) -> routing.Response:
+    return routing.Response(200, DestinationResponse(_shown(one), request_id=request.id))
+
+
+async def show(ctx: context.Context, request: routing.Request) -> routing.Response:
+    """Get a provider queue."""
+    return _changed(request, await destinations.find(ctx, request.path["name"]))
+
+
+async def pause(ctx: context.Context, request: routing.Request) -> routing.Response:
+    """Pause delivery to a provider.
+
+    On all hosts within a second. Attempts under way finish; mail waits and is not lost.
+    """
+    body: Pause = request.body
+    until = _until(body.until)
+    return _changed(request, await destinations.pause(ctx, request.path["name"], reason=body.reason, until=until))
+
+
+async def resume(ctx: context.Context, request: routing.Request) -> routing.Response:
+    """Resume delivery to a paused provider.
+
+    Changed limits stay.
+    """
+    return _changed(request, await destinations.resume(ctx, request.path["name"]))
+
+
+async def change(ctx: context.Context, request: routing.Request) -> routing.Response:
+    """Change the limits of a provider without a restart.
+
+    On all hosts within a second. Each limit is for each host; the adaptive rate may still be lower.
+    """
+    body: LimitChange = request.body
+    given = {name: getattr(body, name) for name in destinations.LIMITS if getattr(body, name) is not None}
+    if not given:
+        raise errors.InvalidRequest(f"connections: give one or more of {', '.join(destinations.LIMITS)}")
+    changed = await destinations.set_limits(
+        ctx, request.path["name"], given, reason=body.reason, until=_until(body.until)
+    )
+    return _changed(request, changed)
+
+
+async def restore(ctx: context.Context, request: routing.Request) -> routing.Response:
+    """Use the settings of a provider again.
+
+    Ends a pause and changed limits.
+    """
+    return _changed(request, await destinations.restore(ctx, request.path["name"]))
+
+
+def _change(endpoint: str, handler: routing.Handler[context.Context], **options: Any) -> operator_resource.Route:
+    responses = {200: DestinationResponse}
+    return operator_resource.route(
+        RESOURCE, endpoint, handler, responses=responses, errors=(errors.Conflict,), **options
+    )
+
+
+def routes(summary: queue_summary.QueueSummary) -> tuple[operator_resource.Route, ...]:
+    """The routes, with the numbers of this process."""
+
+    async def index(ctx: context.Context, request: routing.Request) -> routing.Response:
+        """List where mail goes: providers, upstreams, and hosts that are slowed, paused or blocked."""
+        counted = await summary.read(ctx) or queue_summary.NOTHING
+        totals = {one.provider: one for one in counted.providers}
+        found = [_shown(one, totals.get(one.name)) for one in await destinations.listed(ctx)]
+        return routing.Response(200, Destinations(found, request_id=request.id))
+
+    return (
+        operator_resource.route(RESOURCE, "GET /v1/operator/providers", index, responses={200: Destinations}),
+        operator_resource.route(
+            RESOURCE, "GET /v1/operator/providers/{name}", show, responses={200: DestinationResponse}
+        ),
+        _change("POST /v1/operator/providers/{name}/pause", pause, body=Pause),
+        _change("POST /v1/operator/providers/{name}/resume", resume),
+        _change("PUT /v1/operator/providers/{name}/limits", change, body=LimitChange),
+        _change("DELETE /v1/operator/providers/{name}/limits", restore),
+    )

@@ -1,0 +1,140 @@
+"""Where mail goes, as operators see it: provider queues with their limits and why these are in force, and changes.
+
+A change is a row of the store, so it lasts over restarts and applies on every host within a poll of its delivery
+engine. Without one, the settings apply.
+"""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Final
+
+import msgspec
+
+from postroad import config, errors
+from postroad.model import labels, providers
+from postroad.protocol import address
+from postroad.services import audit_log, context
+from postroad.services.queue import conditions
+from postroad.storage import provider_overrides, provider_queues
+
+REASON_CHARACTERS: Final = 200
+MAX_LIMIT: Final = 10_000
+# Provider queues of single hosts that are listed, beside those with names.
+MAX_LISTED: Final = 500
+LIMITS: Final = ("connections", "messages_per_second", "messages_per_connection")
+
+
+@dataclass(frozen=True, slots=True)
+class Destination:
+    """A provider queue: the limits of the settings, an operator's change, and what workers report."""
+
+    name: str
+    settings: Mapping[str, int]
+    override: provider_overrides.Override | None
+    reported: Sequence[provider_queues.Status]
+
+    @property
+    def limits(self) -> Mapping[str, int]:
+        """The limits in force; adaptive rates may reduce them."""
+        return {name: (getattr(self.override, name, None) or value) for name, value in self.settings.items()}
+
+
+async def listed(ctx: context.Context) -> list[Destination]:
+    """The providers with names, the upstreams, and all others that are not simply open."""
+    now = ctx.clock()
+    async with ctx.store.reading() as tx:
+        changes = provider_overrides.in_force(await provider_overrides.listed(tx), now=now)
+        reported = await provider_queues.heard_since(tx, now - conditions.ALIVE_MICROSECONDS)
+    names = [*providers.PROVIDERS, *(one.provider_queue for one in ctx.settings.upstreams)]
+    names += sorted(({one.name for one in reported} | changes.keys()) - set(names))[:MAX_LISTED]
+    return [
+        Destination(
+            name,
+            of_settings(ctx.settings, name),
+            provider_overrides.covering(changes, name),
+            [one for one in reported if one.name == name],
+        )
+        for name in names
+    ]
+
+
+async def find(ctx: context.Context, name: str) -> Destination:
+    """One provider queue, which need not have any mail now."""
+    name = _checked(ctx, name)
+    known = {one.name: one for one in await listed(ctx)}
+    return known.get(name) or Destination(name, of_settings(ctx.settings, name), None, ())
+
+
+def of_settings(settings: config.Settings, name: str) -> Mapping[str, int]:
+    """The limits that the settings give a provider queue."""
+    upstream = next((one for one in settings.upstreams if one.provider_queue == name), None)
+    label = name if name in providers.PROVIDERS else providers.OTHERS
+    limits = upstream or getattr(settings.providers, label)
+    return {limit: getattr(limits, limit) for limit in LIMITS}
+
+
+async def pause(ctx: context.Context, name: str, *, reason: str, until: int | None) -> Destination:
+    """Send nothing to a provider until it is resumed, or until a time."""
+    return await _change(ctx, name, "provider.paused", reason=reason, until=until, changes={"paused": 1})
+
+
+async def resume(ctx: context.Context, name: str) -> Destination:
+    """Send to a paused provider again; changed limits stay."""
+    found = await find(ctx, name)
+    if found.override is None or not found.override.paused or found.override.name != found.name:
+        raise errors.Conflict(f"{found.name} is not paused")
+    if all(getattr(found.override, limit) is None for limit in LIMITS):
+        return await restore(ctx, name)
+    reason = found.override.reason
+    return await _change(ctx, name, "provider.restored", reason=reason, until=None, changes={"paused": 0})
+
+
+async def set_limits(
+    ctx: context.Context, name: str, limits: Mapping[str, int], *, reason: str, until: int | None
+) -> Destination:
+    """Replace limits of the settings; those that are not given are those of the settings."""
+    changes = {limit: limits.get(limit) for limit in LIMITS}
+    return await _change(ctx, name, "provider.changed", reason=reason, until=until, changes=changes)
+
+
+async def restore(ctx: context.Context, name: str) -> Destination:
+    """Use the settings again."""
+    name = _checked(ctx, name)
+    async with ctx.store.transaction() as tx:
+        if not await provider_overrides.remove(tx, name):
+            raise errors.NotFound(f"{name}: nothing was changed; the settings apply")
+        await audit_log.write(ctx, tx, audit_log.INSTALLATION, "provider.restored", name)
+    ctx.mail_wakeup.set()
+    return await find(ctx, name)
+
+
+async def _change(
+    ctx: context.Context, name: str, action: str, *, reason: str, until: int | None, changes: Mapping[str, int | None]
+) -> Destination:
+    name = _checked(ctx, name)
+    labels.check("reason", reason, limit=REASON_CHARACTERS)
+    now = ctx.clock()
+    if until is not None and until <= now:
+        raise errors.InvalidRequest("until: must be in the future")
+    async with ctx.store.transaction() as tx:
+        await provider_overrides.sweep(tx, before=now)
+        known = {one.name: one for one in await provider_overrides.listed(tx)}
+        before = known.get(name) or provider_overrides.Override(name, 0, None, None, None, reason, "", now)
+        who = ctx.actor.user_id or (ctx.actor.who.key.id if ctx.actor.who and ctx.actor.who.key else "")
+        changed = msgspec.structs.replace(before, reason=reason, set_by=who, set_at=now, until=until, **changes)
+        await provider_overrides.put(tx, changed)
+        given = ", ".join(f"{limit} {value}" for limit, value in changes.items() if limit in LIMITS and value)
+        detail = f"{given}: {reason}" if given else reason
+        await audit_log.write(ctx, tx, audit_log.INSTALLATION, action, name, detail)
+    ctx.mail_wakeup.set()
+    return await find(ctx, name)
+
+
+def _checked(ctx: context.Context, name: str) -> str:
+    """The name of a provider queue: a provider, an upstream of this host's settings, or the name of a host."""
+    if name in providers.PROVIDERS or any(one.provider_queue == name for one in ctx.settings.upstreams):
+        return name
+    try:
+        return address.parse_domain(name)
+    except address.AddressError:
+        raise errors.NotFound(f"no such provider; use one of {', '.join(providers.PROVIDERS)}, or a host") from None
