@@ -27,7 +27,7 @@ RUNNERS = {
     "postroad completion",
 }
 # They print as things happen, not one report.
-STREAMS = {"postroad tail"}
+STREAMS = {"postroad tail", "postroad top"}
 
 
 def walk(command: click.Command, path: str) -> Iterator[tuple[str, click.Command]]:

@@ -42,6 +42,7 @@ COMMANDS: Final[Mapping[str, tuple[str, str]]] = {
     "send": ("send:send", "Send a message."),
     "messages": ("messages:messages", "List messages, newest first."),
     "show": ("messages:show", "Show everything about a message: recipients, attempts, why it waits, and webhooks."),
+    "top": ("top:top", "Show the live state of an installation: rates, queue, destinations and hosts, until Ctrl-C."),
     "tail": ("tail:tail", "Show messages and their results as they happen, until Ctrl-C."),
     "account create": ("accounts:create", "Create an account."),
     "account list": ("accounts:show_list", "List accounts, oldest first."),
