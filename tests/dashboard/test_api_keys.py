@@ -7,7 +7,7 @@ import pytest
 from postroad.dashboard import lists
 from postroad.model import caller, key_limits
 from postroad.services import context
-from postroad.services.auth import api_keys, authentication, credentials
+from postroad.services.auth import api_keys, authentication, credentials, operators, users
 from postroad.storage import api_keys as stored
 from tests import contexts
 from tests.dashboard import browser_client
@@ -131,8 +131,13 @@ async def test_an_expired_key_is_shown_as_such(ctx: context.Context, browser: Br
 async def test_the_form_has_every_scope(ctx: context.Context, browser: Browser) -> None:
     await credentials.create(ctx, browser.account_id, "first")
     page = (await browser.get("/keys")).text
-    for scope in (*caller.Scope, "*"):
+    for scope in (*caller.SCOPES, "*"):
         assert f'name="scopes" value="{scope}"' in page
+    # Nobody but an operator can give this one.
+    assert 'value="operator"' not in page
+    (user, *_) = await users.of_account(ctx, browser.account_id)
+    await operators.add(ctx, user.email)
+    assert 'name="scopes" value="operator"' in (await browser.get("/keys")).text
 
 
 async def test_bad_input_is_refused_and_makes_nothing(

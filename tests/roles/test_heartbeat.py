@@ -1,6 +1,7 @@
 """A process reports its roles while it runs, and removes itself when it stops."""
 
 import asyncio
+import json
 
 from postroad import config
 from postroad.roles import composition, heartbeat, role
@@ -36,6 +37,9 @@ async def test_a_process_is_in_the_store_while_it_runs(clean_sqlite_url: str) ->
                 await asyncio.sleep(0.01)
         (own,) = found
         assert (own.roles, own.started_at, own.seen_at) == (("delivery", "webhooks"), clock.now, clock.now)
+        assert json.loads(own.rates) == dict.fromkeys(
+            ["accepted", "delivered", "bounced", "failed", "expired", "canceled", "deferred"], 0.0
+        )
         assert own.name == f"{own.host}:{own.process_id}"
         stopping.set()
         await working

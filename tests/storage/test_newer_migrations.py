@@ -24,6 +24,7 @@ from postroad.storage import (
     messages,
     mta_sts_policies,
     operator_jobs,
+    processes,
     provider_overrides,
     queue,
     queue_views,
@@ -364,6 +365,11 @@ async def test_changes_of_provider_queues_and_jobs_are_stored_from_the_version_b
     empty: Store, upgrade: SchemaUpgrade
 ) -> None:
     await upgrade.begin("operator_console")
+    old_process = """
+        INSERT INTO processes (name, host, process_id, roles, version, started_at, seen_at)
+        VALUES ('mail:{0}', 'mail', {0}, 'api', '0.1', 1, 5)"""
+    async with empty.transaction() as tx:
+        await tx.run_script(old_process.format(1))
     await upgrade.finish()
     override = provider_overrides.Override("google", 1, None, 5, None, "they asked", "usr_1", 7, 9)
     job = operator_jobs.Job("job_1", "queue.retry", "all mail", "running", 0, None, "null", "usr_1", 7, 7)
@@ -372,3 +378,6 @@ async def test_changes_of_provider_queues_and_jobs_are_stored_from_the_version_b
         await operator_jobs.insert(tx, job)
         assert await provider_overrides.listed(tx) == [override]
         assert await operator_jobs.latest(tx, limit=2) == [job]
+        # A neighbour of the version before still writes.
+        await tx.run_script(old_process.format(2))
+        assert [one.rates for one in await processes.seen_since(tx, 0)] == ["", ""]

@@ -171,14 +171,16 @@ def screen(state: State, url: str, *, rows: int) -> str:
         ),
         _table(("provider", "state", "delivered", "deferred", "why"), [_provider(one) for one in busy], rows),
         _table(
-            ("host", "process", "roles", "version", "last report"),
+            ("host", "process", "accepted/s", "delivered/s", "last report", "version", "roles"),
             [
                 (
                     one.get("host"),
                     one.get("process_id"),
-                    ",".join(map(str, one.get("roles") or ())),
-                    one.get("version"),
+                    (one.get("rates") or {}).get("accepted"),
+                    (one.get("rates") or {}).get("delivered"),
                     _age(one.get("seen_at"), state["at"]) + ("" if one.get("alive") else " (silent)"),
+                    one.get("version"),
+                    ",".join(map(str, one.get("roles") or ())),
                 )
                 for one in state["processes"]
             ],

@@ -19,10 +19,15 @@ SCOPES: Final = {
     "domains": "Manage domains.",
     "statistics": "Read statistics and credits.",
     "team": "Manage users, API keys and SMTP credentials, and read the audit log.",
-    "*": "Everything.",
+    "*": "Everything in the account.",
+    "operator": "Manage the installation, whichever account it concerns.",
 }
-# Only owners give these.
-OWNER_SCOPES: Final = frozenset({"team", "*"})
+# The permission that giving a scope needs, where it is not that of the page.
+GIVERS: Final = {
+    "team": caller.Permission.MANAGE,
+    "*": caller.Permission.MANAGE,
+    "operator": caller.Permission.OPERATE,
+}
 _BETWEEN: Final = re.compile(r"[\s,]+")
 
 
@@ -65,7 +70,7 @@ async def show(request: requests.PageRequest) -> routing.Response:
         made=None,
         snippet_context=where,
         snippets=snippets.over_http(where),
-        scopes={scope: text for scope, text in SCOPES.items() if scope not in OWNER_SCOPES or _may_manage(request)},
+        scopes={scope: text for scope, text in SCOPES.items() if scope not in GIVERS or request.may(GIVERS[scope])},
         usage={key.id: key_limits.on_day(key.usage, now=request.ctx.clock()) for key in listed.rows if key.usage},
         credentials={credential.id: credential for credential in known},
         live=[credential for credential in known if credential.revoked_at is None],
@@ -101,10 +106,6 @@ async def revoke(request: requests.PageRequest) -> routing.Response:
     """Revoke a key."""
     await api_keys.revoke(request.ctx, request.account_id, request.path["id"])
     return request.redirect("/keys", notice="API key revoked. Applications that use it can no longer connect.")
-
-
-def _may_manage(request: requests.PageRequest) -> bool:
-    return request.may(caller.Permission.MANAGE)
 
 
 def _names(text: str | None) -> tuple[str, ...]:

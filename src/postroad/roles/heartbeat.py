@@ -1,4 +1,4 @@
-"""The heartbeat: every `serve` process reports to the store that it runs, with its roles.
+"""The heartbeat: every `serve` process reports to the store that it runs, with its roles and rates.
 
 `postroad doctor` learns from it which roles nobody runs and what to expect on this host. A report is one small
 transaction.
@@ -9,11 +9,14 @@ import os
 from collections.abc import Awaitable, Callable, Sequence
 from typing import Final
 
+import msgspec
+
 import postroad
 from postroad.model import times
 from postroad.network import hostname
 from postroad.roles import role
 from postroad.storage import processes, store
+from postroad.telemetry import rates
 
 INTERVAL_SECONDS: Final = 30
 # A database that does not answer must not delay the end of the process.
@@ -27,9 +30,13 @@ async def start(role_context: role.RoleContext, *, names: Sequence[str]) -> role
     ctx, started_at = role_context.context, role_context.context.clock()
     name, host = hostname.process_name(), hostname.short_name()
 
+    meter = rates.RateMeter(ctx.metrics)
+
     async def report(tx: store.Transaction) -> None:
         now = ctx.clock()
-        process = processes.Process(name, host, os.getpid(), tuple(names), postroad.__version__, started_at, now)
+        measured = msgspec.json.encode(meter.read()).decode()
+        number, version = os.getpid(), postroad.__version__
+        process = processes.Process(name, host, number, tuple(names), version, started_at, now, measured)
         await processes.put(tx, process)
         await processes.sweep(tx, before=now - SWEEP_SECONDS * times.SECOND)
 

@@ -17,6 +17,8 @@ class Process(msgspec.Struct, frozen=True):
     version: str
     started_at: int
     seen_at: int
+    # What it does in a second, by name, as JSON.
+    rates: str = ""
 
 
 async def put(tx: store.Transaction, process: Process) -> None:

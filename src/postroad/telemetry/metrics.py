@@ -241,6 +241,10 @@ class Metrics(registry.Collector):
         for member in self._members():
             yield member.family(_summed(member.name, member.rows(), self.others))
 
+    def rows_of(self, counter: Counter) -> Rows:
+        """The counts of a counter, with those of other processes."""
+        return _summed(counter.name, counter.rows(), self.others)
+
     def snapshot(self) -> Snapshot:
         """The metrics of this process, without zeros."""
         counted = {member.name: _without_zeros(member.rows()) for member in self._members()}

@@ -18,13 +18,16 @@ async def test_processes_store_and_certificates_are_shown(
         now = ctx.clock()
         for name, seen in (("mail1-7", now), ("mail2-8", now - 120_000_000), ("old-9", now - 7200_000_000)):
             host, _, number = name.partition("-")
-            one = processes.Process(name, host, int(number), ("api", "delivery"), "1.2.3", seen - 1, seen)
+            one = processes.Process(
+                name, host, int(number), ("api", "delivery"), "1.2.3", seen - 1, seen, '{"accepted":2.5}'
+            )
             await processes.put(tx, one)
     answer = (await operator.http.get("/v1/operator/health")).json()
     assert [(one["name"], one["alive"], one["roles"], one["version"]) for one in answer["processes"]] == [
         ("mail2-8", False, ["api", "delivery"], "1.2.3"),
         ("mail1-7", True, ["api", "delivery"], "1.2.3"),
     ]
+    assert answer["processes"][1]["rates"] == {"accepted": 2.5}
     assert answer["store"]["engine"] == ctx.store.dialect
     assert answer["store"]["bytes"] > 0
     assert (answer["store"]["disk_free_bytes"] is None) == (ctx.store.dialect == "postgres")

@@ -36,6 +36,13 @@ class Process(msgspec.Struct, frozen=True, kw_only=True):
     alive: Annotated[bool, msgspec.Meta(description="Whether it has reported itself within the last 90 seconds.")]
     started_at: times.WireTime
     seen_at: Annotated[times.WireTime, msgspec.Meta(description="Its last report.")]
+    rates: Annotated[
+        dict[str, float],
+        msgspec.Meta(
+            description="What it did in a second before its last report: messages `accepted`, recipients by final "
+            "status, and attempts that were `deferred`."
+        ),
+    ]
 
 
 class StoreSize(msgspec.Struct, frozen=True, kw_only=True):
@@ -100,7 +107,13 @@ async def show(ctx: context.Context, request: routing.Request) -> routing.Respon
         InstallationHealth(
             now=times.to_wire(found.now),
             processes=[
-                schemas.from_record(Process, one, roles=list(one.roles), alive=found.is_alive(one))
+                schemas.from_record(
+                    Process,
+                    one,
+                    roles=list(one.roles),
+                    alive=found.is_alive(one),
+                    rates=msgspec.json.decode(one.rates or "{}"),
+                )
                 for one in found.processes
             ],
             store=StoreSize(

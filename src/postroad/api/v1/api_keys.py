@@ -14,7 +14,9 @@ from postroad.web import routing
 
 RESOURCE: Final = resource.Resource("API keys", {"id": identifiers.pattern(identifiers.API_KEY)})
 
-Scope = Literal["send", "read", "templates", "suppressions", "webhooks", "domains", "statistics", "team", "*"]
+Scope = Literal[
+    "send", "read", "templates", "suppressions", "webhooks", "domains", "statistics", "team", "*", "operator"
+]
 CredentialId = Annotated[
     str,
     schemas.id_of(
@@ -26,8 +28,9 @@ CredentialId = Annotated[
 Scopes = Annotated[
     list[Scope],
     msgspec.Meta(
-        description="What the key may do: `send` by default; `*` is everything. A key cannot give scopes that it does "
-        "not have, and only an owner can give `team` and `*`.",
+        description="What the key may do: `send` by default; `*` is everything in the account. A key cannot give "
+        "scopes that it does not have; only an owner can give `team` and `*`, and only an operator of the installation "
+        "`operator`.",
         min_length=1,
         max_length=len(api_keys.SCOPE_WORDS),
     ),

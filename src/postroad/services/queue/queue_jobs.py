@@ -18,7 +18,7 @@ Action = Literal["retry", "cancel"]
 # Rows of a step: some tens of milliseconds of the writer's time when all are changed.
 EXAMINED: Final = 500
 # Rows of a step that only counts, and for how long a count goes on: a response may take 300 ms.
-COUNTED: Final = 5_000
+COUNTED: Final = 2_000
 COUNT_SECONDS: Final = 0.15
 _ACTIONS: Final[Mapping[Action, tuple[str, str]]] = {
     "retry": ("message.retried", "queue.retried"),

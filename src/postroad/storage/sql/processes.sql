@@ -1,9 +1,10 @@
 -- name: put
 -- A process reports that it runs.
-INSERT INTO processes (name, host, process_id, roles, version, started_at, seen_at) VALUES ($1, $2, $3, $4, $5, $6, $7)
+INSERT INTO processes (name, host, process_id, roles, version, started_at, seen_at, rates)
+VALUES ($1, $2, $3, $4, $5, $6, $7, $8)
 ON CONFLICT (name) DO UPDATE
 SET host = excluded.host, process_id = excluded.process_id, roles = excluded.roles, version = excluded.version,
-    started_at = excluded.started_at, seen_at = excluded.seen_at;
+    started_at = excluded.started_at, seen_at = excluded.seen_at, rates = excluded.rates;
 
 -- name: remove
 -- A process that stops.
@@ -15,5 +16,5 @@ DELETE FROM processes WHERE seen_at < $1;
 
 -- name: seen_since
 -- Processes that reported recently, the oldest first.
-SELECT name, host, process_id, roles, version, started_at, seen_at FROM processes WHERE seen_at >= $1
+SELECT name, host, process_id, roles, version, started_at, seen_at, rates FROM processes WHERE seen_at >= $1
 ORDER BY started_at, name;

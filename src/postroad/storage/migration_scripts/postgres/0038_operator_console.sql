@@ -28,3 +28,6 @@ CREATE TABLE operator_jobs (
     updated_at BIGINT NOT NULL,
     finished_at BIGINT
 );
+
+-- What a process does in a second, as it reports itself: a JSON object; empty from an older version.
+ALTER TABLE processes ADD COLUMN rates TEXT COLLATE "C" NOT NULL DEFAULT '';

@@ -28,3 +28,6 @@ CREATE TABLE operator_jobs (
     updated_at INTEGER NOT NULL,
     finished_at INTEGER
 ) STRICT, WITHOUT ROWID;
+
+-- What a process does in a second, as it reports itself: a JSON object; empty from an older version.
+ALTER TABLE processes ADD COLUMN rates TEXT NOT NULL DEFAULT '';

@@ -1,0 +1,84 @@
+"""Every route of `/v1/operator` that changes something leaves its entry in an audit log.
+
+The actions are held against the route table, so a new route without one fails here.
+"""
+
+import asyncio
+from collections.abc import Mapping
+from typing import Any
+
+import pytest
+
+from postroad.api.operator import routes
+from postroad.model import caller
+from postroad.services import audit_log, context, destinations
+from postroad.services.accounts import closure, registry
+from postroad.services.auth import operators, users
+from postroad.services.queue import holds
+from tests import contexts
+from tests.api import management
+from tests.api.operator.conftest import Operator
+
+REASON = {"reason": "why"}
+# The action, and what is sent.
+ACTIONS: Mapping[tuple[str, str], tuple[str, dict[str, Any] | None]] = {
+    ("PATCH", "/v1/operator/accounts/{id}"): ("account.renamed", {"name": "New"}),
+    ("POST", "/v1/operator/accounts/{id}/suspend"): ("account.suspended", REASON),
+    ("POST", "/v1/operator/accounts/{id}/resume"): ("account.resumed", None),
+    ("POST", "/v1/operator/accounts/{id}/credits"): ("credits.added", {"amount": 1}),
+    ("POST", "/v1/operator/accounts/{id}/close"): ("account.closed", None),
+    ("POST", "/v1/operator/accounts/{id}/reopen"): ("account.reopened", None),
+    ("POST", "/v1/operator/operators"): ("operator.added", {"email": "new@example.org"}),
+    ("DELETE", "/v1/operator/operators/{id}"): ("operator.removed", None),
+    ("POST", "/v1/operator/queue/retry"): ("queue.retried", {"all": True}),
+    ("POST", "/v1/operator/queue/cancel"): ("queue.canceled", {"all": True}),
+    ("POST", "/v1/operator/queue/hold"): ("delivery.held", {"all": True, "reason": "why"}),
+    ("POST", "/v1/operator/queue/release"): ("delivery.released", {"all": True}),
+    ("POST", "/v1/operator/providers/{name}/pause"): ("provider.paused", REASON),
+    ("POST", "/v1/operator/providers/{name}/resume"): ("provider.restored", None),
+    ("PUT", "/v1/operator/providers/{name}/limits"): ("provider.changed", {"connections": 1, "reason": "why"}),
+    ("DELETE", "/v1/operator/providers/{name}/limits"): ("provider.restored", None),
+    ("POST", "/v1/operator/consistency-checks"): ("installation.checked", None),
+}
+
+
+def test_every_route_that_changes_something_has_an_action() -> None:
+    changing = {(route.method, route.path) for route in routes.build(routes.State()) if route.method != "GET"}
+    assert ACTIONS.keys() == changing
+
+
+@pytest.mark.parametrize("method, path", ACTIONS)
+async def test_a_change_is_logged_with_the_operator_as_actor(
+    ctx: context.Context,
+    clock: contexts.Clock,
+    operator: Operator,
+    theirs: management.AccountClients,
+    state: routes.State,
+    method: str,
+    path: str,
+) -> None:
+    action, body = ACTIONS[method, path]
+    other, _ = await users.create(
+        ctx, theirs.account_id, email="ada@their.example", password=None, role=caller.Role.MEMBER
+    )
+    await operators.add(ctx, other.email)
+    if path.endswith("/resume") and "accounts" in path:
+        await registry.suspend(ctx, theirs.account_id, "x")
+    if path.endswith("/reopen"):
+        await closure.close(ctx, theirs.account_id)
+    if path.endswith("/release"):
+        await holds.hold(ctx, reason="x")
+    if action == "provider.restored":
+        await destinations.pause(ctx, "google", reason="x", until=None)
+    clock.pass_seconds(1)
+    began = ctx.clock()
+    names = {"accounts": theirs.account_id, "operators": other.id, "providers": "google"}
+    asked = path.replace("{id}", names.get(path.split("/")[3], "")).replace("{name}", "google")
+    answer = await operator.http.request(method, asked, json=body)
+    assert answer.is_success, answer.text
+    await state.jobs._flights._wait()
+    await asyncio.sleep(0)
+    found = await audit_log.search(ctx, None, audit_log.Filters(action=action, since=began), before=None, limit=9)
+    assert found.entries
+    assert {(one.actor, one.user_id) for one in found.entries} == {("operator", operator.user_id)}
+    assert {one.request_id for one in found.entries} == {answer.headers["x-request-id"]}
