@@ -6,13 +6,13 @@ from typing import Final
 
 import pytest
 
-from postroad.api.operator import routes
 from postroad.services.auth import operators
+from tests.api.operator.conftest import ALL_ROUTES
 from tests.dashboard import sample_account
 from tests.security import tenants
 from tests.security.whole_service import WholeService
 
-ROUTES: Final = routes.build(routes.State())
+ROUTES: Final = ALL_ROUTES
 UNKNOWN: Final = "acc_00000000000000ffffffffffffff"
 
 

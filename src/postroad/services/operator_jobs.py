@@ -14,6 +14,7 @@ from postroad.concurrency import single_flight
 from postroad.model import cursors, identifiers, times
 from postroad.services import context
 from postroad.storage import operator_jobs
+from postroad.telemetry import logs
 
 MAX_RUNNING: Final = 4
 LISTED: Final = 50
@@ -31,7 +32,8 @@ Work = Callable[[Report], Awaitable[Any]]
 class Jobs:
     """The jobs that this process runs."""
 
-    def __init__(self) -> None:
+    def __init__(self, log: logs.Logger) -> None:
+        self._log = log
         self._flights = single_flight.SingleFlight(MAX_RUNNING, what="jobs")
 
     async def start(
@@ -57,8 +59,14 @@ class Jobs:
                     raise errors.Conflict(f"{kind}: job {one.id} is running; wait until it has finished")
             await operator_jobs.sweep(tx, before=cursors.at(identifiers.JOB, now - KEPT))
             await operator_jobs.insert(tx, job)
-        self._flights.start(job.id, lambda: _run(ctx, job, work))
+        self._flights.start(job.id, lambda: self._run(ctx, job, work))
         return job
+
+    async def _run(self, ctx: context.Context, job: operator_jobs.Job, work: Work) -> None:
+        try:
+            await _run(ctx, job, work)
+        except Exception:  # noqa: BLE001 - logged; the job has failed
+            self._log.exception("operator_job_failed", job_id=job.id, kind=job.kind)
 
     async def close(self) -> None:
         """End the jobs of this process."""

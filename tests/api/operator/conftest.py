@@ -9,12 +9,20 @@ import pytest_asyncio
 
 from postroad.api.operator import routes
 from postroad.model import caller
-from postroad.services import context
+from postroad.services import context, operator_jobs
 from postroad.services.auth import operators, users
 from postroad.web import application
 from tests import contexts
-from tests.api import management
+from tests.api import app_server, management
 
+
+def new_state(lines: app_server.CapturedLog) -> routes.State:
+    """What the routes of a process share."""
+    return routes.State(operator_jobs.Jobs(lines.logger()))
+
+
+# For tests that only look at the routes.
+ALL_ROUTES = routes.build(new_state(app_server.CapturedLog()))
 Client = Callable[[str], Awaitable[httpx.AsyncClient]]
 
 
@@ -28,8 +36,14 @@ class Operator:
 
 
 @pytest_asyncio.fixture
-async def state() -> routes.State:
-    return routes.State()
+async def lines() -> app_server.CapturedLog:
+    """What is logged."""
+    return app_server.CapturedLog()
+
+
+@pytest_asyncio.fixture
+async def state(lines: app_server.CapturedLog) -> routes.State:
+    return new_state(lines)
 
 
 @pytest_asyncio.fixture

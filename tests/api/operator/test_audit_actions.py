@@ -17,7 +17,7 @@ from postroad.services.auth import operators, users
 from postroad.services.queue import holds
 from tests import contexts
 from tests.api import management
-from tests.api.operator.conftest import Operator
+from tests.api.operator.conftest import ALL_ROUTES, Operator
 
 REASON = {"reason": "why"}
 # The action, and what is sent.
@@ -43,7 +43,7 @@ ACTIONS: Mapping[tuple[str, str], tuple[str, dict[str, Any] | None]] = {
 
 
 def test_every_route_that_changes_something_has_an_action() -> None:
-    changing = {(route.method, route.path) for route in routes.build(routes.State()) if route.method != "GET"}
+    changing = {(route.method, route.path) for route in ALL_ROUTES if route.method != "GET"}
     assert ACTIONS.keys() == changing
 
 

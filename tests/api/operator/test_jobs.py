@@ -9,6 +9,7 @@ from postroad.api.operator import routes
 from postroad.services import context, operator_jobs
 from postroad.storage import operator_jobs as stored_jobs
 from tests import contexts
+from tests.api import app_server
 from tests.api.operator.conftest import Operator
 
 PATH = "/v1/operator/jobs"
@@ -53,7 +54,9 @@ async def test_one_of_a_kind_runs_at_a_time_until_it_is_silent_for_long(
     await state.close()
 
 
-async def test_a_job_that_fails_says_so(ctx: context.Context, operator: Operator, state: routes.State) -> None:
+async def test_a_job_that_fails_says_so_and_the_log_says_why(
+    ctx: context.Context, operator: Operator, state: routes.State, lines: app_server.CapturedLog
+) -> None:
     async def work(_report: operator_jobs.Report) -> int:
         raise RuntimeError("secret detail")
 
@@ -61,6 +64,9 @@ async def test_a_job_that_fails_says_so(ctx: context.Context, operator: Operator
     await state.jobs._flights._wait()
     shown = (await operator.http.get(f"{PATH}/{job.id}")).json()["job"]
     assert (shown["state"], shown["result"]) == ("failed", operator_jobs.FAILURE)
+    assert [(line["event"], line["job_id"], line["exc_info"]) for line in lines.kept] == [
+        ("operator_job_failed", job.id, True)
+    ]
 
 
 async def test_an_unknown_job_does_not_exist_and_old_ones_are_deleted(

@@ -5,17 +5,17 @@ import re
 from pathlib import Path
 
 from postroad.api import openapi
-from postroad.api.operator import operation_ids, routes
+from postroad.api.operator import operation_ids
 from postroad.model import caller
 from postroad.roles import listeners
 from postroad.services import context
 from postroad.services.auth import api_keys, credentials, operators
 from postroad.web import routing
 from tests.api import management
-from tests.api.operator.conftest import Client, Operator
+from tests.api.operator.conftest import ALL_ROUTES, Client, Operator
 
 PAGE = (Path(__file__).parents[3] / "docs" / "operator.md").read_text()
-ALL = routes.build(routes.State())
+ALL = ALL_ROUTES
 
 
 def asked(route: routing.Route[context.Context], value: str) -> str:

@@ -40,8 +40,8 @@ ABOUT: Final = openapi.About(
 class State:
     """What the routes of a process share: work in progress, and results that are kept for a while."""
 
+    jobs: operator_jobs.Jobs
     checks: installation_health.Checks = field(default_factory=installation_health.Checks)
-    jobs: operator_jobs.Jobs = field(default_factory=operator_jobs.Jobs)
     queue: queue_summary.QueueSummary = field(default_factory=queue_summary.QueueSummary)
 
     async def close(self) -> None:
