@@ -197,3 +197,23 @@ async def test_holds_are_set_listed_and_released(
     assert released.json()["holds"] == []
     own = await audit_log.page(ctx, other, before=None, limit=10)
     assert {one.action for one in own} >= {"delivery.held", "delivery.released"}
+
+
+async def test_a_selection_that_is_too_long_to_count_has_the_number_of_the_last_count(
+    ctx: context.Context,
+    operator: Operator,
+    state: routes.State,
+    mail: tuple[str, str],
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    mine, other = mail
+    state.queue.last = await queue_summary._count(ctx)
+    monkeypatch.setattr(queue_jobs, "COUNT_SECONDS", 0)
+    for body, expected in (
+        ({"all": True}, 5),
+        ({"account_id": other}, 3),
+        ({"domain": "example.org"}, 3),
+        ({"account_id": mine, "domain": "example.org"}, 0),
+    ):
+        answer = await operator.http.post(f"{PATH}/cancel", json={**body, "dry_run": True})
+        assert (answer.json()["recipients"], answer.json()["complete"]) == (expected, False), body

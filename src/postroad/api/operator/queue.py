@@ -160,7 +160,11 @@ class QueueAction(schemas.Response, frozen=True, kw_only=True):
 
     recipients: Annotated[int | None, msgspec.Meta(description="How many would be changed; null without `dry_run`.")]
     complete: Annotated[
-        bool, msgspec.Meta(description="False when the queue is so long that there may be more than were counted.")
+        bool,
+        msgspec.Meta(
+            description="False when the queue is too long to be counted at once: `recipients` is then the number of "
+            "the last count in the background, if it is known, whatever their state."
+        ),
     ]
     job: api_jobs.Job | None
 
@@ -324,6 +328,8 @@ def routes(summary: queue_summary.QueueSummary, jobs: operator_jobs.Jobs) -> tup
         chosen = await _selection(ctx, body)
         if body.dry_run:
             number, is_complete = await queue_jobs.count(ctx, action, chosen)
+            if not is_complete and (known := summary.last) is not None:
+                number = max(number, known.of_selection(chosen))
             counted = QueueAction(recipients=number, complete=is_complete, job=None, request_id=request.id)
             return routing.Response(200, counted)
         job = await queue_jobs.start(ctx, jobs, action, chosen)

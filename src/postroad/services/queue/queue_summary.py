@@ -54,6 +54,16 @@ class Summary:
         """All that wait."""
         return sum(one.recipients for one in self.totals)
 
+    def of_selection(self, chosen: queue_walks.Selection) -> int:
+        """How many a selection has; 0 if it is not among the largest."""
+        if chosen.account_id and chosen.domain:
+            return 0
+        if chosen.account_id:
+            return sum(one.recipients for one in self.accounts if one.account_id == chosen.account_id)
+        if chosen.domain:
+            return sum(number for domain, number in self.domains if domain == chosen.domain)
+        return self.recipients
+
     def by_state(self) -> dict[str, int]:
         """How many are in each state."""
         return {state: sum(one.recipients for one in self.totals if one.state == state) for state in queue_views.STATES}
@@ -77,7 +87,8 @@ class QueueSummary:
     def __init__(self) -> None:
         self._flights = single_flight.SingleFlight(1, what="counts of the queue")
         self._valid_until = float("-inf")
-        self._last: Summary | None = None
+        # The numbers of the last count; None while there are none yet.
+        self.last: Summary | None = None
 
     async def read(self, ctx: context.Context) -> Summary | None:
         """New numbers, if they are there within a moment; else the last ones, or None while there are none yet."""
@@ -87,7 +98,7 @@ class QueueSummary:
             if done:
                 return counting.result()
             counting.cancel()  # the count itself goes on
-        return self._last
+        return self.last
 
     async def close(self) -> None:
         """Stop counting."""
@@ -95,10 +106,10 @@ class QueueSummary:
 
     async def _count(self, ctx: context.Context) -> Summary:
         began = time.monotonic()
-        self._last = await _count(ctx)
+        self.last = await _count(ctx)
         now = time.monotonic()
         self._valid_until = now + max(MIN_REFRESH_SECONDS, REST_FACTOR * (now - began))
-        return self._last
+        return self.last
 
 
 async def _count(ctx: context.Context) -> Summary:
