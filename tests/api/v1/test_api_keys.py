@@ -5,6 +5,7 @@ from typing import Any
 import pytest
 
 from postroad.services import context
+from postroad.services.auth import api_keys
 from tests import accepted_mail, contexts
 from tests.api.management import AccountClients
 
@@ -96,7 +97,7 @@ async def test_impossible_keys_are_refused(mine: AccountClients) -> None:
         ("scopes", {"scopes": ["send", "view"]}),
         ("scopes", {"scopes": ["send", "change"]}),
         ("scopes", {"scopes": ["all"]}),
-        ("scopes", {"scopes": ["send"] * 11}),
+        ("scopes", {"scopes": ["send"] * 10}),
         ("scopes", {"scopes": "send"}),
         ("name", {"name": ""}),
         ("name", {"name": "a\0b"}),
@@ -153,3 +154,11 @@ async def test_a_test_key_has_a_prefix_of_its_own(mine: AccountClients) -> None:
     assert listed["mode"] == "test"
     refused = await mine.owner.post("/v1/api-keys", json={"name": "CI", "mode": "both"})
     assert (refused.status_code, refused.json()["code"]) == (400, "invalid_request")
+
+
+async def test_a_key_of_an_operator_is_listed(ctx: context.Context, mine: AccountClients) -> None:
+    await credential(mine)
+    scopes = frozenset({"operator", "read"})
+    await api_keys.create(ctx, mine.account_id, credential_id=None, name="ops", scopes=scopes)
+    (listed,) = (await mine.owner.get("/v1/api-keys")).json()["api_keys"]
+    assert listed["scopes"] == ["read", "operator"]

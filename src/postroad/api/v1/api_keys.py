@@ -1,6 +1,6 @@
 """`/v1/api-keys`: the API keys of the account."""
 
-from typing import Annotated, Any, Final, Literal
+from typing import Annotated, Any, Final, Literal, get_args
 
 import msgspec
 
@@ -14,9 +14,9 @@ from postroad.web import routing
 
 RESOURCE: Final = resource.Resource("API keys", {"id": identifiers.pattern(identifiers.API_KEY)})
 
-Scope = Literal[
-    "send", "read", "templates", "suppressions", "webhooks", "domains", "statistics", "team", "*", "operator"
-]
+Scope = Literal["send", "read", "templates", "suppressions", "webhooks", "domains", "statistics", "team", "*"]
+# What a key may have: operators give the last one at the command line or in the dashboard.
+GivenScope = Scope | Literal["operator"]
 CredentialId = Annotated[
     str,
     schemas.id_of(
@@ -28,11 +28,10 @@ CredentialId = Annotated[
 Scopes = Annotated[
     list[Scope],
     msgspec.Meta(
-        description="What the key may do: `send` by default; `*` is everything in the account. A key cannot give "
-        "scopes that it does not have; only an owner can give `team` and `*`, and only an operator of the installation "
-        "`operator`.",
+        description="What the key may do: `send` by default; `*` is everything. A key cannot give scopes that it does "
+        "not have, and only an owner can give `team` and `*`.",
         min_length=1,
-        max_length=len(api_keys.SCOPE_WORDS),
+        max_length=len(get_args(Scope)),
     ),
 ]
 # Names and networks, as patterns that tools can generate from; internationalized names and every form of a network or
@@ -112,7 +111,7 @@ class ApiKey(msgspec.Struct, frozen=True, kw_only=True):
     credential_id: str
     hint: str
     mode: mail.Mode
-    scopes: list[Scope]
+    scopes: list[GivenScope]
     domains: list[str]
     networks: list[str]
     templates: list[str]
