@@ -25,7 +25,14 @@ from tests.dashboard.browser_client import Browser, Switch
 
 Route = routing.Route[context.Context]
 JSON = {"Accept": "application/json"}
-PUBLIC = {("GET", "/login"), ("POST", "/login"), ("GET", "/password/{token}"), ("POST", "/password/{token}")}
+PUBLIC = {
+    ("GET", "/login"),
+    ("POST", "/login"),
+    ("GET", "/notices/{token}"),
+    ("POST", "/notices/{token}"),
+    ("GET", "/password/{token}"),
+    ("POST", "/password/{token}"),
+}
 # The kind of thing that a path names, by how the path begins; the longest beginning counts.
 KINDS = {
     "/approvals/": "approval",
@@ -78,6 +85,7 @@ EXAMPLES = {
     "time_zone": "Europe/Berlin",
     "url": webhook_rows.URL,
     "html": "<p>x</p>",
+    "kind": "credits.low",
 }
 # The inbox of the simulator belongs to the installation, which has one account then.
 WITHOUT_ACCOUNT = ("/inbox",)
@@ -168,7 +176,7 @@ def describe(route: Route, response: httpx.Response) -> str:
 def test_every_route_belongs_to_a_kind_that_is_walked(routes: list[Route]) -> None:
     assert {(route.method, route.path) for route in routes if route.permission is None} == PUBLIC
     strange = [route.path for route in routes if routing.parameters(route.path) and kind_of(route) is None]
-    assert set(strange) == {"/password/{token}"}
+    assert set(strange) == {"/notices/{token}", "/password/{token}"}
     assert {route.method for route in routes} == {"GET", "POST"}
 
 

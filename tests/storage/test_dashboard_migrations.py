@@ -4,6 +4,7 @@ from postroad.storage import (
     failure_counts,
     message_search,
     messages,
+    notices,
     recipients,
     saved_views,
     search_conditions,
@@ -51,6 +52,26 @@ async def test_searches_are_saved_from_the_version_before_on(empty: Store, upgra
     async with empty.transaction() as tx:
         await saved_views.put(tx, view)
         assert await saved_views.of_account(tx, "acc_1") == [view]
+
+
+async def test_notices_are_kept_from_the_version_before_on(empty: Store, upgrade: SchemaUpgrade) -> None:
+    await upgrade.begin("notices")
+    await upgrade.finish()
+    notice = notices.Notice("ntc_1", "credits.low", "acc_1", "", "acc_1", "{}", 5)
+    mail = notices.Mail("usr_1", is_digest=False, due_at=6, notice=notice)
+    async with empty.transaction() as tx:
+        assert await notices.insert(tx, notice, unless_since=0)
+        assert not await notices.insert(tx, notice, unless_since=4)
+        assert await notices.unresolved(tx, limit=9) == [notice]
+        for _ in range(2):
+            await notices.resolve(tx, "ntc_1", [mail], now=6)
+        assert await notices.unresolved(tx, limit=9) == []
+        assert await notices.due(tx, now=5, limit=9) == []
+        assert await notices.due(tx, now=6, limit=9) == [mail]
+        await notices.mark_sent(tx, mail, now=7)
+        assert await notices.due(tx, now=9, limit=9) == []
+        assert await notices.sent_since(tx, "usr_1", 6) == 1
+        assert (await notices.sweep(tx, before=6), await notices.sweep_mails(tx, before=7)) == (1, 1)
 
 
 async def test_templates_from_before_they_had_versions_are_published(empty: Store, upgrade: SchemaUpgrade) -> None:

@@ -54,6 +54,7 @@ SETTINGS: Final = {
     "domain_checks",
     "domains",
     "holds",
+    "notices",
     "password_links",
     "revoked_tokens",
     "saved_views",
@@ -123,7 +124,9 @@ CROSS_SHARD: Final = {
         "consistency.wrong_billing",
     },
     "counts over all accounts, for metrics, limits and operators": {
+        "accounts.low_on_credits",
         "accounts.short_of_credits",
+        "api_keys.expiring",
         "holds.newest_message_at",
         "queue.counts_by_account",
         "queue.is_longer_than",

@@ -33,6 +33,7 @@ FILES = (
 # name; all accounts, for the message of an asynchronous bounce; or accounts with mail of the last days, for a gauge.
 READING_ON = {
     "accounts.by_name",
+    "accounts.low_on_credits",
     "accounts.short_of_credits",
     "messages.account_of",
     "queue.counts_by_account",

@@ -30,6 +30,8 @@ def settings(effective: config.Settings) -> dict[str, Any]:
         tables["security"]["secret_key"] = MASK
     if effective.metrics.token:
         tables["metrics"]["token"] = MASK
+    if effective.notices.webhook_url:
+        tables["notices"]["webhook_url"] = MASK
     for upstream in tables["upstreams"]:
         if upstream["password"]:
             upstream["password"] = MASK

@@ -95,7 +95,7 @@ def secret_files(settings: Settings) -> list[tuple[str, Path]]:
 def _has_secrets(settings: Settings) -> bool:
     has_password = not settings.database.url_file and _PASSWORD.search(settings.database.url) is not None
     has_password = has_password or any(upstream.password for upstream in settings.upstreams)
-    return bool(settings.security.secret_key or settings.metrics.token or has_password)
+    return bool(settings.security.secret_key or settings.metrics.token or settings.notices.webhook_url or has_password)
 
 
 def _is_public(file: Path) -> bool:

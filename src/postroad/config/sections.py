@@ -14,6 +14,7 @@ from postroad.config import upstreams as config_upstreams
 from postroad.config.acme import Acme
 from postroad.config.dashboard import Dashboard
 from postroad.config.doctor import Doctor
+from postroad.config.notices import Notices
 from postroad.config.operator import Operator
 from postroad.config.section import Section
 from postroad.config.sources import ConfigError
@@ -374,6 +375,7 @@ class Settings(Section, frozen=True):
     retention: Retention
     tls_reports: TlsReports
     operator: Operator
+    notices: Notices
     doctor: Doctor
     metrics: Metrics
     logs: Logs

@@ -22,6 +22,7 @@ from postroad.dashboard import (
     message_actions,
     message_code,
     messages,
+    notices,
     overview,
     previews,
     profile,
@@ -47,6 +48,7 @@ from postroad.web import proxies as web_proxies
 # The routes of all pages. The live updates and the inbox of the simulator have a state of their own.
 ROUTES: Final = (
     *login.ROUTES,
+    *notices.ROUTES,
     *welcome.ROUTES,
     *overview.ROUTES,
     *failures.ROUTES,

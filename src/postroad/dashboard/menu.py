@@ -65,6 +65,7 @@ SETTINGS: Final = (
     Entry("profile", "/profile", "Profile", "settings me user role"),
     Entry("time_zone", "/profile#time-zone", "Time zone", "settings clock utc times"),
     Entry("password", "/profile#password", "Password", "settings change login"),
+    Entry("mail", "/profile#mail", "Mail from this service", "settings notices notifications digest unsubscribe"),
     Entry("token", "/profile#token", "API token", "settings personal access"),
 )
 

@@ -1,4 +1,4 @@
-"""`/profile`: the user's own time zone and password, and an API token."""
+"""`/profile`: the user's own time zone, password and mail from this service, and an API token."""
 
 from typing import Final
 
@@ -6,6 +6,7 @@ from postroad import errors
 from postroad.dashboard import forms, requests
 from postroad.model import time_zones
 from postroad.services.auth import authentication, sessions, users
+from postroad.services.notices import choices, kinds
 from postroad.web import routing
 
 
@@ -16,21 +17,35 @@ class PasswordChange(forms.Form, frozen=True, kw_only=True):
     new_password: str
 
 
+class NoticeChoice(forms.Form, frozen=True, kw_only=True):
+    """How to get the mail of a kind."""
+
+    kind: str
+    choice: kinds.Choice
+
+
 class TimeZone(forms.Form, frozen=True, kw_only=True):
     """The name of a time zone."""
 
     time_zone: str
 
 
+CHOICES: Final = (
+    (kinds.Choice.NOW, "At once"),
+    (kinds.Choice.DIGEST, "In the daily digest"),
+    (kinds.Choice.OFF, "Not by mail"),
+)
+
+
 async def show(request: requests.PageRequest) -> routing.Response:
     """The page."""
-    return _page(request)
+    return await _page(request)
 
 
 async def make_token(request: requests.PageRequest) -> routing.Response:
     """Create a token for `/v1` and show it once; it expires, and ends with the user's sessions."""
     issued = await authentication.issue_api_token(request.ctx, request.user)
-    return _page(request, status=201, token=issued.token, expires_at=issued.expires_at)
+    return await _page(request, status=201, token=issued.token, expires_at=issued.expires_at)
 
 
 async def change_time_zone(request: requests.PageRequest) -> routing.Response:
@@ -60,17 +75,36 @@ async def change_password(request: requests.PageRequest) -> routing.Response:
     )
 
 
-def _page(
+async def choose_notices(request: requests.PageRequest) -> routing.Response:
+    """Change how the user gets the mail of a kind."""
+    form: NoticeChoice = request.form
+    await choices.choose(request.ctx, request.user, form.kind, form.choice)
+    title = kinds.KINDS[form.kind].title
+    return request.redirect("/profile#mail", notice=f"{title}: {dict(CHOICES)[form.choice].lower()}.")
+
+
+async def _page(
     request: requests.PageRequest, *, status: int = 200, token: str | None = None, expires_at: int | None = None
 ) -> routing.Response:
     # A browser may have offered a name that is not among the choices.
     zones = [(name, name) for name in dict.fromkeys((*time_zones.choices(), request.zone.key))]
-    return request.page("profile.html", status=status, token=token, expires_at=expires_at, zones=zones)
+    chosen = await choices.of_user(request.ctx, request.user)
+    notices = [(kind, kinds.KINDS[kind].title, choice) for kind, choice in chosen.items()]
+    return request.page(
+        "profile.html",
+        status=status,
+        token=token,
+        expires_at=expires_at,
+        zones=zones,
+        notices=notices,
+        choices=CHOICES,
+    )
 
 
 ROUTES: Final = (
     requests.get("/profile", show),
     requests.post("/profile/token", make_token, permission=requests.VIEW),
     requests.post("/profile/time-zone", change_time_zone, form=TimeZone, permission=requests.VIEW),
+    requests.post("/profile/notices", choose_notices, form=NoticeChoice, permission=requests.VIEW),
     requests.post("/profile/password", change_password, form=PasswordChange, permission=requests.VIEW),
 )

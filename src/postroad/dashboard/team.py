@@ -39,7 +39,8 @@ async def index(
 ) -> routing.Response:
     """The team, with a link that was made for somebody."""
     members = await account_users.of_account(request.ctx, request.account_id)
-    return request.page("team.html", status=status, people=members, roles=ROLES, link=link)
+    is_mailed = bool(request.ctx.settings.operator.sender)
+    return request.page("team.html", status=status, people=members, roles=ROLES, link=link, is_mailed=is_mailed)
 
 
 async def invite(request: requests.PageRequest) -> routing.Response:

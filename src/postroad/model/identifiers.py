@@ -22,6 +22,7 @@ WEBHOOK: Final = "whk_"
 WEBHOOK_DELIVERY: Final = "whd_"
 AUDIT_ENTRY: Final = "jrn_"
 APPROVAL: Final = "apr_"
+NOTICE: Final = "ntc_"
 SAVED_VIEW: Final = "view_"
 JOB: Final = "job_"
 TOKEN: Final = "tok_"  # noqa: S105 - a prefix, not a secret

@@ -24,7 +24,7 @@ failures was stored before the clock was set back and is ignored. All times are 
 
 import functools
 import ipaddress
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from typing import Final, NamedTuple
 
@@ -152,6 +152,15 @@ def _credible(limit: FailureLimit, clear_at: int, *, now: int) -> int:
 def network_of(address: str) -> str:
     """What counts as one client: an IPv4 address, an IPv6 /64, or the text itself when it is not an address."""
     return _networks(address)[0][0]
+
+
+def is_near(address: str, networks: Iterable[str]) -> bool:
+    """Whether an address is in the neighbourhood of one of these networks, as `network_of` gives them.
+
+    Providers give their customers another address of the same network from time to time.
+    """
+    around = _networks(address)[-1][0]
+    return any(_networks(network.partition("/")[0])[-1][0] == around for network in networks)
 
 
 @functools.lru_cache(maxsize=4096)

@@ -1,4 +1,4 @@
-"""The maintenance role: it deletes expired data, checks DNS records, sends TLS reports and renews the certificate.
+"""The maintenance role: it deletes expired data, checks DNS, sends TLS reports and notices, renews the certificate.
 
 All run concurrently, so slow DNS does not delay the cleanup. Failures are logged and never stop the service.
 """
@@ -12,6 +12,8 @@ from postroad.roles import role
 from postroad.services.certificates import renewal
 from postroad.services.domains import monitor
 from postroad.services.maintenance import cleanup
+from postroad.services.notices import sender as notice_sender
+from postroad.services.notices import watch as notice_watch
 from postroad.services.tls_reports import reporter
 
 CLEANUP_INTERVAL_SECONDS: Final = 60
@@ -22,6 +24,9 @@ CLEANUP_TIMEOUT_SECONDS: Final = 15
 CHECK_INTERVAL_SECONDS: Final = 60
 REPORT_INTERVAL_SECONDS: Final = 60
 RENEWAL_INTERVAL_SECONDS: Final = 60
+# Somebody may wait for a password link.
+NOTICE_INTERVAL_SECONDS: Final = 5
+WATCH_INTERVAL_SECONDS: Final = 300
 
 
 async def start_maintenance(role_context: role.RoleContext) -> role.Started:
@@ -33,6 +38,8 @@ async def start_maintenance(role_context: role.RoleContext) -> role.Started:
             tasks.create_task(_check_domains_forever(role_context))
             tasks.create_task(_send_tls_reports_forever(role_context))
             tasks.create_task(_renew_certificate_forever(role_context))
+            tasks.create_task(_send_notices_forever(role_context))
+            tasks.create_task(_watch_forever(role_context))
 
     return role.Started(work)
 
@@ -83,6 +90,32 @@ async def _renew_certificate_forever(role_context: role.RoleContext) -> None:
     while not role_context.stopping.is_set():
         await role.until_stopped(role_context, renew)
         await role.sleep(role_context, RENEWAL_INTERVAL_SECONDS)
+
+
+async def _send_notices_forever(role_context: role.RoleContext) -> None:
+    async def send_due(role_context: role.RoleContext) -> None:
+        try:
+            await notice_sender.send_due(role_context.context, log=role_context.log)
+        except Exception:
+            role_context.log.exception("notices_failed")
+
+    while not role_context.stopping.is_set():
+        await role.until_stopped(role_context, send_due)
+        await role.sleep(role_context, NOTICE_INTERVAL_SECONDS)
+
+
+async def _watch_forever(role_context: role.RoleContext) -> None:
+    async def look(role_context: role.RoleContext) -> None:
+        try:
+            await notice_watch.look(role_context.context)
+        except Exception:
+            role_context.log.exception("notices_failed")
+
+    while not role_context.stopping.is_set():
+        # Not at once: after a start, mail that has waited is sent first.
+        await role.sleep(role_context, WATCH_INTERVAL_SECONDS)
+        if not role_context.stopping.is_set():
+            await role.until_stopped(role_context, look)
 
 
 async def _clean_up(role_context: role.RoleContext) -> bool:

@@ -66,6 +66,7 @@ ACTIONS: Final[Mapping[str, str]] = {
     "user.joined": "joined the account",
     "user.logged_in": "logged in",
     "user.login_failed": "failed to log in as {subject}",
+    "user.notices_changed": "changed what {subject} gets by mail",
     "user.password_changed": "changed the password of {subject}",
     "user.password_link_made": "created a password link for {subject}",
     "user.time_zone_changed": "changed the time zone of {subject}",

@@ -133,3 +133,9 @@ async def short_of_credits(tx: store.Transaction, *, since_hour: int) -> int:
     """How many active accounts have fewer credits than recipients since an hour."""
     row = await tx.fetch_one("accounts.short_of_credits", since_hour)
     return int(row[0]) if row else 0
+
+
+async def low_on_credits(tx: store.Transaction, *, since_hour: int, limit: int) -> list[tuple[str, int, int]]:
+    """These accounts, with the credits they have and those they used."""
+    found = await tx.fetch("accounts.low_on_credits", since_hour, limit)
+    return [(str(account_id), int(available), int(used)) for account_id, available, used in found]

@@ -57,6 +57,11 @@ async def of_account(tx: store.Transaction, account_id: str, *, after: str = "",
     return [_key(row) for row in await tx.fetch("api_keys.of_account", account_id, after, limit)]
 
 
+async def expiring(tx: store.Transaction, *, after: int, until: int, limit: int) -> list[ApiKey]:
+    """Keys of all accounts that expire in this time, and are not revoked."""
+    return [_key(row) for row in await tx.fetch("api_keys.expiring", after, until, limit)]
+
+
 async def change(tx: store.Transaction, key: ApiKey) -> None:
     """Store the name, the scopes and the limits of a key."""
     row = (key.account_id, key.id, key.name, key.scopes)

@@ -26,6 +26,11 @@ async def last_login(tx: store.Transaction, owner_id: str, network: str) -> int 
     return int(row[0]) if row else None
 
 
+async def of_owner(tx: store.Transaction, owner_id: str) -> list[str]:
+    """The networks of a user or a credential."""
+    return [str(row[0]) for row in await tx.fetch("known_networks.of_owner", owner_id)]
+
+
 async def put(
     tx: store.Transaction, owner_id: str, network: str, *, now: int, max_networks: int = MAX_NETWORKS
 ) -> None:

@@ -50,6 +50,10 @@ INSERT INTO known_networks (user_id, network, last_login_at) SELECT id, '192.0.2
     UNION ALL SELECT id, '192.0.2.0/24', 1 FROM credentials;
 INSERT INTO webhook_attempts (account_id, webhook_id, delivery_id, number, started_at, duration, status_code)
 SELECT account_id, webhook_id, id, 1, 1, 1, 204 FROM webhook_deliveries;
+INSERT INTO notices (id, kind, account_id, user_id, subject, content, created_at)
+SELECT 'ntc_' || id, 'credits.low', id, '', id, '{}', 1 FROM accounts;
+INSERT INTO notice_mails (user_id, notice_id, is_digest, due_at) SELECT id, 'ntc_1', 0, 1 FROM users;
+INSERT INTO notice_choices (user_id, kind, choice) SELECT id, 'credits.low', 'off' FROM users;
 UPDATE webhook_deliveries SET attempt_count = 1, state = 'succeeded', ended_at = 1;
 """
 
@@ -119,6 +123,8 @@ async def test_a_removed_account_leaves_nothing_and_takes_nothing_of_another(
     assert set((await rows_of(ctx, account.id)).values()) == {0}
     assert await rows_of(ctx, other.id) == kept
     assert await samples.count(ctx.store, "known_networks") == 2  # of the other user and credential
+    for table in ("notice_mails", "notice_choices"):
+        assert await samples.count(ctx.store, table) == 1, table  # of the other user
     assert (await consistency.run(ctx)).findings == []
     with pytest.raises(errors.NotFound):
         await registry.find(ctx, account.id)

@@ -141,7 +141,8 @@ ROUTES: Final = (
         "POST /v1/team",
         invite,
         description=f"The link is returned only in this response. It works once, within "
-        f"{password_links.INVITATION_HOURS} hours. No mail is sent: pass the link on yourself. Owners only.",
+        f"{password_links.INVITATION_HOURS} hours. If the installation sends notices, the user also gets it "
+        "by mail. Owners only.",
         permission=caller.Permission.MANAGE,
         body=Invitation,
         body_rules={"examples": [{"email": "jo@example.com", "role": "member"}]},

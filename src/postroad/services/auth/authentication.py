@@ -12,11 +12,12 @@ from dataclasses import dataclass, field
 from typing import Final
 
 from postroad import errors
-from postroad.model import actors, caller, identifiers, key_limits, login_throttle
+from postroad.model import actors, caller, identifiers, key_limits, login_throttle, times
 from postroad.protocol import authorization
 from postroad.services import audit_log, context
 from postroad.services.auth import last_used, password_checks, password_rules, passwords, schemes, tokens
 from postroad.services.auth import users as account_users
+from postroad.services.notices import kinds, outbox
 from postroad.storage import access_version, accounts, credentials, known_networks, password_links, store, users
 
 _HOW_TO: Final = "send 'Basic' with an SMTP username and password, or 'Bearer' with an API key or a token"
@@ -182,7 +183,8 @@ async def log_in(
     if user is None or not is_right:
         _audit_failure(dataclasses.replace(ctx, actor=actor), found)
         raise errors.Unauthorized("wrong email or password")
-    await _record_login(dataclasses.replace(ctx, actor=dataclasses.replace(actor, user_id=user.id)), user)
+    acting = dataclasses.replace(ctx, actor=dataclasses.replace(actor, user_id=user.id))
+    await _record_login(acting, user, is_known=is_known)
     return await issue_token(ctx, user)
 
 
@@ -209,14 +211,30 @@ async def issue_token(ctx: context.Context, user: users.User) -> Session:
     return Session(tokens.sign(claims, ctx.keys.token), claims.expires_at, user, account)
 
 
-async def _record_login(ctx: context.Context, user: users.User) -> None:
-    """Record the time and the network of a login. Logging in to read works while the database is read-only."""
+async def _record_login(ctx: context.Context, user: users.User, *, is_known: bool) -> None:
+    """Record the time and the network of a login. Logging in to read works while the database is read-only.
+
+    The user hears of a network that is new to them, unless it is near a known one, or all are new.
+    """
     network = login_throttle.network_of(ctx.actor.client_address)
     with contextlib.suppress(*store.UNAVAILABLE):
         async with ctx.store.transaction() as tx:
+            known = [] if is_known else await known_networks.of_owner(tx, user.id)
             await users.note_login(tx, user.id, now=ctx.clock())
             await known_networks.put(tx, user.id, network, now=ctx.clock())
             await audit_log.write(ctx, tx, user.account_id, "user.logged_in", user.email)
+            if known and not login_throttle.is_near(ctx.actor.client_address, known):
+                await outbox.write(tx, [_new_network(ctx, user, network)], now=ctx.clock(), entropy=ctx.entropy)
+
+
+def _new_network(ctx: context.Context, user: users.User, network: str) -> outbox.NewNotice:
+    return outbox.NewNotice(
+        kind=kinds.NEW_NETWORK,
+        subject=f"{user.id} {network}",
+        values={"email": user.email, "address": ctx.actor.client_address, "at": times.to_wire(ctx.clock())},
+        account_id=user.account_id,
+        user_id=user.id,
+    )
 
 
 def _audit_failure(ctx: context.Context, user: users.User | None) -> None:

@@ -11,11 +11,12 @@ from dataclasses import dataclass, field
 from typing import Final
 
 from postroad import errors
-from postroad.model import actors, caller, identifiers, time_zones
+from postroad.model import actors, caller, identifiers, time_zones, times
 from postroad.protocol import address
 from postroad.services import account_quotas, audit_log, context
 from postroad.services.auth import grants, installation_keys, password_links, password_rules
-from postroad.storage import access_version, accounts, known_networks, store, users
+from postroad.services.notices import kinds, outbox
+from postroad.storage import access_version, accounts, known_networks, notices, store, users
 from postroad.storage import password_links as stored_links
 
 # 20 characters of 62 are 119 bits.
@@ -65,6 +66,7 @@ async def invite(ctx: context.Context, account_id: str, *, email: str, role: cal
     async with ctx.store.transaction() as tx:
         await _insert(ctx, tx, user, mailbox, members=await _lock_members(ctx, tx, account_id))
         made = await password_links.create(ctx, tx, user)
+        await _mail_link(ctx, tx, user, made)
         await audit_log.write(ctx, tx, account_id, "user.invited", user.email, f"as {role}")
     return NewInvitation(user, made.token, made.expires_at)
 
@@ -120,6 +122,7 @@ async def create_password_link(ctx: context.Context, account_id: str, user_id: s
             # A stolen session must not suffice to change the password: a link would allow it.
             raise errors.Conflict("to change your own password, use your profile")
         made = await password_links.create(ctx, tx, user)
+        await _mail_link(ctx, tx, user, made)
         await audit_log.write(ctx, tx, account_id, "user.password_link_made", user.email)
     return made
 
@@ -184,9 +187,31 @@ async def remove(ctx: context.Context, account_id: str, user_id: str) -> users.U
         await audit_log.write(ctx, tx, account_id, "user.removed", user.email)
         await stored_links.remove(tx, user.id)
         await known_networks.remove(tx, user.id)
+        await notices.remove_choices(tx, user.id)
         await users.remove(tx, user.id)
     ctx.access_cache.invalidate()
     return user
+
+
+async def _mail_link(
+    ctx: context.Context, tx: store.Transaction, user: users.User, made: password_links.NewLink
+) -> None:
+    """Send a link to its user too. About an address there is one in a few minutes, whichever account invites it."""
+    is_operator = ctx.actor.kind is actors.Kind.OPERATOR
+    values = {
+        "email": user.email,
+        "inviter": "The operator of this service" if is_operator else "An owner of the account",
+        "link": password_links.url(ctx.settings, made.token),
+        "expires_at": times.to_wire(made.expires_at),
+    }
+    told = outbox.NewNotice(
+        kind=kinds.INVITATION if user.joined_at is None else kinds.PASSWORD_LINK,
+        subject=email_key(user.email) or user.id,
+        values=values,
+        account_id=user.account_id,
+        user_id=user.id,
+    )
+    await outbox.write(tx, [told], now=ctx.clock(), entropy=ctx.entropy)
 
 
 async def _set_role(

@@ -1,4 +1,4 @@
-"""The monitor: a process repeats the checks, exports their states, and logs those that change.
+"""The monitor: a process repeats the checks, exports their states, logs those that change, and tells the operators.
 
 Every process checks its own host. Results of the whole installation are checked by one process: the oldest of those
 that run the maintenance role.
@@ -11,6 +11,7 @@ from postroad import errors
 from postroad.network import hostname
 from postroad.services import context
 from postroad.services.checks import data, findings, subject, table
+from postroad.services.notices import kinds, outbox
 from postroad.telemetry import logs
 
 ROLE: Final = "maintenance"
@@ -35,24 +36,56 @@ class Monitor:
         scopes = tuple(table.Scope) if _is_first(given) else (table.Scope.HOST,)
         results = await table.run(given, scopes=scopes)
         self._ctx.metrics.checks.replace({(one.name,): VALUES[one.state] for one in results if one.state in VALUES})
-        self._log_changes(results)
+        await self._notify(self._log_changes(results))
         try:
             await data.sample(given)
         except (errors.PostroadError, OSError) as problem:
             self._log.warning("disk_sample_failed", error=str(problem))
 
-    def _log_changes(self, results: Sequence[table.Result]) -> None:
+    def _log_changes(self, results: Sequence[table.Result]) -> list[table.Result]:
+        """Log what has changed since the last round; returns what is worse than before."""
+        worse = []
         for one in results:
             before = self._states.get(one.name, findings.State.OK)
             self._states[one.name] = one.state
             was_bad, is_bad = VALUES.get(before, 0), VALUES.get(one.state, 0)
             if was_bad == is_bad:
                 continue
+            if is_bad > was_bad:
+                worse.append(one)
             log = self._log.warning if is_bad else self._log.info
             for each in one.findings:
                 if each.state is one.state:
                     fields = {"found": each.found, "advice": each.advice, "documentation": one.page}
                     log("check_changed", check=one.name, state=one.state, before=before, **fields)
+        return worse
+
+    async def _notify(self, worse: Sequence[table.Result]) -> None:
+        """Tell the operators. The processes of a host find the same, and tell it once."""
+        if not worse:
+            return
+        host = self._ctx.settings.delivery.hostname or hostname.short_name()
+        told = [_notice(one, host) for one in worse]
+        try:
+            async with self._ctx.store.transaction() as tx:
+                await outbox.write(tx, told, now=self._ctx.clock(), entropy=self._ctx.entropy)
+        except errors.PostroadError as problem:
+            self._log.warning("check_notice_failed", error=problem.message)
+            for one in worse:  # found again in the next round
+                del self._states[one.name]
+
+
+def _notice(result: table.Result, host: str) -> outbox.NewNotice:
+    found = [one for one in result.findings if one.state is result.state]
+    values = {
+        "check": result.name,
+        "host": host,
+        "found": "; ".join(one.found for one in found),
+        "advice": "; ".join(dict.fromkeys(one.advice for one in found if one.advice)),
+        "page": result.page,
+    }
+    kind = kinds.CHECK_FAILED if result.state is findings.State.ERROR else kinds.CHECK_WARNING
+    return outbox.NewNotice(kind=kind, subject=f"{host} {result.name}", values=values)
 
 
 def _is_first(given: subject.Subject) -> bool:

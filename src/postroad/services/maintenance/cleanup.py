@@ -22,6 +22,7 @@ from postroad.storage import (
     known_networks,
     login_failures,
     mta_sts_policies,
+    notices,
     password_links,
     provider_queues,
     rates,
@@ -45,6 +46,8 @@ HOURLY_COUNTS_HOURS: Final = 185 * 24
 KNOWN_NETWORK_DAYS: Final = 90
 # The report of yesterday is retried for a day; older ones belong to an installation that no longer reports.
 TLS_REPORT_DAYS: Final = 3
+# Longer than the longest interval between two notices about the same subject.
+NOTICE_DAYS: Final = 31
 # Sends that a person decided about, or did not, can be looked up for a month.
 APPROVAL_DAYS: Final = 30
 # Removed endpoints per sweep: each takes one transaction or more.
@@ -71,6 +74,8 @@ class SweepResult:
     login_failures: int = 0
     known_networks: int = 0
     tls_reports: int = 0
+    notices: int = 0
+    notice_mails: int = 0
     approvals: int = 0
     approval_bodies: int = 0
     previous_keys: int = 0
@@ -150,6 +155,12 @@ async def sweep(ctx: context.Context) -> SweepResult:
             ctx,
             lambda tx: tls_reports.sweep(tx, until_day=times.day_of(now) - TLS_REPORT_DAYS),
             rows=tls_reports.SWEEP_ROWS,
+        ),
+        notices=await _in_batches(
+            ctx, lambda tx: notices.sweep(tx, before=now - NOTICE_DAYS * times.DAY), rows=notices.SWEEP_ROWS
+        ),
+        notice_mails=await _in_batches(
+            ctx, lambda tx: notices.sweep_mails(tx, before=now - NOTICE_DAYS * times.DAY), rows=notices.SWEEP_ROWS
         ),
     )
     # The longest work comes last, after the idempotency keys that refer to messages. Bodies are deleted before their

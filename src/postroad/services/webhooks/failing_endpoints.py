@@ -9,9 +9,9 @@ from typing import Final
 
 import msgspec
 
-from postroad import errors
 from postroad.model import times
-from postroad.services import audit_log, context, owner_mail
+from postroad.services import audit_log, context
+from postroad.services.notices import kinds, outbox
 from postroad.services.webhooks import endpoints
 from postroad.storage import store, webhook_deliveries, webhooks
 from postroad.telemetry import logs
@@ -20,15 +20,6 @@ DISABLE_AFTER_DAYS: Final = 3
 REASON: Final = f"Every attempt has failed for {DISABLE_AFTER_DAYS} days."
 # The same in the sentence of an audit log entry.
 _DETAIL: Final = f"every attempt has failed for {DISABLE_AFTER_DAYS} days"
-_SUBJECT: Final = "Your webhook at {host} was disabled"
-_TEXT: Final = """\
-Every attempt to deliver events to your webhook at {host} has failed since {since},
-so it was disabled. Pending events are held for up to 7 days, and no new ones are
-created.
-
-When your endpoint works again, enable the webhook on its page in the dashboard, or
-with PATCH /v1/webhooks/{id}. The delivery log shows the response to every attempt.
-"""
 
 
 def is_news(webhook: webhooks.Webhook, *, succeeded: bool, now: int) -> bool:
@@ -47,9 +38,9 @@ async def note(ctx: context.Context, webhook: webhooks.Webhook, *, succeeded: bo
         changed = await _changed(ctx, tx, current, succeeded=succeeded, at=at)
         if changed != current:
             await webhooks.update(tx, changed)
+            await _notify(ctx, tx, current, changed)
     if not changed.enabled:
         log.warning("webhook_disabled", account_id=changed.account_id, webhook_id=changed.id)
-        await _notify(ctx, changed, log=log)
 
 
 async def _changed(
@@ -66,14 +57,20 @@ async def _changed(
     return msgspec.structs.replace(current, enabled=0, disabled_reason=REASON, updated_at=now)
 
 
-async def _notify(ctx: context.Context, webhook: webhooks.Webhook, *, log: logs.Logger) -> None:
-    host = endpoints.host(webhook.url)
-    since = times.to_wire(webhook.failing_since or webhook.updated_at)
-    text = _TEXT.format(host=host, since=since, id=webhook.id)
-    try:
-        await owner_mail.notify(ctx, webhook.account_id, subject=_SUBJECT.format(host=host), text=text)
-    except errors.PostroadError as problem:
-        log.warning("webhook_disabled_notice_failed", webhook_id=webhook.id, error=problem.code)
+async def _notify(
+    ctx: context.Context, tx: store.Transaction, before: webhooks.Webhook, after: webhooks.Webhook
+) -> None:
+    """Tell the owners that an endpoint begins to fail, or is disabled."""
+    if after.enabled and (after.failing_since is None or before.failing_since is not None):
+        return
+    values = {
+        "webhook_id": after.id,
+        "host": endpoints.host(after.url),
+        "since": times.to_wire(after.failing_since or after.updated_at),
+    }
+    kind = kinds.WEBHOOK_FAILING if after.enabled else kinds.WEBHOOK_DISABLED
+    told = outbox.NewNotice(kind=kind, subject=after.id, values=values, account_id=after.account_id)
+    await outbox.write(tx, [told], now=ctx.clock(), entropy=ctx.entropy)
 
 
 def _is_over(since: int, *, now: int) -> bool:

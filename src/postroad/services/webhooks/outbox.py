@@ -12,6 +12,7 @@ import msgspec
 
 from postroad.model import cursors, events, identifiers, times, webhook_formats
 from postroad.services import return_path
+from postroad.services.notices import outbox as notice_outbox
 from postroad.storage import messages, queue, store, webhook_deliveries, webhooks
 
 # How often an endpoint hears that a recipient is deferred.
@@ -103,10 +104,15 @@ class Outbox:
         return len(deliveries)
 
     async def write_account(self, tx: store.Transaction, happened: Sequence[AccountEvent]) -> int:
-        """The same for events about accounts and domains, which filters by message do not concern."""
+        """The same for events about accounts and domains, which filters by message do not concern.
+
+        What owners and operators are told of them is written with them.
+        """
         endpoints = await webhooks.enabled_of(tx, {event.account_id for event in happened}) if happened else {}
         deliveries = []
         for event in happened:
+            told = notice_outbox.of_event(event.account_id, event.kind, event.data)
+            await notice_outbox.write(tx, told, now=event.at, entropy=self.entropy)
             event_id = self._new_id(identifiers.EVENT, event.at)
             body = events.body(event_id, event.kind, created_at=event.at, data=event.data)
             deliveries += [

@@ -45,6 +45,20 @@ DELETE FROM known_networks WHERE (user_id, network) IN (
     SELECT user_id, network FROM known_networks WHERE user_id IN (
         SELECT id FROM users WHERE account_id = $1 UNION ALL SELECT id FROM credentials WHERE account_id = $1) LIMIT $2);
 
+-- name: notice_mails
+-- Delete which notices its users got.
+DELETE FROM notice_mails WHERE (user_id, notice_id) IN (
+    SELECT user_id, notice_id FROM notice_mails WHERE user_id IN (SELECT id FROM users WHERE account_id = $1) LIMIT $2);
+
+-- name: notice_choices
+-- Delete what its users have chosen.
+DELETE FROM notice_choices WHERE (user_id, kind) IN (
+    SELECT user_id, kind FROM notice_choices WHERE user_id IN (SELECT id FROM users WHERE account_id = $1) LIMIT $2);
+
+-- name: notices
+-- Delete rows of notices.
+DELETE FROM notices WHERE id IN (SELECT id FROM notices WHERE account_id = $1 LIMIT $2);
+
 -- name: password_links
 -- Delete password links of its users.
 DELETE FROM password_links WHERE token_hash IN (

@@ -80,9 +80,20 @@ UPDATE accounts SET unlimited = $2 WHERE id = $1;
 -- Accounts that have mail which was not charged.
 UPDATE accounts SET has_uncharged = 1 WHERE id = $1;
 
--- name: short_of_credits
--- Accounts that are active, need credits, and have fewer of them than they used in the days since an hour.
-SELECT COUNT(*) FROM accounts JOIN (
+-- part: low_on_credits
+FROM accounts JOIN (
     SELECT account_id, SUM(recipients) AS recipients FROM hourly_counts WHERE hour >= $1 GROUP BY account_id
 ) AS used ON used.account_id = accounts.id
-WHERE accounts.status = 'active' AND accounts.unlimited = 0 AND accounts.available < used.recipients;
+WHERE accounts.status = 'active' AND accounts.unlimited = 0 AND accounts.available < used.recipients
+
+-- name: short_of_credits
+-- Accounts that are active, need credits, and have fewer of them than they used in the days since an hour.
+SELECT COUNT(*)
+-- include: low_on_credits
+;
+
+-- name: low_on_credits
+-- The same accounts: what they have, and what they used.
+SELECT accounts.id, accounts.available, used.recipients
+-- include: low_on_credits
+ORDER BY accounts.id LIMIT $2;

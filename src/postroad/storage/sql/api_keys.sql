@@ -29,6 +29,12 @@ WHERE api_keys.account_id = $1 AND api_keys.id = $2;
 -- include: key
 WHERE api_keys.account_id = $1 AND api_keys.id > $2 ORDER BY api_keys.id LIMIT $3;
 
+-- name: expiring
+-- Keys that expire after a time and until another.
+-- include: key
+WHERE expires_at > $1 AND expires_at <= $2 AND api_keys.revoked_at IS NULL AND credentials.revoked_at IS NULL
+ORDER BY expires_at LIMIT $3;
+
 -- name: change
 -- Name, scopes and limits of a key.
 UPDATE api_keys SET name = $3, scopes = $4, domains = $5, networks = $6, templates = $7, recipients_per_day = $8,

@@ -4,6 +4,10 @@
 -- The last recorded login from a network.
 SELECT last_login_at FROM known_networks WHERE user_id = $1 AND network = $2;
 
+-- name: of_owner
+-- The networks of a user.
+SELECT network FROM known_networks WHERE user_id = $1;
+
 -- name: put
 -- A login from a network.
 INSERT INTO known_networks (user_id, network, last_login_at) VALUES ($1, $2, $3)

@@ -1,0 +1,68 @@
+"""Notices that only time causes: mail that waits too long, credits that run out, API keys that expire soon.
+
+Every process with the maintenance role looks, and a notice about the same subject is written once. It scans the queue
+as the metrics do, so it looks only every few minutes.
+"""
+
+from typing import Final
+
+from postroad.model import times
+from postroad.services import context
+from postroad.services.notices import kinds, outbox
+from postroad.storage import accounts, api_keys, hourly_counts, queue_views, store
+
+# So many days before its end the owners hear of a key.
+KEY_DAYS: Final = (7, 1)
+# In a round, of each kind; the rest follows when these have been told.
+MAX_ROWS: Final = 1_000
+
+
+async def look(ctx: context.Context) -> None:
+    """Write the notices that are due."""
+    now = ctx.clock()
+    async with ctx.store.scanning() as tx:
+        found = [*await _delayed_queue(ctx, tx, now), *await _low_credits(ctx, tx, now), *await _ending_keys(tx, now)]
+    for one in found:  # each for itself: other writers wait only for a moment
+        async with ctx.store.transaction() as tx:
+            await outbox.write(tx, [one], now=now, entropy=ctx.entropy)
+
+
+async def _delayed_queue(ctx: context.Context, tx: store.Transaction, now: int) -> list[outbox.NewNotice]:
+    limit = ctx.settings.notices.queue_minutes * 60 * times.SECOND
+    ready = (await queue_views.counts(tx, queue_views.Filter())).get(queue_views.READY) if limit else None
+    if ready is None or now - ready.due_at < limit:
+        return []
+    minutes = (now - ready.due_at) // (60 * times.SECOND)
+    values = {"minutes": str(minutes), "recipients": str(ready.recipients)}
+    return [outbox.NewNotice(kind=kinds.QUEUE_DELAYED, subject="queue", values=values)]
+
+
+async def _low_credits(ctx: context.Context, tx: store.Transaction, now: int) -> list[outbox.NewNotice]:
+    if not ctx.settings.credits.enabled:
+        return []
+    since_hour = hourly_counts.hour_of(now) - accounts.LOW_CREDIT_HOURS
+    return [
+        outbox.NewNotice(
+            kind=kinds.CREDITS_LOW,
+            subject=account_id,
+            values={"available": str(available), "used": str(used)},
+            account_id=account_id,
+        )
+        for account_id, available, used in await accounts.low_on_credits(tx, since_hour=since_hour, limit=MAX_ROWS)
+    ]
+
+
+async def _ending_keys(tx: store.Transaction, now: int) -> list[outbox.NewNotice]:
+    """The keys whose end comes near. A key that was made for a shorter time is not worth a notice."""
+    told = []
+    for days, until in zip(KEY_DAYS, (*KEY_DAYS[1:], 0), strict=True):
+        found = await api_keys.expiring(tx, after=now + until * times.DAY, until=now + days * times.DAY, limit=MAX_ROWS)
+        for key in found:
+            ends_at = key.limits.expires_at or 0
+            if key.created_at <= ends_at - days * times.DAY:
+                values = {"key": key.name, "hint": key.hint, "expires_at": times.to_wire(ends_at)}
+                subject = f"{key.id} {ends_at} {days}"
+                told.append(
+                    outbox.NewNotice(kind=kinds.KEY_ENDING, subject=subject, values=values, account_id=key.account_id)
+                )
+    return told

@@ -1,0 +1,53 @@
+"""What docs/notices.md says in its table and examples is what the code does."""
+
+import re
+from pathlib import Path
+
+from postroad.model import times
+from postroad.services.notices import kinds, sender, texts
+from tests.services.notices import test_texts
+
+PAGE = (Path(__file__).parents[2] / "docs" / "notices.md").read_text()
+EXAMPLE = re.compile(r"```text\n(Subject: .*?)```", re.DOTALL)
+BASE_URL = "https://mail.example.org"
+CHOICES = {kinds.Choice.NOW: "at once", kinds.Choice.DIGEST: "digest"}
+
+
+def duration(microseconds: int) -> str:
+    units = {times.DAY: "days", times.HOUR: "hours", 60 * times.SECOND: "minutes"}
+    unit = next(one for one in units if microseconds > one or (not microseconds % one and one < times.DAY))
+    number = microseconds // unit
+    return f"{number} {units[unit]}" if number > 1 else f"{number} {units[unit].removesuffix('s')}"
+
+
+def test_the_table_lists_the_kinds() -> None:
+    lines = PAGE.split("\n| kind |", 1)[1].split("\n\n", 1)[0].splitlines()[2:]
+    listed = [[cell.strip().strip("`") for cell in line.strip("|").split(" | ")] for line in lines]
+    assert listed == [
+        [
+            name,
+            kind.audience.value,
+            "always" if kind.is_security else CHOICES[kind.choice],
+            duration(kind.interval),
+            kind.title,
+        ]
+        for name, kind in kinds.KINDS.items()
+    ]
+
+
+def test_the_examples_are_what_people_get() -> None:
+    footer = texts.Footer(f"{BASE_URL}/profile#mail", f"{BASE_URL}/notices/token")
+    expected = []
+    for kind in (kinds.DOMAIN_FAILING, kinds.CHECK_FAILED):
+        values = test_texts.COMMON | test_texts.VALUES[kind]
+        link = BASE_URL + kinds.KINDS[kind].path.format_map(values)
+        rendered = texts.render(kind, values, link=link, footer=footer)
+        expected.append(f"Subject: {rendered.subject}\n\n{rendered.text}")
+    assert EXAMPLE.findall(PAGE) == expected
+
+
+def test_the_numbers_are_those_of_the_code() -> None:
+    assert f"Beyond {sender.MAX_PER_HOUR} notices to one person in an hour" in PAGE
+    assert f"An account can have {kinds.KINDS[kinds.INVITATION].max_per_day} of each mailed in a day" in PAGE
+    assert sender.MAX_OWNERS == 5
+    assert "the first five who have joined" in PAGE

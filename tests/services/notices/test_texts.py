@@ -1,0 +1,124 @@
+"""The texts of notices: every kind has one that its values fill, and one of them is previewed whole."""
+
+import re
+
+import pytest
+
+from postroad.protocol import mustache
+from postroad.services.notices import kinds, texts
+
+# What the code that writes a kind gives it.
+COMMON = {"account": "Corner Shop", "account_id": "acc_1"}
+CHECK = {
+    "check": "disk",
+    "host": "mx.example.org",
+    "found": "92% of /var is used",
+    "advice": "delete old files",
+    "page": "docs/doctor.md#disk",
+}
+LINK = {
+    "email": "new@example.net",
+    "inviter": "An owner of the account",
+    "link": "https://mail.example.org/password/x",
+    "expires_at": "2027-01-18T08:00:00.000Z",
+}
+VALUES: dict[str, dict[str, str]] = {
+    kinds.CHECK_FAILED: CHECK,
+    kinds.CHECK_WARNING: CHECK | {"advice": ""},
+    kinds.QUEUE_DELAYED: {"minutes": "31", "recipients": "12"},
+    kinds.ANY_ACCOUNT_SUSPENDED: {"reason": "the bounce rate is 12%"},
+    kinds.ACCOUNT_WARNED: {"cause": "bounces", "recipients": "200", "bounces": "12", "complaints": "0"},
+    kinds.ACCOUNT_SUSPENDED: {"reason": "the bounce rate is 12%"},
+    kinds.DOMAIN_FAILING: {
+        "domain_id": "dom_1",
+        "domain": "shop.example",
+        "failing_since": "2027-01-15T08:00:00.000Z",
+        "verified_until": "2027-01-22T08:00:00.000Z",
+    },
+    kinds.WEBHOOK_FAILING: {"webhook_id": "whk_1", "host": "hooks.example", "since": "2027-01-15T08:00:00.000Z"},
+    kinds.WEBHOOK_DISABLED: {"webhook_id": "whk_1", "host": "hooks.example", "since": "2027-01-15T08:00:00.000Z"},
+    kinds.CREDITS_LOW: {"available": "3", "used": "90"},
+    kinds.KEY_ENDING: {"key": "Website", "hint": "pr_live_…ab12", "expires_at": "2027-01-18T08:00:00.000Z"},
+    kinds.NEW_NETWORK: {"email": "jo@example.net", "address": "192.0.2.1", "at": "2027-01-15T08:00:00.000Z"},
+    kinds.INVITATION: LINK,
+    kinds.PASSWORD_LINK: LINK,
+}
+FOOTER = texts.Footer("https://mail.example.org/profile#mail", "https://mail.example.org/notices/token")
+PREVIEW = """\
+The DKIM record of shop.example can no longer be found in DNS, so receivers cannot
+check the signatures of your mail.
+
+Publish the record again. If it stays away, the verification of the domain ends
+at 2027-01-22 08:00 UTC, and mail from it is refused then.
+
+https://mail.example.org/domains/dom_1
+
+--
+Stop mail of this kind: https://mail.example.org/notices/token
+Choose what you get by mail: https://mail.example.org/profile#mail
+"""
+
+
+@pytest.mark.parametrize("kind", kinds.KINDS)
+def test_every_kind_has_a_text_that_its_values_fill(kind: str) -> None:
+    rendered = texts.render(kind, COMMON | VALUES[kind], link="https://mail.example.org/x", footer=FOOTER)
+    assert 10 < len(rendered.subject) < 90
+    for text in (rendered.subject, rendered.text, rendered.html):
+        assert "{{" not in text
+        assert "https://mail.example.org/x" in text or text is rendered.subject
+    assert rendered.text.endswith("#mail\n")
+    assert "\n\n\n" not in rendered.text
+    assert max(len(line) for line in rendered.text.splitlines()) < 110
+    # The page to open is made of the values.
+    assert "{" not in kinds.KINDS[kind].path.format_map(COMMON | VALUES[kind])
+
+
+def test_a_mail_is_shown_whole() -> None:
+    rendered = texts.render(
+        kinds.DOMAIN_FAILING,
+        COMMON | VALUES[kinds.DOMAIN_FAILING],
+        link="https://mail.example.org/domains/dom_1",
+        footer=FOOTER,
+    )
+    assert rendered.subject == "The DKIM record of shop.example is gone"
+    assert rendered.text == PREVIEW
+    shown = " ".join(re.sub(r"<title>.*</title>|<[^>]+>", " ", rendered.html).split())
+    assert shown == (
+        "The DKIM record of shop.example is gone The DKIM record of shop.example can no longer be found in DNS, so "
+        "receivers cannot check the signatures of your mail. Publish the record again. If it stays away, the "
+        "verification of the domain ends at 2027-01-22 08:00 UTC, and mail from it is refused then. "
+        "https://mail.example.org/domains/dom_1 Stop mail of this kind . Choose what you get by mail ."
+    )
+
+
+def test_no_template_puts_out_a_value_that_is_not_escaped() -> None:
+    for name in (*kinds.KINDS, texts.DIGEST):
+        assert "{{{" not in texts._source(f"{name}.txt")
+    layout = mustache.parse(texts._source("layout.html"))
+    assert isinstance(layout, mustache.Template)
+    assert "{{{" not in texts._source("layout.html")
+    assert "{{&" not in texts._source("layout.html")
+
+
+def test_a_digest_lists_only_so_many() -> None:
+    items = [(kinds.CREDITS_LOW, COMMON | VALUES[kinds.CREDITS_LOW])] * 52
+    rendered = texts.render_digest(items, link="", footer=texts.Footer("https://mail.example.org/profile#mail"))
+    assert rendered.subject == "Digest of notices: 52"
+    assert rendered.text.count("* Credits of the account Corner Shop are low\n") == 50
+    assert "2 more are not listed." in rendered.text
+
+
+@pytest.mark.parametrize(
+    "text, shown",
+    [
+        ("Corner Shop", "Corner Shop"),
+        ("www.evil.example", "www[.]evil[.]example"),
+        ("https://evil.example/a.b", "https[:]//evil[.]example/a[.]b"),
+        ("eve@evil.example", "eve[@]evil[.]example"),
+        ("Dr. No, Ltd.", "Dr. No, Ltd."),
+        ("a\r\nBcc: b\u2028c\x00\u202ed", "a Bcc: b c d"),
+        ("x" * 300, "x" * 80),
+    ],
+)
+def test_what_strangers_write_is_no_link(text: str, shown: str) -> None:
+    assert texts.without_links(text) == shown

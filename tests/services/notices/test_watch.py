@@ -1,0 +1,81 @@
+"""What only time causes: mail that waits, credits that run out, keys that expire."""
+
+import dataclasses
+
+import msgspec
+import pytest
+import structlog
+
+from postroad.model import caller, key_limits, times
+from postroad.services import context
+from postroad.services.auth import api_keys, credentials
+from postroad.services.notices import kinds, watch
+from postroad.storage import accounts, notices
+from tests import accepted_mail
+from tests.contexts import Clock
+
+LOG = structlog.get_logger()
+
+
+async def told(ctx: context.Context) -> list[tuple[str, dict[str, str]]]:
+    """The notices that were written since the last call."""
+    async with ctx.store.transaction() as tx:
+        found = await notices.unresolved(tx, limit=99)
+        for one in found:
+            await notices.resolve(tx, one.id, [], now=1)
+    return [(one.kind, msgspec.json.decode(one.content)) for one in found]
+
+
+async def test_operators_hear_of_mail_that_waits_too_long(
+    ctx: context.Context, account: accounts.Account, clock: Clock
+) -> None:
+    await accepted_mail.allow_sending(ctx, account.id)
+    await accepted_mail.accept(ctx, account.id)
+    clock.pass_seconds(30 * 60 - 1)
+    await watch.look(ctx)
+    assert await told(ctx) == []
+    clock.pass_seconds(1)
+    for _ in range(2):
+        await watch.look(ctx)
+    assert await told(ctx) == [(kinds.QUEUE_DELAYED, {"minutes": "30", "recipients": "1"})]
+    clock.pass_seconds(6 * 3600)
+    await watch.look(ctx)
+    assert await told(ctx) == [(kinds.QUEUE_DELAYED, {"minutes": "390", "recipients": "1"})]
+    silent = msgspec.structs.replace(ctx.settings.notices, queue_minutes=0)
+    clock.pass_seconds(7 * 3600)
+    await watch.look(dataclasses.replace(ctx, settings=msgspec.structs.replace(ctx.settings, notices=silent)))
+    assert await told(ctx) == []
+
+
+@pytest.mark.parametrize("amount, expected", [(4, []), (3, [(kinds.CREDITS_LOW, {"available": "1", "used": "2"})])])
+async def test_owners_hear_of_low_credits(
+    ctx: context.Context, account: accounts.Account, amount: int, expected: list[object]
+) -> None:
+    enabled = msgspec.structs.replace(ctx.settings.credits, enabled=True)
+    ctx = dataclasses.replace(ctx, settings=msgspec.structs.replace(ctx.settings, credits=enabled))
+    await accepted_mail.allow_sending(ctx, account.id, amount=amount)
+    await accepted_mail.accept(ctx, account.id, to=("a@example.net", "b@example.net"))
+    await watch.look(ctx)
+    assert await told(ctx) == expected
+
+
+async def test_owners_hear_of_a_key_a_week_and_a_day_before_its_end(
+    ctx: context.Context, account: accounts.Account, clock: Clock
+) -> None:
+    credential, _ = await credentials.create(ctx, account.id, "main")
+    for name, days in (("website", 8), ("short", 3)):
+        limits = key_limits.Limits(expires_at=clock.now + days * times.DAY)
+        await api_keys.create(
+            ctx,
+            account.id,
+            name=name,
+            credential_id=credential.id,
+            scopes=frozenset({caller.Permission.SEND}),
+            limits=limits,
+        )
+    heard = []
+    for day in range(10):
+        await watch.look(ctx)
+        heard += [(day, values["key"]) for kind, values in await told(ctx) if kind == kinds.KEY_ENDING]
+        clock.pass_seconds(24 * 3600)
+    assert heard == [(1, "website"), (2, "short"), (7, "website")]
