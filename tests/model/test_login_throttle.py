@@ -206,3 +206,21 @@ def test_a_success_clears_the_name_here_and_withdraws_one_failure_elsewhere() ->
 )
 def test_a_client_is_an_ipv4_address_or_an_ipv6_network(address: str, network: str) -> None:
     assert login_throttle.network_of(address) == network
+
+
+@pytest.mark.parametrize(
+    "address, networks, expected",
+    [
+        ("192.0.2.9", ["192.0.2.1"], True),
+        ("192.0.3.9", ["192.0.2.1"], False),
+        ("192.0.3.9", ["192.0.2.1", "192.0.3.1"], True),
+        ("2001:db8:1:2::9", ["2001:db8:1:ff::/64"], True),
+        ("2001:db8:2::9", ["2001:db8:1:ff::/64"], False),
+        ("unix", ["unix"], True),
+        ("192.0.2.9", [], False),
+    ],
+)
+def test_an_address_is_near_the_networks_of_its_neighbours(
+    address: str, networks: list[str], *, expected: bool
+) -> None:
+    assert login_throttle.is_near(address, networks) is expected

@@ -1,4 +1,4 @@
-"""The maintenance role sends the TLS reports that are due, if reports are on."""
+"""The maintenance role sends the TLS reports that are due, if reports are on, and notices."""
 
 import asyncio
 from collections.abc import AsyncIterator, Callable
@@ -11,7 +11,7 @@ from postroad import config
 from postroad.protocol.reports import tls_report
 from postroad.roles import composition, maintenance, role
 from postroad.services import context
-from postroad.storage import tls_reports
+from postroad.storage import failure_counts, hourly_counts, notices, tls_reports
 from tests import contexts, dns_server
 from tests.storage import samples
 
@@ -82,3 +82,32 @@ async def test_without_a_sender_old_reports_are_only_removed(opened: Callable[[s
 
         await run_until(ctx, is_swept)
         assert await samples.count(ctx.store, "tls_reports") == 1
+
+
+async def test_notices_are_resolved(opened: Callable[[str], Any]) -> None:
+    """Without a sender nobody gets them, and they do not wait for one."""
+    notice = notices.Notice("ntc_1", "credits.low", "acc_1", "", "acc_1", "{}", 5)
+    async with opened("") as ctx:
+        async with ctx.store.transaction() as tx:
+            await notices.insert(tx, notice, unless_since=0)
+
+        async def are_resolved() -> bool:
+            async with ctx.store.reading() as tx:
+                return not await notices.unresolved(tx, limit=1)
+
+        await run_until(ctx, are_resolved)
+
+
+async def test_what_time_causes_is_looked_for(opened: Callable[[str], Any], monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(maintenance, "WATCH_INTERVAL_SECONDS", 0)
+    async with opened("") as ctx:
+        async with ctx.store.transaction() as tx:
+            hour = hourly_counts.hour_of(ctx.clock())
+            blocked = failure_counts.FailureIncrement("acc_1", hour, "google", "ip_blocked", 10, 0)
+            await failure_counts.add(tx, [blocked])
+
+        async def is_told() -> bool:
+            async with ctx.store.reading() as tx:
+                return await notices.count(tx, "", "operator.address_blocked", since=0) == 1
+
+        await run_until(ctx, is_told)

@@ -127,6 +127,7 @@ CROSS_SHARD: Final = {
         "accounts.low_on_credits",
         "accounts.short_of_credits",
         "api_keys.expiring",
+        "failure_counts.by_provider",
         "holds.newest_message_at",
         "queue.counts_by_account",
         "queue.is_longer_than",

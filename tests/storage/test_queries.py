@@ -72,6 +72,7 @@ WITHOUT_INDEX = {
     "dkim_keys.of_domains",
     "disk_samples.sweep",
     "hourly_counts.by_provider",
+    "failure_counts.by_provider",
     "installation_key.fingerprint",
     "installation_key.lock",
     "installation_key.previous",

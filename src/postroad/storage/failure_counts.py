@@ -46,6 +46,12 @@ async def between(tx: store.Transaction, account_id: str, *, from_hour: int, unt
     return [FailureTotal(*row) for row in rows]
 
 
+async def by_provider(tx: store.Transaction, reason: str, *, since_hour: int) -> dict[str, int]:
+    """How many recipients of all accounts were refused for a reason."""
+    found = await tx.fetch("failure_counts.by_provider", since_hour, reason)
+    return {str(provider): int(recipients) for provider, recipients in found}
+
+
 async def sweep(tx: store.Transaction, *, until_hour: int) -> int:
     """Delete up to SWEEP_ROWS rows of hours up to this one; returns how many."""
     return await tx.execute("failure_counts.sweep", until_hour, SWEEP_ROWS)

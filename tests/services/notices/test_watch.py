@@ -10,7 +10,7 @@ from postroad.model import caller, key_limits, times
 from postroad.services import context
 from postroad.services.auth import api_keys, credentials
 from postroad.services.notices import kinds, watch
-from postroad.storage import accounts, notices
+from postroad.storage import accounts, failure_counts, hourly_counts, notices
 from tests import accepted_mail
 from tests.contexts import Clock
 
@@ -44,6 +44,26 @@ async def test_operators_hear_of_mail_that_waits_too_long(
     silent = msgspec.structs.replace(ctx.settings.notices, queue_minutes=0)
     clock.pass_seconds(7 * 3600)
     await watch.look(dataclasses.replace(ctx, settings=msgspec.structs.replace(ctx.settings, notices=silent)))
+    assert await told(ctx) == []
+
+
+async def test_operators_hear_of_a_provider_that_blocks_an_address(
+    ctx: context.Context, account: accounts.Account, clock: Clock
+) -> None:
+    hour = hourly_counts.hour_of(clock.now)
+    refused = [
+        ("google", "ip_blocked", 9, 1),
+        ("yahoo", "ip_blocked", 9, 0),
+        ("others", "ip_blocked", 99, 0),
+        ("apple", "mailbox_full", 99, 0),
+    ]
+    async with ctx.store.transaction() as tx:
+        await failure_counts.add(tx, [failure_counts.FailureIncrement(account.id, hour, *row) for row in refused])
+    for _ in range(2):
+        await watch.look(ctx)
+    assert await told(ctx) == [(kinds.ADDRESS_BLOCKED, {"provider": "Google", "recipients": "10"})]
+    clock.pass_seconds(24 * 3600)
+    await watch.look(ctx)
     assert await told(ctx) == []
 
 

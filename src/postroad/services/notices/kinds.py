@@ -54,6 +54,7 @@ class Kind(msgspec.Struct, frozen=True, kw_only=True):
 
 CHECK_FAILED: Final = "operator.check_failed"
 CHECK_WARNING: Final = "operator.check_warning"
+ADDRESS_BLOCKED: Final = "operator.address_blocked"
 QUEUE_DELAYED: Final = "operator.queue_delayed"
 ANY_ACCOUNT_SUSPENDED: Final = "operator.account_suspended"
 ACCOUNT_WARNED: Final = events.EventType.ACCOUNT_WARNED.value
@@ -77,6 +78,9 @@ KINDS: Final[Mapping[str, Kind]] = {
         title="A check of the installation has a warning",
         path="/",
         choice=Choice.DIGEST,
+    ),
+    ADDRESS_BLOCKED: Kind(
+        audience=Audience.OPERATORS, title="A provider blocks an address of the installation", path="/"
     ),
     QUEUE_DELAYED: Kind(
         audience=Audience.OPERATORS, title="Mail that is ready waits too long", path="/", interval=6 * times.HOUR

@@ -13,6 +13,7 @@ import msgspec
 
 from postroad import errors
 from postroad.model import caller, identifiers, mail, send_request, times
+from postroad.protocol import placeholders
 from postroad.services import context
 from postroad.services.acceptance import submit
 from postroad.services.domains import registry as domains
@@ -36,11 +37,12 @@ async def send_due(ctx: context.Context, *, log: logs.Logger) -> int:
     """Send what is due; returns how many mails and requests were made."""
     async with ctx.store.reading() as tx:
         unresolved = await notices.unresolved(tx, limit=MAX_ROWS)
-    for notice in unresolved:
+    # During an upgrade, newer hosts may know more kinds.
+    for notice in (one for one in unresolved if one.kind in kinds.KINDS):
         async with ctx.store.transaction() as tx:
             await notices.resolve(tx, notice.id, await _mails(ctx, tx, notice), now=ctx.clock())
     async with ctx.store.reading() as tx:
-        due = await notices.due(tx, now=ctx.clock(), limit=MAX_ROWS)
+        due = [one for one in await notices.due(tx, now=ctx.clock(), limit=MAX_ROWS) if one.notice.kind in kinds.KINDS]
     alone = [[one] for one in due if not one.is_digest]
     digests = itertools.groupby((one for one in due if one.is_digest), key=lambda one: (one.due_at, one.user_id))
     sent = 0
@@ -106,8 +108,8 @@ async def _send(ctx: context.Context, together: Sequence[notices.Mail], *, log: 
             await _submit(ctx, user, together, items)
     except errors.IdempotencyConflict:
         pass  # sent before a crash, in other words
-    except errors.PostroadError as problem:
-        log.warning("notice_failed", kind=first.notice.kind, user_id=first.user_id, error=problem.message)
+    except (errors.PostroadError, placeholders.TemplateError) as problem:  # a bad text must not stop the others
+        log.warning("notice_failed", kind=first.notice.kind, user_id=first.user_id, error=str(problem))
         if now - first.notice.created_at < (2 * LIFETIME if first.is_digest else LIFETIME):
             await _postpone(ctx, together, due_at=now + RETRY_DELAY, is_digest=first.is_digest)
             return False

@@ -1,4 +1,4 @@
-"""Notices that only time causes: mail that waits too long, credits that run out, API keys that expire soon.
+"""Notices that no single change causes: mail that waits, a provider that blocks us, low credits, keys that expire.
 
 Every process with the maintenance role looks, and a notice about the same subject is written once. It scans the queue
 as the metrics do, so it looks only every few minutes.
@@ -6,13 +6,17 @@ as the metrics do, so it looks only every few minutes.
 
 from typing import Final
 
-from postroad.model import times
+from postroad.model import providers, times
 from postroad.services import context
 from postroad.services.notices import kinds, outbox
-from postroad.storage import accounts, api_keys, hourly_counts, queue_views, store
+from postroad.storage import accounts, api_keys, failure_counts, hourly_counts, queue_views, store
 
 # So many days before its end the owners hear of a key.
 KEY_DAYS: Final = (7, 1)
+# Blocks are told of named providers, whose mail servers no customer can imitate: so many refusals in so many hours.
+MIN_BLOCKED: Final = 10
+BLOCKED_HOURS: Final = 3
+BLOCKED: Final = "ip_blocked"
 # In a round, of each kind; the rest follows when these have been told.
 MAX_ROWS: Final = 1_000
 
@@ -21,7 +25,12 @@ async def look(ctx: context.Context) -> None:
     """Write the notices that are due."""
     now = ctx.clock()
     async with ctx.store.scanning() as tx:
-        found = [*await _delayed_queue(ctx, tx, now), *await _low_credits(ctx, tx, now), *await _ending_keys(tx, now)]
+        found = [
+            *await _delayed_queue(ctx, tx, now),
+            *await _blocked_addresses(tx, now),
+            *await _low_credits(ctx, tx, now),
+            *await _ending_keys(tx, now),
+        ]
     for one in found:  # each for itself: other writers wait only for a moment
         async with ctx.store.transaction() as tx:
             await outbox.write(tx, [one], now=now, entropy=ctx.entropy)
@@ -35,6 +44,19 @@ async def _delayed_queue(ctx: context.Context, tx: store.Transaction, now: int) 
     minutes = (now - ready.due_at) // (60 * times.SECOND)
     values = {"minutes": str(minutes), "recipients": str(ready.recipients)}
     return [outbox.NewNotice(kind=kinds.QUEUE_DELAYED, subject="queue", values=values)]
+
+
+async def _blocked_addresses(tx: store.Transaction, now: int) -> list[outbox.NewNotice]:
+    refused = await failure_counts.by_provider(tx, BLOCKED, since_hour=hourly_counts.hour_of(now) - BLOCKED_HOURS)
+    return [
+        outbox.NewNotice(
+            kind=kinds.ADDRESS_BLOCKED,
+            subject=provider,
+            values={"provider": providers.NAMES[provider], "recipients": str(recipients)},
+        )
+        for provider, recipients in refused.items()
+        if provider in providers.NAMES and recipients >= MIN_BLOCKED
+    ]
 
 
 async def _low_credits(ctx: context.Context, tx: store.Transaction, now: int) -> list[outbox.NewNotice]:
