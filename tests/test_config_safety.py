@@ -116,6 +116,7 @@ def test_a_key_that_its_group_can_read_is_a_warning(folder: Path) -> None:
     [
         {"security": {"secret_key": "x" * 40}},
         {"metrics": {"token": "token-of-the-tests"}},
+        {"notices": {"webhook_url": "https://hooks.example.com/secret"}},
         {"database": {"url": "postgresql://jo:hunter2@host/name"}},
     ],
 )

@@ -36,12 +36,14 @@ def test_all_settings_are_shown_and_secrets_are_masked() -> None:
         "security": {"secret_key": "hunter3"},
         "http": {"listen": "127.0.0.1:1"},
         "metrics": {"token": "hunter4-hunter4-hunter4"},
+        "notices": {"webhook_url": "https://hooks.example.com/hunter5"},
     }
     shown = redaction.settings(config.load(environment={}, overrides=overrides))
     assert shown.keys() == config.defaults().keys()
     assert shown["database"]["url"] == "postgresql://jo:***@host/name"
     assert shown["security"]["secret_key"] == "***"
     assert shown["metrics"]["token"] == "***"
+    assert shown["notices"]["webhook_url"] == "***"
     assert shown["http"]["listen"] == "127.0.0.1:1"
     assert "hunter" not in str(shown)
 

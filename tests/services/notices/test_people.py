@@ -7,7 +7,7 @@ import structlog
 
 from postroad.model import caller
 from postroad.services import context
-from postroad.services.auth import authentication, operators, password_links, users
+from postroad.services.auth import authentication, installation_keys, operators, password_links, users
 from postroad.services.notices import kinds, outbox, sender
 from postroad.storage import accounts
 from postroad.storage import users as stored_users
@@ -25,6 +25,7 @@ async def test_an_invitation_is_mailed_and_its_link_is_forgotten(
     ctx: context.Context, home: accounts.Account, account: accounts.Account
 ) -> None:
     invited = await users.invite(ctx, account.id, email="new@example.net", role=caller.Role.MEMBER)
+    assert invited.link_token not in await told_mail.contents(ctx)
     await sender.send_due(ctx, log=LOG)
     ((to, message),) = await told_mail.queued(ctx)
     assert (to, str(message["Subject"])) == ("new@example.net", "You are invited to Shop")
@@ -33,7 +34,22 @@ async def test_an_invitation_is_mailed_and_its_link_is_forgotten(
     assert "The operator of this service invites you" in text
     assert "Stop mail" not in text
     assert message["List-Unsubscribe"] is None
-    assert invited.link_token not in await told_mail.contents(ctx)
+    assert await told_mail.contents(ctx) == "{}"
+
+
+async def test_a_password_link_is_mailed_with_the_key_that_sealed_it(
+    ctx: context.Context, home: accounts.Account, account: accounts.Account, owner: stored_users.User
+) -> None:
+    made = await users.create_password_link(ctx, account.id, owner.id)
+    other = installation_keys.Keys.derive(b"another key")
+    strange = dataclasses.replace(ctx, keys=other)
+    assert await sender.send_due(strange, log=LOG) == 0
+    async with ctx.store.transaction() as tx:
+        await tx.run_script("UPDATE notice_mails SET due_at = 0")
+    replaced = dataclasses.replace(ctx, keys=dataclasses.replace(other, previous=(ctx.keys,)))
+    assert await sender.send_due(replaced, log=LOG) == 1
+    ((_, message),) = await told_mail.queued(ctx)
+    assert password_links.url(ctx.settings, made.token) in told_mail.text_of(message)
 
 
 async def test_a_password_link_is_mailed(

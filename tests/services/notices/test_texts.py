@@ -19,7 +19,7 @@ CHECK = {
 LINK = {
     "email": "new@example.net",
     "inviter": "An owner of the account",
-    "link": "https://mail.example.org/password/x",
+    "sealed_token": "c2VhbGVk",
     "expires_at": "2027-01-18T08:00:00.000Z",
 }
 VALUES: dict[str, dict[str, str]] = {

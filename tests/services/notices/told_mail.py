@@ -9,7 +9,7 @@ import pytest
 from postroad import config
 from postroad.services import context
 from postroad.services.accounts import registry
-from postroad.storage import accounts, messages, queue_views
+from postroad.storage import accounts, messages, notices, queue_views
 from tests import accepted_mail, contexts, webhook_server
 
 BASE_URL = "https://mail.example.org"
@@ -51,8 +51,7 @@ def text_of(message: email.message.EmailMessage, kind: str = "plain") -> str:
 
 
 async def contents(ctx: context.Context) -> str:
-    """The values of all notices."""
+    """The stored values of all notices."""
     async with ctx.store.transaction() as tx:
-        found = await tx.fetch("notices.due", ctx.clock(), 999)
-        await tx.run_script("UPDATE notice_mails SET sent_at = NULL")
-        return f"{found} {await tx.fetch('notices.due', ctx.clock(), 999)}"
+        await tx.run_script("UPDATE notices SET resolved_at = NULL")
+        return "\n".join(one.content for one in await notices.unresolved(tx, limit=99))

@@ -1,10 +1,13 @@
 """Links for setting a password: for invited users, and for users who forgot theirs.
 
-A link works once, for a limited time. Its token is unguessable, and the database has only its hash. Wrong links are
-throttled like failed logins. A newer link, a new password or disabling the user invalidates a link. Unknown, used and
-expired links get the same error. The address comes from the configuration, never from a request's Host.
+A link works once, for a limited time. Its token is unguessable; the database has its hash, and until its mail is sent
+the token, encrypted. Wrong links are throttled like failed logins. A newer link, a new password or disabling the user
+invalidates a link. Unknown, used and expired links get the same error. The address comes from the configuration, never
+from a request's Host.
 """
 
+import base64
+import contextlib
 import dataclasses
 import hashlib
 from dataclasses import dataclass, field
@@ -13,7 +16,7 @@ from typing import Final
 from postroad import config, errors
 from postroad.model import actors, login_throttle, times
 from postroad.services import audit_log, context
-from postroad.services.auth import installation_keys, password_rules
+from postroad.services.auth import encryption, installation_keys, password_rules
 from postroad.storage import access_version, known_networks, password_links, store, users
 
 # A weekend may lie between an invitation and its use; who asks for a new password waits for it.
@@ -71,6 +74,21 @@ async def redeem(ctx: context.Context, token: str, *, password: str) -> users.Us
         changed = await users.by_id(tx, user.id)
     ctx.access_cache.invalidate()
     return changed or user
+
+
+def seal(ctx: context.Context, user_id: str, token: str) -> str:
+    """A token as it may be stored until its mail is sent."""
+    nonce = ctx.entropy(encryption.NONCE_BYTES)
+    sealed = encryption.encrypt(ctx.keys.encryption, token.encode(), owner=user_id, nonce=nonce)
+    return base64.b64encode(sealed).decode()
+
+
+def unseal(ctx: context.Context, user_id: str, sealed: str) -> str:
+    """The token, also if the key of the installation was replaced meanwhile."""
+    for keys in (ctx.keys, *ctx.keys.previous):
+        with contextlib.suppress(encryption.DecryptionError):
+            return encryption.decrypt(keys.encryption, base64.b64decode(sealed), owner=user_id).decode()
+    raise _not_found()
 
 
 def url(settings: config.Settings, token: str) -> str:

@@ -197,11 +197,13 @@ async def _mail_link(
     ctx: context.Context, tx: store.Transaction, user: users.User, made: password_links.NewLink
 ) -> None:
     """Send a link to its user too. About an address there is one in a few minutes, whichever account invites it."""
+    if not ctx.settings.operator.sender:
+        return
     is_operator = ctx.actor.kind is actors.Kind.OPERATOR
     values = {
         "email": user.email,
         "inviter": "The operator of this service" if is_operator else "An owner of the account",
-        "link": password_links.url(ctx.settings, made.token),
+        "sealed_token": password_links.seal(ctx, user.id, made.token),
         "expires_at": times.to_wire(made.expires_at),
     }
     told = outbox.NewNotice(

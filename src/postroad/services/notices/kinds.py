@@ -30,7 +30,7 @@ class Choice(StrEnum):
 
 
 class Kind(msgspec.Struct, frozen=True, kw_only=True):
-    """A kind of notices. `path` is the page to open, with values of the notice; without one, the notice has a link."""
+    """A kind of notices. `path` is the page to open, with values of the notice; without one, it has a password link."""
 
     audience: Audience
     title: str

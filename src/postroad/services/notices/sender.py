@@ -16,6 +16,7 @@ from postroad.model import caller, identifiers, mail, send_request, times
 from postroad.protocol import placeholders
 from postroad.services import context
 from postroad.services.acceptance import submit
+from postroad.services.auth import password_links
 from postroad.services.domains import registry as domains
 from postroad.services.notices import choices, kinds, texts
 from postroad.storage import accounts, notices, store, users
@@ -173,7 +174,8 @@ def _render(
     name, values = items[0]
     kind = kinds.KINDS[name]
     if kind.has_secret:
-        return "", texts.render(name, values, link=values["link"], footer=texts.Footer())
+        token = password_links.unseal(ctx, user.id, values["sealed_token"])
+        return "", texts.render(name, values, link=password_links.url(ctx.settings, token), footer=texts.Footer())
     unsubscribe = "" if kind.is_security else choices.unsubscribe_url(ctx, user.id, name)
     link = base_url + kind.path.format_map(values)
     return unsubscribe, texts.render(name, values, link=link, footer=texts.Footer(profile, unsubscribe))
