@@ -3,13 +3,15 @@
 from postroad.services import audit_log, context
 from postroad.services.auth import operators
 from postroad.services.notices import choices, kinds
+from tests.contexts import Clock
 from tests.dashboard.browser_client import Browser
 
 
 async def test_a_mail_program_ends_a_kind_with_one_request(
-    ctx: context.Context, browser: Browser, nobody: Browser
+    ctx: context.Context, browser: Browser, nobody: Browser, clock: Clock
 ) -> None:
     assert browser.user is not None
+    clock.pass_seconds(1)
     link = "/notices/" + choices.unsubscribe_url(ctx, browser.user.id, kinds.CREDITS_LOW).rpartition("/")[2]
     asked = await nobody.get(link)
     assert (asked.status_code, "Stop mail of this kind to" in asked.text) == (200, True)
