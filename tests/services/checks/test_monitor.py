@@ -2,12 +2,15 @@
 
 from collections.abc import Sequence
 
+import msgspec
 import pytest
 
+from postroad import errors
 from postroad.network import hostname
 from postroad.services import context
 from postroad.services.checks import data, findings, monitor, subject, table
-from postroad.storage import disk_samples, processes
+from postroad.services.notices import kinds, outbox
+from postroad.storage import disk_samples, notices, processes
 from tests.api import app_server
 
 
@@ -61,6 +64,51 @@ async def test_a_state_that_changes_is_exported_and_logged_once(ctx: context.Con
         ("info", "check_changed", "clock", "error", "skipped", "nobody knows", ""),
     ]
     assert {line["documentation"] for line in lines.kept} == {page}
+
+
+async def test_operators_are_told_of_what_is_worse_than_before_once_for_a_host(
+    ctx: context.Context, own: Scripted
+) -> None:
+    for _ in range(2):  # two processes of this host
+        checks = monitor.Monitor(ctx, app_server.CapturedLog().logger())
+        for one in (
+            findings.warning("the clock is not synchronized", "run chrony"),
+            findings.error("the clock differs by 99 seconds"),
+            findings.warning("the clock is not synchronized", "run chrony"),
+            findings.ok("fine"),
+        ):
+            own.findings = [one]
+            await checks.run()
+    async with ctx.store.reading() as tx:
+        told = await notices.unresolved(tx, limit=9)
+    host = hostname.short_name()
+    common = {"check": "clock", "host": host, "page": "docs/doctor.md#clock"}
+    contents = {one.kind: msgspec.json.decode(one.content) for one in told}
+    assert len(told) == 2
+    assert contents == {
+        kinds.CHECK_WARNING: {**common, "found": "the clock is not synchronized", "advice": "run chrony"},
+        kinds.CHECK_FAILED: {**common, "found": "the clock differs by 99 seconds", "advice": ""},
+    }
+
+
+async def test_what_could_not_be_told_is_found_again(
+    ctx: context.Context, own: Scripted, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    lines = app_server.CapturedLog()
+    checks = monitor.Monitor(ctx, lines.logger())
+    own.findings = [findings.error("the clock differs by 99 seconds")]
+
+    async def refuse(*_: object, **__: object) -> None:
+        raise errors.ServiceUnavailable("the database is read-only")
+
+    with monkeypatch.context() as broken:
+        broken.setattr(outbox, "write", refuse)
+        await checks.run()
+    for _ in range(2):
+        await checks.run()
+    assert [line["event"] for line in lines.kept] == ["check_changed", "check_notice_failed", "check_changed"]
+    async with ctx.store.reading() as tx:
+        assert len(await notices.unresolved(tx, limit=9)) == 1
 
 
 async def test_the_oldest_process_with_the_maintenance_role_checks_the_installation(

@@ -1,5 +1,6 @@
 """Notices: who gets them, once, from which account, and how much of them."""
 
+import asyncio
 import dataclasses
 from collections.abc import Sequence
 
@@ -7,7 +8,9 @@ import msgspec
 import pytest
 import structlog
 
+from postroad import config
 from postroad.model import caller, events, times
+from postroad.roles import composition
 from postroad.services import audit_log, context
 from postroad.services.accounts import registry
 from postroad.services.auth import operators, users
@@ -172,6 +175,20 @@ async def test_a_crash_between_acceptance_and_its_record_sends_nothing_twice(
         await tx.run_script("UPDATE notice_mails SET sent_at = NULL")
     assert await sender.send_due(ctx, log=LOG) == 1
     assert len(await queued(ctx)) == 1
+
+
+async def test_two_processes_send_a_notice_once(
+    ctx: context.Context, settings: config.Settings, home: accounts.Account, account: accounts.Account, clock: Clock
+) -> None:
+    await person(ctx, account.id, "owner@example.net")
+    await tell(ctx, *(failing(account.id, number) for number in range(5)))
+    async with composition.open_context(settings, clock=clock) as other:
+        await asyncio.gather(*(sender.send_due(one, log=LOG) for one in (ctx, other, ctx)))
+    clock.pass_seconds(300)
+    assert await sender.send_due(ctx, log=LOG) == 0
+    assert await subjects(ctx) == [
+        ("owner@example.net", f"The DKIM record of d{number}.example is gone") for number in range(5)
+    ]
 
 
 async def test_what_cannot_be_accepted_is_tried_again_for_a_day(

@@ -64,8 +64,7 @@ class Monitor:
         """Tell the operators. The processes of a host find the same, and tell it once."""
         if not worse:
             return
-        host = self._ctx.settings.delivery.hostname or hostname.short_name()
-        told = [_notice(one, host) for one in worse]
+        told = [_notice(one, hostname.short_name()) for one in worse]
         try:
             async with self._ctx.store.transaction() as tx:
                 await outbox.write(tx, told, now=self._ctx.clock(), entropy=self._ctx.entropy)
