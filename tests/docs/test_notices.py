@@ -4,8 +4,8 @@ import re
 from pathlib import Path
 
 from postroad.model import times
-from postroad.services.notices import kinds, sender, texts
-from tests.services.notices import test_texts
+from postroad.services.notices import kinds, rendering, sender
+from tests.services.notices import test_rendering
 
 PAGE = (Path(__file__).parents[2] / "docs" / "notices.md").read_text()
 EXAMPLE = re.compile(r"```text\n(Subject: .*?)```", re.DOTALL)
@@ -36,12 +36,12 @@ def test_the_table_lists_the_kinds() -> None:
 
 
 def test_the_examples_are_what_people_get() -> None:
-    footer = texts.Footer(f"{BASE_URL}/profile#mail", f"{BASE_URL}/notices/token")
+    footer = rendering.Footer(f"{BASE_URL}/profile#mail", f"{BASE_URL}/notices/token")
     expected = []
     for kind in (kinds.DOMAIN_FAILING, kinds.CHECK_FAILED):
-        values = test_texts.COMMON | test_texts.VALUES[kind]
+        values = test_rendering.COMMON | test_rendering.VALUES[kind]
         link = BASE_URL + kinds.KINDS[kind].path.format_map(values)
-        rendered = texts.render(kind, values, link=link, footer=footer)
+        rendered = rendering.render(kind, values, link=link, footer=footer)
         expected.append(f"Subject: {rendered.subject}\n\n{rendered.text}")
     assert EXAMPLE.findall(PAGE) == expected
 

@@ -18,7 +18,7 @@ from postroad.services import context
 from postroad.services.acceptance import submit
 from postroad.services.auth import password_links
 from postroad.services.domains import registry as domains
-from postroad.services.notices import choices, kinds, texts
+from postroad.services.notices import choices, kinds, rendering
 from postroad.storage import accounts, notices, store, users
 from postroad.telemetry import logs
 
@@ -159,32 +159,34 @@ async def _submit(
     )
     who = caller.Caller(payer, None, caller.Scheme.TOKEN, frozenset({caller.Permission.SEND}))
     request_id = ctx.new_id(identifiers.REQUEST, now=ctx.clock())
-    key = f"{texts.DIGEST if first.is_digest else 'notice'}:{first.notice.id}:{user.id}"
+    key = f"{rendering.DIGEST if first.is_digest else 'notice'}:{first.notice.id}:{user.id}"
     await submit.submit(ctx, who, request, request_id=request_id, source=mail.Source.API, key=key)
 
 
 def _render(
     ctx: context.Context, user: users.User, first: notices.Mail, items: Sequence[tuple[str, dict[str, str]]]
-) -> tuple[str, texts.Rendered]:
+) -> tuple[str, rendering.Rendered]:
     """The link that ends mail of this kind, if it can be ended, and the mail."""
     base_url = choices.base_url(ctx.settings)
     profile = f"{base_url}/profile#mail"
     if first.is_digest:
-        return "", texts.render_digest(items, link="", footer=texts.Footer(profile))
+        return "", rendering.render_digest(items, link="", footer=rendering.Footer(profile))
     name, values = items[0]
     kind = kinds.KINDS[name]
     if kind.has_secret:
         token = password_links.unseal(ctx, user.id, values["sealed_token"])
-        return "", texts.render(name, values, link=password_links.url(ctx.settings, token), footer=texts.Footer())
+        return "", rendering.render(
+            name, values, link=password_links.url(ctx.settings, token), footer=rendering.Footer()
+        )
     unsubscribe = "" if kind.is_security else choices.unsubscribe_url(ctx, user.id, name)
     link = base_url + kind.path.format_map(values)
-    return unsubscribe, texts.render(name, values, link=link, footer=texts.Footer(profile, unsubscribe))
+    return unsubscribe, rendering.render(name, values, link=link, footer=rendering.Footer(profile, unsubscribe))
 
 
 async def _post(ctx: context.Context, items: Sequence[tuple[str, dict[str, str]]]) -> None:
     """Send notices to the webhook, in the format of Slack."""
-    text = "\n".join(texts.summary(kind, values) for kind, values in items[: texts.MAX_DIGEST_ITEMS])
-    body = msgspec.json.encode({"text": texts.for_slack(text)})
+    text = "\n".join(rendering.summary(kind, values) for kind, values in items[: rendering.MAX_DIGEST_ITEMS])
+    body = msgspec.json.encode({"text": rendering.for_slack(text)})
     response = await ctx.webhook_client.post(ctx.settings.notices.webhook_url, body, _SLACK_HEADERS)
     if not response.succeeded:
         raise errors.TemporaryFailure(response.error or f"the webhook responded with {response.status_code}")

@@ -5,7 +5,7 @@ import re
 import pytest
 
 from postroad.protocol import mustache
-from postroad.services.notices import kinds, texts
+from postroad.services.notices import kinds, rendering
 
 # What the code that writes a kind gives it.
 COMMON = {"account": "Corner Shop", "account_id": "acc_1"}
@@ -44,7 +44,7 @@ VALUES: dict[str, dict[str, str]] = {
     kinds.INVITATION: LINK,
     kinds.PASSWORD_LINK: LINK,
 }
-FOOTER = texts.Footer("https://mail.example.org/profile#mail", "https://mail.example.org/notices/token")
+FOOTER = rendering.Footer("https://mail.example.org/profile#mail", "https://mail.example.org/notices/token")
 PREVIEW = """\
 The DKIM record of shop.example can no longer be found in DNS, so receivers cannot
 check the signatures of your mail.
@@ -62,7 +62,7 @@ Choose what you get by mail: https://mail.example.org/profile#mail
 
 @pytest.mark.parametrize("kind", kinds.KINDS)
 def test_every_kind_has_a_text_that_its_values_fill(kind: str) -> None:
-    rendered = texts.render(kind, COMMON | VALUES[kind], link="https://mail.example.org/x", footer=FOOTER)
+    rendered = rendering.render(kind, COMMON | VALUES[kind], link="https://mail.example.org/x", footer=FOOTER)
     assert 10 < len(rendered.subject) < 90
     for text in (rendered.subject, rendered.text, rendered.html):
         assert "{{" not in text
@@ -75,7 +75,7 @@ def test_every_kind_has_a_text_that_its_values_fill(kind: str) -> None:
 
 
 def test_a_mail_is_shown_whole() -> None:
-    rendered = texts.render(
+    rendered = rendering.render(
         kinds.DOMAIN_FAILING,
         COMMON | VALUES[kinds.DOMAIN_FAILING],
         link="https://mail.example.org/domains/dom_1",
@@ -93,17 +93,17 @@ def test_a_mail_is_shown_whole() -> None:
 
 
 def test_no_template_puts_out_a_value_that_is_not_escaped() -> None:
-    for name in (*kinds.KINDS, texts.DIGEST):
-        assert "{{{" not in texts._source(f"{name}.txt")
-    layout = mustache.parse(texts._source("layout.html"))
+    for name in (*kinds.KINDS, rendering.DIGEST):
+        assert "{{{" not in rendering._source(f"{name}.txt")
+    layout = mustache.parse(rendering._source("layout.html"))
     assert isinstance(layout, mustache.Template)
-    assert "{{{" not in texts._source("layout.html")
-    assert "{{&" not in texts._source("layout.html")
+    assert "{{{" not in rendering._source("layout.html")
+    assert "{{&" not in rendering._source("layout.html")
 
 
 def test_a_digest_lists_only_so_many() -> None:
     items = [(kinds.CREDITS_LOW, COMMON | VALUES[kinds.CREDITS_LOW])] * 52
-    rendered = texts.render_digest(items, link="", footer=texts.Footer("https://mail.example.org/profile#mail"))
+    rendered = rendering.render_digest(items, link="", footer=rendering.Footer("https://mail.example.org/profile#mail"))
     assert rendered.subject == "Digest of notices: 52"
     assert rendered.text.count("* Credits of the account Corner Shop are low\n") == 50
     assert "2 more are not listed." in rendered.text
@@ -122,4 +122,4 @@ def test_a_digest_lists_only_so_many() -> None:
     ],
 )
 def test_what_strangers_write_is_no_link(text: str, shown: str) -> None:
-    assert texts.without_links(text) == shown
+    assert rendering.without_links(text) == shown
