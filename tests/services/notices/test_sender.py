@@ -237,6 +237,24 @@ async def test_a_removed_or_disabled_person_gets_nothing(
     assert await subjects(ctx) == [(owner.email, "Digest of notices: 1")]
 
 
+async def test_whoever_is_no_longer_an_operator_or_wants_no_more_gets_no_digest(
+    ctx: context.Context, home: accounts.Account, clock: Clock
+) -> None:
+    people = [await person(ctx, home.id, f"{name}@example.net") for name in ("root", "former", "quiet", "gone")]
+    for one in people:
+        await operators.add(ctx, one.email)
+    values = {"check": "disk", "host": "mx", "found": "full", "advice": "", "page": "docs/doctor.md"}
+    await tell(ctx, outbox.NewNotice(kind=kinds.CHECK_WARNING, subject="mx disk", values=values))
+    await sender.send_due(ctx, log=LOG)
+    _, former, quiet, gone = people
+    await operators.remove(ctx, former.id)
+    await choices.choose(ctx, quiet, kinds.CHECK_WARNING, kinds.Choice.OFF)
+    await users.disable(ctx, home.id, gone.id)
+    clock.now = sender.next_digest(clock.now, hour=6)
+    await sender.send_due(ctx, log=LOG)
+    assert await subjects(ctx) == [("root@example.net", "Digest of notices: 1")]
+
+
 async def test_what_a_tenant_writes_is_neither_a_header_nor_a_link_nor_html(
     ctx: context.Context, home: accounts.Account
 ) -> None:

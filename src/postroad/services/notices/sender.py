@@ -6,7 +6,7 @@ and one that continues after a crash, send it once. What cannot be accepted is t
 """
 
 import itertools
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import Final
 
 import msgspec
@@ -86,6 +86,13 @@ async def _people(tx: store.Transaction, notice: notices.Notice) -> Sequence[use
     return [one for one in members if one.role == caller.Role.OWNER and _is_active(one)][:MAX_OWNERS]
 
 
+def _is_wanted(user: users.User, kind: str, chosen: Mapping[str, str]) -> bool:
+    """Whether a person still gets a notice: a digest is sent hours after it was known who gets it."""
+    if user.disabled_at is not None or kinds.KINDS[kind].audience is kinds.Audience.PERSON:
+        return user.disabled_at is None
+    return kind in choices.offered(user) and choices.choice_of(kind, chosen) is not kinds.Choice.OFF
+
+
 def _is_active(user: users.User) -> bool:
     return user.joined_at is not None and user.disabled_at is None
 
@@ -97,7 +104,9 @@ async def _send(ctx: context.Context, together: Sequence[notices.Mail], *, log: 
     async with ctx.store.reading() as tx:
         is_over = await notices.sent_since(tx, first.user_id, now - times.HOUR) >= MAX_PER_HOUR
         user = None if first.user_id == notices.WEBHOOK else await users.by_id(tx, first.user_id)
-        items = [(one.notice.kind, await _values(tx, one.notice)) for one in together]
+        chosen = {} if user is None else await notices.choices(tx, user.id)
+        wanted = [one.notice for one in together if user is None or _is_wanted(user, one.notice.kind, chosen)]
+        items = [(one.kind, await _values(tx, one)) for one in wanted]
     if is_over and not first.is_digest and not security:
         due_at = next_digest(now, hour=ctx.settings.notices.digest_hour)
         await _postpone(ctx, together, due_at=due_at, is_digest=True)
@@ -105,7 +114,7 @@ async def _send(ctx: context.Context, together: Sequence[notices.Mail], *, log: 
     try:
         if first.user_id == notices.WEBHOOK:
             await _post(ctx, items)
-        elif user is not None:  # or else removed meanwhile
+        elif user is not None and items:  # or else removed meanwhile, or not wanted any more
             await _submit(ctx, user, together, items)
     except errors.IdempotencyConflict:
         pass  # sent before a crash, in other words
