@@ -104,7 +104,6 @@ WITHOUT_INDEX = {
     "recipients.leading_of_message",
     "recipients.of_address",
     "hourly_counts.sums",
-    "users.operators",
     "users.sweep_tokens",
     "webhook_deliveries.endpoints",
     "webhook_deliveries.sweep_undelivered",
