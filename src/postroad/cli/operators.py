@@ -14,7 +14,9 @@ from postroad.services.auth import operators
 async def add(context: services_context.Context, email: str) -> output.Report:
     """Make a user an operator of the installation."""
     user = await operators.add(context, email)
-    return output.Report(data={"user": views.user(user)}, text=f"{user.email} is an operator.")
+    return output.Report(
+        data={"user": views.user(user)}, text=f"{user.email} of account {user.account_id} is an operator."
+    )
 
 
 @click.command("list", cls=command.StoreCommand)

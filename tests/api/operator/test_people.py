@@ -15,7 +15,10 @@ async def test_a_user_becomes_an_operator_and_is_one_no_longer(
     user, _ = await users.create(
         ctx, theirs.account_id, email="ada@their.example", password=None, role=caller.Role.MEMBER
     )
-    made = await operator.http.post(PATH, json={"email": "Ada@Their.example"})
+    # The owners of the other account may have created this user with anybody's address.
+    refused = await operator.http.post(PATH, json={"email": "Ada@Their.example"})
+    assert (refused.status_code, theirs.account_id in refused.json()["error"]) == (409, True)
+    made = await operator.http.post(PATH, json={"email": "Ada@Their.example", "account_id": theirs.account_id})
     assert made.status_code == 201
     assert (made.json()["operator"]["id"], made.json()["link"]) == (user.id, None)
     listed = (await operator.http.get(PATH)).json()["operators"]

@@ -34,6 +34,12 @@ class OperatorInvitation(msgspec.Struct, frozen=True, forbid_unknown_fields=True
     """A person who shall operate the installation."""
 
     email: Annotated[messages.FilterAddress, msgspec.Meta(description="The email address, without a name.")]
+    account_id: Annotated[
+        str | None,
+        schemas.id_of(
+            identifiers.ACCOUNT, "The account of the user, if it is not yours. Its owners could log in as this user."
+        ),
+    ] = None
 
 
 class Operators(schemas.Response, frozen=True):
@@ -68,7 +74,7 @@ async def invite(ctx: context.Context, request: routing.Request) -> routing.Resp
     """
     body: OperatorInvitation = request.body
     try:
-        user = await operators.add(ctx, body.email)
+        user = await operators.add(ctx, body.email, account_id=body.account_id or request.caller.account_id)
     except errors.NotFound:
         invited = await operators.invite(ctx, request.caller.account_id, email=body.email)
         link = password_links.url(ctx.settings, invited.link_token)

@@ -20,14 +20,23 @@ async def of_installation(ctx: context.Context) -> list[users.User]:
         return await users.operators(tx)
 
 
-async def add(ctx: context.Context, email: str) -> users.User:
-    """Make a user an operator; no change for one who is."""
+async def add(ctx: context.Context, email: str, *, account_id: str | None = None) -> users.User:
+    """Make a user an operator; no change for one who is.
+
+    Refused if the user belongs to another account than is given: owners can create users with anybody's address, and
+    they have the links that set their passwords.
+    """
     key = account_users.email_key(email)
     async with ctx.store.transaction() as tx:
         await access_version.bump(tx)
         user = None if key is None else await users.by_email(tx, key)
         if user is None:
             raise errors.NotFound(f"user {email!r} does not exist; create or invite the user first")
+        if account_id is not None and user.account_id != account_id:
+            raise errors.Conflict(
+                f"user {email!r} belongs to account {user.account_id}; its owners could log in as this user. "
+                "If you trust them, name this account as account_id"
+            )
         since = user.operator_since or ctx.clock()
         await _set(ctx, tx, user, since=since)
     ctx.access_cache.invalidate()
