@@ -44,7 +44,7 @@ ORPHANS = {
     "message": "UPDATE messages SET account_id = 'acc_9'",
     "ledger entry": "UPDATE ledger SET account_id = 'acc_9'",
     "credential": "UPDATE credentials SET account_id = 'acc_9'",
-    "user": "INSERT INTO users VALUES ('usr_1', 'acc_9', 'e', 'e', 'h', 'owner', 0, NULL, 0, NULL, NULL, NULL)",
+    "user": "INSERT INTO users VALUES ('usr_1', 'acc_9', 'e', 'e', 'h', 'owner', 0, NULL, 0, NULL, NULL, NULL, NULL)",
     "API key": "INSERT INTO api_keys (id, account_id, credential_id, name, key_hash, hint, scopes, created_at) "
     "VALUES ('key_1', 'acc_9', 'cred_9', '', CAST('h' AS BLOB), '', '', 0)",
     "domain": "INSERT INTO domains (id, account_id, name, created_at) VALUES ('dom_1', 'acc_9', 'example.com', 0)",
