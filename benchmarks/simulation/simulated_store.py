@@ -55,8 +55,9 @@ class Database:
             "bounce_guard_days.add": self._add_counts,
             "bounce_guard_days.sums": self._sum_counts,
             "accounts.suspend": self._suspend,
-            # Nobody holds mail or suppresses an address here, and nobody reads the audit log.
+            # Nobody holds mail, pauses a provider or suppresses an address here, and nobody reads the audit log.
             "holds.listed": list,
+            "provider_overrides.listed": list,
             "suppressions.find": lambda *_: [],
             "audit_log.insert": lambda *_: 1,
         }

@@ -34,6 +34,7 @@ FILES = (
 READING_ON = {
     "accounts.by_name",
     "accounts.low_on_credits",
+    "accounts.search",
     "accounts.short_of_credits",
     "messages.account_of",
     "queue.counts_by_account",

@@ -198,4 +198,5 @@ async def _post(ctx: context.Context, items: Sequence[tuple[str, dict[str, str]]
     body = msgspec.json.encode({"text": rendering.for_slack(text)})
     response = await ctx.webhook_client.post(ctx.settings.notices.webhook_url, body, _SLACK_HEADERS)
     if not response.succeeded:
-        raise errors.TemporaryFailure(response.error or f"the webhook responded with {response.status_code}")
+        problem = response.error or f"the webhook responded with {response.status_code}"
+        raise errors.TemporaryFailure(problem, retry_after=RETRY_DELAY // times.SECOND)
