@@ -1,7 +1,8 @@
 """Browsers of users who are logged in, over the real application of the dashboard, on a real store.
 
 `mine` and `theirs` are accounts of one service. `browser` is an owner of `mine`, to which `member` and `reader` belong
-with smaller roles; `stranger` is an owner of `theirs`; `nobody` is not logged in.
+with smaller roles; `stranger` is an owner of `theirs`; `nobody` is not logged in. `operator` only reads in `mine`, and
+operates the installation.
 """
 
 import contextlib
@@ -21,10 +22,11 @@ from postroad.dashboard import application as dashboard_application
 from postroad.dashboard import cookies
 from postroad.dashboard import site as sites
 from postroad.model import caller
-from postroad.services import context
+from postroad.services import context, operator_jobs, operator_state
 from postroad.services.accounts import registry as accounts
-from postroad.services.auth import sessions
+from postroad.services.auth import operators, sessions
 from postroad.services.auth import users as account_users
+from postroad.services.checks import findings, table
 from postroad.services.messages import dev_inbox
 from postroad.storage import accounts as stored_accounts
 from postroad.storage import users
@@ -143,10 +145,16 @@ def settings(database_url: str) -> config.Settings:
     )
 
 
+def build_site(settings: config.Settings, *, inbox: dev_inbox.Inbox | None = None) -> sites.Site:
+    """The dashboard of a process that does not stop."""
+    state = operator_state.OperatorState(operator_jobs.Jobs(quiet_log()))
+    return sites.build(settings, mail=inbox, is_stopping=bool, operator_state=state)
+
+
 @pytest.fixture(scope="session")
 def prepared() -> sites.Site:
     """The pages and files, read once for all tests."""
-    return sites.build(config.load(environment={}, overrides={}), mail=None, is_stopping=bool)
+    return build_site(config.load(environment={}, overrides={}))
 
 
 @pytest.fixture
@@ -163,7 +171,10 @@ def mail(ctx: context.Context) -> dev_inbox.Inbox:
 @pytest.fixture
 def site(prepared: sites.Site, settings: config.Settings, switch: Switch, mail: dev_inbox.Inbox) -> sites.Site:
     """The dashboard as `postroad dev` has it: with the inbox."""
-    return dataclasses.replace(prepared, base_url=settings.http.base_url, mail=mail, is_stopping=switch)
+    state = operator_state.OperatorState(operator_jobs.Jobs(quiet_log()))
+    return dataclasses.replace(
+        prepared, base_url=settings.http.base_url, mail=mail, is_stopping=switch, operator_state=state
+    )
 
 
 def quiet_log() -> logs.Logger:
@@ -217,6 +228,21 @@ async def reader(ctx: context.Context, served: Served, mine: stored_accounts.Acc
 @pytest_asyncio.fixture
 async def stranger(ctx: context.Context, served: Served, theirs: stored_accounts.Account) -> AsyncIterator[Browser]:
     user = await person(ctx, theirs.id, "owner@theirs.example", caller.Role.OWNER)
+    async with open_browser(ctx, served, user) as opened:
+        yield opened
+
+
+@pytest_asyncio.fixture
+async def operator(
+    ctx: context.Context, served: Served, mine: stored_accounts.Account, monkeypatch: pytest.MonkeyPatch
+) -> AsyncIterator[Browser]:
+    async def check(_given: object) -> list[findings.Finding]:
+        return [findings.ok("enough space"), findings.warning("almost full", "Delete something.")]
+
+    # The real ones look at this host, and at its DNS.
+    monkeypatch.setattr(table, "CHECKS", {"disk": table.Check(check)})
+    user = await person(ctx, mine.id, "operator@mine.example", caller.Role.READ_ONLY)
+    await operators.add(ctx, user.email)
     async with open_browser(ctx, served, user) as opened:
         yield opened
 

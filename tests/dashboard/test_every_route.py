@@ -87,8 +87,8 @@ EXAMPLES = {
     "html": "<p>x</p>",
     "kind": "credits.low",
 }
-# The inbox of the simulator belongs to the installation, which has one account then.
-WITHOUT_ACCOUNT = ("/inbox",)
+# The inbox of the simulator belongs to the installation, which has one account then; operators see all accounts.
+WITHOUT_ACCOUNT = ("/inbox", "/operator")
 LINK = re.compile(r'<a [^>]*href="(/(?!assets/)[^"#]*)')
 FORM = re.compile(r'<form [^>]*method="post"[^>]* action="([^"]+)"')
 INLINE = re.compile(
@@ -169,6 +169,11 @@ async def ask(
     return await browser.client.request(route.method, address(route, things), data=data, headers=headers)
 
 
+def user_of(route: Route, browser: Browser, operator: Browser) -> Browser:
+    """Who may open it."""
+    return operator if route.permission is caller.Permission.OPERATE else browser
+
+
 def describe(route: Route, response: httpx.Response) -> str:
     return f"{route.method} {route.path}: {response.status_code} {response.text[:200]}"
 
@@ -241,6 +246,7 @@ async def test_a_form_that_is_not_ours_changes_nothing(
     routes: list[Route],
     settings: config.Settings,
     browser: Browser,
+    operator: Browser,
     stranger: Browser,
 ) -> None:
     things = await furnish(ctx, browser, mail, domain="mine.example")
@@ -248,16 +254,15 @@ async def test_a_form_that_is_not_ours_changes_nothing(
     for route in routes:
         if route.method != "POST" or route.permission is None:
             continue
+        user = user_of(route, browser, operator)
         for csrf_token in ("", "0" * 64, stranger.csrf_token):
-            answer = await ask(browser, route, things, csrf_token=csrf_token)
+            answer = await ask(user, route, things, csrf_token=csrf_token)
             assert answer.status_code == 403, describe(route, answer)
         for headers in ({"Origin": "https://evil.example"}, {"Origin": "null"}, {"Sec-Fetch-Site": "cross-site"}):
-            answer = await ask(browser, route, things, csrf_token=browser.csrf_token, **headers)
+            answer = await ask(user, route, things, csrf_token=user.csrf_token, **headers)
             assert answer.status_code == 403, describe(route, answer)
         plain = {"Content-Type": "text/plain"}
-        answer = await browser.client.post(
-            address(route, things), content=f"csrf_token={browser.csrf_token}", headers=plain
-        )
+        answer = await user.client.post(address(route, things), content=f"csrf_token={user.csrf_token}", headers=plain)
         assert answer.status_code == 400, describe(route, answer)
     assert await sample_account.dump(settings.database.url) == before
 
@@ -283,26 +288,38 @@ async def test_a_thing_of_another_account_is_like_an_unknown_one(
 
 
 async def test_every_page_shows_ones_own_things_and_runs_nothing_of_others(
-    ctx: context.Context, mail: dev_inbox.Inbox, routes: list[Route], switch: Switch, browser: Browser
+    ctx: context.Context,
+    mail: dev_inbox.Inbox,
+    routes: list[Route],
+    switch: Switch,
+    browser: Browser,
+    operator: Browser,
 ) -> None:
     things = await furnish(ctx, browser, mail, domain="mine.example")
     switch.stopping = True
     for route in routes:
         if route.method != "GET" or route.permission is None:
             continue
-        answer = await ask(browser, route, things)
+        user = user_of(route, browser, operator)
+        answer = await ask(user, route, things)
         # A part of a message that this one does not have is nowhere.
         if len(routing.parameters(route.path)) <= 1:
             assert answer.status_code == 200, describe(route, answer)
         assert_safe(answer, describe(route, answer))
-        head = await browser.client.head(address(route, things))
+        head = await user.client.head(address(route, things))
         assert (head.status_code, head.content) == (answer.status_code, b""), describe(route, head)
         if "sandbox" not in answer.headers["content-security-policy"] and "attachment" not in str(answer.headers):
             assert not INLINE.search(quoted(answer)), (route.path, INLINE.search(quoted(answer)))
 
 
 async def test_links_lead_somewhere_and_forms_are_shown_to_those_who_may_send_them(
-    ctx: context.Context, mail: dev_inbox.Inbox, routes: list[Route], switch: Switch, browser: Browser, reader: Browser
+    ctx: context.Context,
+    mail: dev_inbox.Inbox,
+    routes: list[Route],
+    switch: Switch,
+    browser: Browser,
+    reader: Browser,
+    operator: Browser,
 ) -> None:
     things = await furnish(ctx, browser, mail, domain="mine.example")
     switch.stopping = True
@@ -310,17 +327,20 @@ async def test_links_lead_somewhere_and_forms_are_shown_to_those_who_may_send_th
     for route in routes:
         table.add(route.method, route.path, target=route)
     table.add("GET", "/docs", target=routes[0])
+    reads = caller.ROLE_PERMISSIONS[caller.Role.READ_ONLY]
+    operates = reads | {caller.Permission.OPERATE}
+    permissions = {browser: caller.EVERYTHING, reader: reads, operator: operates}
     wrong: set[str] = set()
     for route in routes:
-        if route.method != "GET" or route.permission is not caller.Permission.VIEW or "/preview" in route.path:
+        if route.method != "GET" or route.permission is None or "/preview" in route.path:
             continue
-        for who in (browser, reader):
+        for who in (operator,) if route.permission is caller.Permission.OPERATE else (browser, reader, operator):
             text = (await ask(who, route, things)).text
             wrong |= {f"{route.path} links {path}" for path in LINK.findall(text) if not has(table, "GET", path)}
             for path in FORM.findall(text):
                 found = has(table, "POST", path)
-                if found is None or (who is reader and found.permission is not caller.Permission.VIEW):
-                    wrong.add(f"{route.path} shows a form for {path} to {'an owner' if who is browser else 'a reader'}")
+                if found is None or found.permission not in permissions[who]:
+                    wrong.add(f"{route.path} shows a form for {path} to {who.user}")
     assert wrong == set()
 
 
@@ -371,25 +391,29 @@ async def test_files_of_ours_may_be_kept_and_need_no_session(site: sites.Site, n
         assert re.fullmatch(r"(text/(css|javascript); charset=utf-8|font/woff2|image/svg\+xml)", kind)
 
 
-async def test_no_name_in_a_path_is_more_than_not_found(routes: list[Route], browser: Browser) -> None:
+async def test_no_name_in_a_path_is_more_than_not_found(
+    routes: list[Route], browser: Browser, operator: Browser
+) -> None:
     for route in routes:
         if kind_of(route) is None or route.permission is None:
             continue
         for name in ("%00", "em_%00", "%0a", "..%2f..%2fx", "%27%20OR%201%3D1", "%F0%9F%92%A9", "%ff", "x" * 2000):
-            answer = await ask(browser, route, dict.fromkeys(UNKNOWN, name), csrf_token=browser.csrf_token, **JSON)
+            user = user_of(route, browser, operator)
+            answer = await ask(user, route, dict.fromkeys(UNKNOWN, name), csrf_token=user.csrf_token, **JSON)
             assert answer.status_code == 404, describe(route, answer)
 
 
 async def test_an_address_with_unknown_or_impossible_parameters_is_refused(
-    routes: list[Route], browser: Browser
+    routes: list[Route], browser: Browser, operator: Browser
 ) -> None:
     for route in routes:
         if route.query is None or route.permission is None or routing.parameters(route.path):
             continue
         for text in ("account_id=x", "before=%00&before=%00", "%ff=1", "x=" + "y" * 5000):
-            answer = await browser.client.get(f"{route.path}?{text}")
+            answer = await user_of(route, browser, operator).client.get(f"{route.path}?{text}")
             assert answer.status_code == 400, describe(route, answer)
         for field in msgspec.structs.fields(route.query):
             for value in ("%00", "%F0%9F%92%A9", "x" * 3000, "%27", "-1"):
-                answer = await browser.client.get(f"{route.path}?{field.encode_name}={value}")
+                user = user_of(route, browser, operator)
+                answer = await user.client.get(f"{route.path}?{field.encode_name}={value}")
                 assert answer.status_code in (200, 303, 400, 404), describe(route, answer)

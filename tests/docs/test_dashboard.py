@@ -6,7 +6,6 @@ from pathlib import Path
 
 from postroad import config
 from postroad.dashboard import application, find, live, suppressions
-from postroad.dashboard import site as sites
 from postroad.model import caller, search_query
 from postroad.services import audit_log
 from postroad.services.auth import password_links
@@ -16,6 +15,7 @@ from postroad.services.messages import lookup as messages
 from postroad.web import routing
 from tests.browser import pages, screenshots
 from tests.cli.cli_runner import Installation
+from tests.dashboard import browser_client
 
 ROOT = Path(__file__).resolve().parents[2]
 PICTURES = ROOT / "docs" / "screenshots"
@@ -53,11 +53,14 @@ def limit_of(what: str) -> str:
 def pages_served() -> set[str]:
     """The address of every page that logged-in users can open, in development."""
     mail = dev_inbox.Inbox(clock=lambda: 0, entropy=bytes)
-    site = sites.build(SETTINGS, mail=mail, is_stopping=bool)
+    site = browser_client.build_site(SETTINGS, inbox=mail)
     return {
         route.path
         for route in application.routes(site)
-        if route.method == "GET" and route.path not in OUTSIDE and not route.path.startswith(PARTS)
+        if route.method == "GET"
+        and route.permission is not caller.Permission.OPERATE
+        and route.path not in OUTSIDE
+        and not route.path.startswith(PARTS)
     }
 
 

@@ -14,11 +14,11 @@ import httpx
 import msgspec
 
 from postroad.dashboard import application
-from postroad.dashboard import site as sites
 from postroad.roles import listeners
 from postroad.services import context
 from postroad.web import routing
 from tests.api.v1 import test_tenancy as api
+from tests.dashboard import browser_client
 from tests.dashboard import test_every_route as pages
 from tests.security.tenants import PASSWORD, Tenant
 from tests.security.whole_service import WholeService
@@ -43,8 +43,8 @@ KINDS: Final = {path: kind for (_, path), kind in api.NAMED.items()} | {
 }
 # What is nobody's own.
 COMMON: Final = {"event_type": "email.bounced"}
-# It never ends by itself.
-ENDLESS: Final = ("/live",)
+# They never end by themselves.
+ENDLESS: Final = ("/live", "/operator/live")
 
 
 @dataclass(frozen=True, slots=True)
@@ -93,7 +93,7 @@ class RouteCall:
 
 def route_calls(service: WholeService, tenant: Tenant) -> list[RouteCall]:
     """All of them, named after the customer's own things."""
-    site = sites.build(service.ctx.settings, mail=None, is_stopping=bool)
+    site = browser_client.build_site(service.ctx.settings)
     things = tenant.things
     shown = [route for route in application.routes(site) if pages.is_page(route) and route.path not in ENDLESS]
     return [

@@ -38,6 +38,8 @@ from postroad.dashboard import (
     welcome,
 )
 from postroad.dashboard import site as sites
+from postroad.dashboard.operator import health
+from postroad.dashboard.operator import live as operator_live
 from postroad.model import caller
 from postroad.services import context
 from postroad.services.auth import authentication
@@ -45,6 +47,11 @@ from postroad.telemetry import logs
 from postroad.web import application, routing
 from postroad.web import proxies as web_proxies
 
+# Those of the operator console.
+OPERATOR_ROUTES: Final = (
+    *operator_live.ROUTES,
+    *health.ROUTES,
+)
 # The routes of all pages. The live updates and the inbox of the simulator have a state of their own.
 ROUTES: Final = (
     *login.ROUTES,
@@ -75,6 +82,7 @@ ROUTES: Final = (
     *team.ROUTES,
     *audit_log.ROUTES,
     *profile.ROUTES,
+    *OPERATOR_ROUTES,
 )
 
 

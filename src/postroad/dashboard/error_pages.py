@@ -37,6 +37,7 @@ SECTIONS: Final = {
     "keys": ("/keys", "API keys"),
     "login": ("/login", "Log in"),
     "messages": ("/messages", "Messages"),
+    "operator": ("/operator", "Operator console"),
     "profile": ("/profile", "Profile"),
     "suppressions": ("/suppressions", "Suppressions"),
     "team": ("/team", "Team"),
@@ -61,7 +62,7 @@ def error_renderer(
         values = {
             "title": _TITLES.get(error.status, "Request failed"),
             "message": _message(error, refused),
-            "section": SECTIONS.get(refused.path.decode("latin-1").removeprefix("/").partition("/")[0]),
+            "section": _section(error, refused),
             "can_resubmit": refused.method == "POST" and error.status in _RESUBMITTABLE,
             "code": error.code,
             "request_id": refused.request_id,
@@ -73,6 +74,12 @@ def error_renderer(
         return status, [*fields, *responses.refusal_fields(error)], body
 
     return render
+
+
+def _section(error: errors.PostroadError, refused: routing.RefusedRequest) -> tuple[str, str] | None:
+    """Where to go on; the console is not shown to those who may not open it."""
+    name = refused.path.decode("latin-1").removeprefix("/").partition("/")[0]
+    return None if name == "operator" and isinstance(error, errors.Forbidden) else SECTIONS.get(name)
 
 
 def _wants_page(headers: routing.Headers) -> bool:

@@ -73,8 +73,12 @@ async def index(request: requests.PageRequest) -> routing.Response:
 
 
 def _menu(request: requests.PageRequest) -> list[menu.Entry]:
-    found = menu.sections(has_inbox=request.site.mail is not None)
-    return [entry for _, entries in found for entry in entries]
+    """The entries of both menus; each has the way to the other one, which is left out."""
+    found: dict[str, menu.Entry] = {}
+    for _, entries in request.menu((*menu.SECTIONS, *menu.OPERATOR_SECTIONS)):
+        for entry in entries:
+            found.setdefault(entry.path, entry)
+    return list(found.values())
 
 
 def _places(request: requests.PageRequest, entries: Iterable[menu.Entry], text: str) -> list[Result]:

@@ -7,7 +7,7 @@ ends with the session, with the service, and after STREAM_SECONDS: the browser t
 
 import asyncio
 import time
-from collections.abc import AsyncGenerator
+from collections.abc import AsyncGenerator, Awaitable, Callable
 from typing import Final
 
 from postroad import errors
@@ -53,30 +53,42 @@ class FingerprintCache:
         return fingerprint
 
 
+# What the pages of a request depend on, in short.
+Fingerprint = Callable[[requests.PageRequest], Awaitable[bytes]]
+
+
+def stream(request: requests.PageRequest, read: Fingerprint) -> routing.Response:
+    """A stream that says when what it reads is different."""
+    return routing.Response(200, _stream(request, read), headers=(UNBUFFERED,), content_type=KIND)
+
+
 def routes() -> tuple[requests.SiteRoute, ...]:
     """The stream."""
     fingerprints = FingerprintCache()
 
+    async def read(request: requests.PageRequest) -> bytes:
+        return await fingerprints.of(request.ctx, request.account_id)
+
     async def show(request: requests.PageRequest) -> routing.Response:
-        return routing.Response(200, _stream(request, fingerprints), headers=(UNBUFFERED,), content_type=KIND)
+        return stream(request, read)
 
     return (requests.get("/live", show),)
 
 
-async def _stream(request: requests.PageRequest, fingerprints: FingerprintCache) -> AsyncGenerator[bytes, None]:
+async def _stream(request: requests.PageRequest, read: Fingerprint) -> AsyncGenerator[bytes, None]:
     ctx, end = request.ctx, time.monotonic() + STREAM_SECONDS
     with (
         work_limits.acquire(ctx, STREAMS, request.account_id),
         work_limits.acquire(ctx, STREAMS_PER_USER, request.user.id),
     ):
         # Read before the stream opens, so that the page cannot read anything older.
-        before = await fingerprints.of(ctx, request.account_id)
+        before = await read(request)
         yield RETRY_FIELD
         while time.monotonic() < end and not request.site.is_stopping():
             await asyncio.sleep(POLL_SECONDS)
             try:
                 await requests.authenticate(request.site, ctx, request.http.headers)
-                fingerprint = await fingerprints.of(ctx, request.account_id)
+                fingerprint = await read(request)
             except errors.PostroadError:
                 # The session ended or the store is unavailable: the browser reconnects and gets the error.
                 return

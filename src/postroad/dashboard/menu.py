@@ -1,5 +1,6 @@
 """The menu, and the other places that `/find` knows: what each is called, and what else people call it."""
 
+from collections.abc import Collection
 from dataclasses import dataclass
 from typing import Final
 
@@ -18,7 +19,9 @@ class Entry:
 
 
 INBOX: Final = Entry("inbox", "/inbox", "Inbox", "development simulator received caught")
-SECTIONS: Final[tuple[tuple[str, tuple[Entry, ...]], ...]] = (
+Sections = tuple[tuple[str, tuple[Entry, ...]], ...]
+OPERATE: Final = caller.Permission.OPERATE
+SECTIONS: Final[Sections] = (
     (
         "Mail",
         (
@@ -54,6 +57,15 @@ SECTIONS: Final[tuple[tuple[str, tuple[Entry, ...]], ...]] = (
             Entry("audit_log", "/audit-log", "Audit log", "history changes logins who"),
         ),
     ),
+    ("Installation", (Entry("operator", "/operator", "Operator console", "health checks processes hosts", OPERATE),)),
+)
+# The menu of the operator console (dashboard/operator).
+OPERATOR_SECTIONS: Final[Sections] = (
+    (
+        "Installation",
+        (Entry("operator_health", "/operator", "Health", permission=OPERATE),),
+    ),
+    ("Your account", (Entry("overview", "/", "Account dashboard"),)),
 )
 # Not in the menu.
 ELSEWHERE: Final = (
@@ -70,9 +82,15 @@ SETTINGS: Final = (
 )
 
 
-def sections(*, has_inbox: bool) -> list[tuple[str, list[Entry]]]:
-    """The menu; the inbox is there in development only."""
-    return [(title, [one for one in entries if has_inbox or one is not INBOX]) for title, entries in SECTIONS]
+def visible(
+    sections: Sections, permissions: Collection[caller.Permission], *, has_inbox: bool
+) -> list[tuple[str, list[Entry]]]:
+    """A menu as somebody with these permissions sees it; the inbox is there in development only."""
+    shown = (
+        (title, [one for one in entries if one.permission in permissions and (has_inbox or one is not INBOX)])
+        for title, entries in sections
+    )
+    return [(title, entries) for title, entries in shown if entries]
 
 
 def matches(entry: Entry, text: str) -> bool:

@@ -155,7 +155,7 @@ def _recipient_view(
 
 
 def _is_refresh(request: requests.PageRequest) -> bool:
-    return request.http.headers.get(requests.REFRESH_HEADER) is not None
+    return request.is_refresh
 
 
 def _resend(recipient_views: list[RecipientView], *, has_content: bool) -> Resend | None:

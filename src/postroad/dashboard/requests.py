@@ -33,7 +33,7 @@ Headers = tuple[tuple[str, str], ...]
 
 @dataclass(frozen=True, slots=True)
 class PageRequest:
-    """An authenticated request. `ctx` acts for its user."""
+    """An authenticated request. `ctx` acts for its user; `sections` are the menu of its page."""
 
     site: sites.Site
     ctx: context.Context
@@ -41,6 +41,7 @@ class PageRequest:
     session: sessions.Session
     user: users.User
     account: accounts.Account
+    sections: menu.Sections = menu.SECTIONS
 
     @property
     def account_id(self) -> str:
@@ -77,6 +78,15 @@ class PageRequest:
         """Whether the user has a permission."""
         return permission in self.http.caller.permissions
 
+    @property
+    def is_refresh(self) -> bool:
+        """Whether an open page refreshes itself."""
+        return self.http.headers.get(REFRESH_HEADER) is not None
+
+    def menu(self, sections: menu.Sections) -> list[tuple[str, list[menu.Entry]]]:
+        """A menu as the user sees it."""
+        return menu.visible(sections, self.http.caller.permissions, has_inbox=self.site.mail is not None)
+
     def page(self, name: str, *, status: int = 200, **values: Any) -> routing.Response:
         """Render a page; it is not cached."""
         notice = self._notice()
@@ -92,7 +102,7 @@ class PageRequest:
 
     def _notice(self) -> str | None:
         """The notice of the previous action. A page that refreshes itself leaves it for the next page."""
-        if self.http.headers.get(REFRESH_HEADER) is not None:
+        if self.is_refresh:
             return None
         return cookies.read(self.http.headers, cookies.NOTICE, is_secure=self.site.is_secure)
 
@@ -105,7 +115,7 @@ class PageRequest:
             "may_manage": self.may(caller.Permission.MANAGE),
             "csrf_token": sessions.csrf_token(self.ctx, self.session),
             "has_inbox": self.site.mail is not None,
-            "menu_sections": menu.sections(has_inbox=self.site.mail is not None),
+            "menu_sections": self.menu(self.sections),
             "notice": None if notice is None else cookies.decode_notice(notice),
             "notice_kind": cookies.kind_of_notice(notice or ""),
             "now": self.ctx.clock(),
@@ -117,8 +127,7 @@ class PageRequest:
         is_secure = self.site.is_secure
         fields = [] if notice is None else [cookies.remove(cookies.NOTICE, is_secure=is_secure)]
         # A page that refreshes itself does not extend the session.
-        is_refreshed = self.http.headers.get(REFRESH_HEADER) is not None
-        renewed = None if is_refreshed else sessions.renewed(self.ctx, self.session)
+        renewed = None if self.is_refresh else sessions.renewed(self.ctx, self.session)
         if renewed is not None:
             fields.append(session_cookie(self.ctx, self.site, renewed))
         return tuple(fields)

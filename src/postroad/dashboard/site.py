@@ -7,6 +7,7 @@ from urllib import parse
 
 from postroad import config
 from postroad.dashboard import files, rendering
+from postroad.services import operator_state
 from postroad.services.messages import dev_inbox
 
 # Scripts, styles, images, fonts and requests of this origin only; no other site may frame a page (CSP level 3).
@@ -33,6 +34,7 @@ class Site:
     scheme: str
     mail: dev_inbox.Inbox | None
     is_stopping: Callable[[], bool]
+    operator_state: operator_state.OperatorState
 
     @property
     def is_secure(self) -> bool:
@@ -48,7 +50,13 @@ class Site:
         return *guards, ("Strict-Transport-Security", f"max-age={_YEAR_SECONDS}")
 
 
-def build(settings: config.Settings, *, mail: dev_inbox.Inbox | None, is_stopping: Callable[[], bool]) -> Site:
+def build(
+    settings: config.Settings,
+    *,
+    mail: dev_inbox.Inbox | None,
+    is_stopping: Callable[[], bool],
+    operator_state: operator_state.OperatorState,
+) -> Site:
     """Build the dashboard from the settings."""
     loaded = files.load()
     return Site(
@@ -58,6 +66,7 @@ def build(settings: config.Settings, *, mail: dev_inbox.Inbox | None, is_stoppin
         scheme="https" if config.serves_https(settings) else "http",
         mail=mail,
         is_stopping=is_stopping,
+        operator_state=operator_state,
     )
 
 

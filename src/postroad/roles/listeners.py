@@ -48,7 +48,7 @@ from postroad.network import (
 from postroad.network import listener as network_listener
 from postroad.roles import role
 from postroad.services import context as services_context
-from postroad.services import management_rate, operator_jobs
+from postroad.services import management_rate, operator_jobs, operator_state
 from postroad.services.auth import authentication as caller_authentication
 from postroad.services.certificates import listener_certificates
 from postroad.storage import open_store
@@ -106,7 +106,7 @@ async def start_api(role_context: role.RoleContext) -> role.Started:
         require=rate.require,
         public_url=config.public_url(settings),
     )
-    operating = operator_routes.State(operator_jobs.Jobs(role_context.log))
+    operating = operator_state.OperatorState(operator_jobs.Jobs(role_context.log))
     routes = (
         *described,
         *operator_routes.build(operating),
@@ -133,7 +133,9 @@ async def start_api(role_context: role.RoleContext) -> role.Started:
     )
     pages: application.AsgiApp = app
     if settings.dashboard.enabled:
-        site = sites.build(settings, mail=role_context.mail, is_stopping=role_context.stopping.is_set)
+        site = sites.build(
+            settings, mail=role_context.mail, is_stopping=role_context.stopping.is_set, operator_state=operating
+        )
         pages = dashboard.build_application(ctx, site, require=rate.require, proxies=proxies, log=role_context.log)
     others = {
         api.prefix: applications.build_application(

@@ -9,16 +9,16 @@ import pytest_asyncio
 
 from postroad.api.operator import routes
 from postroad.model import caller
-from postroad.services import context, operator_jobs
+from postroad.services import context, operator_jobs, operator_state
 from postroad.services.auth import operators, users
 from postroad.web import application
 from tests import contexts
 from tests.api import app_server, management
 
 
-def new_state(lines: app_server.CapturedLog) -> routes.State:
+def new_state(lines: app_server.CapturedLog) -> operator_state.OperatorState:
     """What the routes of a process share."""
-    return routes.State(operator_jobs.Jobs(lines.logger()))
+    return operator_state.OperatorState(operator_jobs.Jobs(lines.logger()))
 
 
 # For tests that only look at the routes.
@@ -42,12 +42,12 @@ async def lines() -> app_server.CapturedLog:
 
 
 @pytest_asyncio.fixture
-async def state(lines: app_server.CapturedLog) -> routes.State:
+async def state(lines: app_server.CapturedLog) -> operator_state.OperatorState:
     return new_state(lines)
 
 
 @pytest_asyncio.fixture
-async def served(ctx: context.Context, state: routes.State) -> application.Application[context.Context]:
+async def served(ctx: context.Context, state: operator_state.OperatorState) -> application.Application[context.Context]:
     return management.serve(ctx, routes.build(state))
 
 

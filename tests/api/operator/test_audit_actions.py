@@ -9,9 +9,8 @@ from typing import Any
 
 import pytest
 
-from postroad.api.operator import routes
 from postroad.model import caller
-from postroad.services import audit_log, context, destinations
+from postroad.services import audit_log, context, destinations, operator_state
 from postroad.services.accounts import closure, registry
 from postroad.services.auth import operators, users
 from postroad.services.queue import holds
@@ -53,7 +52,7 @@ async def test_a_change_is_logged_with_the_operator_as_actor(
     clock: contexts.Clock,
     operator: Operator,
     theirs: management.AccountClients,
-    state: routes.State,
+    state: operator_state.OperatorState,
     method: str,
     path: str,
 ) -> None:

@@ -5,8 +5,7 @@ from typing import Any
 
 import msgspec
 
-from postroad.api.operator import routes
-from postroad.services import context, operator_jobs
+from postroad.services import context, operator_jobs, operator_state
 from postroad.storage import operator_jobs as stored_jobs
 from tests import contexts
 from tests.api import app_server
@@ -32,7 +31,7 @@ async def test_a_consistency_check_runs_and_tells_what_it_found(ctx: context.Con
 
 
 async def test_one_of_a_kind_runs_at_a_time_until_it_is_silent_for_long(
-    ctx: context.Context, clock: contexts.Clock, operator: Operator, state: routes.State
+    ctx: context.Context, clock: contexts.Clock, operator: Operator, state: operator_state.OperatorState
 ) -> None:
     may_end = asyncio.Event()
 
@@ -55,7 +54,7 @@ async def test_one_of_a_kind_runs_at_a_time_until_it_is_silent_for_long(
 
 
 async def test_a_job_that_fails_says_so_and_the_log_says_why(
-    ctx: context.Context, operator: Operator, state: routes.State, lines: app_server.CapturedLog
+    ctx: context.Context, operator: Operator, state: operator_state.OperatorState, lines: app_server.CapturedLog
 ) -> None:
     async def work(_report: operator_jobs.Report) -> int:
         raise RuntimeError("secret detail")
@@ -70,7 +69,7 @@ async def test_a_job_that_fails_says_so_and_the_log_says_why(
 
 
 async def test_an_unknown_job_does_not_exist_and_old_ones_are_deleted(
-    ctx: context.Context, clock: contexts.Clock, operator: Operator, state: routes.State
+    ctx: context.Context, clock: contexts.Clock, operator: Operator, state: operator_state.OperatorState
 ) -> None:
     for name in ("job_00000000000000ffffffffffffff", "x"):
         assert (await operator.http.get(f"{PATH}/{name}")).status_code == 404

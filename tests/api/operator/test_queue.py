@@ -6,8 +6,7 @@ from typing import Any
 import pytest
 import pytest_asyncio
 
-from postroad.api.operator import routes
-from postroad.services import audit_log, context
+from postroad.services import audit_log, context, operator_state
 from postroad.services.maintenance import consistency
 from postroad.services.queue import queue_jobs, queue_list, queue_summary
 from tests import accepted_mail, contexts, queue_steps
@@ -82,7 +81,7 @@ async def test_the_queue_in_numbers(operator: Operator, mail: tuple[str, str]) -
 
 
 async def test_a_count_that_takes_long_is_not_waited_for(
-    ctx: context.Context, operator: Operator, state: routes.State, monkeypatch: pytest.MonkeyPatch
+    ctx: context.Context, operator: Operator, state: operator_state.OperatorState, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     may_end = asyncio.Event()
     counted = queue_summary._count
@@ -202,7 +201,7 @@ async def test_holds_are_set_listed_and_released(
 async def test_a_selection_that_is_too_long_to_count_has_the_number_of_the_last_count(
     ctx: context.Context,
     operator: Operator,
-    state: routes.State,
+    state: operator_state.OperatorState,
     mail: tuple[str, str],
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:

@@ -1,7 +1,6 @@
 """The routes of `/v1/operator`, and their own OpenAPI document: that of the accounts' API does not have them."""
 
 import functools
-from dataclasses import dataclass, field
 from typing import Final
 
 import msgspec
@@ -20,9 +19,7 @@ from postroad.api.operator import (
     queue,
 )
 from postroad.model import caller
-from postroad.services import context, operator_jobs
-from postroad.services.maintenance import installation_health
-from postroad.services.queue import queue_summary
+from postroad.services import context, operator_state
 from postroad.web import routing
 
 ABOUT: Final = openapi.About(
@@ -36,22 +33,7 @@ ABOUT: Final = openapi.About(
 )
 
 
-@dataclass(frozen=True, slots=True)
-class State:
-    """What the routes of a process share: work in progress, and results that are kept for a while."""
-
-    jobs: operator_jobs.Jobs
-    checks: installation_health.Checks = field(default_factory=installation_health.Checks)
-    queue: queue_summary.QueueSummary = field(default_factory=queue_summary.QueueSummary)
-
-    async def close(self) -> None:
-        """End work in progress."""
-        await self.checks.close()
-        await self.queue.close()
-        await self.jobs.close()
-
-
-def described(state: State) -> tuple[operator_resource.Route, ...]:
+def described(state: operator_state.OperatorState) -> tuple[operator_resource.Route, ...]:
     """The routes that the document describes."""
     return (
         *health.routes(state.checks),
@@ -64,7 +46,7 @@ def described(state: State) -> tuple[operator_resource.Route, ...]:
     )
 
 
-def build(state: State) -> tuple[operator_resource.Route, ...]:
+def build(state: operator_state.OperatorState) -> tuple[operator_resource.Route, ...]:
     """All routes, with the document, which is made when it is first asked for."""
     routes = described(state)
 

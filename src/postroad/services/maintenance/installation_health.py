@@ -94,9 +94,24 @@ class Checks:
             return self._last
         return await self._flights.join("checks", lambda: self._run(ctx))
 
+    def latest(self, ctx: context.Context, *, renew: bool) -> CheckRun | None:
+        """The results of the last run, without waiting: a run begins if there was none, or to `renew` old results."""
+        is_old = self._last is None or ctx.clock() - self._last.at >= CHECKS_VALID
+        if is_old and (renew or self._last is None):
+            self._flights.start("checks", lambda: self._renew(ctx))
+        return self._last
+
+    @property
+    def is_running(self) -> bool:
+        """Whether a run is in progress."""
+        return "checks" in self._flights
+
     async def close(self) -> None:
         """Stop checking."""
         await self._flights.cancel()
+
+    async def _renew(self, ctx: context.Context) -> None:
+        await self._run(ctx)
 
     async def _run(self, ctx: context.Context) -> CheckRun:
         results = await table.run(await subject.of_context(ctx))

@@ -1,0 +1,41 @@
+"""The frame of the operator console: how its pages are guarded, and what they share.
+
+A page is a module of this package with a tuple `ROUTES` of `get` and `post`, which `dashboard/application.py` lists.
+Both admit operators only: whoever is not one gets 403 for every path, whether or not what it names exists, as in
+`/v1/operator`. Handlers get a request whose context acts for the installation (`context.as_operator`), and call the
+same services as the API; work in progress and results that are kept are in `request.site.operator_state`.
+
+Templates are in `pages/operator`, extend `operator/layout.html`, and set `active` to the name of an entry of
+`menu.OPERATOR_SECTIONS`. The page of a thing begins with `<p class="back">`, a link to its list. Elements with
+`data-live` and an id are replaced while the page is open (`operator/live.py`).
+"""
+
+import dataclasses
+from typing import Any, Final
+
+from postroad.dashboard import forms, menu, requests
+from postroad.model import caller
+from postroad.services import context
+from postroad.web import routing
+
+OPERATE: Final = caller.Permission.OPERATE
+
+
+def get(path: str, handler: requests.Handler, **options: Any) -> requests.SiteRoute:
+    """The route of a page of the console."""
+    return requests.get(path, _as_operator(handler), permission=OPERATE, **options)
+
+
+def post(
+    path: str, handler: requests.Handler, *, form: type[forms.Form] = forms.Form, **options: Any
+) -> requests.SiteRoute:
+    """The route of a form of the console."""
+    return requests.post(path, _as_operator(handler), form=form, permission=OPERATE, **options)
+
+
+def _as_operator(handler: requests.Handler) -> requests.Handler:
+    async def handle(request: requests.PageRequest) -> routing.Response:
+        ctx = context.as_operator(request.ctx)
+        return await handler(dataclasses.replace(request, ctx=ctx, sections=menu.OPERATOR_SECTIONS))
+
+    return handle

@@ -1,0 +1,67 @@
+"""`/operator`: the checks of `postroad doctor`, processes, database, certificates and the latest jobs."""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Final
+
+import msgspec
+
+from postroad.dashboard import requests
+from postroad.dashboard.operator import console
+from postroad.model import times
+from postroad.services.checks import findings, table
+from postroad.services.maintenance import installation_health
+from postroad.storage import processes
+from postroad.web import routing
+
+# A certificate that is renewed by ACME has more than this left.
+FEW_DAYS: Final = 14
+
+
+@dataclass(frozen=True, slots=True)
+class ProcessRow:
+    """A process, and what it does in a second."""
+
+    process: processes.Process
+    is_alive: bool
+    rates: Mapping[str, float]
+
+
+@dataclass(frozen=True, slots=True)
+class CheckRow:
+    """What a check found."""
+
+    name: str
+    finding: findings.Finding
+
+
+async def show(request: requests.PageRequest) -> routing.Response:
+    """The state of the installation. Checks take seconds, so the page shows the last run and begins another one."""
+    checks = request.site.operator_state.checks
+    run = checks.latest(request.ctx, renew=not request.is_refresh)
+    found = await installation_health.read(request.ctx)
+    return request.page(
+        "operator/health.html",
+        run=run,
+        state=None if run is None else table.worst(one.state for one in run.results),
+        check_rows=[] if run is None else _worst_first(run.results),
+        is_checking=checks.is_running,
+        processes=[
+            ProcessRow(one, found.is_alive(one), msgspec.json.decode(one.rates or "{}")) for one in found.processes
+        ],
+        store=found.store,
+        certificates=[
+            (one, None if one.expires_at is None else (one.expires_at - found.now) // times.DAY)
+            for one in found.certificates
+        ],
+        few_days=FEW_DAYS,
+    )
+
+
+def _worst_first(results: Sequence[table.Result]) -> list[CheckRow]:
+    order = list(reversed(findings.State))
+    rows = [CheckRow(one.name, each) for one in results for each in one.findings]
+    return sorted(rows, key=lambda row: order.index(row.finding.state))
+
+
+ROUTES: Final = (console.get("/operator", show),)

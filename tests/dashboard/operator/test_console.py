@@ -1,0 +1,60 @@
+"""The frame of the operator console: who gets in, its menu, and the ways between it and the account's dashboard."""
+
+import pytest
+
+from postroad.dashboard import application
+from postroad.dashboard import site as sites
+from postroad.model import caller
+from postroad.services import context
+from postroad.services.auth import operators
+from postroad.storage import accounts
+from tests.dashboard.browser_client import Browser
+
+
+async def test_only_operators_get_in_whatever_they_ask_for(
+    site: sites.Site, browser: Browser, operator: Browser
+) -> None:
+    routes = [route(site) for route in application.OPERATOR_ROUTES]
+    assert {route.permission for route in routes} == {caller.Permission.OPERATE}
+    assert all(route.path.startswith("/operator") for route in routes)
+    refused = await browser.get("/operator")
+    assert refused.status_code == 403
+    assert "Only operators of this installation may do this." in refused.text
+    assert 'href="/operator"' not in refused.text
+    assert (await operator.get("/operator")).status_code == 200
+
+
+async def test_who_is_no_longer_an_operator_is_refused(ctx: context.Context, operator: Browser) -> None:
+    assert operator.user is not None
+    assert (await operator.get("/operator")).status_code == 200
+    await operators.remove(ctx, operator.user.id)
+    assert (await operator.get("/operator")).status_code == 403
+
+
+async def test_the_menus_lead_to_each_other(browser: Browser, operator: Browser) -> None:
+    way = '<a href="/operator">Operator console</a>'
+    assert way in (await operator.get("/")).text
+    assert way not in (await browser.get("/")).text
+    page = (await operator.get("/operator")).text
+    assert '<a href="/operator" aria-current="page">Health</a>' in page
+    assert '<a href="/">Account dashboard</a>' in page
+    assert "<title>Health · Operator console · Postroad</title>" in page
+    assert 'data-live="/operator/live"' in page
+    assert "/operator" in (await operator.get("/find", q="console")).text
+    assert "/operator" not in (await browser.get("/find", q="console")).text
+
+
+async def test_the_console_does_not_say_that_the_operators_own_account_is_suspended(
+    ctx: context.Context, operator: Browser
+) -> None:
+    async with ctx.store.transaction() as tx:
+        await accounts.suspend(tx, operator.account_id, reason="x", by=accounts.OPERATOR, now=1)
+    assert "This account is suspended" in (await operator.get("/")).text
+    assert "This account is suspended" not in (await operator.get("/operator")).text
+
+
+@pytest.mark.parametrize("path", ["/operator/nothing", "/operator/"])
+async def test_an_unknown_page_leads_back_to_the_console(operator: Browser, path: str) -> None:
+    answer = await operator.get(path)
+    assert answer.status_code == 404
+    assert '<a href="/operator">Operator console</a>' in answer.text

@@ -1,0 +1,41 @@
+"""The page of the installation's health."""
+
+import asyncio
+
+from postroad.dashboard import site as sites
+from postroad.services import context
+from postroad.storage import processes
+from tests.dashboard.browser_client import Browser
+
+
+async def test_checks_run_in_the_background_and_problems_come_first(site: sites.Site, operator: Browser) -> None:
+    assert "The checks are running." in (await operator.get("/operator")).text
+    while site.operator_state.checks.is_running:
+        await asyncio.sleep(0)
+    page = (await operator.get("/operator")).text
+    warned = page.index("Almost full. <strong>Delete something.</strong>")
+    assert warned < page.index("Enough space.")
+    assert '<h2 id="checks-title">Checks <span class="status status-warning">warning</span></h2>' in page
+
+
+async def test_a_silent_process_is_marked_and_its_name_is_text(ctx: context.Context, operator: Browser) -> None:
+    now = ctx.clock()
+    async with ctx.store.transaction() as tx:
+        for host, seen in (("<b>mail1", now), ("mail2", now - 120_000_000)):
+            one = processes.Process(
+                f"{host}-7", host, 7, ("api", "delivery"), "1.2.3", seen, seen, '{"accepted":2.5,"failed":0}'
+            )
+            await processes.put(tx, one)
+    page = (await operator.get("/operator")).text
+    rows = page.partition('id="processes"')[2].partition("</section>")[0].split("<tr>")[2:]
+    assert [("status-silent" in row, "status-running" in row) for row in rows] == [(True, False), (False, True)]
+    assert "<code>&lt;b&gt;mail1-7</code>" in rows[1]
+    assert '<td data-label="Per second">accepted 2.5</td>' in rows[1]
+    assert "api, delivery" in rows[1]
+
+
+async def test_the_database_and_certificates_are_shown(operator: Browser) -> None:
+    page = (await operator.get("/operator")).text
+    assert "<dt>Engine</dt><dd>SQLite</dd>" in page
+    assert "it is known after a day" in page
+    assert "No listener uses TLS." in page
