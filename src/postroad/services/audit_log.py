@@ -48,6 +48,7 @@ ACTIONS: Final[Mapping[str, str]] = {
     "domain.not_warm": "resumed the warm-up of the domain {subject}",
     "installation.key_rotated": "rotated the installation key and re-encrypted {subject} secrets",
     "message.canceled": "canceled {subject}",
+    "message.expired": "expired {subject} before their time",
     "message.rescheduled": "rescheduled {subject}",
     "message.resent": "resent {subject}",
     "message.retried": "retried {subject}",
@@ -57,6 +58,7 @@ ACTIONS: Final[Mapping[str, str]] = {
     "provider.paused": "paused the delivery to {subject}",
     "provider.restored": "restored the settings of {subject}",
     "queue.canceled": "canceled {subject} of the queue",
+    "queue.expired": "expired {subject} of the queue before their time",
     "queue.retried": "retried {subject} of the queue",
     "installation.checked": "started a consistency check of {subject}",
     "user.created": "created the user {subject}",
@@ -101,8 +103,10 @@ _COUNTED: Final = frozenset(
         "suppression.added",
         "suppression.imported",
         "message.canceled",
+        "message.expired",
         "message.retried",
         "queue.canceled",
+        "queue.expired",
         "queue.retried",
     }
 )

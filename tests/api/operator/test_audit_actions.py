@@ -31,6 +31,7 @@ ACTIONS: Mapping[tuple[str, str], tuple[str, dict[str, Any] | None]] = {
     ("DELETE", "/v1/operator/operators/{id}"): ("operator.removed", None),
     ("POST", "/v1/operator/queue/retry"): ("queue.retried", {"all": True}),
     ("POST", "/v1/operator/queue/cancel"): ("queue.canceled", {"all": True}),
+    ("POST", "/v1/operator/queue/expire"): ("queue.expired", {"all": True}),
     ("POST", "/v1/operator/queue/hold"): ("delivery.held", {"all": True, "reason": "why"}),
     ("POST", "/v1/operator/queue/release"): ("delivery.released", {"all": True}),
     ("POST", "/v1/operator/providers/{name}/pause"): ("provider.paused", REASON),

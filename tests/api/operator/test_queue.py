@@ -7,7 +7,9 @@ import pytest
 import pytest_asyncio
 
 from postroad.services import audit_log, context, operator_state
+from postroad.services.accounts import registry
 from postroad.services.maintenance import consistency
+from postroad.services.messages import lookup
 from postroad.services.queue import queue_jobs, queue_list, queue_summary
 from tests import accepted_mail, contexts, queue_steps
 from tests.api import management
@@ -154,7 +156,7 @@ async def test_a_retry_is_counted_first_and_is_in_both_audit_logs_after(
     assert (done["state"], done["kind"], done["result"]) == ("finished", "queue.retry", {"changed": 1})
     assert await rows(operator, state="waiting") == []
     entries = await audit_log.page(ctx, audit_log.INSTALLATION, before=None, limit=10)
-    assert "retried 1 recipients of the queue (all mail)" in [audit_log.text(one) for one in entries]
+    assert "retried 1 recipient of the queue (all mail)" in [audit_log.text(one) for one in entries]
     own = await audit_log.page(ctx, mine, before=None, limit=10)
     assert [(one.actor, one.subject) for one in own if one.action == "message.retried"] == [("operator", "1 recipient")]
 
@@ -171,10 +173,28 @@ async def test_a_cancellation_ends_recipients_of_the_selection_only(
     assert (await consistency.run(ctx)).findings == []
 
 
+async def test_what_an_operator_expires_costs_nothing(
+    ctx: context.Context, operator: Operator, mail: tuple[str, str]
+) -> None:
+    _, other = mail
+    before = await registry.find(ctx, other)
+    counted = (await operator.http.post(f"{PATH}/expire", json={"account_id": other, "dry_run": True})).json()
+    assert counted["recipients"] == 3
+    assert (await job(operator, "expire", account_id=other))["result"] == {"changed": 3}
+    assert await rows(operator, account_id=other) == []
+    after = await registry.find(ctx, other)
+    assert (after.available - before.available, before.reserved - after.reserved) == (3, 3)
+    found = await lookup.search(ctx, other, "status:expired", limit=9, cursor=None)
+    assert len(found.messages) == 1
+    assert (await consistency.run(ctx)).findings == []
+    own = await audit_log.page(ctx, other, before=None, limit=10)
+    assert "expired 3 recipients before their time" in [audit_log.text(one) for one in own]
+
+
 async def test_no_selection_does_not_mean_everything(operator: Operator, mail: tuple[str, str]) -> None:
     mine, _ = mail
     for body in ({}, {"dry_run": True}, {"all": True, "account_id": mine}, {"all": False}):
-        for action in ("retry", "cancel"):
+        for action in ("retry", "cancel", "expire"):
             answer = await operator.http.post(f"{PATH}/{action}", json=body)
             assert (answer.status_code, answer.json()["code"]) == (400, "invalid_request")
     assert (await operator.http.post(f"{PATH}/hold", json={"reason": "x"})).status_code == 400

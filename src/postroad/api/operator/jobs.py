@@ -21,7 +21,9 @@ class Job(msgspec.Struct, frozen=True, kw_only=True):
     """Work that goes on in the background."""
 
     id: str
-    kind: Annotated[str, msgspec.Meta(description="`queue.retry`, `queue.cancel` or `consistency_check`.")]
+    kind: Annotated[
+        str, msgspec.Meta(description="`queue.retry`, `queue.cancel`, `queue.expire` or `consistency_check`.")
+    ]
     subject: Annotated[str, msgspec.Meta(description="What it is about, in words.")]
     state: Annotated[
         Literal["running", "finished", "failed", "interrupted"],

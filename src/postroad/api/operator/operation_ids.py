@@ -10,6 +10,7 @@ OPERATION_IDS: Final[Mapping[str, str]] = {
     "GET /v1/operator/queue/recipients": "listQueuedRecipients",
     "POST /v1/operator/queue/retry": "retryQueue",
     "POST /v1/operator/queue/cancel": "cancelQueue",
+    "POST /v1/operator/queue/expire": "expireQueue",
     "GET /v1/operator/queue/holds": "listHolds",
     "POST /v1/operator/queue/hold": "holdQueue",
     "POST /v1/operator/queue/release": "releaseQueue",

@@ -10,8 +10,7 @@ from postroad.api.operator import operator_resource
 from postroad.api.v1 import resource, schemas
 from postroad.model import identifiers, times
 from postroad.services import context, operator_jobs
-from postroad.services.accounts import registry
-from postroad.services.queue import holds, inspection, queue_jobs, queue_list, queue_summary
+from postroad.services.queue import holds, queue_jobs, queue_list, queue_summary
 from postroad.storage import holds as stored_holds
 from postroad.storage import queue_walks
 from postroad.web import routing
@@ -208,11 +207,7 @@ def _hold(one: stored_holds.Hold) -> QueueHold:
 async def _selection(
     ctx: context.Context, body: QueueSelection | HoldRequest | ReleaseRequest
 ) -> queue_walks.Selection:
-    """Exactly one kind of selection is required, so that no selection never means the whole queue."""
-    if bool(body.all) == (body.account_id is not None or body.domain is not None):
-        raise errors.InvalidRequest("all: give account_id, domain or both, or all alone")
-    account_id = "" if body.account_id is None else (await registry.find(ctx, body.account_id)).id
-    return queue_walks.Selection(account_id, "" if body.domain is None else inspection.domain(body.domain))
+    return await queue_jobs.select(ctx, account_id=body.account_id, domain=body.domain, everything=body.all)
 
 
 async def index(ctx: context.Context, request: routing.Request) -> routing.Response:
@@ -222,10 +217,7 @@ async def index(ctx: context.Context, request: routing.Request) -> routing.Respo
     for, or none, before the end: continue until `next_cursor` is null.
     """
     query: QueueListQuery = request.query
-    chosen = queue_walks.Selection(
-        "" if query.account_id is None else (await registry.find(ctx, query.account_id)).id,
-        "" if query.domain is None else inspection.domain(query.domain),
-    )
+    chosen = await queue_jobs.narrow(ctx, account_id=query.account_id, domain=query.domain)
     found = await queue_list.page(ctx, chosen, state=query.state or "", cursor=query.cursor, limit=query.rows)
     rows = [
         schemas.from_record(
@@ -327,9 +319,7 @@ def routes(summary: queue_summary.QueueSummary, jobs: operator_jobs.Jobs) -> tup
         body: QueueSelection = request.body
         chosen = await _selection(ctx, body)
         if body.dry_run:
-            number, is_complete = await queue_jobs.count(ctx, action, chosen)
-            if not is_complete and (known := summary.last) is not None:
-                number = max(number, known.of_selection(chosen))
+            number, is_complete = await queue_jobs.count(ctx, summary, action, chosen)
             counted = QueueAction(recipients=number, complete=is_complete, job=None, request_id=request.id)
             return routing.Response(200, counted)
         job = await queue_jobs.start(ctx, jobs, action, chosen)
@@ -350,6 +340,13 @@ def routes(summary: queue_summary.QueueSummary, jobs: operator_jobs.Jobs) -> tup
         """
         return await act(ctx, request, "cancel")
 
+    async def expire(ctx: context.Context, request: routing.Request) -> routing.Response:
+        """Expire recipients: they end as `expired` without further attempts, and their credits are returned.
+
+        Starts a job, or counts with `dry_run`. Recipients that are being sent are left alone.
+        """
+        return await act(ctx, request, "expire")
+
     responses: Any = {200: QueueAction, 202: QueueAction}
     changes = {"body": QueueSelection, "responses": responses, "errors": (errors.Conflict, errors.NotFound)}
     held = {"responses": {200: Holds}, "errors": (errors.Conflict, errors.NotFound)}
@@ -366,6 +363,7 @@ def routes(summary: queue_summary.QueueSummary, jobs: operator_jobs.Jobs) -> tup
         ),
         route(RESOURCE, "POST /v1/operator/queue/retry", retry, **changes),
         route(RESOURCE, "POST /v1/operator/queue/cancel", cancel, **changes),
+        route(RESOURCE, "POST /v1/operator/queue/expire", expire, **changes),
         route(RESOURCE, "GET /v1/operator/queue/holds", list_holds, responses={200: Holds}),
         route(RESOURCE, "POST /v1/operator/queue/hold", hold, body=HoldRequest, **held),
         route(RESOURCE, "POST /v1/operator/queue/release", release, body=ReleaseRequest, **held),

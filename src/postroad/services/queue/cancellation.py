@@ -1,7 +1,8 @@
 """Ending recipients without an attempt: by their sender, or by the operator.
 
 A sender cancels recipients for which no attempt has begun. They end as `canceled`, and their credits are returned. What
-an operator cancels may have been attempted; it ends as `failed`, of which the application hears like of any failure.
+an operator cancels may have been attempted; it ends as `failed`, of which the application hears like of any failure. An
+operator can also let recipients expire before their time: they end as `expired`, and their credits are returned.
 Leased recipients are left alone: a worker is sending them and records the result.
 """
 
@@ -16,6 +17,7 @@ from postroad.services.results import outcomes
 from postroad.storage import accounts, queue_views, recipients, store
 
 BY_OPERATOR: Final = "canceled by the operator"
+EXPIRED: Final = "expired by the operator"
 BY_SENDER: Final = "canceled by the sender"
 
 
@@ -50,11 +52,26 @@ async def cancel_batch(ctx: context.Context, tx: store.Transaction, account_id: 
 
 async def cancel_unleased(ctx: context.Context, some: Sequence[queue_views.UnleasedRecipient]) -> int:
     """Cancel recipients for the operator, as far as they still have no lease; returns how many."""
+    return await _end_unleased(ctx, some, response=BY_OPERATOR, ended_as=None)
+
+
+async def expire_unleased(ctx: context.Context, some: Sequence[queue_views.UnleasedRecipient]) -> int:
+    """Let recipients expire for the operator in the same way."""
+    return await _end_unleased(ctx, some, response=EXPIRED, ended_as=mail.RecipientStatus.EXPIRED)
+
+
+async def _end_unleased(
+    ctx: context.Context,
+    some: Sequence[queue_views.UnleasedRecipient],
+    *,
+    response: str,
+    ended_as: mail.RecipientStatus | None,
+) -> int:
     async with ctx.store.transaction() as tx:
         # Locked in the order in which results are recorded: accounts first.
         await accounts.lock(tx, {one.account_id for one in some})
         free = await queue_views.still_unleased(tx, [one.key for one in some])
-        await _end(ctx, tx, free, response=BY_OPERATOR, ended_as=None, now=ctx.clock())
+        await _end(ctx, tx, free, response=response, ended_as=ended_as, now=ctx.clock())
     return len(free)
 
 
