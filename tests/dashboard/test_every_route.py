@@ -15,9 +15,10 @@ from msgspec import inspect
 from postroad import config, errors
 from postroad.dashboard import application, forms
 from postroad.dashboard import site as sites
-from postroad.model import caller
+from postroad.model import caller, identifiers
 from postroad.services import context
 from postroad.services.messages import dev_inbox
+from postroad.storage import operator_jobs
 from postroad.web import routing
 from tests import webhook_rows
 from tests.dashboard import sample_account
@@ -41,6 +42,8 @@ KINDS = {
     "/inbox/": "received",
     "/keys/": "api_key",
     "/messages/": "message",
+    "/operator/jobs/": "job",
+    "/operator/providers/": "provider",
     "/recipients/": "suppression",
     "/suppressions/": "suppression",
     "/team/": "person",
@@ -64,7 +67,9 @@ UNKNOWN = {
     "credential": "cred_" + "0" * 28,
     "domain": "dom_" + "0" * 28,
     "message": "em_" + "0" * 28,
+    "job": "job_" + "0" * 28,
     "person": "usr_" + "0" * 28,
+    "provider": "no such host",
     "received": "rcv_" + "0" * 28,
     "recipient": "rcp_" + "0" * 28,
     "suppression": "nobody@example.net",
@@ -117,7 +122,7 @@ def address(route: Route, things: Mapping[str, str]) -> str:
     path, kind = route.path, kind_of(route)
     for name in routing.parameters(route.path):
         named = ALSO.get(name) or (kind if f"/{{{name}}}" in path and kind else None)
-        value = things[named] if named and (name in ALSO or name in ("id", "alias", "email")) else "0"
+        value = things[named] if named and (name in ALSO or name in ("id", "alias", "email", "name")) else "0"
         path = path.replace(f"{{{name}}}", value)
     return path
 
@@ -157,7 +162,13 @@ def routes(site: sites.Site) -> list[Route]:
 async def furnish(ctx: context.Context, browser: Browser, mail: dev_inbox.Inbox, *, domain: str) -> dict[str, str]:
     assert browser.user is not None
     things = await sample_account.create_sample_data(ctx, browser.account_id, domain=domain)
-    return {**things, "person": browser.user.id, "received": sample_account.receive(mail)}
+    job = operator_jobs.Job(
+        ctx.new_id(identifiers.JOB, now=0), "queue.retry", "all mail", operator_jobs.RUNNING, 0, None, "null", "", 0, 0
+    )
+    async with ctx.store.transaction() as tx:
+        await operator_jobs.insert(tx, job)
+    installation = {"job": job.id, "provider": "google"}
+    return {**things, **installation, "person": browser.user.id, "received": sample_account.receive(mail)}
 
 
 async def ask(
@@ -409,7 +420,9 @@ async def test_an_address_with_unknown_or_impossible_parameters_is_refused(
     for route in routes:
         if route.query is None or route.permission is None or routing.parameters(route.path):
             continue
-        for text in ("account_id=x", "before=%00&before=%00", "%ff=1", "x=" + "y" * 5000):
+        # Only operators may name an account.
+        unknown = "stranger=x" if route.permission is caller.Permission.OPERATE else "account_id=x"
+        for text in (unknown, "before=%00&before=%00", "%ff=1", "x=" + "y" * 5000):
             answer = await user_of(route, browser, operator).client.get(f"{route.path}?{text}")
             assert answer.status_code == 400, describe(route, answer)
         for field in msgspec.structs.fields(route.query):

@@ -42,7 +42,7 @@ KINDS: Final = {path: kind for (_, path), kind in api.NAMED.items()} | {
     "/v1/templates/{alias}": "template",
 }
 # What is nobody's own.
-COMMON: Final = {"event_type": "email.bounced"}
+COMMON: Final = {"event_type": "email.bounced", "provider": "google", "job": "job_" + "0" * 28}
 # They never end by themselves.
 ENDLESS: Final = ("/live", "/operator/live")
 
@@ -94,7 +94,7 @@ class RouteCall:
 def route_calls(service: WholeService, tenant: Tenant) -> list[RouteCall]:
     """All of them, named after the customer's own things."""
     site = browser_client.build_site(service.ctx.settings)
-    things = tenant.things
+    things = COMMON | tenant.things
     shown = [route for route in application.routes(site) if pages.is_page(route) and route.path not in ENDLESS]
     return [
         *(RouteCall(route, is_page=False, path=_path(route, things)) for route in listeners.ROUTES),
@@ -124,7 +124,7 @@ def _path(route: Route, things: dict[str, str]) -> str:
     if not (parameters := routing.parameters(path)):
         return path
     # What belongs to something has two names.
-    for name, thing in zip(parameters, (things | COMMON)[KINDS[path]].split("/"), strict=True):
+    for name, thing in zip(parameters, things[KINDS[path]].split("/"), strict=True):
         path = path.replace(f"{{{name}}}", thing)
     return path
 

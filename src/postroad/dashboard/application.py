@@ -38,7 +38,7 @@ from postroad.dashboard import (
     welcome,
 )
 from postroad.dashboard import site as sites
-from postroad.dashboard.operator import health
+from postroad.dashboard.operator import consistency_checks, health, jobs, providers, queue, queue_changes
 from postroad.dashboard.operator import live as operator_live
 from postroad.model import caller
 from postroad.services import context
@@ -51,6 +51,11 @@ from postroad.web import proxies as web_proxies
 OPERATOR_ROUTES: Final = (
     *operator_live.ROUTES,
     *health.ROUTES,
+    *queue.ROUTES,
+    *queue_changes.ROUTES,
+    *providers.ROUTES,
+    *consistency_checks.ROUTES,
+    *jobs.ROUTES,
 )
 # The routes of all pages. The live updates and the inbox of the simulator have a state of their own.
 ROUTES: Final = (

@@ -63,7 +63,12 @@ SECTIONS: Final[Sections] = (
 OPERATOR_SECTIONS: Final[Sections] = (
     (
         "Installation",
-        (Entry("operator_health", "/operator", "Health", permission=OPERATE),),
+        (
+            Entry("operator_health", "/operator", "Health", permission=OPERATE),
+            Entry("operator_queue", "/operator/queue", "Queue", "operator waiting hold release retry", OPERATE),
+            Entry("operator_providers", "/operator/providers", "Providers", "operator pause limits hosts", OPERATE),
+            Entry("operator_consistency", "/operator/consistency", "Consistency check", "operator verify", OPERATE),
+        ),
     ),
     ("Your account", (Entry("overview", "/", "Account dashboard"),)),
 )

@@ -22,6 +22,9 @@ MAX_LIMIT: Final = 10_000
 # Provider queues of single hosts that are listed, beside those with names.
 MAX_LISTED: Final = 500
 LIMITS: Final = ("connections", "messages_per_second", "messages_per_connection")
+OPEN: Final = "open"
+PAUSED: Final = "paused"
+_SEVERITY: Final = (OPEN, "slowed", PAUSED, "blocked")
 
 
 @dataclass(frozen=True, slots=True)
@@ -38,31 +41,48 @@ class Destination:
         """The limits in force; adaptive rates may reduce them."""
         return {name: (getattr(self.override, name, None) or value) for name, value in self.settings.items()}
 
+    @property
+    def is_paused(self) -> bool:
+        """Whether an operator has paused it."""
+        return self.override is not None and bool(self.override.paused)
+
+    @property
+    def state(self) -> str:
+        """The worst that a worker reports, or that an operator has paused it."""
+        states = [one.state for one in self.reported] + ([PAUSED] if self.is_paused else [])
+        return max(states, key=_SEVERITY.index, default=OPEN)
+
 
 async def listed(ctx: context.Context) -> list[Destination]:
     """The providers with names, the upstreams, and all others that are not simply open."""
-    now = ctx.clock()
-    async with ctx.store.reading() as tx:
-        changes = provider_overrides.in_force(await provider_overrides.listed(tx), now=now)
-        reported = await provider_queues.heard_since(tx, now - conditions.ALIVE_MICROSECONDS)
+    changes, reported = await _read(ctx)
     names = [*providers.PROVIDERS, *(one.provider_queue for one in ctx.settings.upstreams)]
     names += sorted(({one.name for one in reported} | changes.keys()) - set(names))[:MAX_LISTED]
-    return [
-        Destination(
-            name,
-            of_settings(ctx.settings, name),
-            provider_overrides.covering(changes, name),
-            [one for one in reported if one.name == name],
-        )
-        for name in names
-    ]
+    return [_destination(ctx, name, changes, reported) for name in names]
 
 
 async def find(ctx: context.Context, name: str) -> Destination:
     """One provider queue, which need not have any mail now."""
     name = _checked(ctx, name)
-    known = {one.name: one for one in await listed(ctx)}
-    return known.get(name) or Destination(name, of_settings(ctx.settings, name), None, ())
+    return _destination(ctx, name, *await _read(ctx))
+
+
+async def _read(ctx: context.Context) -> tuple[provider_overrides.Overrides, Sequence[provider_queues.Status]]:
+    """The changes in force, and what workers report."""
+    now = ctx.clock()
+    async with ctx.store.reading() as tx:
+        changes = provider_overrides.in_force(await provider_overrides.listed(tx), now=now)
+        return changes, await provider_queues.heard_since(tx, now - conditions.ALIVE_MICROSECONDS)
+
+
+def _destination(
+    ctx: context.Context,
+    name: str,
+    changes: provider_overrides.Overrides,
+    reported: Sequence[provider_queues.Status],
+) -> Destination:
+    own = [one for one in reported if one.name == name]
+    return Destination(name, of_settings(ctx.settings, name), provider_overrides.covering(changes, name), own)
 
 
 def of_settings(settings: config.Settings, name: str) -> Mapping[str, int]:
@@ -93,6 +113,9 @@ async def set_limits(
     ctx: context.Context, name: str, limits: Mapping[str, int], *, reason: str, until: int | None
 ) -> Destination:
     """Replace limits of the settings; those that are not given are those of the settings."""
+    name = _checked(ctx, name)
+    if not limits:
+        raise errors.InvalidRequest(f"connections: give one or more of {', '.join(LIMITS)}")
     changes = {limit: limits.get(limit) for limit in LIMITS}
     return await _change(ctx, name, "provider.changed", reason=reason, until=until, changes=changes)
 

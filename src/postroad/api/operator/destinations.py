@@ -109,16 +109,12 @@ class LimitChange(msgspec.Struct, frozen=True, forbid_unknown_fields=True, kw_on
     until: Until | None = None
 
 
-_SEVERITY: Final = ("open", "slowed", "paused", "blocked")
-
-
 def _shown(one: destinations.Destination, counts: hourly_counts.ProviderTotal | None = None) -> Destination:
     change = one.override
-    states = [report.state for report in one.reported] + (["paused"] if change is not None and change.paused else [])
     return schemas.from_record(
         Destination,
         one,
-        state=max(states, key=_SEVERITY.index, default="open"),
+        state=one.state,
         limits=ProviderLimits(**one.limits),
         settings=ProviderLimits(**one.settings),
         change=None
@@ -174,8 +170,6 @@ async def change(ctx: context.Context, request: routing.Request) -> routing.Resp
     """
     body: LimitChange = request.body
     given = {name: getattr(body, name) for name in destinations.LIMITS if getattr(body, name) is not None}
-    if not given:
-        raise errors.InvalidRequest(f"connections: give one or more of {', '.join(destinations.LIMITS)}")
     changed = await destinations.set_limits(
         ctx, request.path["name"], given, reason=body.reason, until=_until(body.until)
     )

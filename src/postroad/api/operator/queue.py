@@ -256,10 +256,8 @@ async def release(ctx: context.Context, request: routing.Request) -> routing.Res
     """
     body: ReleaseRequest = request.body
     chosen = await _selection(ctx, body)
-    held = await holds.find(ctx, account_id=chosen.account_id, domain=chosen.domain)
-    if held.in_doubt_before is not None and not body.duplicates_accepted:
-        raise errors.Conflict(f"duplicates_accepted: mail may be delivered twice; {held.reason}")
-    await holds.release(ctx, held)
+    accepted = bool(body.duplicates_accepted)
+    await holds.release_named(ctx, account_id=chosen.account_id, domain=chosen.domain, duplicates_accepted=accepted)
     return routing.Response(200, Holds([*map(_hold, await holds.in_force(ctx))], request_id=request.id))
 
 

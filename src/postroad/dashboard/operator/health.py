@@ -7,8 +7,9 @@ from typing import Final
 import msgspec
 
 from postroad.dashboard import requests
-from postroad.dashboard.operator import console
+from postroad.dashboard.operator import console, jobs
 from postroad.model import times
+from postroad.services import operator_jobs
 from postroad.services.checks import findings, table
 from postroad.services.maintenance import installation_health
 from postroad.storage import processes
@@ -16,6 +17,7 @@ from postroad.web import routing
 
 # A certificate that is renewed by ACME has more than this left.
 FEW_DAYS: Final = 14
+JOBS: Final = 5
 
 
 @dataclass(frozen=True, slots=True)
@@ -55,6 +57,7 @@ async def show(request: requests.PageRequest) -> routing.Response:
             for one in found.certificates
         ],
         few_days=FEW_DAYS,
+        jobs=jobs.rows((await operator_jobs.listed(request.ctx))[:JOBS], now=found.now),
     )
 
 

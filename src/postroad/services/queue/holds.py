@@ -11,12 +11,13 @@ from dataclasses import dataclass
 from typing import Final
 
 from postroad import errors
-from postroad.model import times
+from postroad.model import labels, times
 from postroad.services import audit_log, context
 from postroad.storage import accounts, holds, queue, store
 
 PAGE: Final = 1_000
 COMMAND: Final = "postroad queue hold"
+REASON_CHARACTERS: Final = 200
 
 
 @dataclass(frozen=True, slots=True)
@@ -55,6 +56,7 @@ async def hold(
     ctx: context.Context, *, account_id: str = holds.ALL, domain: str = holds.ALL, reason: str = COMMAND
 ) -> bool:
     """Hold mail; False when exactly this was held already."""
+    labels.check("reason", reason, limit=REASON_CHARACTERS)
     one = holds.Hold(account_id, domain, reason, ctx.clock())
     async with ctx.store.transaction() as tx:
         is_new = await holds.put(tx, one)
@@ -82,6 +84,15 @@ async def release(ctx: context.Context, one: holds.Hold) -> None:
         if await holds.release(tx, one, now=ctx.clock()):
             await _write_audit_log(ctx, tx, "delivery.released", one)
     ctx.mail_wakeup.set()
+
+
+async def release_named(ctx: context.Context, *, account_id: str, domain: str, duplicates_accepted: bool) -> holds.Hold:
+    """Release the hold with exactly this scope; Conflict after a restore, unless duplicates are accepted."""
+    held = await find(ctx, account_id=account_id, domain=domain)
+    if held.in_doubt_before is not None and not duplicates_accepted:
+        raise errors.Conflict(f"duplicates_accepted: mail may be delivered twice; {held.reason}")
+    await release(ctx, held)
+    return held
 
 
 async def queued_counts(ctx: context.Context, one: holds.Hold) -> list[QueuedCount]:

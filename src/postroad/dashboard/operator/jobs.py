@@ -1,0 +1,74 @@
+"""`/operator/jobs/{id}`: work that an operator has started, with its progress and its result."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any, Final
+
+import msgspec
+
+from postroad.dashboard import requests
+from postroad.dashboard.operator import console
+from postroad.services import operator_jobs
+from postroad.services.maintenance import consistency
+from postroad.storage import operator_jobs as stored_jobs
+from postroad.web import routing
+
+PATH: Final = "/operator/jobs"
+# What each kind is called.
+TITLES: Final = {
+    "queue.retry": "Retry",
+    "queue.cancel": "Cancel",
+    "queue.expire": "Expire",
+    consistency.KIND: "Consistency check",
+}
+
+
+@dataclass(frozen=True, slots=True)
+class JobRow:
+    """A job as it is now. `result` is an object of its kind, or a sentence if it failed, or None."""
+
+    job: stored_jobs.Job
+    title: str
+    state: str
+    result: Any
+
+    @property
+    def is_check(self) -> bool:
+        """Whether it is a consistency check."""
+        return self.job.kind == consistency.KIND
+
+    @property
+    def progress(self) -> str:
+        """How far it is, in words."""
+        if self.is_check:
+            return f"{self.job.done} of {self.job.total} checks"
+        changed = self.result["changed"] if isinstance(self.result, dict) else 0
+        return f"{changed:,} {'recipient' if changed == 1 else 'recipients'} changed"
+
+    @property
+    def violations(self) -> int:
+        """How many violations a consistency check has found so far."""
+        return len(self.result["findings"]) if self.is_check and isinstance(self.result, dict) else 0
+
+
+def rows(some: Sequence[stored_jobs.Job], *, now: int) -> list[JobRow]:
+    """Jobs as tables show them."""
+    return [
+        JobRow(
+            one,
+            TITLES.get(one.kind, one.kind),
+            operator_jobs.state_of(one, now=now),
+            msgspec.json.decode(one.result),
+        )
+        for one in some
+    ]
+
+
+async def show(request: requests.PageRequest) -> routing.Response:
+    """One job."""
+    job = await operator_jobs.find(request.ctx, request.path["id"])
+    (row,) = rows([job], now=request.ctx.clock())
+    return request.page("operator/job.html", row=row)
+
+
+ROUTES: Final = (console.get(f"{PATH}/{{id}}", show),)

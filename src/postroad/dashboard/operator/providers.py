@@ -1,0 +1,141 @@
+"""`/operator/providers`: where mail goes, the limits in force and why, and changes of them at run time."""
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Annotated, Final
+from urllib import parse
+
+import msgspec
+
+from postroad.dashboard import forms, requests, typed_times
+from postroad.dashboard.operator import console
+from postroad.model import providers
+from postroad.services import destinations
+from postroad.services.queue import queue_summary
+from postroad.storage import hourly_counts
+from postroad.web import routing
+
+PATH: Final = "/operator/providers"
+PAGE: Final = f"{PATH}/{{name}}"
+Limit = Annotated[int, msgspec.Meta(ge=1, le=destinations.MAX_LIMIT)]
+
+
+class Pause(forms.Form, frozen=True, kw_only=True):
+    """Why a provider is paused, and until when, in the time zone of the user."""
+
+    reason: str
+    until: str | None = None
+
+
+class LimitChange(Pause, frozen=True, kw_only=True):
+    """The limits to change; those that are empty are those of the settings."""
+
+    connections: Limit | None = None
+    messages_per_second: Limit | None = None
+    messages_per_connection: Limit | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class ProviderRow:
+    """A destination with its name for people and its counts of the last hours, if there are any."""
+
+    destination: destinations.Destination
+    counts: hourly_counts.ProviderTotal | None
+
+    @property
+    def title(self) -> str:
+        """Its name for people."""
+        name = self.destination.name
+        if name.startswith(providers.UPSTREAM_PREFIX):
+            return f"Upstream {name.removeprefix(providers.UPSTREAM_PREFIX)}"
+        return "All others" if name == providers.OTHERS else providers.NAMES.get(name, name)
+
+    @property
+    def url(self) -> str:
+        """Its page."""
+        return _url(self.destination.name)
+
+    @property
+    def changed(self) -> Mapping[str, int]:
+        """The limits in force that are not those of the settings."""
+        one = self.destination
+        return {name: value for name, value in one.limits.items() if value != one.settings[name]}
+
+    @property
+    def has_own_change(self) -> bool:
+        """Whether an operator has changed exactly this one, not all others together."""
+        return self.destination.override is not None and self.destination.override.name == self.destination.name
+
+
+async def index(request: requests.PageRequest) -> routing.Response:
+    """All of them, those that are not open first."""
+    counted = await request.site.operator_state.queue.read(request.ctx) or queue_summary.NOTHING
+    totals = {one.provider: one for one in counted.providers}
+    found = [ProviderRow(one, totals.get(one.name)) for one in await destinations.listed(request.ctx)]
+    found.sort(key=lambda row: row.destination.state == destinations.OPEN)
+    return request.page("operator/providers.html", rows=found, counted_at=counted.at)
+
+
+async def show(request: requests.PageRequest) -> routing.Response:
+    """One of them, with the forms that change it."""
+    one = await destinations.find(request.ctx, request.path["name"])
+    counted = await request.site.operator_state.queue.read(request.ctx) or queue_summary.NOTHING
+    counts = next((total for total in counted.providers if total.provider == one.name), None)
+    causes = [(each, queue_summary.explain(each)) for each in counted.reasons if each.provider_queue == one.name]
+    return request.page(
+        "operator/provider.html",
+        row=ProviderRow(one, counts),
+        one=one,
+        causes=causes,
+        sample=queue_summary.SAMPLE,
+        limits=destinations.LIMITS,
+        max_limit=destinations.MAX_LIMIT,
+        reason_characters=destinations.REASON_CHARACTERS,
+    )
+
+
+async def pause(request: requests.PageRequest) -> routing.Response:
+    """Send nothing to it."""
+    form: Pause = request.form
+    one = await destinations.pause(request.ctx, request.path["name"], reason=form.reason, until=_until(request, form))
+    return request.redirect(_url(one.name), notice="Paused on all hosts. Its mail waits in the queue.")
+
+
+async def resume(request: requests.PageRequest) -> routing.Response:
+    """Send to it again."""
+    one = await destinations.resume(request.ctx, request.path["name"])
+    return request.redirect(_url(one.name), notice="Resumed on all hosts.")
+
+
+async def set_limits(request: requests.PageRequest) -> routing.Response:
+    """Change its limits."""
+    form: LimitChange = request.form
+    given = {name: getattr(form, name) for name in destinations.LIMITS if getattr(form, name) is not None}
+    one = await destinations.set_limits(
+        request.ctx, request.path["name"], given, reason=form.reason, until=_until(request, form)
+    )
+    return request.redirect(_url(one.name), notice="Limits changed on all hosts.")
+
+
+async def restore(request: requests.PageRequest) -> routing.Response:
+    """Use the settings again."""
+    one = await destinations.restore(request.ctx, request.path["name"])
+    return request.redirect(_url(one.name), notice="The settings apply again on all hosts.")
+
+
+def _until(request: requests.PageRequest, form: Pause) -> int | None:
+    return None if form.until is None else typed_times.moment("until", form.until, request.zone)
+
+
+def _url(name: str) -> str:
+    return f"{PATH}/{parse.quote(name, safe='')}"
+
+
+ROUTES: Final = (
+    console.get(PATH, index),
+    console.get(PAGE, show),
+    console.post(f"{PAGE}/pause", pause, form=Pause),
+    console.post(f"{PAGE}/resume", resume),
+    console.post(f"{PAGE}/limits", set_limits, form=LimitChange),
+    console.post(f"{PAGE}/restore", restore),
+)

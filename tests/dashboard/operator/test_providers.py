@@ -1,0 +1,81 @@
+"""The pages of providers: what is in force and why, and changes at run time."""
+
+import re
+
+import pytest
+
+from postroad.services import audit_log, context, destinations
+from postroad.storage import provider_queues
+from tests import contexts
+from tests.dashboard.browser_client import Browser, notice_of
+
+PATH = "/operator/providers"
+
+
+async def report(ctx: context.Context, name: str, state: str, reason: str) -> None:
+    now = ctx.clock()
+    async with ctx.store.transaction() as tx:
+        await provider_queues.put(tx, [provider_queues.Status("mail1-7", name, state, reason, now + 60_000_000, now)])
+
+
+async def test_those_that_are_not_open_come_first_with_the_reply(ctx: context.Context, operator: Browser) -> None:
+    await report(ctx, "microsoft", "slowed", "451 4.7.500 <b>Server busy</b>")
+    await report(ctx, "mx.example.org", "blocked", "connection refused")
+    page = (await operator.get(PATH)).text
+    names = re.findall(r'<td class="name"><a href="([^"]+)">([^<]+)</a></td>', page)
+    assert [name for _, name in names] == ["Microsoft", "mx.example.org", "Google", "Yahoo", "Apple", "All others"]
+    assert names[1][0] == f"{PATH}/mx.example.org"
+    assert "451 4.7.500 &lt;b&gt;Server busy&lt;/b&gt;" in page
+    one = (await operator.get(f"{PATH}/microsoft")).text
+    assert '<h1>Microsoft <span class="status status-slowed">slowed</span></h1>' in one
+    assert "<code>mail1-7</code>" in one
+    assert "it goes on, more slowly" in one
+
+
+async def test_a_pause_has_a_reason_and_an_end_in_the_users_time(
+    ctx: context.Context, clock: contexts.Clock, operator: Browser
+) -> None:
+    assert (await operator.post(f"{PATH}/google/pause", {})).status_code == 400
+    past = await operator.post(f"{PATH}/google/pause", {"reason": "x", "until": "2020-01-01T00:00"})
+    assert past.status_code == 400
+    paused = await operator.post(f"{PATH}/google/pause", {"reason": "<b>blocked", "until": "2027-06-01T10:30"})
+    assert notice_of(paused) == "Paused on all hosts. Its mail waits in the queue."
+    found = await destinations.find(ctx, "google")
+    assert (found.state, found.override.until if found.override else None) == ("paused", 1_811_845_800_000_000)
+    page = (await operator.follow(paused)).text
+    assert "Paused by an operator:</strong> &lt;b&gt;blocked." in page
+    assert "2027-06-01 10:30:00" in page
+    assert "/google/pause" not in page
+    assert "Paused by an operator: &lt;b&gt;blocked." in (await operator.get(PATH)).text
+    assert notice_of(await operator.post(f"{PATH}/google/resume")) == "Resumed on all hosts."
+    assert (await destinations.find(ctx, "google")).state == "open"
+    assert (await operator.post(f"{PATH}/google/resume")).status_code == 409
+    entries = await audit_log.page(ctx, audit_log.INSTALLATION, before=None, limit=5)
+    assert {"provider.paused", "provider.restored"} <= {one.action for one in entries}
+
+
+async def test_limits_are_changed_and_given_back_to_the_settings(ctx: context.Context, operator: Browser) -> None:
+    before = (await destinations.find(ctx, "yahoo")).settings
+    for fields in ({}, {"connections": "0"}, {"connections": "x"}, {"connections": "10001"}):
+        assert (await operator.post(f"{PATH}/yahoo/limits", {"reason": "x", **fields})).status_code == 400
+    changed = await operator.post(f"{PATH}/yahoo/limits", {"reason": "slower", "connections": "1"})
+    page = (await operator.follow(changed)).text
+    assert f'<dd>1 <span class="muted">instead of {before["connections"]} in the settings</span></dd>' in page
+    assert 'name="connections" type="number" min="1" max="10000" value="1"' in page
+    assert "/yahoo/restore" in page
+    restored = await operator.post(f"{PATH}/yahoo/restore")
+    assert "/yahoo/restore" not in (await operator.follow(restored)).text
+    assert (await destinations.find(ctx, "yahoo")).limits == before
+
+
+async def test_a_host_that_all_others_cover_is_changed_there(ctx: context.Context, operator: Browser) -> None:
+    await operator.post(f"{PATH}/others/pause", {"reason": "maintenance"})
+    page = (await operator.get(f"{PATH}/mx.example.org")).text
+    assert "Paused by an operator for all others:</strong> Maintenance." in page
+    assert "/mx.example.org/pause" in page
+    assert "/mx.example.org/resume" not in page
+
+
+@pytest.mark.parametrize("name", ["no%20host", "%3Cscript%3E", "upstream%3Anone"])
+async def test_what_is_no_provider_is_not_found(operator: Browser, name: str) -> None:
+    assert (await operator.get(f"{PATH}/{name}")).status_code == 404
