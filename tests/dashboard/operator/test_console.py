@@ -7,7 +7,9 @@ from postroad.dashboard import site as sites
 from postroad.model import caller
 from postroad.services import context
 from postroad.services.auth import operators
+from postroad.services.notices import kinds
 from postroad.storage import accounts
+from postroad.web import routing
 from tests.dashboard.browser_client import Browser
 
 
@@ -51,6 +53,28 @@ async def test_the_console_does_not_say_that_the_operators_own_account_is_suspen
         await accounts.suspend(tx, operator.account_id, reason="x", by=accounts.OPERATOR, now=1)
     assert "This account is suspended" in (await operator.get("/")).text
     assert "This account is suspended" not in (await operator.get("/operator")).text
+
+
+async def test_notices_lead_to_pages_that_their_readers_may_open(site: sites.Site) -> None:
+    table: routing.Table[routing.Route[context.Context]] = routing.Table()
+    for route in application.routes(site):
+        table.add(route.method, route.path, target=route)
+    found = {
+        name: table.find("GET", kind.path.partition("#")[0].format_map(Names()).encode())[0].permission
+        for name, kind in kinds.KINDS.items()
+        if kind.path
+    }
+    about_the_installation = {kinds.CHECK_FAILED, kinds.CHECK_WARNING, kinds.ADDRESS_BLOCKED, kinds.QUEUE_DELAYED}
+    assert {name for name, permission in found.items() if permission is caller.Permission.OPERATE} == (
+        about_the_installation
+    )
+
+
+class Names(dict[str, str]):
+    """Any value of a notice."""
+
+    def __missing__(self, name: str) -> str:
+        return "x"
 
 
 @pytest.mark.parametrize("path", ["/operator/nothing", "/operator/"])

@@ -72,18 +72,23 @@ PASSWORD_LINK: Final = "user.password_link"  # noqa: S105 - a name
 _MAX_LINKS: Final = 20
 
 KINDS: Final[Mapping[str, Kind]] = {
-    CHECK_FAILED: Kind(audience=Audience.OPERATORS, title="A check of the installation fails", path="/"),
+    CHECK_FAILED: Kind(audience=Audience.OPERATORS, title="A check of the installation fails", path="/operator"),
     CHECK_WARNING: Kind(
         audience=Audience.OPERATORS,
         title="A check of the installation has a warning",
-        path="/",
+        path="/operator",
         choice=Choice.DIGEST,
     ),
     ADDRESS_BLOCKED: Kind(
-        audience=Audience.OPERATORS, title="A provider blocks an address of the installation", path="/"
+        audience=Audience.OPERATORS,
+        title="A provider blocks an address of the installation",
+        path="/operator/providers",
     ),
     QUEUE_DELAYED: Kind(
-        audience=Audience.OPERATORS, title="Mail that is ready waits too long", path="/", interval=6 * times.HOUR
+        audience=Audience.OPERATORS,
+        title="Mail that is ready waits too long",
+        path="/operator/queue",
+        interval=6 * times.HOUR,
     ),
     ANY_ACCOUNT_SUSPENDED: Kind(
         audience=Audience.OPERATORS,
