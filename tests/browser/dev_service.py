@@ -22,15 +22,17 @@ import httpx
 import msgspec
 
 from postroad.cli import data_folder, dev, dev_seed, sample_week
-from postroad.model import caller, times
+from postroad.model import caller, identifiers, times
 from postroad.model.bounces import disposition
 from postroad.roles import composition
-from postroad.services import context
+from postroad.services import context, destinations
 from postroad.services.accounts import credits
 from postroad.services.accounts import registry as accounts
 from postroad.services.auth import users
 from postroad.services.domains import registry as domains
+from postroad.services.queue import holds
 from postroad.storage import accounts as stored_accounts
+from postroad.storage import operator_jobs, processes, provider_queues
 from tests import accepted_mail
 from tests.cli import cli_runner
 from tests.services import claimed_mail
@@ -65,6 +67,7 @@ class DevService:
     received: str
     deferred_message: str
     deferred_login: Login
+    job: str
     service: cli_runner.Service
     ctx: context.Context
     numbers: Iterator[int] = field(default_factory=lambda: itertools.count(1))
@@ -97,6 +100,7 @@ async def running(folder: Path, *, messages: int) -> AsyncIterator[DevService]:
         data.write_info(await dev_seed.prepare(ctx, None))
         account = await dev_seed.account_of(ctx)
         deferred_message, deferred_login = await _defer(ctx)
+        job = await _operate(ctx)
         demo_ids = await sample_week.write(ctx, data, account.id, count=messages)
         assert demo_ids is not None
         with _started(folder) as (service, dev_info):
@@ -111,6 +115,7 @@ async def running(folder: Path, *, messages: int) -> AsyncIterator[DevService]:
                 received=received,
                 deferred_message=deferred_message,
                 deferred_login=deferred_login,
+                job=job,
                 service=service,
                 ctx=ctx,
             )
@@ -145,6 +150,40 @@ def _receive(dev_info: dict[str, Any]) -> str:
     credential = (dev_info["smtp"]["username"], dev_info["smtp"]["password"])
     newest = httpx.get(f"{dev_info['base_url']}/v1/inbox", auth=credential).json()["messages"][0]
     return str(newest["id"])
+
+
+async def _operate(ctx: context.Context) -> str:
+    """What an operator has done, and what another host reports; returns a job. No test sends mail that it concerns."""
+    now = ctx.clock()
+    await holds.hold(ctx, domain="held.example", reason="Their postmaster asked us to wait until Monday.")
+    await destinations.pause(
+        ctx, "yahoo", reason="They defer all mail since noon; postmaster asked.", until=now + 6 * times.HOUR
+    )
+    await destinations.set_limits(ctx, "google", {"connections": 4}, reason="Rate limited", until=None)
+    reply = "451 4.7.500 Server busy. Please try again later from [192.0.2.4]."
+    retried = operator_jobs.Job(
+        ctx.new_id(identifiers.JOB, now=now),
+        "queue.retry",
+        "mail to example.org",
+        operator_jobs.FINISHED,
+        12_500,
+        None,
+        '{"changed":12031}',
+        "",
+        now - times.HOUR,
+        now - 50 * 60 * times.SECOND,
+        now - 50 * 60 * times.SECOND,
+    )
+    rates = '{"delivered":40.4,"deferred":3.0}'
+    async with ctx.store.transaction() as tx:
+        await provider_queues.put(
+            tx, [provider_queues.Status("mail2-812", "microsoft", "slowed", reply, now + times.HOUR, now + times.HOUR)]
+        )
+        await processes.put(
+            tx, processes.Process("mail2-812", "mail2", 812, ("delivery",), "0.1.0", now - times.DAY, now, rates)
+        )
+        await operator_jobs.insert(tx, retried)
+    return retried.id
 
 
 async def _defer(ctx: context.Context) -> tuple[str, Login]:

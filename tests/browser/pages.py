@@ -28,6 +28,11 @@ class Page:
         return not self.as_visitor and self.status == HTTPStatus.OK
 
     @property
+    def is_for_operators(self) -> bool:
+        """Whether it belongs to the operator console, which the owner of the demo account may open."""
+        return self.path.startswith("/operator")
+
+    @property
     def is_of_a_thing(self) -> bool:
         """Whether it needs something that only the demo account has."""
         return "{" in self.path
@@ -64,6 +69,14 @@ PAGES: Final = (
     Page(name="profile", path="/profile", sees="Password"),
     Page(name="inbox", path="/inbox", sees="Welcome to the Corner Shop"),
     Page(name="received", path="/inbox/{received}", sees="example.net"),
+    Page(name="operator-health", path="/operator", sees="As postroad doctor"),
+    Page(name="operator-queue", path="/operator/queue", sees="By recipient domain"),
+    Page(name="operator-queue-recipients", path="/operator/queue/recipients", sees="Why it waits"),
+    Page(name="operator-queue-change", path="/operator/queue/change?action=hold&all=true", sees="What will happen"),
+    Page(name="operator-providers", path="/operator/providers", sees="Microsoft"),
+    Page(name="operator-provider", path="/operator/providers/yahoo", sees="Limits in force"),
+    Page(name="operator-consistency", path="/operator/consistency", sees="postroad verify"),
+    Page(name="operator-job", path="/operator/jobs/{job}", sees="recipients changed"),
     Page(name="error", path="/messages/em_0000000000000000000000000000", sees="req_", status=404),
 )
 
@@ -79,4 +92,4 @@ def text_of(page: Page, dev: dev_service.DevService) -> str:
 
 
 def _things(dev: dev_service.DevService) -> dict[str, Any]:
-    return {**dataclasses.asdict(dev.demo_ids), "received": dev.received}
+    return {**dataclasses.asdict(dev.demo_ids), "received": dev.received, "job": dev.job}

@@ -25,6 +25,8 @@ MAX_PIXELS: Final = 2000
 EXACT_COLOURS: Final = 96
 Color = tuple[int, int, int]
 TWO_FRAMES: Final = "new Promise(done => requestAnimationFrame(() => requestAnimationFrame(done)))"
+# Checks of the installation take seconds.
+TIMEOUT_MILLISECONDS: Final = 60_000
 SETTLED: Final = f"() => document.fonts.ready.then(() => {TWO_FRAMES})"
 INDEX: Final = """# What it looks like
 
@@ -57,6 +59,8 @@ async def take(
         for page in wanted:
             tab = await (outside if page.as_visitor else context).new_page()
             await tab.goto(pages.path_of(page, dev))
+            shown = async_api.expect(tab.locator("main"))
+            await shown.to_contain_text(pages.text_of(page, dev), ignore_case=True, use_inner_text=True)
             await _picture(tab, folder / f"{page.name}-{size}-{scheme}.png", is_whole=size == "phone")
             await tab.close()
         await context.close()
@@ -120,6 +124,7 @@ async def main() -> None:
     program = chromium.find()
     if program is None:
         raise SystemExit(f"no Chromium was found; {chromium.REMEDY}")
+    async_api.expect.set_options(timeout=TIMEOUT_MILLISECONDS)
     given.folder.mkdir(parents=True, exist_ok=True)
     with tempfile.TemporaryDirectory(prefix="postroad-") as name:
         async with dev_service.running(Path(name), messages=MESSAGES) as dev, chromium.running(program) as browser:

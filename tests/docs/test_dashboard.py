@@ -149,7 +149,7 @@ def test_the_limits_are_those_of_the_code() -> None:
 
 
 def test_every_picture_that_a_page_shows_exists() -> None:
-    shown = (ROOT / "README.md", ROOT / "docs" / "dashboard.md", PICTURES / "README.md")
+    shown = (ROOT / "README.md", ROOT / "docs" / "dashboard.md", ROOT / "docs" / "operator.md", PICTURES / "README.md")
     assert {path for page in shown for path in pictures_in(page) if not path.exists()} == set()
 
 

@@ -24,7 +24,7 @@ MAX_LISTED: Final = 500
 LIMITS: Final = ("connections", "messages_per_second", "messages_per_connection")
 OPEN: Final = "open"
 PAUSED: Final = "paused"
-_SEVERITY: Final = (OPEN, "slowed", PAUSED, "blocked")
+SEVERITY: Final = (OPEN, "slowed", PAUSED, "blocked")
 
 
 @dataclass(frozen=True, slots=True)
@@ -50,7 +50,7 @@ class Destination:
     def state(self) -> str:
         """The worst that a worker reports, or that an operator has paused it."""
         states = [one.state for one in self.reported] + ([PAUSED] if self.is_paused else [])
-        return max(states, key=_SEVERITY.index, default=OPEN)
+        return max(states, key=SEVERITY.index, default=OPEN)
 
 
 async def listed(ctx: context.Context) -> list[Destination]:

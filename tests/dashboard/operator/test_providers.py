@@ -71,7 +71,7 @@ async def test_limits_are_changed_and_given_back_to_the_settings(ctx: context.Co
 async def test_a_host_that_all_others_cover_is_changed_there(ctx: context.Context, operator: Browser) -> None:
     await operator.post(f"{PATH}/others/pause", {"reason": "maintenance"})
     page = (await operator.get(f"{PATH}/mx.example.org")).text
-    assert "Paused by an operator for all others:</strong> Maintenance." in page
+    assert "Paused by an operator for all others:</strong> maintenance." in page
     assert "/mx.example.org/pause" in page
     assert "/mx.example.org/resume" not in page
 

@@ -36,12 +36,12 @@
     part.replaceWith(fresh);
     fresh.querySelectorAll("details").forEach((one, at) => { if (before.details[at]) one.open = before.details[at].open; });
     /* A row with a link is new when it was not there or has changed. */
-    const read = (row) => `${row.querySelector("a")?.getAttribute("href")} ${row.textContent}`;
+    const read = (row) => `${row.querySelector("a")?.getAttribute("href")} ${contentOf(row)}`;
     const known = new Set([...(originals.get(part) || part).querySelectorAll("tbody tr")].map(read));
     originals.get(fresh).querySelectorAll("tbody tr").forEach((row, at) => {
       if (row.querySelector("a") && !known.has(read(row))) fresh.querySelectorAll("tbody tr")[at].classList.add("fresh");
     });
-    fresh.classList.add("fresh");
+    if (contentOf(originals.get(fresh)) !== contentOf(originals.get(part) || part)) fresh.classList.add("fresh");
     window.postroad.prepare(fresh);
     fresh.querySelectorAll(".scroll").forEach((one, at) => { if (offsets[at]) [one.scrollLeft, one.scrollTop] = offsets[at]; });
     if (focused < 0) return;

@@ -36,17 +36,24 @@ class CheckRow:
     name: str
     finding: findings.Finding
 
+    @property
+    def is_problem(self) -> bool:
+        """Whether something is to be done."""
+        return self.finding.state in (findings.State.WARNING, findings.State.ERROR)
+
 
 async def show(request: requests.PageRequest) -> routing.Response:
     """The state of the installation. Checks take seconds, so the page shows the last run and begins another one."""
     checks = request.site.operator_state.checks
     run = checks.latest(request.ctx, renew=not request.is_refresh)
+    rows = [] if run is None else _worst_first(run.results)
     found = await installation_health.read(request.ctx)
     return request.page(
         "operator/health.html",
         run=run,
         state=None if run is None else table.worst(one.state for one in run.results),
-        check_rows=[] if run is None else _worst_first(run.results),
+        problems=[row for row in rows if row.is_problem],
+        others=[row for row in rows if not row.is_problem],
         is_checking=checks.is_running,
         processes=[
             ProcessRow(one, found.is_alive(one), msgspec.json.decode(one.rates or "{}")) for one in found.processes

@@ -12,7 +12,7 @@ from postroad.dashboard.operator import console
 from postroad.model import providers
 from postroad.services import destinations
 from postroad.services.queue import queue_summary
-from postroad.storage import hourly_counts
+from postroad.storage import hourly_counts, provider_queues
 from postroad.web import routing
 
 PATH: Final = "/operator/providers"
@@ -49,6 +49,11 @@ class ProviderRow:
         if name.startswith(providers.UPSTREAM_PREFIX):
             return f"Upstream {name.removeprefix(providers.UPSTREAM_PREFIX)}"
         return "All others" if name == providers.OTHERS else providers.NAMES.get(name, name)
+
+    @property
+    def worst(self) -> provider_queues.Status | None:
+        """The worst that a worker reports."""
+        return max(self.destination.reported, key=lambda one: destinations.SEVERITY.index(one.state), default=None)
 
     @property
     def url(self) -> str:

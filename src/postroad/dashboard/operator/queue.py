@@ -6,6 +6,7 @@ import msgspec
 
 from postroad.dashboard import forms, requests, urls
 from postroad.dashboard.operator import console, jobs
+from postroad.model import providers
 from postroad.services import operator_jobs
 from postroad.services.queue import holds, queue_jobs, queue_list, queue_summary
 from postroad.web import routing
@@ -66,6 +67,7 @@ async def show(request: requests.PageRequest) -> routing.Response:
         domains=counted.domains[:LARGEST],
         causes=[(one, queue_summary.explain(one)) for one in counted.reasons[:LARGEST]],
         sample=queue_summary.SAMPLE,
+        provider_names=providers.NAMES,
         holds=await holds.in_force(ctx),
         jobs=jobs.rows(started[:JOBS], now=ctx.clock()),
     )
@@ -85,6 +87,7 @@ async def index(request: requests.PageRequest) -> routing.Response:
         "operator/queue_recipients.html",
         entries=found.entries,
         names=counted.names,
+        provider_names=providers.NAMES,
         chosen=chosen,
         state=query.state or "",
         states=STATES,
