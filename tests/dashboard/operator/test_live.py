@@ -1,0 +1,51 @@
+"""`/operator/live`: it says every few seconds that pages of the console may have changed, to operators only."""
+
+from collections.abc import AsyncIterator
+
+import httpx
+import pytest
+import pytest_asyncio
+
+from postroad.dashboard import cookies, live
+from postroad.dashboard.operator import live as operator_live
+from postroad.network import http_listener
+from tests.dashboard.browser_client import Browser, Served
+
+# A bound for machines that are busy; everything here takes a moment.
+TIMEOUT = 300
+
+
+@pytest_asyncio.fixture
+async def listener(served: Served, monkeypatch: pytest.MonkeyPatch) -> AsyncIterator[http_listener.HttpListener]:
+    """The dashboard, listening; its streams look often."""
+    monkeypatch.setattr(live, "POLL_SECONDS", 0.02)
+    monkeypatch.setattr(operator_live, "REFRESH_SECONDS", 0.05)
+    listening = http_listener.HttpListener(served, refuse=served.refuse, sweep_seconds=0.02)
+    await listening.start("127.0.0.1", 0)
+    yield listening
+    await listening.stop(grace_seconds=TIMEOUT)
+
+
+def client(listener: http_listener.HttpListener, browser: Browser) -> httpx.AsyncClient:
+    assert browser.session is not None
+    host, port = listener.address
+    headers = {"Cookie": f"{cookies.SESSION}={browser.session.token}"}
+    return httpx.AsyncClient(base_url=f"http://{host}:{port}", headers=headers, timeout=TIMEOUT)
+
+
+async def test_it_asks_open_pages_to_refresh_again_and_again(
+    listener: http_listener.HttpListener, operator: Browser
+) -> None:
+    asked = 0
+    async with client(listener, operator) as http, http.stream("GET", "/operator/live") as response:
+        assert response.headers["content-type"] == "text/event-stream"
+        async for line in response.aiter_lines():
+            asked += line == "event: changed"
+            if asked == 3:
+                break
+    assert asked == 3
+
+
+async def test_others_get_no_stream(listener: http_listener.HttpListener, browser: Browser) -> None:
+    async with client(listener, browser) as http:
+        assert (await http.get("/operator/live")).status_code == 403
