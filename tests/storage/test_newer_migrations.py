@@ -361,6 +361,22 @@ async def test_users_and_keys_from_before_there_were_operators_are_none(empty: S
         assert [(one.id, one.operator_since) for one in await users.operators(tx)] == [("usr_2", 7)]
 
 
+async def test_accounts_from_before_there_were_limits_have_none(empty: Store, upgrade: SchemaUpgrade) -> None:
+    await upgrade.begin("account_limits")
+    old_account = """
+        INSERT INTO accounts (id, name, status, suspended_reason, available, reserved, created_at)
+        VALUES ('acc_{0}', 'Shop {0}', 'active', NULL, 0, 0, 1)"""
+    async with empty.transaction() as tx:
+        await tx.run_script(old_account.format(1))
+    await upgrade.finish()
+    async with empty.transaction() as tx:
+        # A neighbour of the version before still writes.
+        await tx.run_script(old_account.format(2))
+        await accounts.set_limits(tx, "acc_2", request_rate=5, recipients_per_day=None)
+        found = await accounts.lock(tx, ["acc_1", "acc_2"])
+    assert [(one.request_rate, one.recipients_per_day) for one in found.values()] == [(None, None), (5, None)]
+
+
 async def test_changes_of_provider_queues_and_jobs_are_stored_from_the_version_before_on(
     empty: Store, upgrade: SchemaUpgrade
 ) -> None:

@@ -50,6 +50,7 @@ COMMANDS: Final[Mapping[str, tuple[str, str]]] = {
     "account suspend": ("accounts:suspend", "Suspend an account."),
     "account resume": ("accounts:resume", "Resume a suspended account."),
     "account rename": ("accounts:rename", "Rename an account."),
+    "account limits": ("accounts:limits", "Set the limits of an account; what is not given stays."),
     "account close": ("accounts:close", "Close an account."),
     "account reopen": ("accounts:reopen", "Reopen a closed account."),
     "account remove": ("accounts:remove", "Remove a closed account and delete all its data."),

@@ -1,4 +1,4 @@
-"""`postroad account`: create, list, show, rename, suspend, resume, close, reopen and remove accounts."""
+"""`postroad account`: create, list, show, rename, limit, suspend, resume, close, reopen and remove accounts."""
 
 import dataclasses
 
@@ -8,7 +8,7 @@ from postroad import errors
 from postroad.cli import account_option, command, output, views
 from postroad.model import cursors, times
 from postroad.services import context as services_context
-from postroad.services.accounts import closure
+from postroad.services.accounts import account_limits, closure
 from postroad.services.accounts import credits as services_credits
 from postroad.services.accounts import registry as services_accounts
 from postroad.storage import accounts
@@ -51,6 +51,7 @@ async def show(context: services_context.Context, named: str) -> output.Report:
         "name": account.name,
         "status": state,
         "credits": f"{account.available} available, {account.reserved} reserved{_unlimited(context, account)}",
+        "limits": account_limits.text(account),
         "sending": _sending(sending),
         "created": times.to_wire(account.created_at),
     }
@@ -107,6 +108,24 @@ async def rename(context: services_context.Context, named: str, name: str) -> ou
     account = await account_option.account(context, named)
     renamed = await services_accounts.rename(context, account.id, name)
     return _report(renamed, f"Account {account.name!r} ({account.id}) is now {name!r}.")
+
+
+@click.command("limits", cls=command.StoreCommand)
+@NAMED
+@click.option("--request-rate", type=int, help="Sends per second with each SMTP credential. 0: the setting.")
+@click.option("--recipients-per-day", type=int, help="Recipients per UTC day. 0: no limit.")
+async def limits(
+    context: services_context.Context, named: str, request_rate: int | None, recipients_per_day: int | None
+) -> output.Report:
+    """Set the limits of an account; what is not given stays."""
+    account = await account_option.account(context, named)
+    account = await account_limits.change(
+        context,
+        account.id,
+        request_rate=account.request_rate if request_rate is None else request_rate or None,
+        recipients_per_day=account.recipients_per_day if recipients_per_day is None else recipients_per_day or None,
+    )
+    return _report(account, f"Account {account.name!r} ({account.id}) has {account_limits.text(account)}.")
 
 
 @click.command("close", cls=command.StoreCommand)

@@ -12,7 +12,9 @@ from postroad.storage import accounts, api_keys, audit_log, credentials, domains
 
 View = dict[str, object]
 
-_ACCOUNT: Final = "id name status suspended_reason suspended_by credits created_at".split()
+_ACCOUNT: Final = (
+    "id name status suspended_reason suspended_by credits request_rate recipients_per_day created_at".split()
+)
 _USER: Final = "id account_id email role disabled_at created_at joined_at last_login_at".split()
 _ENTRY: Final = "id account_id at actor action subject detail text request_id client_address".split()
 _CREDENTIAL: Final = "id account_id name username created_at last_used_at revoked_at".split()

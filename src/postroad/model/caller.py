@@ -97,3 +97,5 @@ class Caller:
     key: ApiKey | None = None
     # What it sends goes to the simulator.
     is_test: bool = False
+    # The account's own limit of sends per second, if it has one; the accepting transaction reads it again.
+    request_rate: int | None = None

@@ -36,6 +36,11 @@ class RateLimit:
         object.__setattr__(self, "window", self.interval * self.burst)
 
 
+def at_rate(policy: RateLimit, rate: int | None) -> RateLimit:
+    """The limit with another rate, and a burst that lasts as long; None for the same."""
+    return policy if rate is None else RateLimit(rate=rate, burst=-(-rate * policy.burst // policy.rate))
+
+
 class RateDecision(msgspec.Struct, frozen=True):
     """The decision on one request: `full_at` is the bucket's new state, to be stored in either case."""
 

@@ -21,6 +21,7 @@ ACTIONS: Final[Mapping[str, str]] = {
     "account.created": "created the account {subject}",
     "account.suspended": "suspended the account {subject}",
     "account.resumed": "resumed the account {subject}",
+    "account.limits_changed": "changed the limits of the account {subject}",
     "account.renamed": "renamed the account {subject}",
     "account.closed": "closed the account {subject}",
     "account.reopened": "opened the account {subject} again",

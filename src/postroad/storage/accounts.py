@@ -39,6 +39,9 @@ class Account:
     has_uncharged: int = 0
     # The event types that its webhook endpoints name, separated by spaces.
     named_events: str = ""
+    # Limits that an operator set: sends per second with each credential (None: the setting), and recipients per day.
+    request_rate: int | None = None
+    recipients_per_day: int | None = None
 
     @property
     def state(self) -> str:
@@ -122,6 +125,13 @@ async def reopen(tx: store.Transaction, account_id: str) -> None:
 async def set_unlimited(tx: store.Transaction, account_id: str, *, unlimited: bool) -> None:
     """Let an account send without credits, or not."""
     await tx.execute("accounts.set_unlimited", account_id, int(unlimited))
+
+
+async def set_limits(
+    tx: store.Transaction, account_id: str, *, request_rate: int | None, recipients_per_day: int | None
+) -> None:
+    """Set the limits of an account; None for those of the settings."""
+    await tx.execute("accounts.set_limits", account_id, request_rate, recipients_per_day)
 
 
 async def note_uncharged(tx: store.Transaction, account_id: str) -> None:

@@ -90,6 +90,11 @@ async def test_every_change_is_in_the_accounts_own_audit_log_with_the_operator_a
     assert (await change("credits", amount=500, note="invoice 7"))["credits"]["available"] == 500
     renamed = await operator.http.patch(path, json={"name": "Other", "credits_unlimited": True})
     assert (renamed.json()["account"]["name"], renamed.json()["account"]["credits_unlimited"]) == ("Other", True)
+    limits = {"request_rate": 5, "recipients_per_day": 1_000}
+    limited = (await operator.http.patch(path, json=limits)).json()["account"]
+    assert {name: limited[name] for name in limits} == limits
+    unlimited = (await operator.http.patch(path, json={"recipients_per_day": None})).json()["account"]
+    assert (unlimited["request_rate"], unlimited["recipients_per_day"]) == (5, None)
     assert (await change("close"))["state"] == "closed"
     assert (await change("reopen"))["state"] == "active"
     written = await audit_log.page(ctx, theirs.account_id, before=None, limit=20)
@@ -100,6 +105,7 @@ async def test_every_change_is_in_the_accounts_own_audit_log_with_the_operator_a
             "account.resumed",
             "credits.added",
             "account.renamed",
+            "account.limits_changed",
             "credits.unlimited",
             "account.closed",
             "account.reopened",
@@ -114,7 +120,8 @@ async def test_impossible_changes_are_refused_with_a_sentence(
     path = f"/v1/operator/accounts/{theirs.account_id}"
     for endpoint, body in (("suspend", {"reason": ""}), ("credits", {"amount": 0}), ("suspend", {})):
         assert (await operator.http.post(f"{path}/{endpoint}", json=body)).status_code == 400, endpoint
-    assert (await operator.http.patch(path, json={})).status_code == 400
+    for body in ({}, {"request_rate": 0}, {"recipients_per_day": 1_000_000_001}, {"request_rate": "5"}):
+        assert (await operator.http.patch(path, json=body)).status_code == 400, body
     assert (await operator.http.patch(path, json={"name": "mine"})).json()["code"] == "conflict"
     assert (await operator.http.post(f"{path}/reopen")).status_code == 409
     unknown = "/v1/operator/accounts/acc_00000000000000ffffffffffffff"

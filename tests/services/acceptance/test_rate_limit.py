@@ -88,6 +88,20 @@ def test_dropping_full_buckets_gives_nobody_more(monkeypatch: pytest.MonkeyPatch
             buckets.take(name, now=NOON)
 
 
+def test_an_account_with_its_own_rate_is_filtered_by_it_and_told_so() -> None:
+    limits = rate_limit.RateLimiter(throttle.RateLimit(rate=10, burst=20))
+    for _ in range(4):
+        limits.take("cred_1", now=NOON, rate=2)
+    with pytest.raises(errors.RateLimited, match=r"^more than 2 sends per second with this credential;"):
+        limits.take("cred_1", now=NOON, rate=2)
+    assert dict(limits.headers("cred_1", now=NOON, rate=2)) == {
+        "RateLimit-Policy": '"credential";q=4;w=2',
+        "RateLimit": '"credential";r=0;t=2',
+    }
+    for _ in range(25):
+        limits.take("cred_2", now=NOON, rate=50)
+
+
 def test_nothing_is_said_of_a_bucket_that_nobody_knows() -> None:
     assert rate_limit.RateLimiter(throttle.RateLimit(rate=100, burst=200)).headers("cred_a", now=NOON) == ()
 

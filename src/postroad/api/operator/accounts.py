@@ -11,7 +11,7 @@ from postroad.api.v1 import account as own_account
 from postroad.api.v1 import resource, schemas, team
 from postroad.model import bounce_guard, cursors, identifiers, times
 from postroad.services import context
-from postroad.services.accounts import closure, credits, directory, registry
+from postroad.services.accounts import account_limits, closure, credits, directory, registry
 from postroad.storage import accounts
 from postroad.web import routing
 
@@ -53,6 +53,10 @@ class OperatedAccount(msgspec.Struct, frozen=True, kw_only=True):
     closed_at: times.WireTime | None
     credits: own_account.Credits
     credits_unlimited: bool
+    request_rate: Annotated[
+        int | None, msgspec.Meta(description="Sends per second with each credential; null: the setting.")
+    ]
+    recipients_per_day: Annotated[int | None, msgspec.Meta(description="Per UTC day; null: no limit.")]
     created_at: times.WireTime
 
 
@@ -119,10 +123,34 @@ class AccountDetailsResponse(schemas.Response, frozen=True):
 
 
 class AccountUpdate(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
-    """The fields to change."""
+    """The fields to change. Null removes a limit, as in a JSON merge patch (RFC 7396)."""
 
     name: Annotated[str, msgspec.Meta(max_length=200)] | None = None
     credits_unlimited: Annotated[bool, msgspec.Meta(description="Whether mail costs no credits.")] | None = None
+    request_rate: (
+        Annotated[
+            int,
+            msgspec.Meta(
+                ge=1,
+                le=account_limits.MAX_RATE,
+                description="Sends per second with each SMTP credential; null: the setting limits.request_rate.",
+            ),
+        ]
+        | msgspec.UnsetType
+        | None
+    ) = msgspec.UNSET
+    recipients_per_day: (
+        Annotated[
+            int,
+            msgspec.Meta(
+                ge=1,
+                le=account_limits.MAX_RECIPIENTS,
+                description="Recipients that the account may send to per UTC day; null: no limit.",
+            ),
+        ]
+        | msgspec.UnsetType
+        | None
+    ) = msgspec.UNSET
 
 
 class Suspension(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
@@ -212,15 +240,21 @@ async def show(ctx: context.Context, request: routing.Request) -> routing.Respon
 
 
 async def change(ctx: context.Context, request: routing.Request) -> routing.Response:
-    """Rename an account, or give it unlimited credits."""
+    """Rename an account, set its limits, or give it unlimited credits."""
     body: AccountUpdate = request.body
     account_id = request.path["id"]
-    if body.name is None and body.credits_unlimited is None:
-        raise errors.InvalidRequest("name: give name, credits_unlimited or both")
+    if body == AccountUpdate():
+        raise errors.InvalidRequest("name: give name, credits_unlimited, request_rate or recipients_per_day")
+    account = await registry.find(ctx, account_id)
     if body.name is not None:
         await registry.rename(ctx, account_id, body.name)
     if body.credits_unlimited is not None:
         await credits.set_unlimited(ctx, account_id, unlimited=body.credits_unlimited)
+    limits = {
+        name: getattr(account if value is msgspec.UNSET else body, name)
+        for name, value in (("request_rate", body.request_rate), ("recipients_per_day", body.recipients_per_day))
+    }
+    await account_limits.change(ctx, account_id, **limits)
     return _changed(ctx, request, await registry.find(ctx, account_id))
 
 

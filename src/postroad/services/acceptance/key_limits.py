@@ -4,13 +4,11 @@ Sender domain and template are checked before it. Recipients a day and the credi
 account's lock, so they are exact on any number of hosts.
 """
 
-import math
-
 import msgspec
 
 from postroad import errors
-from postroad.model import key_limits, times
-from postroad.services.acceptance import validation
+from postroad.model import key_limits
+from postroad.services.acceptance import daily_limits, validation
 from postroad.storage import messages
 
 
@@ -29,19 +27,12 @@ def refusal(budget: key_limits.Budget | None, message: messages.NewMessage) -> e
     """Why a message exceeds what is left for its key; None when it does not."""
     if budget is None:
         return errors.Unauthorized("Authorization: the API key no longer exists")
-    count, limit = message.recipient_count, budget.recipients_per_day
     usage = key_limits.on_day(budget.usage, now=message.created_at)
-    if limit is not None and count > limit:
-        return errors.Forbidden(
-            f"the message has {count} recipients, but this API key may send to {limit} per day; send to fewer"
-        )
-    if limit is not None and usage.recipients + count > limit:
-        seconds = math.ceil(((usage.day + 1) * times.DAY - message.created_at) / times.SECOND)
-        return errors.RateLimited(
-            f"this API key has sent to {usage.recipients} of its {limit} recipients per day, and this message has "
-            f"{count}; the next day begins at 00:00 UTC",
-            retry_after=max(1, seconds),
-        )
+    over = daily_limits.refusal(
+        "this API key", message, used=usage.recipients, limit=budget.recipients_per_day, day=usage.day
+    )
+    if over is not None:
+        return over
     if budget.credit_budget is not None and usage.credits + message.credits_reserved > budget.credit_budget:
         return errors.InsufficientCredits(
             f"the message needs {message.credits_reserved} credits, but this API key has used {usage.credits} of its "

@@ -48,27 +48,29 @@ class RateLimiter:
         self._refuse = refuse
         self._full_at: dict[str, int] = {}
 
-    def take(self, credential_id: str, *, now: int) -> None:
-        """Count one request. Raises RateLimited when it exceeds the limit."""
-        decision = throttle.take(self.policy, full_at=self._full_at.get(credential_id, 0), now=now)
+    def take(self, credential_id: str, *, now: int, rate: int | None = None) -> None:
+        """Count one request. Raises RateLimited when it exceeds the limit, or `rate` in its place."""
+        policy = throttle.at_rate(self.policy, rate)
+        decision = throttle.take(policy, full_at=self._full_at.get(credential_id, 0), now=now)
         if len(self._full_at) >= MAX_BUCKETS:
             self._full_at = {name: full_at for name, full_at in self._full_at.items() if full_at > now}
         self._full_at[credential_id] = decision.full_at
         if not decision.allowed:
-            raise self._refuse(self.policy, decision)
+            raise self._refuse(policy, decision)
 
     def learn(self, credential_id: str, full_at: int) -> None:
         """Adopt the database's state of a bucket, which includes all processes."""
         self._full_at[credential_id] = full_at
 
-    def headers(self, credential_id: str, *, now: int) -> tuple[tuple[str, str], ...]:
+    def headers(self, credential_id: str, *, now: int, rate: int | None = None) -> tuple[tuple[str, str], ...]:
         """The `RateLimit` fields (draft-ietf-httpapi-ratelimit-headers); none for an unused bucket."""
         if credential_id not in self._full_at:
             return ()
-        ahead = min(max(0, self._full_at[credential_id] - now), self.policy.window)
-        remaining = (self.policy.window - ahead) // self.policy.interval
-        window = math.ceil(self.policy.window / times.SECOND)
+        policy = throttle.at_rate(self.policy, rate)
+        ahead = min(max(0, self._full_at[credential_id] - now), policy.window)
+        remaining = (policy.window - ahead) // policy.interval
+        window = math.ceil(policy.window / times.SECOND)
         return (
-            ("RateLimit-Policy", f'"credential";q={self.policy.burst};w={window}'),
+            ("RateLimit-Policy", f'"credential";q={policy.burst};w={window}'),
             ("RateLimit", f'"credential";r={remaining};t={math.ceil(ahead / times.SECOND)}'),
         )

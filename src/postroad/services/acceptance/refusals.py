@@ -31,6 +31,13 @@ def different_body() -> errors.IdempotencyConflict:
     )
 
 
+def insufficient_credits(needed: int, left: int) -> errors.InsufficientCredits:
+    """The error for a message that costs more than is left."""
+    return errors.InsufficientCredits(
+        f"the message needs {needed} credits, one for each unique recipient, but only {left} are available"
+    )
+
+
 def suspended(reason: str | None) -> errors.AccountSuspended:
     """The error for a suspended account."""
     return errors.AccountSuspended(f"the account is suspended: {reason or 'contact the operator'}")

@@ -114,7 +114,7 @@ async def submit_checked(
     """Accept a validated message; called within a `RefusalCounter`."""
     with InFlight(ctx.in_flight, info.key):
         try:
-            ctx.rate_limiter.take(sending_identity(who), now=ctx.clock())
+            ctx.rate_limiter.take(sending_identity(who), now=ctx.clock(), rate=who.request_rate)
             submission = await composer(await admit(ctx, who, checked, info))
         except errors.PostroadError as refusal:
             accepted = await replay_or_refuse(ctx, who, info.key, refusal)
@@ -163,9 +163,9 @@ async def with_rate_fields(
     try:
         accepted = await accepting
     except errors.PostroadError as refusal:
-        refusal.headers = ctx.rate_limiter.headers(identity, now=ctx.clock())
+        refusal.headers = ctx.rate_limiter.headers(identity, now=ctx.clock(), rate=who.request_rate)
         raise
-    fields = ctx.rate_limiter.headers(identity, now=ctx.clock())
+    fields = ctx.rate_limiter.headers(identity, now=ctx.clock(), rate=who.request_rate)
     return accepted, (*fields, ("Idempotent-Replayed", "true")) if accepted.replayed else fields
 
 

@@ -106,7 +106,7 @@ async def _make(
     threaded: bool,
 ) -> batch.Batch:
     """Compose what can be composed; the rest has errors. Raises the first one if the caller wants all or nothing."""
-    ctx.rate_limiter.take(key.credential_id, now=ctx.clock())
+    ctx.rate_limiter.take(key.credential_id, now=ctx.clock(), rate=who.request_rate)
     refused: dict[int, errors.PostroadError] = {}
     admitted: list[Admitted] = []
     known: dict[str, stored_templates.Template | None] = {}

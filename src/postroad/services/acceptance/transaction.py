@@ -15,7 +15,7 @@ import msgspec
 from postroad import errors
 from postroad.model import key_limits as model_key_limits
 from postroad.model import limits, throttle, warmup
-from postroad.services.acceptance import acceptance_events, key_limits, rate_limit, refusals
+from postroad.services.acceptance import acceptance_events, daily_limits, key_limits, rate_limit, refusals
 from postroad.services.webhooks import outbox as webhook_outbox
 from postroad.storage import (
     accounts,
@@ -109,6 +109,8 @@ class BatchState:
     warmups: dict[warmups.Key, warmup.State]
     # What is left for the API keys whose mail is counted.
     budgets: dict[str, model_key_limits.Budget] = field(default_factory=dict)
+    # What accounts with a daily limit have sent today.
+    recipients_today: dict[str, int] = field(default_factory=dict)
     # Credits left after the batch so far, and the batch's own keys.
     credits_left: dict[str, int] = field(init=False)
     claimed: set[idempotency.Pair] = field(default_factory=set)
@@ -148,7 +150,8 @@ async def accept(
     states = await warmups.find(tx, {s.warmup_key for s in submissions if s.warmup_key})
     counted = {s.api_key_id: s.message.account_id for s in submissions if s.api_key_id}
     budgets = await api_keys.budgets(tx, counted) if counted else {}
-    batch = BatchState(locked, used, dict(buckets), dict(states), dict(budgets))
+    today = await daily_limits.recipients_today(tx, locked.values(), now=now)
+    batch = BatchState(locked, used, dict(buckets), dict(states), dict(budgets), today)
     decisions = decide(submissions, batch, policies=policies)
     if all_or_nothing:
         _refuse_any(decisions)
@@ -183,6 +186,7 @@ def decide(submissions: Sequence[Submission], batch: BatchState, *, policies: Po
             _check_key(submission.key, batch)
             or _check_account(batch.accounts.get(submission.message.account_id))
             or _check_rate(submission, batch, policies)
+            or daily_limits.of_account(submission.message, batch.accounts, batch.recipients_today)
             or _check_warmup(submission, batch, policies.warmup_caps)
             or _check_api_key(submission, batch)
             or _check_credits(submission, batch)
@@ -220,12 +224,13 @@ def _check_account(account: accounts.Account | None) -> Decision:
 
 def _check_rate(submission: Submission, batch: BatchState, policies: Policies) -> Decision:
     """Take from the rate bucket. It stays taken even if a later check fails: the rate limits requests."""
+    policy = throttle.at_rate(policies.rate, batch.accounts[submission.message.account_id].request_rate)
     bucket = batch.buckets.get(submission.credential_id, throttle.SharedBucket())
     # It counts when it came: a burst that waited for the lock is not one that came at once.
     created_at = submission.message.created_at
-    decision, after = throttle.take_shared(policies.rate, bucket, now=created_at, clock=policies.clock())
+    decision, after = throttle.take_shared(policy, bucket, now=created_at, clock=policies.clock())
     batch.buckets[submission.credential_id] = after
-    return None if decision.allowed else rate_limit.refusal(policies.rate, decision)
+    return None if decision.allowed else rate_limit.refusal(policy, decision)
 
 
 def _check_warmup(submission: Submission, batch: BatchState, caps: Sequence[int]) -> Decision:
@@ -247,17 +252,15 @@ def _check_api_key(submission: Submission, batch: BatchState) -> Decision:
 
 def _check_credits(submission: Submission, batch: BatchState) -> Decision:
     needed, left = submission.message.credits_reserved, batch.credits_left[submission.message.account_id]
-    if left < needed:
-        return errors.InsufficientCredits(
-            f"the message needs {needed} credits, one for each unique recipient, but only {left} are available"
-        )
-    return None
+    return refusals.insufficient_credits(needed, left) if left < needed else None
 
 
 def _count(submission: Submission, batch: BatchState, caps: Sequence[int]) -> None:
     """Subtract an accepted submission from what is left for the next ones."""
     message, key = submission.message, submission.warmup_key
     batch.credits_left[message.account_id] -= message.credits_reserved
+    if message.account_id in batch.recipients_today and not message.is_test:
+        batch.recipients_today[message.account_id] += message.recipient_count
     if submission.key:
         batch.claimed.add(submission.key.pair)
     if submission.api_key_id:

@@ -82,9 +82,10 @@ async def renew(ctx: context.Context, who: caller.Caller) -> caller.Caller:
         if known is None:
             async with ctx.store.reading() as tx:
                 credential = await credentials.by_id(tx, who.account_id, who.credential_id)
+                account = await accounts.by_id(tx, who.account_id)
             if credential is None or credential.revoked_at is not None:
                 raise errors.Unauthorized("the credential is revoked; log in with another one")
-            known = facts[used] = schemes.AuthenticatedCaller(who, used)
+            known = facts[used] = schemes.AuthenticatedCaller(schemes.with_limits(who, account), used)
     return _admit(ctx, known)
 
 

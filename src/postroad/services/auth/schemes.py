@@ -5,6 +5,7 @@ cannot have is ignored. All failures of a password, a key or a token get the sam
 """
 
 import contextlib
+import dataclasses
 import functools
 from dataclasses import dataclass
 from typing import Final
@@ -60,12 +61,18 @@ async def authenticate(
 
 
 async def _of_open_account(ctx: context.Context, known: AuthenticatedCaller) -> AuthenticatedCaller:
-    """The caller, unless its account is closed."""
+    """The caller with the limits of its account, unless that is closed."""
     async with ctx.store.looking_up() as tx:
         account = await accounts.by_id(tx, known.caller.account_id)
     if account is not None and account.closed_at is not None:
         raise errors.AccountClosed(CLOSED)
-    return known
+    return dataclasses.replace(known, caller=with_limits(known.caller, account))
+
+
+def with_limits(who: caller.Caller, account: accounts.Account | None) -> caller.Caller:
+    """The caller with the limits of its account."""
+    rate = None if account is None else account.request_rate
+    return who if rate == who.request_rate else dataclasses.replace(who, request_rate=rate)
 
 
 async def _by_password(

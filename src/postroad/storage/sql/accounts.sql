@@ -1,6 +1,6 @@
 -- part: columns
 id, name, status, suspended_reason, available, reserved, created_at, suspended_by, suspended_at,
-    closed_at, removed_at, unlimited, has_uncharged, named_events
+    closed_at, removed_at, unlimited, has_uncharged, named_events, request_rate, recipients_per_day
 
 -- name: insert
 -- A new account without credits.
@@ -75,6 +75,10 @@ WHERE id = $1;
 -- name: set_unlimited
 -- Whether an account sends without credits.
 UPDATE accounts SET unlimited = $2 WHERE id = $1;
+
+-- name: set_limits
+-- The limits of an account; NULL for those of the settings.
+UPDATE accounts SET request_rate = $2, recipients_per_day = $3 WHERE id = $1;
 
 -- name: note_uncharged
 -- Accounts that have mail which was not charged.
