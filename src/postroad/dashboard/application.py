@@ -38,7 +38,7 @@ from postroad.dashboard import (
     welcome,
 )
 from postroad.dashboard import site as sites
-from postroad.dashboard.operator import consistency_checks, health, jobs, providers, queue, queue_changes
+from postroad.dashboard.operator import consistency_checks, health, jobs, looks, providers, queue, queue_changes
 from postroad.dashboard.operator import live as operator_live
 from postroad.model import caller
 from postroad.services import context
@@ -56,6 +56,7 @@ OPERATOR_ROUTES: Final = (
     *providers.ROUTES,
     *consistency_checks.ROUTES,
     *jobs.ROUTES,
+    *looks.ROUTES,
 )
 # The routes of all pages. The live updates and the inbox of the simulator have a state of their own.
 ROUTES: Final = (

@@ -10,6 +10,7 @@ from postroad.web import routing
 
 PATH: Final = "/audit-log"
 ROWS: Final = 50
+FILTERS: Final = ("actor", "action", "subject", "since", "until")
 GROUPS: Final = sorted({action.partition(".")[0] for action in audit_log.ACTIONS})
 
 
@@ -27,15 +28,17 @@ class Query(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
 async def index(request: requests.PageRequest) -> routing.Response:
     """A page of the log, newest first."""
     query: Query = request.query
-    found = await audit_log.search(request.ctx, request.account_id, _filters(request), before=query.before, limit=ROWS)
-    asked = {name: getattr(query, name) for name in _FILTERS}
+    found = await audit_log.search(
+        request.ctx, request.account_id, filters_of(request), before=query.before, limit=ROWS
+    )
+    asked = {name: getattr(query, name) for name in FILTERS}
     return request.page(
         "audit_log.html",
         rows=[(entry, audit_log.text(entry)) for entry in found.entries],
         next_url=urls.of(PATH, **asked, before=found.next_cursor) if found.next_cursor else "",
         export_url=urls.of(f"{PATH}/export", **asked),
         query=query,
-        groups={group: [one for one in audit_log.ACTIONS if one.startswith(f"{group}.")] for group in GROUPS},
+        groups=grouped_actions(),
         is_first=query.before is None,
         is_filtered=any(asked.values()),
         days=request.ctx.settings.dashboard.audit_log_days,
@@ -44,13 +47,18 @@ async def index(request: requests.PageRequest) -> routing.Response:
 
 async def export_file(request: requests.PageRequest) -> routing.Response:
     """The entries that match as CSV."""
-    return routing.attachment("audit-log.csv", audit_log_csv.export(request.ctx, request.account_id, _filters(request)))
+    return routing.attachment(
+        "audit-log.csv", audit_log_csv.export(request.ctx, request.account_id, filters_of(request))
+    )
 
 
-_FILTERS: Final = ("actor", "action", "subject", "since", "until")
+def grouped_actions() -> dict[str, list[str]]:
+    """The actions by what they are about."""
+    return {group: [one for one in audit_log.ACTIONS if one.startswith(f"{group}.")] for group in GROUPS}
 
 
-def _filters(request: requests.PageRequest) -> audit_log.Filters:
+def filters_of(request: requests.PageRequest) -> audit_log.Filters:
+    """What the query looks for."""
     query: Query = request.query
     zone = request.zone
     return audit_log.Filters(
@@ -62,4 +70,7 @@ def _filters(request: requests.PageRequest) -> audit_log.Filters:
     )
 
 
-ROUTES: Final = (requests.get(PATH, index, query=Query), requests.get(f"{PATH}/export", export_file, query=Query))
+ROUTES: Final = (
+    requests.get(PATH, index, query=Query),
+    requests.get(f"{PATH}/export", export_file, query=Query, looking=requests.Looking.REFUSED),
+)

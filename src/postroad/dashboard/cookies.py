@@ -1,4 +1,4 @@
-"""The cookies: the session, and a notice for the next page.
+"""The cookies: the session, a notice for the next page, and the account that an operator looks at.
 
 They are HttpOnly and SameSite=Lax, and Secure when the base URL uses TLS (RFC 6265bis; the prefix `__Host-` keeps a
 sibling host from setting one).
@@ -11,6 +11,7 @@ from postroad.web import routing
 
 SESSION: Final = "postroad"
 NOTICE: Final = "postroad_notice"
+LOOK: Final = "postroad_look"
 NOTICE_SECONDS: Final = 60
 NOTICE_CHARACTERS: Final = 400
 GOOD: Final = "good"

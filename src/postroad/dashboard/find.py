@@ -68,7 +68,8 @@ async def index(request: requests.PageRequest) -> routing.Response:
             Group("Domains", await _domains(request, text)),
             Group("Templates", await _templates(request, text)),
         ]
-    groups.append(Group("Settings", _places(request, menu.SETTINGS, text)))
+    # The settings of an operator who looks at an account are not those of its people.
+    groups.append(Group("Settings", _places(request, menu.SETTINGS if request.look is None else (), text)))
     return request.page("find.html", q=text, groups=[one for one in groups if one.results], limit=MAX_CHARACTERS)
 
 
@@ -92,7 +93,7 @@ async def _messages(request: requests.PageRequest, text: str) -> list[Result]:
     found = await _search(request, search)
     if found is None:
         return []
-    rows = await message_rows.read(request.ctx, request.account_id, found.messages)
+    rows = await message_rows.read(request.ctx, request.account_id, request.shown(found.messages))
     results = [
         Result(f"{urls.MESSAGES}/{row.message.id}", row.message.subject or "No subject", f"{row.badge}, to {row.email}")
         for row in rows

@@ -6,6 +6,8 @@ import functools
 from dataclasses import dataclass
 from typing import Final
 
+import msgspec
+
 from postroad import errors
 from postroad.dashboard import message_rows, previews, requests, timelines, typed_times, urls
 from postroad.model import mail, search_query
@@ -89,6 +91,10 @@ async def show(request: requests.PageRequest) -> routing.Response:
     query: Query = request.query
     ctx, account_id, message_id = request.ctx, request.account_id, request.path["id"]
     found = await messages.details(ctx, account_id, message_id)
+    if request.hides(message_id):
+        (hidden,) = request.shown([found.message])
+        receipt = msgspec.structs.replace(found.receipt, subject=requests.HIDDEN_SUBJECT, metadata={})
+        found = dataclasses.replace(found, message=hidden, receipt=receipt)
     queue_entries = await inspection.entries_of_message(ctx, account_id, message_id)
     deliveries = await delivery_log.of_message(ctx, account_id, message_id, limit=MAX_DELIVERIES)
     first_webhook = await endpoints.find(ctx, account_id)
@@ -99,7 +105,7 @@ async def show(request: requests.PageRequest) -> routing.Response:
     ]
     recipient_views.sort(key=lambda view: view.rank)
     shown = await _shown(request, message_id, query)
-    has_content = shown is not None or _is_refresh(request)
+    has_content = shown is not None or (_is_refresh(request) and not request.hides(message_id))
     can_retry = sum(view.is_waiting for view in recipient_views)
     can_cancel = sum(view.is_untried for view in recipient_views)
     is_movable = found.message.send_at is not None and can_cancel == len(recipient_views)
@@ -121,7 +127,7 @@ async def show(request: requests.PageRequest) -> routing.Response:
         are_waiting_expanded=can_retry <= MAX_EXPANDED_RECIPIENTS,
         timeline=timelines.build(found, [entry.waiting for entry in queue_entries.values()], deliveries),
         deliveries=deliveries,
-        received=request.site.mail.of_message(ctx.keys, message_id) if request.site.mail else [],
+        received=request.site.mail.of_message(ctx.keys, message_id) if request.site.mail and request.has_inbox else [],
         names={one.id: one.email for one in found.recipients},
         # A page of a final message would otherwise reload with every other result of the account.
         is_live=bool(queue_entries) or any(entry.status == "pending" for entry in deliveries),
@@ -181,8 +187,8 @@ async def _neighbours(request: requests.PageRequest, message_id: str, query: Que
 
 
 async def _shown(request: requests.PageRequest, message_id: str, query: Query) -> previews.PreviewPage | None:
-    """The content; None if it was deleted, and for scripts that only refresh results."""
-    if _is_refresh(request):
+    """The content; None if it was deleted or is hidden, and for scripts that only refresh results."""
+    if _is_refresh(request) or request.hides(message_id):
         return None
     async with request.ctx.previews.hold(request.account_id):
         try:

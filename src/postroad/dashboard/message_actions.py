@@ -1,11 +1,16 @@
-"""What can be done with a message on its page: retry, cancel, reschedule and resend it, and suppress a recipient."""
+"""What can be done with a message on its page: retry, cancel, reschedule and resend it, and suppress a recipient.
+
+An operator who looks at the account can only ask for its content.
+"""
 
 from typing import Final
 
 from postroad import errors
 from postroad.dashboard import forms, requests, typed_times
 from postroad.model import identifiers, mail
+from postroad.services import context
 from postroad.services.acceptance import resend as resend_service
+from postroad.services.accounts import looks
 from postroad.services.messages import lookup
 from postroad.services.queue import cancellation, inspection, schedule
 from postroad.services.suppressions import registry
@@ -97,10 +102,21 @@ async def suppress(request: requests.PageRequest) -> routing.Response:
     return request.redirect(f"/messages/{message_id}", notice=f"{row.email_key} is suppressed.")
 
 
+async def show_content(request: requests.PageRequest) -> routing.Response:
+    """Show the content to an operator who looks at the account, from now on."""
+    if request.look is None:
+        raise errors.NotFound("you are not looking at an account")
+    message_id = request.path["id"]
+    look = await looks.show_content(context.as_operator(request.ctx), request.look, message_id)
+    cookie = requests.look_cookie(request, look)
+    return requests.redirect(request.http.headers, f"/messages/{message_id}", headers=(cookie,))
+
+
 ROUTES: Final = (
     requests.post("/messages/{id}/retry", retry, form=Retry),
     requests.post("/messages/{id}/cancel", cancel),
     requests.post("/messages/{id}/schedule", reschedule, form=Schedule),
     requests.post("/messages/{id}/resend", resend, form=Resend),
     requests.post("/messages/{id}/suppress", suppress, form=Recipient),
+    requests.post("/messages/{id}/look", show_content, permission=requests.VIEW, looking=requests.Looking.SHOWN),
 )

@@ -17,6 +17,7 @@ MAX_FILE_OCTETS: Final = 4 * 1024
 async def show(request: requests.PageRequest) -> routing.Response:
     """The page; NotFound when the content is no longer retained."""
     ctx, account_id, message_id = request.ctx, request.account_id, request.path["id"]
+    request.refuse_hidden(message_id)
     found = await messages.details(ctx, account_id, message_id)
     async with ctx.previews.hold(account_id):
         preview = await previews.of_message(ctx, account_id, message_id)

@@ -48,7 +48,7 @@ async def index(request: requests.PageRequest) -> routing.Response:
         )
     except search_query.QueryError as problem:
         return _page(request, search_query.Query(), text=text, views=views, status=400, problem=problem)
-    rows = await message_rows.read(request.ctx, request.account_id, found.messages)
+    rows = await message_rows.read(request.ctx, request.account_id, request.shown(found.messages))
     counted = ""
     if query.cursor is None:
         filters = messages.filters_of(request.ctx, found.query, zone=request.zone)
@@ -152,5 +152,5 @@ def _file_name(text: str) -> str:
 
 ROUTES: Final = (
     requests.get(urls.MESSAGES, index, query=Query),
-    requests.get(EXPORT_PATH, export_file, query=lists.SearchQuery),
+    requests.get(EXPORT_PATH, export_file, query=lists.SearchQuery, looking=requests.Looking.REFUSED),
 )

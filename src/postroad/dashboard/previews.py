@@ -114,7 +114,7 @@ async def preview_page(
     views = _views(preview)
     view = query.view if query.view in dict(views) else views[0][0]
     source = await _parse(request, lambda: previews.source_text(raw)) if view is View.SOURCE else None
-    may_fetch = request.ctx.settings.dashboard.remote_images and view is View.HTML
+    may_fetch = _may_fetch(request) and view is View.HTML
     urls = await _parse(request, lambda: remote_images.urls_in(preview.html or "")) if may_fetch else []
     return PreviewPage(
         path=path,
@@ -151,6 +151,7 @@ def parts(path: str, source: Source) -> tuple[requests.SiteRoute, ...]:
 
     async def show_html(request: requests.PageRequest) -> routing.Response:
         query: DocumentQuery = request.query
+        request.refuse_hidden(request.path["id"])
 
         async def read() -> previews.Download:
             raw = await source(request)
@@ -183,16 +184,21 @@ def parts(path: str, source: Source) -> tuple[requests.SiteRoute, ...]:
 
     return (
         requests.get(f"{path}/preview/html", show_html, query=DocumentQuery),
-        requests.get(f"{path}/raw", save_message),
-        requests.get(f"{path}/attachments/{{index}}", save_file),
+        requests.get(f"{path}/raw", save_message, looking=requests.Looking.REFUSED),
+        requests.get(f"{path}/attachments/{{index}}", save_file, looking=requests.Looking.REFUSED),
     )
 
 
 async def _remote_images(request: requests.PageRequest, preview: previews.Preview) -> dict[str, bytes]:
-    if not request.ctx.settings.dashboard.remote_images:
+    if not _may_fetch(request):
         return {}
     urls = await _parse(request, lambda: remote_images.urls_in(preview.html or ""))
     return await remote_images.fetch(request.ctx, request.account_id, urls)
+
+
+def _may_fetch(request: requests.PageRequest) -> bool:
+    """Whether remote images are fetched: not for an operator, whose look their servers would learn of."""
+    return request.ctx.settings.dashboard.remote_images and request.look is None
 
 
 async def _parse(request: requests.PageRequest, work: Callable[[], T]) -> T:

@@ -102,7 +102,7 @@ async def _page(
 
 
 ROUTES: Final = (
-    requests.get("/profile", show),
+    requests.get("/profile", show, looking=requests.Looking.REFUSED),
     requests.post("/profile/token", make_token, permission=requests.VIEW),
     requests.post("/profile/time-zone", change_time_zone, form=TimeZone, permission=requests.VIEW),
     requests.post("/profile/notices", choose_notices, form=NoticeChoice, permission=requests.VIEW),

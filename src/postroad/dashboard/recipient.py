@@ -1,5 +1,6 @@
 """`/recipients/{email}`: what was sent to one address, what became of it, and whether it is suppressed."""
 
+import dataclasses
 from typing import Final, Literal
 
 from postroad import errors
@@ -18,6 +19,11 @@ class Removal(forms.Form, frozen=True, kw_only=True):
 async def show(request: requests.PageRequest) -> routing.Response:
     """The page."""
     history = await recipient_history.of_address(request.ctx, request.account_id, request.path["email"])
+    sent = [
+        dataclasses.replace(one, subject=requests.HIDDEN_SUBJECT) if request.hides(one.message_id) else one
+        for one in history.sent
+    ]
+    history = dataclasses.replace(history, sent=sent)
     return request.page("recipient.html", history=history, sources=suppressions.SOURCES)
 
 

@@ -2,12 +2,17 @@
 
 `get` and `post` build the routes of pages. Every `post` is refused unless it comes from this origin and carries the
 CSRF token of the session, so no handler can forget the check.
+
+While an operator looks at an account (services/accounts/looks.py), requests are those of a reader of that account:
+pages are shown, and forms, downloads and what else a route says are refused.
 """
 
+import dataclasses
 import functools
 import zoneinfo
-from collections.abc import Awaitable, Callable, Mapping
+from collections.abc import Awaitable, Callable, Iterable, Mapping
 from dataclasses import dataclass
+from enum import Enum, auto
 from typing import Any, Final
 
 import msgspec
@@ -18,8 +23,10 @@ from postroad.dashboard import cookies, forms, menu
 from postroad.dashboard import site as sites
 from postroad.model import caller, time_zones, times
 from postroad.services import context
+from postroad.services.accounts import looks
 from postroad.services.auth import authentication, sessions
-from postroad.storage import accounts, users
+from postroad.services.webhooks import endpoints
+from postroad.storage import accounts, messages, users
 from postroad.web import routing
 
 TAG: Final = "Dashboard"
@@ -29,6 +36,19 @@ SCRIPTED_FORM_HEADER: Final = b"x-enhanced"
 # And this one when they refresh an open page.
 REFRESH_HEADER: Final = b"x-refreshed"
 Headers = tuple[tuple[str, str], ...]
+HIDDEN_SUBJECT: Final = "Subject hidden"
+# What an operator may do in the account that they look at.
+LOOK_PERMISSIONS: Final = caller.ROLE_PERMISSIONS[caller.Role.READ_ONLY]
+
+
+class Looking(Enum):
+    """What a route does while an operator looks at an account."""
+
+    # It answers as it does to a reader of that account.
+    SHOWN = auto()
+    REFUSED = auto()
+    # It answers as always.
+    UNCHANGED = auto()
 
 
 @dataclass(frozen=True, slots=True)
@@ -42,10 +62,12 @@ class PageRequest:
     user: users.User
     account: accounts.Account
     sections: menu.Sections = menu.SECTIONS
+    # Set while an operator looks at the account.
+    look: looks.Look | None = None
 
     @property
     def account_id(self) -> str:
-        """The account of the user."""
+        """The account of the user, or the one that an operator looks at."""
         return self.http.caller.account_id
 
     @property
@@ -74,6 +96,11 @@ class PageRequest:
         """The time zone of the user."""
         return time_zones.named(self.user.time_zone)
 
+    @property
+    def has_inbox(self) -> bool:
+        """Whether there is an inbox of the simulator; it is nobody's who looks at an account."""
+        return self.site.mail is not None and self.look is None
+
     def may(self, permission: caller.Permission) -> bool:
         """Whether the user has a permission."""
         return permission in self.http.caller.permissions
@@ -85,7 +112,20 @@ class PageRequest:
 
     def menu(self, sections: menu.Sections) -> list[tuple[str, list[menu.Entry]]]:
         """A menu as the user sees it."""
-        return menu.visible(sections, self.http.caller.permissions, has_inbox=self.site.mail is not None)
+        return menu.visible(sections, self.http.caller.permissions, has_inbox=self.has_inbox)
+
+    def hides(self, message_id: str) -> bool:
+        """Whether the content of a message is hidden: an operator looks, and has not asked for it."""
+        return self.look is not None and message_id not in self.look.message_ids
+
+    def refuse_hidden(self, message_id: str) -> None:
+        """Refuse to show the content of a message that is hidden."""
+        if self.hides(message_id):
+            raise errors.Forbidden("the content of this message is hidden while you look at the account")
+
+    def shown(self, found: Iterable[messages.Message]) -> list[messages.Message]:
+        """Messages, without the subjects that are hidden."""
+        return [dataclasses.replace(one, subject=HIDDEN_SUBJECT) if self.hides(one.id) else one for one in found]
 
     def page(self, name: str, *, status: int = 200, **values: Any) -> routing.Response:
         """Render a page; it is not cached."""
@@ -114,8 +154,12 @@ class PageRequest:
             "may_change": self.may(caller.Permission.CHANGE),
             "may_manage": self.may(caller.Permission.MANAGE),
             "csrf_token": sessions.csrf_token(self.ctx, self.session),
-            "has_inbox": self.site.mail is not None,
+            "has_inbox": self.has_inbox,
             "menu_sections": self.menu(self.sections),
+            "look": self.look,
+            "hides": self.hides,
+            # The path of a webhook URL may be a secret.
+            "shown_url": endpoints.host if self.look else str,
             "notice": None if notice is None else cookies.decode_notice(notice),
             "notice_kind": cookies.kind_of_notice(notice or ""),
             "now": self.ctx.clock(),
@@ -152,6 +196,13 @@ def session_cookie(ctx: context.Context, site: sites.Site, session: sessions.Ses
     return cookies.write(cookies.SESSION, session.token, is_secure=site.is_secure, seconds=seconds)
 
 
+def look_cookie(asked: PageRequest, look: looks.Look) -> tuple[str, str]:
+    """The header field that sets the cookie of a look."""
+    seconds = max(0, look.until - asked.ctx.clock() // times.SECOND)
+    value = looks.write(asked.ctx, look)
+    return cookies.write(cookies.LOOK, value, is_secure=asked.site.is_secure, seconds=seconds)
+
+
 async def authenticate(
     site: sites.Site, ctx: context.Context, headers: routing.Headers
 ) -> tuple[caller.Caller, sessions.Session]:
@@ -162,9 +213,17 @@ async def authenticate(
     return await sessions.authenticate(ctx, token)
 
 
-def get(path: str, handler: Handler, *, permission: caller.Permission = VIEW, **options: Any) -> SiteRoute:
+def get(
+    path: str,
+    handler: Handler,
+    *,
+    permission: caller.Permission = VIEW,
+    looking: Looking = Looking.SHOWN,
+    **options: Any,
+) -> SiteRoute:
     """The route of a page. `options` are those of `_route`."""
-    return lambda site: _route("GET", path, _authenticated(site, handler), permission=permission, **options)
+    checks = functools.partial(_authenticated, handler=handler, permission=permission, looking=looking)
+    return lambda site: _route("GET", path, checks(site), permission=permission, **options)
 
 
 def post(
@@ -173,11 +232,13 @@ def post(
     *,
     form: type[forms.Form] = forms.Form,
     permission: caller.Permission = caller.Permission.CHANGE,
+    looking: Looking = Looking.REFUSED,
     **options: Any,
 ) -> SiteRoute:
     """The route of a form."""
     options.update(form=form, permission=permission)
-    return lambda site: _route("POST", path, _authenticated(site, handler), **options)
+    checks = functools.partial(_authenticated, handler=handler, permission=permission, looking=looking)
+    return lambda site: _route("POST", path, checks(site), **options)
 
 
 def public(method: str, path: str, handler: PublicHandler, **options: Any) -> SiteRoute:
@@ -211,7 +272,9 @@ def _route(
     )
 
 
-def _authenticated(site: sites.Site, handler: Handler) -> routing.Handler[context.Context]:
+def _authenticated(
+    site: sites.Site, *, handler: Handler, permission: caller.Permission, looking: Looking
+) -> routing.Handler[context.Context]:
     async def handle(ctx: context.Context, request: routing.Request) -> routing.Response:
         _, session = await authenticate(site, ctx, request.headers)
         if isinstance(request.body, forms.Form):
@@ -219,6 +282,34 @@ def _authenticated(site: sites.Site, handler: Handler) -> routing.Handler[contex
             if not sessions.is_csrf_token(ctx, session, request.body.csrf_token or ""):
                 raise forms.missing_csrf_token()
         user, account = await authentication.me(ctx, request.caller)
-        return await handler(PageRequest(site, ctx, request, session, user, account))
+        asked = PageRequest(site, ctx, request, session, user, account)
+        # The console of operators is theirs, whatever they look at.
+        if looking is not Looking.UNCHANGED and permission is not caller.Permission.OPERATE:
+            asked = await _as_reader(asked, permission, looking)
+        return await handler(asked)
 
     return handle
+
+
+async def _as_reader(asked: PageRequest, permission: caller.Permission, looking: Looking) -> PageRequest:
+    """The request as one of a reader of the account that an operator looks at; the same, if there is none."""
+    look = read_look(asked)
+    account = None if look is None else await looks.account_of(asked.ctx, look)
+    if account is None:
+        return asked
+    if looking is Looking.REFUSED or permission not in LOOK_PERMISSIONS:
+        raise errors.Forbidden("you are looking at another account, where this is not possible; end the look first")
+    who = dataclasses.replace(
+        asked.http.caller, account_id=account.id, credential_id=None, permissions=LOOK_PERMISSIONS, request_rate=None
+    )
+    http = msgspec.structs.replace(asked.http, authenticated=who)
+    ctx = context.acting_as(asked.ctx, who, request_id=http.id, client_address=http.client_address)
+    return dataclasses.replace(asked, ctx=ctx, http=http, account=account, look=look)
+
+
+def read_look(asked: PageRequest) -> looks.Look | None:
+    """The look of this session, as long as its user is an operator."""
+    value = cookies.read(asked.http.headers, cookies.LOOK, is_secure=asked.site.is_secure)
+    if value is None or caller.Permission.OPERATE not in asked.http.caller.permissions:
+        return None
+    return looks.read(asked.ctx, asked.session, value)

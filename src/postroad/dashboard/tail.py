@@ -1,5 +1,6 @@
 """`/tail`: what happens to the account's mail, line by line, as `postroad tail` shows it."""
 
+import dataclasses
 from typing import Final
 
 from postroad.dashboard import lists, requests, urls
@@ -23,6 +24,7 @@ async def show(request: requests.PageRequest) -> routing.Response:
     except search_query.QueryError as error:
         problem = error.detail
     else:
+        found = dataclasses.replace(found, messages=request.shown(found.messages))
         events = await tail.events(request.ctx, request.account_id, found)
     return request.page(
         "tail.html",

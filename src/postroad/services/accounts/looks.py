@@ -1,0 +1,89 @@
+"""Looks: an operator sees the pages of an account, read-only and for at most an hour.
+
+A look is a signed value that the operator's browser keeps. It names the session that it belongs to, so it ends with
+that session, and no other can use it; whoever reads it also checks that the caller is still an operator. It contains
+the messages whose content may be shown. The account's audit log tells each of them, and the look itself, before the
+value is made.
+"""
+
+import base64
+import binascii
+import hashlib
+import hmac
+from typing import Final
+
+import msgspec
+
+from postroad.model import times
+from postroad.services import audit_log, context
+from postroad.services.accounts import registry
+from postroad.services.auth import sessions
+from postroad.services.messages import lookup
+from postroad.storage import accounts
+
+LOOK_SECONDS: Final = 3_600
+# The value is in a cookie, which browsers keep up to 4 KB.
+MAX_MESSAGES: Final = 20
+
+
+class Look(msgspec.Struct, frozen=True):
+    """Who looks at which account, until when (in seconds since 1970), and the messages whose content is shown."""
+
+    session_id: str
+    account_id: str
+    until: int
+    message_ids: tuple[str, ...] = ()
+
+    @property
+    def ends_at(self) -> int:
+        """Microseconds."""
+        return self.until * times.SECOND
+
+
+async def begin(ctx: context.Context, session: sessions.Session, account_id: str) -> Look:
+    """Begin a look; the context acts as an operator. Closed accounts can be looked at, too."""
+    account = await registry.find(ctx, account_id)
+    async with ctx.store.transaction() as tx:
+        await audit_log.write(ctx, tx, account.id, "account.looked_at", account.name)
+    return Look(session.claims.jti, account.id, ctx.clock() // times.SECOND + LOOK_SECONDS)
+
+
+async def show_content(ctx: context.Context, look: Look, message_id: str) -> Look:
+    """The look with the content of one more message; the context acts as an operator."""
+    if message_id in look.message_ids:
+        return look
+    message, _ = await lookup.find(ctx, look.account_id, message_id)
+    async with ctx.store.transaction() as tx:
+        await audit_log.write(ctx, tx, look.account_id, "message.looked_at", message.id)
+    return msgspec.structs.replace(look, message_ids=(*look.message_ids, message.id)[-MAX_MESSAGES:])
+
+
+async def account_of(ctx: context.Context, look: Look) -> accounts.Account | None:
+    """The account as it is now; None when it was removed."""
+    async with ctx.store.reading() as tx:
+        account = await accounts.by_id(tx, look.account_id)
+    return account if account is not None and account.removed_at is None else None
+
+
+def write(ctx: context.Context, look: Look) -> str:
+    """The value for the browser."""
+    text = base64.urlsafe_b64encode(msgspec.json.encode(look)).decode().rstrip("=")
+    return f"{text}.{_signature(ctx.keys.session, text)}"
+
+
+def read(ctx: context.Context, session: sessions.Session, value: str) -> Look | None:
+    """The look of a value, if it is ours, of this session, and not over."""
+    text, _, signature = value.partition(".")
+    keys = (ctx.keys.session, *(previous.session for previous in ctx.keys.previous))
+    if not any(hmac.compare_digest(_signature(key, text).encode(), signature.encode()) for key in keys):
+        return None
+    try:
+        look = msgspec.json.decode(base64.urlsafe_b64decode(text + "=" * (-len(text) % 4)), type=Look)
+    except (binascii.Error, msgspec.DecodeError):  # of another version
+        return None
+    is_over = ctx.clock() >= look.ends_at
+    return None if is_over or look.session_id != session.claims.jti else look
+
+
+def _signature(key: bytes, text: str) -> str:
+    return hmac.new(key, b"look " + text.encode(), hashlib.sha256).hexdigest()

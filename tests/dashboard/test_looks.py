@@ -1,0 +1,268 @@
+"""An operator looks at an account: its pages are shown read-only, without content, and its audit log tells it."""
+
+import re
+from collections.abc import AsyncIterator
+
+import httpx
+import pytest
+import pytest_asyncio
+
+from postroad import config
+from postroad.dashboard import application, cookies
+from postroad.dashboard import site as sites
+from postroad.model import caller
+from postroad.services import audit_log, context
+from postroad.services.accounts import closure
+from postroad.services.auth import operators, sessions
+from postroad.services.messages import dev_inbox
+from postroad.services.webhooks import endpoints
+from postroad.storage import accounts
+from tests import accepted_mail, contexts, webhook_rows
+from tests.dashboard import browser_client, sample_account
+from tests.dashboard.browser_client import Browser, Served, Switch
+from tests.dashboard.test_every_route import FORM, Route, ask, describe, furnish, is_page
+
+SECRET = "one-time code 491823"
+BANNER = "You are looking at the account Theirs."
+# Pages that an operator does not need, or that would give away what is hidden.
+REFUSED = {
+    "/approvals/{id}/request",
+    "/audit-log/export",
+    "/bulk",
+    "/credits/ledger.csv",
+    "/inbox",
+    "/inbox/{id}",
+    "/inbox/{id}/attachments/{index}",
+    "/inbox/{id}/preview/html",
+    "/inbox/{id}/raw",
+    "/messages.csv",
+    "/messages/{id}/attachments/{index}",
+    "/messages/{id}/code",
+    "/messages/{id}/preview/html",
+    "/messages/{id}/raw",
+    "/profile",
+    "/suppressions/export",
+    "/template/new",
+}
+# Shown once the operator has asked for the content of the message.
+ASKED_FOR = {"/messages/{id}/code", "/messages/{id}/preview/html"}
+
+
+@pytest_asyncio.fixture
+async def operator(ctx: context.Context, served: Served, mine: accounts.Account) -> AsyncIterator[Browser]:
+    user = await browser_client.person(ctx, mine.id, "op@mine.example", caller.Role.OWNER)
+    async with browser_client.open_browser(ctx, served, await operators.add(ctx, user.email)) as opened:
+        yield opened
+
+
+@pytest.fixture
+def routes(site: sites.Site) -> list[Route]:
+    """The pages of accounts."""
+    pages = [route for route in application.routes(site) if is_page(route) and route.permission is not None]
+    return [route for route in pages if route.permission is not caller.Permission.OPERATE]
+
+
+async def look(operator: Browser, account: accounts.Account) -> None:
+    answer = await operator.post(f"/operator/accounts/{account.id}/look")
+    assert (answer.status_code, answer.headers["location"]) == (303, "/"), answer.text
+
+
+async def told(ctx: context.Context, account_id: str) -> list[str]:
+    written = await audit_log.page(ctx, account_id, before=None, limit=50)
+    return [f"{one.actor} {audit_log.text(one)}" for one in written if one.action.endswith(".looked_at")]
+
+
+async def send_secret(ctx: context.Context, account_id: str) -> str:
+    """A message whose subject, body and metadata are nobody else's business."""
+    return await accepted_mail.accept(
+        ctx, account_id, sender="shop@theirs.example", to=("ada@to.example",), subject=SECRET, text=SECRET
+    )
+
+
+async def test_each_page_is_shown_with_the_banner_or_refused_on_purpose_and_each_form_is_refused(
+    ctx: context.Context,
+    mail: dev_inbox.Inbox,
+    routes: list[Route],
+    settings: config.Settings,
+    switch: Switch,
+    operator: Browser,
+    stranger: Browser,
+    theirs: accounts.Account,
+) -> None:
+    things = await furnish(ctx, stranger, mail, domain="theirs.example")
+    switch.stopping = True
+    # A domain that is stored without a key gets one with the first view of its page.
+    assert (await stranger.get(f"/domains/{things['domain']}")).status_code == 200
+    await look(operator, theirs)
+    before = await sample_account.dump(settings.database.url)
+    refused: set[str] = set()
+    for route in routes:
+        # What ends the session, and what is told: both are tested below.
+        if route.path in ("/logout", "/messages/{id}/look"):
+            continue
+        answer = await ask(operator, route, things, csrf_token=operator.csrf_token)
+        if route.method == "POST":
+            assert answer.status_code == 403, describe(route, answer)
+        elif answer.status_code == 403:
+            refused.add(route.path)
+        else:
+            assert answer.status_code == 200, describe(route, answer)
+            is_inside = "<main" in answer.text
+            assert (BANNER in answer.text) == is_inside, route.path
+            shown = set(FORM.findall(answer.text)) - {"/operator/look/end", "/logout"}
+            assert all(path.endswith("/look") for path in shown), (route.path, shown)
+    assert refused == REFUSED
+    assert await sample_account.dump(settings.database.url) == before
+
+
+async def test_the_content_of_a_message_is_nowhere_until_it_was_asked_for(
+    ctx: context.Context,
+    mail: dev_inbox.Inbox,
+    routes: list[Route],
+    switch: Switch,
+    operator: Browser,
+    stranger: Browser,
+    theirs: accounts.Account,
+) -> None:
+    things = await furnish(ctx, stranger, mail, domain="theirs.example")
+    message_id = await send_secret(ctx, theirs.id)
+    things |= {"message": message_id, "suppression": "ada@to.example"}
+    switch.stopping = True
+    await look(operator, theirs)
+    walked = [route for route in routes if route.method == "GET" and not route.path.startswith("/inbox")]
+    addresses = {route.path: await ask(operator, route, things) for route in walked}
+    extra = [await operator.get("/find", q=message_id), await operator.get("/find", q="ada@to.example")]
+    for answer in (*addresses.values(), *extra):
+        assert SECRET not in answer.text, answer.url
+        assert answer.status_code in (200, 403)
+    assert "Subject hidden" in addresses["/messages"].text
+    assert "Subject hidden" in addresses["/messages/{id}"].text
+    refreshed = await operator.client.get(f"/messages/{message_id}", headers={"X-Refreshed": "page"})
+    assert SECRET not in refreshed.text
+
+    shown = await operator.follow(await operator.post(f"/messages/{message_id}/look"))
+    assert shown.text.count(SECRET) >= 2
+    assert BANNER in shown.text
+    assert "/raw" not in shown.text
+    for path in ASKED_FOR:
+        assert (await operator.get(path.replace("{id}", message_id))).status_code == 200, path
+    assert (await operator.get(f"/messages/{message_id}/raw")).status_code == 403
+    other = things["webhook_delivery"]
+    assert "hidden, as the content of messages is" in (await operator.get(f"/webhook/deliveries/{other}")).text
+    assert sorted(await told(ctx, theirs.id)) == [
+        f"operator looked at the content of the message {message_id}",
+        "operator looked at the pages of the account Theirs",
+    ]
+
+
+async def test_the_look_ends_with_its_button(ctx: context.Context, operator: Browser, theirs: accounts.Account) -> None:
+    await look(operator, theirs)
+    assert BANNER in (await operator.get("/messages")).text
+    ended = await operator.post("/operator/look/end")
+    assert ended.headers["location"] == f"/operator/accounts/{theirs.id}"
+    page = await operator.get("/messages")
+    assert BANNER not in page.text
+    assert "Mine" in page.text
+    # Ended twice, for example in another tab.
+    assert (await operator.post("/operator/look/end")).headers["location"] == "/operator/accounts"
+
+
+async def test_the_look_ends_after_an_hour(
+    ctx: context.Context, clock: contexts.Clock, operator: Browser, theirs: accounts.Account
+) -> None:
+    await look(operator, theirs)
+    clock.pass_seconds(3_599)
+    assert BANNER in (await operator.get("/team")).text
+    clock.pass_seconds(1)
+    assert BANNER not in (await operator.get("/team")).text
+
+
+async def test_the_look_ends_with_the_role_and_with_the_session(
+    ctx: context.Context, operator: Browser, theirs: accounts.Account, mine: accounts.Account
+) -> None:
+    await look(operator, theirs)
+    value = operator.client.cookies[cookies.LOOK]
+    other = await browser_client.person(ctx, mine.id, "other@mine.example", caller.Role.OWNER)
+    await operators.add(ctx, other.email)
+    assert operator.user is not None
+    await operators.remove(ctx, operator.user.id)
+    page = await operator.get("/")
+    assert BANNER not in page.text
+    assert "Mine" in page.text
+    assert (await operator.post(f"/operator/accounts/{theirs.id}/look")).status_code == 403
+    # Another operator cannot use what the first one's browser kept.
+    session = sessions.begin(ctx, other)
+    operator.client.cookies.set(cookies.SESSION, session.token, domain="postroad.test")
+    assert operator.client.cookies[cookies.LOOK] == value
+    assert BANNER not in (await operator.get("/")).text
+
+
+async def test_a_look_needs_an_operator_a_form_of_ours_and_an_account(
+    ctx: context.Context, operator: Browser, browser: Browser, theirs: accounts.Account
+) -> None:
+    path = f"/operator/accounts/{theirs.id}/look"
+    assert (await browser.post(path)).status_code == 403
+    assert (await operator.client.post(path, data={"csrf_token": browser.csrf_token})).status_code == 403
+    assert (await operator.client.get(path)).status_code == 405
+    evil = {"Origin": "https://evil.example"}
+    answer = await operator.client.post(path, data={"csrf_token": operator.csrf_token}, headers=evil)
+    assert answer.status_code == 403
+    assert (await operator.post(f"/operator/accounts/acc_{'0' * 28}/look")).status_code == 404
+    assert await told(ctx, theirs.id) == []
+    assert (await operator.post(f"/messages/em_{'0' * 28}/look")).status_code == 404
+    assert cookies.LOOK not in operator.client.cookies
+
+
+async def test_who_logs_out_while_looking_ends_their_own_session(
+    ctx: context.Context, operator: Browser, theirs: accounts.Account
+) -> None:
+    await look(operator, theirs)
+    assert (await operator.post("/logout")).headers["location"] == "/login"
+    assert (await operator.get("/")).headers["location"] == "/login"
+
+
+async def test_a_closed_account_can_be_looked_at(
+    ctx: context.Context, operator: Browser, theirs: accounts.Account
+) -> None:
+    await closure.close(ctx, theirs.id)
+    await look(operator, theirs)
+    assert BANNER in (await operator.get("/")).text
+
+
+async def test_the_cookie_is_kept_from_scripts_and_other_sites(
+    ctx: context.Context, operator: Browser, theirs: accounts.Account
+) -> None:
+    answer = await operator.post(f"/operator/accounts/{theirs.id}/look")
+    field = next(one for one in answer.headers.get_list("set-cookie") if one.startswith(f"{cookies.LOOK}="))
+    assert re.search(r"; Path=/; Max-Age=3600; HttpOnly; SameSite=Lax$", field), field
+
+
+async def test_the_path_of_a_webhook_is_hidden(
+    ctx: context.Context, mail: dev_inbox.Inbox, operator: Browser, stranger: Browser, theirs: accounts.Account
+) -> None:
+    things = await furnish(ctx, stranger, mail, domain="theirs.example")
+    assert webhook_rows.URL in (await stranger.get("/webhook")).text
+    await look(operator, theirs)
+    for page in ("/webhook", "/webhooks", "/welcome", f"/webhook/deliveries/{things['webhook_delivery']}"):
+        answer: httpx.Response = await operator.get(page)
+        assert answer.status_code == 200
+        assert webhook_rows.URL not in answer.text, page
+        assert endpoints.host(webhook_rows.URL) in answer.text, page
+
+
+async def test_pages_name_their_account_for_scripts_that_refresh_them(
+    ctx: context.Context, operator: Browser, mine: accounts.Account, theirs: accounts.Account
+) -> None:
+    assert f'data-account="{mine.id}"' in (await operator.get("/messages")).text
+    await look(operator, theirs)
+    assert f'data-account="{theirs.id}"' in (await operator.get("/messages")).text
+
+
+def test_every_download_is_refused_or_asked_for(routes: list[Route]) -> None:
+    """A new download or a part of a message has to be in one of the two lists."""
+    downloads = [
+        route.path
+        for route in routes
+        if route.method == "GET" and (re.search(r"export|raw|csv|/request|attachments|preview/html", route.path))
+    ]
+    assert set(downloads) <= REFUSED
