@@ -1,8 +1,12 @@
 """Into the dashboard: by the login page, as a user does, or with a session as the service would have given it."""
 
+import contextlib
+from collections.abc import AsyncIterator
+
 from playwright import async_api
 
 from postroad.dashboard import cookies
+from postroad.services.accounts import looks
 from postroad.services.auth import sessions, users
 from tests.browser.dev_service import DevService, Login
 
@@ -14,6 +18,19 @@ async def log_in(page: async_api.Page, login: Login) -> None:
     await page.fill("input[name=password]", login.password)
     await page.click("main button[type=submit]")
     await page.wait_for_url(lambda url: "/login" not in url)
+
+
+@contextlib.asynccontextmanager
+async def looking(dev: DevService, context: async_api.BrowserContext, account_id: str) -> AsyncIterator[None]:
+    """The user of a browser context, who is an operator, looks at an account; without a page that asks for it."""
+    (token,) = [one["value"] for one in await context.cookies(dev.base_url) if one["name"] == cookies.SESSION]
+    _, session = await sessions.authenticate(dev.ctx, token)
+    look = await looks.begin(dev.ctx, session, account_id)
+    await context.add_cookies([{"name": cookies.LOOK, "value": looks.write(dev.ctx, look), "url": dev.base_url}])
+    try:
+        yield
+    finally:
+        await context.clear_cookies(name=cookies.LOOK)
 
 
 async def session_of(dev: DevService, login: Login) -> async_api.StorageState:

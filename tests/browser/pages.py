@@ -20,6 +20,8 @@ class Page:
     path: str
     sees: str
     as_visitor: bool = False
+    # Opened by an operator who looks at the demo account.
+    in_look: bool = False
     status: int = 200
 
     @property
@@ -77,6 +79,11 @@ PAGES: Final = (
     Page(name="operator-provider", path="/operator/providers/yahoo", sees="Limits in force"),
     Page(name="operator-consistency", path="/operator/consistency", sees="postroad verify"),
     Page(name="operator-job", path="/operator/jobs/{job}", sees="recipients changed"),
+    Page(name="operator-accounts", path="/operator/accounts", sees="New account"),
+    Page(name="operator-account", path="/operator/accounts/{account}", sees="Close the account"),
+    Page(name="look", path="/messages/{message}", sees="Show the content", in_look=True),
+    Page(name="operator-operators", path="/operator/operators", sees="Add an operator"),
+    Page(name="operator-audit-log", path="/operator/audit-log", sees="Installation"),
     Page(name="error", path="/messages/em_0000000000000000000000000000", sees="req_", status=404),
 )
 
@@ -92,4 +99,4 @@ def text_of(page: Page, dev: dev_service.DevService) -> str:
 
 
 def _things(dev: dev_service.DevService) -> dict[str, Any]:
-    return {**dataclasses.asdict(dev.demo_ids), "received": dev.received, "job": dev.job}
+    return {**dataclasses.asdict(dev.demo_ids), "received": dev.received, "job": dev.job, "account": dev.account.id}

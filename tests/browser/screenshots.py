@@ -6,6 +6,7 @@ The service runs for real with the demo account of these tests, so the same page
 import argparse
 import asyncio
 import collections
+import contextlib
 import io
 import tempfile
 from pathlib import Path
@@ -57,12 +58,14 @@ async def take(
             base_url=dev.base_url, color_scheme=scheme, viewport={"width": width, "height": height}
         )
         for page in wanted:
-            tab = await (outside if page.as_visitor else context).new_page()
-            await tab.goto(pages.path_of(page, dev))
-            shown = async_api.expect(tab.locator("main"))
-            await shown.to_contain_text(pages.text_of(page, dev), ignore_case=True, use_inner_text=True)
-            await _picture(tab, folder / f"{page.name}-{size}-{scheme}.png", is_whole=size == "phone")
-            await tab.close()
+            look = logins.looking(dev, context, dev.account.id) if page.in_look else contextlib.nullcontext()
+            async with look:
+                tab = await (outside if page.as_visitor else context).new_page()
+                await tab.goto(pages.path_of(page, dev))
+                shown = async_api.expect(tab.locator("main"))
+                await shown.to_contain_text(pages.text_of(page, dev), ignore_case=True, use_inner_text=True)
+                await _picture(tab, folder / f"{page.name}-{size}-{scheme}.png", is_whole=size == "phone")
+                await tab.close()
         await context.close()
         await outside.close()
 

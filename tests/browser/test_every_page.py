@@ -1,9 +1,11 @@
 """What holds for every page: it opens without an error, has its landmarks, fits a phone, and anybody can use it."""
 
+import contextlib
+
 import pytest
 from playwright import async_api
 
-from tests.browser import axe, dev_service, page_monitor, pages
+from tests.browser import axe, dev_service, logins, page_monitor, pages
 from tests.browser.conftest import SharedPageOpener
 from tests.browser.pages import PAGES, Page
 
@@ -30,11 +32,13 @@ async def test_a_page_is_valid_and_accessible_in_light_and_dark_on_desktop_and_p
     if page.status >= 400:
         monitor.expect(rf"^console: Failed to load resource: .* {page.status} ")
     tab = await open_shared_page(None if page.as_visitor else dev.login)
-    await opened(tab, pages.path_of(page, dev), status=page.status)
-    # Some of it comes a moment later, when the page refreshes itself.
-    await async_api.expect(tab.locator("main")).to_contain_text(
-        pages.text_of(page, dev), ignore_case=True, use_inner_text=True
-    )
+    look = logins.looking(dev, tab.context, dev.account.id) if page.in_look else contextlib.nullcontext()
+    async with look:
+        await opened(tab, pages.path_of(page, dev), status=page.status)
+        # Some of it comes a moment later, when the page refreshes itself.
+        await async_api.expect(tab.locator("main")).to_contain_text(
+            pages.text_of(page, dev), ignore_case=True, use_inner_text=True
+        )
     if page.is_inside:
         await async_api.expect(tab.get_by_role("navigation").first).to_be_attached()
     light = await tab.evaluate("getComputedStyle(document.body).backgroundColor")

@@ -38,7 +38,19 @@ from postroad.dashboard import (
     welcome,
 )
 from postroad.dashboard import site as sites
-from postroad.dashboard.operator import consistency_checks, health, jobs, looks, providers, queue, queue_changes
+from postroad.dashboard.operator import (
+    account_actions,
+    accounts,
+    consistency_checks,
+    health,
+    jobs,
+    looks,
+    operators,
+    providers,
+    queue,
+    queue_changes,
+)
+from postroad.dashboard.operator import audit_log as operator_audit_log
 from postroad.dashboard.operator import live as operator_live
 from postroad.model import caller
 from postroad.services import context
@@ -56,7 +68,11 @@ OPERATOR_ROUTES: Final = (
     *providers.ROUTES,
     *consistency_checks.ROUTES,
     *jobs.ROUTES,
+    *accounts.ROUTES,
+    *account_actions.ROUTES,
     *looks.ROUTES,
+    *operators.ROUTES,
+    *operator_audit_log.ROUTES,
 )
 # The routes of all pages. The live updates and the inbox of the simulator have a state of their own.
 ROUTES: Final = (

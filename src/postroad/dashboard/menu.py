@@ -70,6 +70,14 @@ OPERATOR_SECTIONS: Final[Sections] = (
             Entry("operator_consistency", "/operator/consistency", "Consistency check", "operator verify", OPERATE),
         ),
     ),
+    (
+        "Accounts and people",
+        (
+            Entry("operator_accounts", "/operator/accounts", "Accounts", "suspend credits limits close", OPERATE),
+            Entry("operator_operators", "/operator/operators", "Operators", "role invite people", OPERATE),
+            Entry("operator_audit_log", "/operator/audit-log", "All audit logs", "history changes who", OPERATE),
+        ),
+    ),
     ("Your account", (Entry("overview", "/", "Account dashboard"),)),
 )
 # Not in the menu.

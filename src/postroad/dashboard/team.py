@@ -88,7 +88,7 @@ async def _done(
 
 def _link(request: requests.PageRequest, user: users.User, token: str, expires_at: int) -> dict[str, Any]:
     url = password_links.url(request.ctx.settings, token)
-    return {"user": user, "url": url, "expires_at": expires_at}
+    return {"email": user.email, "has_joined": user.joined_at is not None, "url": url, "expires_at": expires_at}
 
 
 def _with_article(role: caller.Role) -> str:

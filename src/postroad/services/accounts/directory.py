@@ -1,6 +1,6 @@
 """All accounts of the installation, as operators see them: searched, and with what they send."""
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from typing import Final
 
@@ -87,6 +87,20 @@ async def details(ctx: context.Context, account_id: str) -> AccountDetails:
         await account_domains.of_account(ctx, account_id),
         await account_users.of_account(ctx, account_id),
     )
+
+
+async def names(ctx: context.Context, account_ids: Iterable[str]) -> dict[str, str]:
+    """The names of accounts by id; those that were removed have none."""
+    async with ctx.store.reading() as tx:
+        found = [await accounts.by_id(tx, account_id) for account_id in account_ids]
+    return {one.id: one.name for one in found if one is not None and one.removed_at is None}
+
+
+async def emails(ctx: context.Context, user_ids: Iterable[str]) -> dict[str, str]:
+    """The emails of users by id; those that were removed have none."""
+    async with ctx.store.reading() as tx:
+        found = [await users.by_id(tx, user_id) for user_id in user_ids]
+    return {one.id: one.email for one in found if one is not None}
 
 
 async def _volume(tx: store.Transaction, account_id: str, *, now: int, hours: int) -> Volume:

@@ -21,6 +21,7 @@ from postroad.storage import password_links as stored_links
 
 # 20 characters of 62 are 119 bits.
 GENERATED_CHARACTERS: Final = 20
+_TAKEN: Final = "email: this address already belongs to a user"
 
 
 @dataclass(frozen=True, slots=True)
@@ -69,6 +70,14 @@ async def invite(ctx: context.Context, account_id: str, *, email: str, role: cal
         await _mail_link(ctx, tx, user, made)
         await audit_log.write(ctx, tx, account_id, "user.invited", user.email, f"as {role}")
     return NewInvitation(user, made.token, made.expires_at)
+
+
+async def check_new(ctx: context.Context, email: str) -> None:
+    """Refuse an email that nobody can be invited with: it is no address, or a user has it."""
+    mailbox = _plain_address(email)
+    async with ctx.store.reading() as tx:
+        if await users.by_email(tx, mailbox.key) is not None:
+            raise errors.Conflict(_TAKEN)
 
 
 async def of_account(ctx: context.Context, account_id: str) -> list[users.User]:
@@ -261,7 +270,7 @@ async def _insert(
 ) -> None:
     account_quotas.refuse_beyond(ctx, "users", len(members))
     if not await users.insert(tx, user, email_key=mailbox.key):
-        raise errors.Conflict("email: this address already belongs to a user")
+        raise errors.Conflict(_TAKEN)
 
 
 async def _lock_members(ctx: context.Context, tx: store.Transaction, account_id: str) -> list[users.User]:

@@ -1,0 +1,100 @@
+"""`/operator/accounts`: every account with what it sends, one account with all facts about it, and a new one."""
+
+from typing import Any, Final, Literal
+
+import msgspec
+
+from postroad.dashboard import forms, requests, urls
+from postroad.dashboard.operator import console
+from postroad.model import caller, cursors, identifiers
+from postroad.services.accounts import account_limits, credits, directory, registry
+from postroad.services.auth import password_links, users
+from postroad.web import routing
+
+PATH: Final = "/operator/accounts"
+ROWS: Final = 50
+
+
+class Query(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
+    """Which accounts, and the cursor. The form also sends empty fields."""
+
+    search: str | None = None
+    state: Literal["", "active", "suspended", "closed"] | None = None
+    cursor: str | None = None
+
+
+class NewAccount(forms.Form, frozen=True, kw_only=True):
+    """An account to create, and its first owner."""
+
+    name: str
+    email: str
+
+
+async def index(request: requests.PageRequest) -> routing.Response:
+    """A page of accounts, oldest first."""
+    query: Query = request.query
+    search = " ".join((query.search or "").split())[: directory.SEARCH_CHARACTERS]
+    after = cursors.after(query.cursor, identifiers.ACCOUNT)
+    found = await directory.page(request.ctx, search=search, state=query.state or "", after=after, limit=ROWS + 1)
+    next_cursor = cursors.next_cursor([one.account.id for one in found], limit=ROWS)
+    return request.page(
+        "operator/accounts.html",
+        rows=[(one, credits.needs_credits(request.ctx, one.account)) for one in found[:ROWS]],
+        search=search,
+        state=query.state or "",
+        is_first=not after,
+        is_filtered=bool(search or query.state),
+        next_url=urls.of(PATH, search=search, state=query.state, cursor=next_cursor) if next_cursor else "",
+        guard_days=request.ctx.settings.bounce_guard.days,
+        guard=request.ctx.settings.bounce_guard,
+        max_characters=directory.SEARCH_CHARACTERS,
+    )
+
+
+async def create(request: requests.PageRequest) -> routing.Response:
+    """Create an account, invite its owner, and show the link once."""
+    form: NewAccount = request.form
+    await users.check_new(request.ctx, form.email)
+    account = await registry.create(request.ctx, form.name)
+    invited = await users.invite(request.ctx, account.id, email=form.email, role=caller.Role.OWNER)
+    link = {
+        "email": invited.user.email,
+        "url": password_links.url(request.ctx.settings, invited.link_token),
+        "expires_at": invited.expires_at,
+    }
+    return await _page(request, account.id, status=201, link=link)
+
+
+async def show(request: requests.PageRequest) -> routing.Response:
+    """One account."""
+    return await _page(request, request.path["id"])
+
+
+async def _page(
+    request: requests.PageRequest, account_id: str, *, status: int = 200, link: dict[str, Any] | None = None
+) -> routing.Response:
+    found = await directory.details(request.ctx, account_id)
+    return request.page(
+        "operator/account.html",
+        status=status,
+        found=found,
+        one=found.account,
+        link=link,
+        is_mailed=bool(request.ctx.settings.operator.sender),
+        needs_credits=credits.needs_credits(request.ctx, found.account),
+        has_credits=request.ctx.settings.credits.enabled,
+        suspended_until=registry.suspended_until(request.ctx, found.account),
+        usual_rate=request.ctx.settings.limits.request_rate,
+        max_rate=account_limits.MAX_RATE,
+        max_recipients=account_limits.MAX_RECIPIENTS,
+        max_reason=registry.REASON_CHARACTERS,
+        max_note=credits.NOTE_CHARACTERS,
+        log_url=urls.of("/operator/audit-log", account=found.account.id),
+    )
+
+
+ROUTES: Final = (
+    console.get(PATH, index, query=Query),
+    console.post(PATH, create, form=NewAccount),
+    console.get(f"{PATH}/{{id}}", show),
+)

@@ -1,0 +1,52 @@
+"""`/operator/audit-log`: who did what in all accounts and in the installation, with the filters of an account's log."""
+
+from typing import Final, Literal
+
+from postroad.dashboard import audit_log as of_account
+from postroad.dashboard import requests, urls
+from postroad.dashboard.operator import console
+from postroad.services import audit_log
+from postroad.services.accounts import directory, registry
+from postroad.web import routing
+
+PATH: Final = "/operator/audit-log"
+_FILTERS: Final = (*of_account.FILTERS, "account", "of")
+
+
+class Query(of_account.Query, frozen=True, forbid_unknown_fields=True):
+    """The filters of the account's log, and of which account, or only of the installation."""
+
+    account: str | None = None
+    of: Literal["", "installation"] | None = None
+
+
+async def index(request: requests.PageRequest) -> routing.Response:
+    """A page of the log, newest first."""
+    query: Query = request.query
+    ctx, account, account_id = request.ctx, None, None
+    if query.account:
+        account = await registry.find(ctx, query.account)
+        account_id = account.id
+    elif query.of:
+        account_id = audit_log.INSTALLATION
+    filters = of_account.filters_of(request)
+    found = await audit_log.search(ctx, account_id, filters, before=query.before, limit=of_account.ROWS)
+    asked = {name: getattr(query, name) for name in _FILTERS}
+    return request.page(
+        "operator/audit_log.html",
+        rows=[(entry, audit_log.text(entry)) for entry in found.entries],
+        names=await directory.names(ctx, {one.account_id for one in found.entries}),
+        operators=await directory.emails(
+            ctx, {one.user_id for one in found.entries if one.user_id and one.actor_kind == "operator"}
+        ),
+        only=account,
+        next_url=urls.of(PATH, **asked, before=found.next_cursor) if found.next_cursor else "",
+        query=query,
+        groups=of_account.grouped_actions(),
+        is_first=query.before is None,
+        is_filtered=any(asked.values()),
+        days=ctx.settings.dashboard.audit_log_days,
+    )
+
+
+ROUTES: Final = (console.get(PATH, index, query=Query),)

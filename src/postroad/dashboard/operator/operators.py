@@ -1,0 +1,60 @@
+"""`/operator/operators`: the people who operate the installation."""
+
+from typing import Any, Final
+
+from postroad import errors
+from postroad.dashboard import forms, requests
+from postroad.dashboard.operator import console
+from postroad.services.accounts import directory
+from postroad.services.auth import operators, password_links
+from postroad.web import routing
+
+PATH: Final = "/operator/operators"
+
+
+class Addition(forms.Form, frozen=True, kw_only=True):
+    """A person who shall operate the installation."""
+
+    email: str
+
+
+async def index(
+    request: requests.PageRequest, *, status: int = 200, link: dict[str, Any] | None = None
+) -> routing.Response:
+    """The operators, with a link that was made for one of them."""
+    found = await operators.of_installation(request.ctx)
+    names = await directory.names(request.ctx, {one.account_id for one in found})
+    return request.page(
+        "operator/operators.html",
+        status=status,
+        people=found,
+        names=names,
+        link=link,
+        is_mailed=bool(request.ctx.settings.operator.sender),
+    )
+
+
+async def add(request: requests.PageRequest) -> routing.Response:
+    """Make a user an operator, or invite one to the own account and show the link once."""
+    form: Addition = request.form
+    try:
+        user = await operators.add(request.ctx, form.email)
+    except errors.NotFound:
+        invited = await operators.invite(request.ctx, request.account_id, email=form.email)
+        url = password_links.url(request.ctx.settings, invited.link_token)
+        link = {"email": invited.user.email, "url": url, "expires_at": invited.expires_at}
+        return await index(request, status=201, link=link)
+    return request.redirect(PATH, notice=f"{user.email} is an operator.")
+
+
+async def remove(request: requests.PageRequest) -> routing.Response:
+    """End the role of an operator."""
+    user = await operators.remove(request.ctx, request.path["id"])
+    return request.redirect(PATH, notice=f"{user.email} is no longer an operator.")
+
+
+ROUTES: Final = (
+    console.get(PATH, index),
+    console.post(PATH, add, form=Addition),
+    console.post(f"{PATH}/{{id}}/remove", remove),
+)
