@@ -14,7 +14,8 @@ A script says what answers each verb. Its keys are verbs, and BANNER, HANDSHAKE 
     Held("250 ok")      an answer that is only sent together with the next one that is not held
     (one, two)          one after the other, at once
     [one, two]          the first time one, from the second time on two
-    a function          called with the line (or the content), gives one of the above
+    a function          called with the line, gives one of the above; CONTENT: with the content, BANNER: the client's
+                        address
 
 What is not in the script is answered well, and DATA without a recipient with 554. `transactions` are the messages that
 were taken: answered with 2xx, or not answered at all after the final dot.
@@ -87,6 +88,7 @@ class Transaction:
     content: bytes  # with doubled dots undone
     is_encrypted: bool
     wire: bytes = b""  # as it came, without the final dot
+    client: str = ""  # the address that it came from
 
 
 @dataclass
@@ -205,9 +207,10 @@ class _Session:
         self._is_encrypted = False
         self._mail = ""
         self._recipients: list[str] = []
+        self._client: str = writer.get_extra_info("peername")[0]
 
     async def run(self) -> None:
-        await self._say("BANNER")
+        await self._say("BANNER", self._client)
         while True:
             line = (await self._reader.readuntil(b"\n")).decode("utf-8", "replace").rstrip("\r\n")
             await self._note(line)
@@ -236,7 +239,8 @@ class _Session:
         await self._note("CONTENT")
         content = bytes(received[:-3]).replace(b"\r\n..", b"\r\n.")[2:]
         # Taken before it is answered: a peer that hangs up now has the message.
-        transaction = Transaction(self._mail, self._recipients, content, self._is_encrypted, bytes(received[2:-3]))
+        wire = bytes(received[2:-3])
+        transaction = Transaction(self._mail, self._recipients, content, self._is_encrypted, wire, self._client)
         answer = self._peer.answer("CONTENT", content.decode("latin-1"))
         if _first_digit(answer) in {"2", ""}:
             self._peer.transactions.append(transaction)

@@ -154,12 +154,12 @@ def test_a_list_from_the_environment_is_separated_by_commas_and_takes_the_type_o
         environment={
             "POSTROAD_DELIVERY__RETRY_SECONDS": "5, 10,15",
             "POSTROAD_DELIVERY__RESOLVERS": " 192.0.2.1 ,[2001:db8::1]:5353,",
-            "POSTROAD_DELIVERY__SOURCE_ADDRESSES": "",
+            "POSTROAD_DELIVERY__ALLOW_PRIVATE": "",
         }
     )
     assert settings.delivery.retry_seconds == (5, 10, 15)
     assert settings.delivery.resolvers == ("192.0.2.1", "[2001:db8::1]:5353")
-    assert settings.delivery.source_addresses == ()
+    assert settings.delivery.allow_private == ()
 
 
 def test_a_provider_keeps_what_is_not_mentioned_in_any_layer(tmp_path: Path) -> None:
@@ -216,7 +216,7 @@ def test_a_provider_keeps_what_is_not_mentioned_in_any_layer(tmp_path: Path) -> 
         ("DELIVERY__RESOLVERS", "dns.example.com", "delivery.resolvers: 'dns.example.com' is not an address"),
         ("DELIVERY__RESOLVERS", "192.0.2.1:99999", "delivery.resolvers: '192.0.2.1:99999' has no port"),
         ("DELIVERY__RESOLVERS", "192.0.2.1:0", "delivery.resolvers: port 0 is not a valid destination"),
-        ("DELIVERY__SOURCE_ADDRESSES", "192.0.2.1,eth0", "delivery.source_addresses: 'eth0' is not an IP address"),
+        ("SOURCES__OUT__ADDRESS", "eth0", "sources.out.address: 'eth0' is not an IP address"),
         ("DELIVERY__HOSTNAME", "my host", "delivery.hostname: 'my host' is not a host name"),
         ("DELIVERY__RETURN_PATH_DOMAIN", "@example.com", "delivery.return_path_domain: '@example.com' is not a host"),
         ("TLS_REPORTS__FROM", "example.com", "tls_reports.from: 'example.com' is not a plain email address"),

@@ -112,7 +112,7 @@ def test_a_password_may_be_sent_unencrypted_to_this_host_only() -> None:
     "rule, sentence",
     [
         ({"upstreams": ["sess"]}, "routes[0]: there is no upstream 'sess'; known: direct, ses"),
-        ({"upstreams": []}, "routes[0]: upstreams is empty"),
+        ({"upstreams": []}, "routes[0]: upstreams is empty; name at least one, or 'direct', or a pool"),
         ({"upstreams": ["ses", "ses"]}, "routes[0]: upstreams names one twice"),
         (
             {"upstreams": ["ses"], "providers": ["gmail"]},
@@ -120,7 +120,6 @@ def test_a_password_may_be_sent_unencrypted_to_this_host_only() -> None:
         ),
         ({"upstreams": ["ses"], "sender_domains": ["Shop.example"]}, "routes[0]: 'Shop.example' is not a dom"),
         ({"upstreams": ["ses"], "domains": ["x"]}, "routes[0]: object contains unknown field `domains`"),
-        ({"accounts": ["acc_1"]}, "routes[0]: object missing required field `upstreams`"),
     ],
 )
 def test_a_wrong_rule_is_named(rule: dict[str, Any], sentence: str) -> None:

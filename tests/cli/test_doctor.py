@@ -34,10 +34,12 @@ tls_key = "{folder}/key.pem"
 [delivery]
 hostname = "mail.example.org"
 resolvers = ["{dns}"]
-source_addresses = ["127.0.0.1"]
 return_path_domain = "bounces.example.org"
 mx_port = {smtp}
 dane = true
+[[sources]]
+name = "out"
+address = "127.0.0.1"
 [doctor]
 probe_host = "mail.example.org:{smtp}"
 blocklists = {{ "bl.example.net" = "https://bl.example.net/removal" }}

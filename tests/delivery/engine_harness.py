@@ -218,12 +218,17 @@ async def running_engine(
     zones: dns_server.Zones | None = None,
     providers: Mapping[str, object] | None = None,
     clock: contexts.Clock | None = None,
+    account_id: str = "",
     tls_reports: Mapping[str, object] | None = None,
     upstreams: Sequence[Mapping[str, object]] = (),
     routes: Sequence[Mapping[str, object]] = (),
+    sources: Sequence[Mapping[str, object]] = (),
     **delivery: Any,
 ) -> AsyncIterator[EngineHarness]:
-    """An engine on the store at `url`, for the time of the block; `delivery` and the others are settings."""
+    """An engine on the store at `url`, for the time of the block; `delivery` and the others are settings.
+
+    With an account, it is another host of the same installation.
+    """
     clock = clock or contexts.Clock()
     async with dns_server.running(zones_of({HOST: "127.0.0.1"}) if zones is None else zones) as dns:
         settings = config.load(
@@ -237,13 +242,15 @@ async def running_engine(
                 "warmup": {"enabled": False},
                 "upstreams": upstreams,
                 "routes": routes,
+                "sources": sources,
             },
         )
         async with composition.open_context(settings, clock=clock) as ctx:
-            account = await accounts.create(ctx, "Shop")
-            await accepted_mail.allow_sending(ctx, account.id, amount=CREDITS)
+            if not account_id:
+                account_id = (await accounts.create(ctx, "Shop")).id
+                await accepted_mail.allow_sending(ctx, account_id, amount=CREDITS)
             async with running(ctx) as (started, log):
-                yield EngineHarness(ctx, clock, dns, account.id, started, log)
+                yield EngineHarness(ctx, clock, dns, account_id, started, log)
 
 
 @contextlib.asynccontextmanager

@@ -55,6 +55,7 @@ async def running(
     log: logs.Logger | None = None,
     timeout_seconds: float = 30,
     upstreams: Sequence[Mapping[str, object]] = (),
+    sources: Sequence[str] = (),
     **settings: Any,
 ) -> AsyncIterator[RouterHarness]:
     """A router for the time of the block.
@@ -64,7 +65,9 @@ async def running(
     async with dns_server.running(zones, secure=secure) as server:
         delivery = {"mta_sts": False, "allow_private": PUBLIC, **settings}
         now = [1000.0]
-        loaded = config.load(environment={}, overrides={"delivery": delivery, "upstreams": upstreams})
+        named = [{"name": f"out{number}", "address": address} for number, address in enumerate(sources)]
+        overrides = {"delivery": delivery, "upstreams": upstreams, "sources": named}
+        loaded = config.load(environment={}, overrides=overrides)
         router = routing.Router(
             loaded.delivery,
             resolver.Resolver([server.address], try_seconds=timeout_seconds / 3, query_seconds=timeout_seconds),
@@ -72,6 +75,7 @@ async def running(
             shuffle=shuffle or (lambda _hosts: None),
             own_names=own_names,
             upstreams=loaded.upstreams,
+            sources=loaded.sources,
             https=https,
             stored_policies=stored_policies,
             report=report,

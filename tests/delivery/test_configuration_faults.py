@@ -123,18 +123,6 @@ async def test_mail_waits_for_a_certificate_that_can_be_verified(
                 assert seen.attempts[0].response.startswith("the TLS handshake failed: ")
 
 
-async def test_mail_waits_for_an_address_that_this_host_does_not_have(url: str) -> None:
-    async with (
-        smtp_peers.serving() as peer,
-        engine_harness.running_engine(url, port=peer.port, source_addresses=["192.0.2.1"]) as harness,
-    ):
-        seen = await fail_often(harness, await harness.send())
-        assert seen.attempts[0].response.endswith("cannot send from 192.0.2.1: cannot assign requested address")
-        harness.engine._connector._sources = iter(["127.0.0.1"] * 9)  # type: ignore[assignment]
-        harness.pass_seconds(LATER)
-        assert (await harness.settle(seen.message.id, attempts=5)).recipient.status == "delivered"
-
-
 async def test_mail_waits_for_the_key_that_opens_the_dkim_key(url: str, monkeypatch: pytest.MonkeyPatch) -> None:
     def fail(*_: object) -> bytes:
         raise encryption.DecryptionError("the secret of example.com cannot be decrypted with this installation's key")

@@ -8,8 +8,7 @@ from typing import Any
 import pytest
 
 from postroad import config, errors
-from postroad.delivery import claim_plan, engine, routing, status_reporter
-from postroad.network import smtp_connection
+from postroad.delivery import claim_plan, engine, status_reporter
 from postroad.roles import composition
 from postroad.services import context
 from postroad.services.accounts import registry as accounts
@@ -177,32 +176,6 @@ async def test_a_store_that_is_away_is_asked_again(url: str, monkeypatch: pytest
         stopping.set()
         await task
         assert [line["event"] for line in lines][:2] == ["queue_unavailable"] * 2
-
-
-async def test_connections_leave_from_our_addresses_in_turn_and_of_the_right_family(url: str) -> None:
-    first, second = engine_harness.loopback_addresses(2)
-    async with (
-        smtp_peers.serving() as peer,
-        made_engine(url, source_addresses=[first, "2001:db8::1", second]) as (made, _),
-    ):
-        here = parts.host_at(peer.port)
-        chosen = []
-        for _ in range(4):
-            connection = await made._connect(here)
-            assert isinstance(connection, smtp_connection.SmtpConnection)
-            chosen.append(connection.destination.source_address)
-            await connection.close()
-        assert chosen == [first, second, first, second]
-        there = routing.Host("mx", "2001:db8::2", 25, parts.PLAIN)
-        assert made._connector.source(there) == "2001:db8::1"
-        await made.run(stopped())
-
-
-@pytest.mark.parametrize("ours", [[], ["192.0.2.1"]])
-async def test_without_an_address_of_the_right_family_the_system_chooses(url: str, ours: list[str]) -> None:
-    async with made_engine(url, source_addresses=ours) as (made, _):
-        assert made._connector.source(routing.Host("mx", "2001:db8::2", 25, parts.PLAIN)) is None
-        await made.run(stopped())
 
 
 def stopped() -> asyncio.Event:

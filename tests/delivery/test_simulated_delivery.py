@@ -97,7 +97,7 @@ async def test_the_queue_names_no_address_that_exists(url: str) -> None:
             (queue_key,) = await stored_queue.queue_keys(tx, after="", limit=10)
             wanted = [stored_queue.ClaimRequest(queue_key, 10)]
             (claim,) = await stored_queue.claim(tx, wanted, lease_until=harness.clock.now, worker="old")
-        assert stored_queue.parts_of(queue_key) == ("simulator.invalid", harness.account_id, "!")
+        assert stored_queue.parts_of(queue_key) == ("simulator.invalid", harness.account_id, "!", "")
         assert (claim.email, claim.email_key) == ("defer@gmail.com.invalid", "defer@gmail.com")
 
 

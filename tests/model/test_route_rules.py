@@ -9,7 +9,8 @@ RULES = route_rules.complete(
     [
         Rule(upstreams=("postmark",), accounts=("acc_1",), sender_domains=("shop.example",)),
         Rule(upstreams=("direct", "ses"), providers=("google",), accounts=("acc_1", "acc_2")),
-        Rule(upstreams=("ses",), sender_domains=("news.example",)),
+        Rule(upstreams=("ses",), sender_domains=("news.example",), pool="news"),
+        Rule(tags=("promotion", "sale"), pool="promotions"),
     ],
     names=["relay", "ses", "postmark"],
 )
@@ -31,13 +32,30 @@ def test_the_first_rule_that_matches_decides(
     account_id: str, sender_domain: str, provider: str | None, upstreams: tuple[str, ...] | None
 ) -> None:
     found = route_rules.choose(RULES, account_id=account_id, sender_domain=sender_domain, provider=provider)
-    assert found == upstreams
+    assert (found.upstreams if found else None) == upstreams
 
 
 def test_without_rules_and_upstreams_mail_is_delivered_directly() -> None:
     rules = route_rules.complete([], names=[])
-    assert route_rules.choose(rules, account_id="acc_1", sender_domain="") == ("direct",)
+    assert route_rules.choose(rules, account_id="acc_1", sender_domain="") == route_rules.Chosen(("direct",), "default")
 
 
-def test_only_sender_domains_that_a_rule_names_make_a_difference() -> None:
-    assert route_rules.named_sender_domains(RULES) == {"shop.example", "news.example"}
+@pytest.mark.parametrize(
+    "sender_domain, tag, chosen",
+    [
+        ("news.example", "", route_rules.Chosen(("ses",), "news")),
+        ("", "sale", route_rules.Chosen(("relay",), "promotions")),
+        ("", "other", route_rules.Chosen(("relay",), "default")),
+    ],
+)
+def test_what_a_rule_leaves_open_is_that_of_all_other_mail(
+    sender_domain: str, tag: str, chosen: route_rules.Chosen
+) -> None:
+    assert route_rules.choose(RULES, account_id="acc_3", sender_domain=sender_domain, tag=tag) == chosen
+
+
+def test_only_sender_domains_and_tags_that_a_rule_names_make_a_difference() -> None:
+    asked = route_rules.conditions(RULES)
+    assert asked.of_message("shop.example", ("welcome",)) == ("shop.example", "")
+    assert asked.of_message("blog.example", ("sale", "promotion")) == ("", "promotion")
+    assert (asked.are_any, route_rules.conditions([Rule(upstreams=("ses",))]).are_any) == (True, False)

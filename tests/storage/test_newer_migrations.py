@@ -10,6 +10,7 @@ from postroad.protocol.reports import tls_report
 from postroad.storage import (
     accounts,
     api_keys,
+    attempts,
     bounce_guard_days,
     certificates,
     consistency,
@@ -397,3 +398,18 @@ async def test_changes_of_provider_queues_and_jobs_are_stored_from_the_version_b
         # A neighbour of the version before still writes.
         await tx.run_script(old_process.format(2))
         assert [one.rates for one in await processes.seen_since(tx, 0)] == ["", ""]
+
+
+async def test_attempts_of_the_version_before_name_no_source_address(empty: Store, upgrade: SchemaUpgrade) -> None:
+    await upgrade.begin("sources")
+    old_attempt = """
+        INSERT INTO attempts (account_id, message_id, recipient_id, started_at, duration, provider_queue, host, address,
+            tls, stage, verdict, reason, enhanced_code, response, in_doubt)
+        VALUES ('acc_1', 'em_1', 'rcp_{0}', {0}, 5, 'google', '', '', '', 'connect', 'retry', '', '', '', 0)"""
+    async with empty.transaction() as tx:
+        await tx.run_script(old_attempt.format(1))
+    await upgrade.finish()
+    async with empty.transaction() as tx:
+        # A neighbour of the version before still writes.
+        await tx.run_script(old_attempt.format(2))
+        assert [one.source for one in await attempts.of_message(tx, "acc_1", "em_1")] == ["", ""]

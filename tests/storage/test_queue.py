@@ -166,15 +166,19 @@ async def test_an_attempt_that_does_not_count_leaves_the_schedule_as_it_is(store
     assert (again.attempt_count, again.lost_leases) == (0, 0)
 
 
-async def test_a_sender_domain_that_matters_has_a_scheduled_queue_of_its_own(store: Store) -> None:
-    new = [recipient(number, domain="a.example") for number in range(2)]
+async def test_a_sender_domain_and_a_tag_that_matter_have_scheduled_queues_of_their_own(store: Store) -> None:
+    new = [recipient(number, domain="a.example") for number in range(4)]
     async with store.transaction() as tx:
         sizes = {one.message_id: 100 for one in new}
-        await queue.insert(tx, new, sizes, now=NOW, sender_domains={new[1].message_id: "shop.example"})
+        tails = [("shop.example", ""), ("", "big sale"), ("shop.example", "big sale")]
+        routed = {one.message_id: tail for one, tail in zip(new[1:], tails, strict=True)}
+        await queue.insert(tx, new, sizes, now=NOW, routed=routed)
     keys = await queue_keys(store)
     assert [queue.parts_of(key) for key in keys] == [
-        ("a.example", new[0].account_id, ""),
-        ("a.example", new[0].account_id, "shop.example"),
+        ("a.example", new[0].account_id, "", ""),
+        ("a.example", new[0].account_id, "", "big sale"),
+        ("a.example", new[0].account_id, "shop.example", ""),
+        ("a.example", new[0].account_id, "shop.example", "big sale"),
     ]
 
 

@@ -63,7 +63,7 @@ async def test_a_domain_is_found_with_the_sender_domains_that_have_their_own_sch
         await samples.add_account(tx, "acc_2")
         await messages.insert(tx, [samples.message("em_2", "acc_2")])
         await recipients.insert(tx, new)
-        await queue.insert(tx, new, {"em_2": 100}, now=NOW, sender_domains={"em_2": "shop.example"})
+        await queue.insert(tx, new, {"em_2": 100}, now=NOW, routed={"em_2": ("shop.example", "")})
     async with store.scanning() as tx:
         assert await queue_views.domains(tx, queue_views.Filter(domain="example.org"), limit=9) == [("example.org", 2)]
         assert await queue_views.counts(tx, queue_views.Filter(domain="example.or")) == {}

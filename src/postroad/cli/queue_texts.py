@@ -20,7 +20,7 @@ _ENTRY: Final = (
     "last_smtp_code last_smtp_response reason ahead"
 ).split()
 _ATTEMPT: Final = (
-    "started_at duration_ms provider_queue host address tls stage verdict fault reason explanation smtp_code "
+    "started_at duration_ms provider_queue host address tls source stage verdict fault reason explanation smtp_code "
     "enhanced_code response in_doubt"
 ).split()
 # States whose next attempt has a time.
@@ -160,11 +160,12 @@ def _recipient_trace(recipient_trace: inspection.RecipientTrace) -> str:
 def _attempt(number: int, attempt: attempts.Attempt) -> list[str]:
     where = f"{attempt.host} [{attempt.address}]" if attempt.host else "no host"
     provider, encryption = attempt.provider_queue or "-", attempt.tls or "no TLS"
+    source = f", from {attempt.source}" if attempt.source else ""
     fault = f", fault: {attempt.fault}" if attempt.fault else ""
     doubt = "; in doubt: the server may have accepted the message" if attempt.in_doubt else ""
     when = f"{times.to_wire(attempt.started_at)}, {attempt.duration / 1_000_000:.3f} s"
     lines = [
-        f"  {durations.ordinal(number)} attempt at {when}, to {where}, provider queue {provider}, {encryption}",
+        f"  {durations.ordinal(number)} attempt at {when}, to {where}{source}, provider queue {provider}, {encryption}",
         f"    {attempt.stage}: {wait_reasons.last_response(attempt.smtp_code, attempt.response)}",
         f"    {attempt.verdict} ({attempt.reason}{fault}){doubt}",
     ]

@@ -3,7 +3,7 @@
 `defaults.toml` documents every setting and its default. A file, then variables named `POSTROAD_<SECTION>__<KEY>`, then
 flags override it. Unknown keys, wrong types and invalid values are errors that name the setting. A variable without
 the double underscore is ignored: orchestrators set names such as `POSTROAD_PORT` by themselves. A field of an entry of
-`[[upstreams]]` is `POSTROAD_UPSTREAMS__<NAME>__<FIELD>`.
+`[[upstreams]]` is `POSTROAD_UPSTREAMS__<NAME>__<FIELD>`, and one of `[[sources]]` likewise.
 """
 
 import tomllib
@@ -14,7 +14,7 @@ from typing import Any, Final, get_args
 
 import msgspec
 
-from postroad.config import listener_tls, sources
+from postroad.config import listener_tls, source_addresses, sources
 from postroad.config import upstreams as config_upstreams
 from postroad.config.addresses import Endpoint as Endpoint
 from postroad.config.addresses import dns_server as dns_server
@@ -36,6 +36,7 @@ from postroad.config.sections import Provider as Provider
 from postroad.config.sections import Providers as Providers
 from postroad.config.sections import Security as Security
 from postroad.config.sections import Settings as Settings
+from postroad.config.source_addresses import Source as Source
 from postroad.config.sources import ConfigError as ConfigError
 from postroad.config.upstreams import Upstream as Upstream
 from postroad.config.upstreams import check_upstream_files as check_upstream_files
@@ -55,7 +56,7 @@ def load(
     tables = defaults()
     if file is not None:
         sources.merge(tables, sources.read(file), source=str(file))
-    entries = {"upstreams": config_upstreams.entry_defaults()}
+    entries = {"upstreams": config_upstreams.entry_defaults(), "sources": source_addresses.entry_defaults()}
     sources.merge(tables, sources.from_environment(environment, tables, entries), source=sources.ENVIRONMENT)
     sources.merge(tables, overrides or {}, source="command line")
     try:
@@ -70,7 +71,7 @@ def load(
 
 
 def defaults() -> dict[str, Any]:
-    """Every setting by section and key, with its default; `upstreams` and `routes` are lists of tables."""
+    """Every setting by section and key, with its default; `upstreams`, `routes` and `sources` are lists of tables."""
     return tomllib.loads(defaults_text())
 
 

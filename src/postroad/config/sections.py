@@ -9,7 +9,7 @@ from typing import Annotated, Final, Literal
 
 import msgspec
 
-from postroad.config import addresses
+from postroad.config import addresses, source_addresses
 from postroad.config import upstreams as config_upstreams
 from postroad.config.acme import Acme
 from postroad.config.dashboard import Dashboard
@@ -139,7 +139,6 @@ class Delivery(Section, frozen=True):
     resolvers: tuple[str, ...]
     mx_port: Port
     allow_private: tuple[str, ...]
-    source_addresses: tuple[str, ...]
     tls: Literal["opportunistic", "required", "off"]
     mta_sts: bool
     dane: bool
@@ -174,9 +173,6 @@ class Delivery(Section, frozen=True):
         for resolver in self.resolvers:
             addresses.dns_server(resolver)
         addresses.check_networks(self.allow_private, name="delivery.allow_private", examples="10.1.0.0/16 or fd00::/8")
-        for address in self.source_addresses:
-            if not addresses.is_address(address):
-                raise ConfigError(f"delivery.source_addresses: {address!r} is not an IP address")
         for key, text in (("hostname", self.hostname), ("return_path_domain", self.return_path_domain)):
             if text and not addresses.is_host_name(text):
                 raise ConfigError(f"delivery.{key}: {text!r} is not a host name")
@@ -355,6 +351,7 @@ class Settings(Section, frozen=True):
 
     upstreams: tuple[config_upstreams.Upstream, ...]
     routes: tuple[route_rules.Rule, ...]
+    sources: tuple[source_addresses.Source, ...]
     database: Database
     frontends: Frontends
     http: Http
@@ -382,6 +379,7 @@ class Settings(Section, frozen=True):
 
     def check(self) -> None:
         config_upstreams.check(self.upstreams, self.routes)
+        source_addresses.check(self.sources, self.routes)
         for key in self.__struct_fields__:
             section = getattr(self, key)
             if isinstance(section, Section):

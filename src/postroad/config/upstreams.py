@@ -142,8 +142,8 @@ def _check_login(upstream: Upstream) -> None:
 
 
 def _check_route(rule: route_rules.Rule, names: Sequence[str], *, place: str) -> None:
-    if not rule.upstreams:
-        raise ConfigError(f"{place}: upstreams is empty; name at least one, or {route_rules.DIRECT!r}")
+    if not (rule.upstreams or rule.pool):
+        raise ConfigError(f"{place}: upstreams is empty; name at least one, or {route_rules.DIRECT!r}, or a pool")
     known = {*names, route_rules.DIRECT}
     for name in rule.upstreams:
         if name not in known:

@@ -1,6 +1,4 @@
-"""Opens connections to hosts: from the next source address, and to an upstream with its login and its authorities."""
-
-import itertools
+"""Opens connections to hosts: from their source address, and to an upstream with its login and its authorities."""
 
 from postroad import config
 from postroad.delivery import routing
@@ -16,8 +14,7 @@ class Connector:
         self._timeouts = smtp_connection.Timeouts(
             connect=delivery.connect_seconds, reply=delivery.reply_seconds, content=delivery.content_seconds
         )
-        self._source_count = len(delivery.source_addresses)
-        self._sources = itertools.cycle(delivery.source_addresses or (None,))
+        self._sources = {source.name: source for source in settings.sources}
         self._upstreams = {
             upstream.name: (upstream, config.upstream_credentials(upstream)) for upstream in settings.upstreams
         }
@@ -25,24 +22,16 @@ class Connector:
     async def connect(self, host: routing.Host) -> smtp_connection.SmtpConnection:
         """A session that is ready for mail; raises `ConnectFailed`."""
         upstream, credentials = self._upstreams.get(host.upstream, (None, None))
+        source = self._sources[host.source] if host.source else None
         destination = smtp_connection.Destination(
             host=host.name,
             address=host.address,
             port=host.port,
             tls=host.tls,
-            source_address=self.source(host),
+            source_address=source.address if source is not None else None,
             implicit_tls=upstream is not None and upstream.tls == "tls",
             credentials=credentials,
         )
         trusted = {"ca_file": upstream.ca_file} if upstream is not None and upstream.ca_file else {}
-        return await smtp_connection.connect(
-            destination, hello_name=self._hello_name, timeouts=self._timeouts, **trusted
-        )
-
-    def source(self, host: routing.Host) -> str | None:
-        """The next source address of the destination's address family."""
-        for _ in range(max(1, self._source_count)):
-            source = next(self._sources)
-            if source is None or (":" in source) == (":" in host.address):
-                return source
-        return None
+        hello_name = (source.hello_name if source is not None else "") or self._hello_name
+        return await smtp_connection.connect(destination, hello_name=hello_name, timeouts=self._timeouts, **trusted)

@@ -3,7 +3,7 @@
 from collections.abc import Callable
 from dataclasses import dataclass
 
-from postroad.delivery import attempter, holds, leases, message_loader, permits, recorder
+from postroad.delivery import attempter, holds, known_sources, leases, message_loader, permits, recorder
 from postroad.services import context
 from postroad.telemetry import logs
 
@@ -15,6 +15,7 @@ class DeliveryServices:
     ctx: context.Context
     held: leases.Leases
     holds: holds.KnownHolds
+    sources: known_sources.KnownSources
     message_loader: message_loader.MessageLoader
     attempter: attempter.Attempter
     recorder: recorder.Recorder

@@ -28,6 +28,7 @@ from postroad.delivery import (
     route_choice,
     routing,
     simulated_delivery,
+    source_choice,
 )
 from postroad.model import fair_shares, retry
 from postroad.model.bounces import disposition
@@ -71,8 +72,10 @@ class Dispatcher:
         self._ctx = ctx
         self._router = router
         self._hosts = known
+        self.provider_queues: dict[str, provider_queue.ProviderQueue] = {}  # by the `queue_name` of their routes
+        sources = source_choice.SourceChooser(services.sources, known, self.provider_queues)
         self._route_chooser = route_choice.RouteChooser(
-            ctx.settings.route_rules, router, known, clock=services.clock, resolve=self._resolve
+            ctx.settings.route_rules, router, known, sources, clock=services.clock, resolve=self._resolve
         )
         self._upstreams = {upstream.provider_queue: upstream for upstream in ctx.settings.upstreams}
         self._warnings = limited_warnings.LimitedWarnings(services.log, ctx.clock)
@@ -92,9 +95,7 @@ class Dispatcher:
         # Provider queues that have had urgent jobs since they were last searched for expired ones.
         self._urgent: set[provider_queue.ProviderQueue] = set()
         self._next_expiry_search: lru.LruCache[str, float] = lru.LruCache(MAX_SEARCHED_QUEUES)
-        self.provider_queues: dict[str, provider_queue.ProviderQueue] = {}
-        # The latest route of each provider queue.
-        self.routes: dict[str, routing.Route] = {}
+        self.routes: dict[str, routing.Route] = {}  # the latest route of each provider queue
 
     @property
     def is_round_over(self) -> bool:
@@ -104,6 +105,7 @@ class Dispatcher:
     async def step(self) -> bool:
         """Claim what can be sent; False at the end of a round through all scheduled queues that found nothing."""
         now, leases_until = self._ctx.clock(), self._services.trusted_clock()
+        self._services.sources.refresh()
         async with self._ctx.store.looking_up() as tx:
             await self._holds.refresh(tx)
             work = await queue.find_work(tx, now=now, leases_until=leases_until)
@@ -182,7 +184,7 @@ class Dispatcher:
             choice = self._route_chooser.choose(queue_key)
             if choice is None or not isinstance(choice.route, routing.Route) or choice.is_blocked:
                 continue  # the walk comes to it
-            _, account_id, _ = queue.parts_of(queue_key)
+            _, account_id, *_ = queue.parts_of(queue_key)
             if room := self._provider_queue(choice.route).urgent_left(account_id):
                 plan.wanted.append(queue.ClaimRequest(queue_key, room, is_urgent=True))
 
@@ -219,16 +221,16 @@ class Dispatcher:
             await self._held.release([key for job in expired for key in job.keys])
 
     def _provider_queue(self, route: routing.Route) -> provider_queue.ProviderQueue:
-        one = self.provider_queues.get(route.provider_queue)
+        one = self.provider_queues.get(route.queue_name)
         of_settings = self._upstreams.get(route.provider) or getattr(self._ctx.settings.providers, route.provider)
         limits = self._holds.limits(route.provider_queue, of_settings)
         if one is not None and one.adaptive_rate.limits != limits:  # by an operator, or the settings were reloaded
             one.adaptive_rate.set_limits(limits)
         if one is None:
-            one = self.provider_queues[route.provider_queue] = provider_queue.ProviderQueue(
-                route.provider_queue, limits, self._services, fall_back=self._fall_back
+            one = self.provider_queues[route.queue_name] = provider_queue.ProviderQueue(
+                route.provider_queue, limits, self._services, source=route.source, fall_back=self._fall_back
             )
-        self.routes[route.provider_queue] = route
+        self.routes[route.queue_name] = route
         return one
 
     def _drop_idle_provider_queues(self) -> None:
@@ -350,14 +352,11 @@ class Dispatcher:
         self._next_expiry_search.discard(queue_key)  # search again: there may be more
         choice = self._route_chooser.choose(queue_key)
         route = choice.route if choice is not None else None
-        known = self.provider_queues.get(route.provider_queue) if isinstance(route, routing.Route) else None
-        error = known.last_error if known else ""
-        sentence = (
-            f"the mail servers of {queue.domain_of(queue_key)} were unreachable until the retry schedule ended: {error}"
-        )
-        await self._recorder.record_without_attempt(
-            claims, disposition.Verdict.FAILED, [sentence.rstrip(": ")] * len(claims)
-        )
+        known = self.provider_queues.get(route.queue_name) if isinstance(route, routing.Route) else None
+        whose = f"the mail servers of {queue.domain_of(queue_key)}"
+        sentence = f"{whose} were unreachable until the retry schedule ended: {known.last_error if known else ''}"
+        sentences = [sentence.rstrip(": ")] * len(claims)
+        await self._recorder.record_without_attempt(claims, disposition.Verdict.FAILED, sentences)
 
     async def _jobs(self, queue_key: str, claims: Sequence[queue.Claimed]) -> list[message_loader.Job]:
         choice = self._route_chooser.choose(queue_key)

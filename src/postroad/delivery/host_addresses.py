@@ -43,11 +43,16 @@ class HostAddresses:
     """Finds and caches addresses."""
 
     def __init__(
-        self, settings: config.Delivery, dns_resolver: resolver.Resolver, *, clock: Callable[[], float]
+        self,
+        settings: config.Delivery,
+        dns_resolver: resolver.Resolver,
+        *,
+        clock: Callable[[], float],
+        sources: Iterable[config.Source] = (),
     ) -> None:
         self._resolver = dns_resolver
         self._clock = clock
-        self._families = {_version(address) for address in settings.source_addresses}
+        self._families = {ipaddress.ip_address(source.address).version for source in sources}
         self._allowed = tuple(map(ipaddress.ip_network, settings.allow_private))
         self._known: ttl_cache.TtlCache[Addresses] = ttl_cache.TtlCache(max_entries=MAX_HOSTS, clock=clock)
 
@@ -102,7 +107,7 @@ class HostAddresses:
             detail = "" if allowed else f"delivery to this address is not allowed: {self.why_blocked(published[0])}"
         to_try = tuple(self._of_our_families(allowed))[:MAX_ADDRESSES]
         if allowed and not to_try:
-            detail = f"none of delivery.source_addresses can reach {allowed[0]}"
+            detail = f"no source address can reach {allowed[0]}"
         return Addresses(
             published, to_try, valid_until, detail=detail, is_authentic=is_authentic, is_blocked=not allowed
         )
@@ -111,11 +116,3 @@ class HostAddresses:
         if not self._families:
             return addresses
         return (address for address in addresses if ipaddress.ip_address(address).version in self._families)
-
-
-def _version(source_address: str) -> int:
-    try:
-        return ipaddress.ip_address(source_address).version
-    except ValueError:
-        msg = f"delivery.source_addresses: {source_address!r} is not an IPv4 or IPv6 address"
-        raise config.ConfigError(msg) from None

@@ -1,4 +1,6 @@
-"""A circuit breaker for each host address, shared by all provider queues; an upstream has breakers of its own.
+"""A circuit breaker for each host address, shared by all provider queues.
+
+An upstream and a source address have breakers of their own.
 
 A host that does not answer is skipped for a while, so that mail goes to the next one at once. A destination whose hosts
 are all down is skipped until a probe succeeds.
@@ -20,7 +22,7 @@ class Hosts:
 
     def __init__(self, clock: Callable[[], float]) -> None:
         self._clock = clock
-        self._breakers: lru.LruCache[tuple[str, int, str], breaker.Breaker] = lru.LruCache(MAX_HOSTS)
+        self._breakers: lru.LruCache[tuple[str, int, str, str], breaker.Breaker] = lru.LruCache(MAX_HOSTS)
 
     def usable(self, route: routing.Route) -> Iterator[routing.Host]:
         """The hosts to try, in order; each breaker is checked when its turn comes."""

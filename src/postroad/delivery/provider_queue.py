@@ -1,4 +1,4 @@
-"""A provider queue: all mail to one mailbox provider, with its own connections, rate and back-off.
+"""A provider queue: all mail to one mailbox provider from one source address, with its connections, rate and back-off.
 
 Each connection has a worker. It takes job after job, waits a little for the next one, and closes; it also closes when
 its connection has reached its message limit, the connection limit has shrunk, or no account with a job has a share of
@@ -45,9 +45,12 @@ class ProviderQueue:
         limits: adaptive_rate.Limits,
         services: delivery_services.DeliveryServices,
         *,
+        source: str = "",
         fall_back: Callable[[message_loader.Job, str], bool] = lambda _job, _error: False,
     ) -> None:
         self.name = name
+        self.source = source
+        self.used_at = float("-inf")
         self.adaptive_rate = adaptive_rate.AdaptiveRate(limits)
         self.last_error = ""
         self._services = services
@@ -85,6 +88,11 @@ class ProviderQueue:
         is_asked = self.adaptive_rate.paused_until(self._services.clock()) is not None
         return is_asked or self._services.holds.is_paused(self.name)
 
+    @property
+    def load(self) -> int:
+        """How many jobs wait here or are under way."""
+        return len(self._jobs) + len(self._placeless) + self.capacity.reserved + len(self._slots) - len(self._idle)
+
     def capacity_left(self) -> int:
         """How many more jobs fit now."""
         return 0 if self.is_paused else self.capacity.left(len(self._jobs) + len(self._placeless))
@@ -96,6 +104,7 @@ class ProviderQueue:
     def add(self, job: message_loader.Job) -> None:
         """Queue a job for which capacity was reserved."""
         self.capacity.reserved -= 1
+        self.used_at = self._services.clock()
         if not job.is_large:
             self._enqueue(job)
             return

@@ -42,6 +42,7 @@ class AttemptInfo(msgspec.Struct, frozen=True):
     tls: str = ""
     recipient_count: int = 0
     conversation: str = ""
+    source: str = ""
 
 
 class Recorder:
@@ -73,6 +74,7 @@ class Recorder:
             job_result.tls,
             job.recipient_count,
             job_result.conversation,
+            job.route.source,
         )
         await self.record(
             [
@@ -228,6 +230,7 @@ class Recorder:
                 enhanced_code=result.reply.enhanced if result.reply else "",
                 response=response,
                 in_doubt=int(result.in_doubt),
+                source=attempt_info.source,
             ),
             conversation="" if verdict is bounces_disposition.Verdict.DELIVERED else attempt_info.conversation,
         )

@@ -1,5 +1,7 @@
 """The route of a scheduled queue: by the rules of `[[routes]]`, through the first upstream that can be reached.
 
+The rules also say from which pool its source address is (`source_choice`).
+
 Upstreams whose hosts are all skipped by their breakers, or whose names cannot be looked up, are passed over as long as
 another one is left. A recipient domain that does not exist is not asked for elsewhere.
 """
@@ -7,7 +9,7 @@ another one is left. A recipient domain that does not exist is not asked for els
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
-from postroad.delivery import hosts, routing
+from postroad.delivery import hosts, routing, source_choice
 from postroad.model import providers, route_rules
 from postroad.storage import queue
 
@@ -29,6 +31,7 @@ class RouteChooser:
         rules: Sequence[route_rules.Rule],
         router: routing.Router,
         known: hosts.Hosts,
+        sources: source_choice.SourceChooser,
         *,
         clock: Callable[[], float],
         resolve: Callable[[str, str], None],
@@ -36,6 +39,7 @@ class RouteChooser:
         self._rules = rules
         self._router = router
         self._hosts = known
+        self._sources = sources
         self._clock = clock
         self._resolve = resolve
 
@@ -43,20 +47,21 @@ class RouteChooser:
         """The choice for a scheduled queue; None while what it depends on is looked up, and always for test mail."""
         if queue.simulation_of(queue_key) is not None:
             return None
-        domain, account_id, sender_domain = queue.parts_of(queue_key)
-        names = route_rules.choose(self._rules, account_id=account_id, sender_domain=sender_domain)
-        if names is None:
+        domain, account_id, sender_domain, tag = queue.parts_of(queue_key)
+        rule = route_rules.choose(self._rules, account_id=account_id, sender_domain=sender_domain, tag=tag)
+        if rule is None:
             direct = self._known(domain, account_id)
             if not isinstance(direct, routing.Route):
                 return None if direct is None else Choice(direct)
-            names = route_rules.choose(
-                self._rules, account_id=account_id, sender_domain=sender_domain, provider=direct.provider
+            rule = route_rules.choose(
+                self._rules, account_id=account_id, sender_domain=sender_domain, tag=tag, provider=direct.provider
             )
+        assert rule is not None  # noqa: S101 - the provider is given
         found = [
             self._known(domain if name == route_rules.DIRECT else providers.upstream_queue(name), account_id)
-            for name in names or ()
+            for name in rule.upstreams
         ]
-        return self._first_usable(found)
+        return self._first_usable(found, rule.pool)
 
     def _known(self, name: str, account_id: str) -> routing.Route | routing.NoRoute | None:
         route = self._router.cached(name)
@@ -64,15 +69,19 @@ class RouteChooser:
             self._resolve(name, account_id)
         return route
 
-    def _first_usable(self, found: Sequence[routing.Route | routing.NoRoute | None]) -> Choice | None:
+    def _first_usable(self, found: Sequence[routing.Route | routing.NoRoute | None], pool: str) -> Choice | None:
         first: Choice | None = None
-        for place, route in enumerate(found):
-            if route is None:
+        for place, known in enumerate(found):
+            if known is None:
                 break
+            route = self._sources.choose(known, pool) if isinstance(known, routing.Route) else known
+            if route is None:
+                continue
             if isinstance(route, routing.Route):
                 choice = Choice(route, is_blocked=self._hosts.blocked_until(route) is not None)
                 if not choice.is_blocked:
-                    return Choice(route, fallbacks=_routes(found[place + 1 :])) if place + 1 < len(found) else choice
+                    rest = found[place + 1 :]
+                    return Choice(route, fallbacks=self._fallbacks(rest, pool)) if rest else choice
             else:
                 choice = Choice(route)
                 if route.permanent:
@@ -80,6 +89,8 @@ class RouteChooser:
             first = first or choice
         return first
 
-
-def _routes(found: Sequence[routing.Route | routing.NoRoute | None]) -> tuple[routing.Route, ...]:
-    return tuple(route for route in found if isinstance(route, routing.Route))
+    def _fallbacks(
+        self, found: Sequence[routing.Route | routing.NoRoute | None], pool: str
+    ) -> tuple[routing.Route, ...]:
+        chosen = (self._sources.choose(route, pool) for route in found if isinstance(route, routing.Route))
+        return tuple(route for route in chosen if isinstance(route, routing.Route))

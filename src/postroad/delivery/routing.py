@@ -12,7 +12,7 @@ may wait for queries that others delay, and everybody who sends to it would wait
 import asyncio
 import dataclasses
 import ipaddress
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 from typing import Final
 
@@ -48,11 +48,12 @@ class Host:
     tls: tls_policy.TlsPolicy
     counted_for: tuple[str, tls_report.Policy] | None = None
     upstream: str = ""  # the name of the upstream that it belongs to
+    source: str = ""  # the name of the source address to connect from, if the system does not choose it
 
     @property
-    def key(self) -> tuple[str, int, str]:
-        """What a failure is about: an upstream's may be that of its login, which is another one's."""
-        return self.address, self.port, self.upstream
+    def key(self) -> tuple[str, int, str, str]:
+        """What a failure is about: an upstream's may be that of its login, and a provider may block one source."""
+        return self.address, self.port, self.upstream, self.source
 
 
 @dataclass(frozen=True, slots=True)
@@ -69,6 +70,12 @@ class Route:
     hosts: tuple[Host, ...]
     valid_until: float
     stale_until: float = 0.0
+    source: str = ""  # that of all hosts
+
+    @property
+    def queue_name(self) -> str:
+        """The provider queue of its source address: providers judge each address for itself."""
+        return f"{self.provider_queue} {self.source}" if self.source else self.provider_queue
 
     @property
     def is_upstream(self) -> bool:
@@ -114,6 +121,7 @@ class Router:
         shuffle: Callable[[list[resolver.Mx]], None],
         own_names: Iterable[str] = (),
         upstreams: Iterable[config.Upstream] = (),
+        sources: Sequence[config.Source] = (),
         https: https_get.Client | None = None,
         stored_policies: mta_sts_policies.StoredPolicies | None = None,
         report: mta_sts_policies.Report | None = None,
@@ -123,11 +131,11 @@ class Router:
         self._clock = clock
         self._resolver = dns_resolver
         self._shuffle = shuffle
-        self._own_names = _own_names(own_names, settings)
+        self._own_names = _own_names((*own_names, settings.hostname), sources)
         self._upstreams = {upstream.provider_queue: upstream for upstream in upstreams}
         self._report = report
         self._tls = tls_choice.TlsChoice(settings, dns_resolver, tests=report is not None)
-        self._addresses = host_addresses.HostAddresses(settings, dns_resolver, clock=clock)
+        self._addresses = host_addresses.HostAddresses(settings, dns_resolver, clock=clock, sources=sources)
         self._policies = (
             mta_sts_policies.PolicyCache(
                 dns_resolver,
@@ -338,9 +346,10 @@ def _provider_queue(published: list[resolver.Mx]) -> tuple[str, str]:
     return destinations.provider_queue_name([mx.host for mx in published]), provider
 
 
-def _own_names(names: Iterable[str], settings: config.Delivery) -> frozenset[str]:
+def _own_names(names: Iterable[str], sources: Iterable[config.Source]) -> frozenset[str]:
     """Names and addresses of this host, without loopback addresses: every host has those."""
-    known = {name.lower().rstrip(".") for name in (*names, settings.hostname, *settings.source_addresses) if name}
+    of_sources = (text for one in sources for text in (one.address, one.hello_name))
+    known = {name.lower().rstrip(".") for name in (*names, *of_sources) if name}
     return frozenset(name for name in known if not (_is_address(name) and ipaddress.ip_address(name).is_loopback))
 
 

@@ -1,11 +1,14 @@
 """Stores the status of provider queues, so that operators see why mail waits, whichever process it waits in.
 
-Only provider queues that are blocked, paused or slowed are reported. Reports are repeated: those of a worker that has
-stopped reporting are stale.
+Only provider queues that are blocked, paused or slowed are reported, each for its source address, and together with the
+mildest state if that is so for all of their source addresses. Reports are repeated: those of a worker that has stopped
+reporting are stale.
 """
 
 import asyncio
 from typing import Final
+
+import msgspec
 
 from postroad.delivery import dispatcher as delivery_dispatcher
 from postroad.delivery import hosts, leases
@@ -70,6 +73,7 @@ class StatusReporter:
     def _statuses(self) -> dict[str, provider_queues.Status]:
         now = asyncio.get_running_loop().time()
         statuses: dict[str, provider_queues.Status] = {}
+        open_ones: set[str] = set()
         for name, route in self._dispatcher.routes.items():
             one = self._dispatcher.provider_queues[name]
             blocked_until = self._hosts.blocked_until(route)
@@ -80,6 +84,18 @@ class StatusReporter:
                 statuses[name] = self._status(name, "paused", one.last_error, paused_until - now)
             elif one.adaptive_rate.state(now) == "slowed":
                 statuses[name] = self._status(name, "slowed", one.last_error, 0)
+            elif one.source:
+                open_ones.add(one.name)
+        return self._of_all_sources(statuses, open_ones)
+
+    def _of_all_sources(
+        self, statuses: dict[str, provider_queues.Status], open_ones: set[str]
+    ) -> dict[str, provider_queues.Status]:
+        """The same with that of each provider queue that no source address is open for."""
+        for status in sorted(statuses.values(), key=lambda one: -provider_queues.SEVERITY[one.state]):
+            name = status.provider_queue
+            if status.source and name not in open_ones:
+                statuses[name] = msgspec.structs.replace(status, name=name)
         return statuses
 
     def _status(self, name: str, state: str, reason: str, seconds: float) -> provider_queues.Status:

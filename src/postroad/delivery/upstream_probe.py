@@ -1,6 +1,7 @@
 """A test of an upstream: connect, TLS, EHLO, AUTH and, if wanted, a message. Says what happened and what to do."""
 
 import asyncio
+import dataclasses
 import email.message
 import email.policy
 import email.utils
@@ -10,7 +11,7 @@ from typing import Final
 
 from postroad import config
 from postroad.delivery import connector, routing
-from postroad.network import hostname, resolver, smtp_connection
+from postroad.network import hostname, probe, resolver, smtp_connection
 from postroad.protocol.smtp import values
 
 # What to do about a failure, by how far the session got.
@@ -49,6 +50,7 @@ async def run(settings: config.Settings, upstream: config.Upstream, *, sender: s
         clock=asyncio.get_running_loop().time,
         shuffle=random.shuffle,
         upstreams=(upstream,),
+        sources=settings.sources,
     )
     connections = connector.Connector(settings, hello_name=hello_name)
     try:
@@ -60,7 +62,7 @@ async def run(settings: config.Settings, upstream: config.Upstream, *, sender: s
     steps: list[Step] = []
     for host in route.hosts:
         try:
-            connection = await connections.connect(host)
+            connection = await connections.connect(_from_here(settings, host))
         except smtp_connection.ConnectFailed as failure:
             steps.append(_failed(failure.result))
             continue
@@ -76,6 +78,13 @@ async def run(settings: config.Settings, upstream: config.Upstream, *, sender: s
             await connection.close()
         break
     return steps
+
+
+def _from_here(settings: config.Settings, host: routing.Host) -> routing.Host:
+    """The host, from the first source address of this host that can reach it."""
+    usable = (one for one in settings.sources if one.is_ipv6 == (":" in host.address) and probe.can_bind(one.address))
+    source = next(usable, None)
+    return host if source is None else dataclasses.replace(host, source=source.name)
 
 
 async def _send(connection: smtp_connection.SmtpConnection, *, sender: str, to: str) -> Step:

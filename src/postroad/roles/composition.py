@@ -49,7 +49,7 @@ async def open_context(
         throttle.RateLimit(rate=settings.limits.request_rate, burst=settings.limits.request_burst)
     )
 
-    routed_domains = route_rules.named_sender_domains(settings.routes)
+    routed_by = route_rules.conditions(settings.routes)
 
     # For each batch: settings can be reloaded.
     async def accept_batch(
@@ -59,7 +59,7 @@ async def open_context(
             rate=limiter.policy,
             warmup_caps=settings.warmup.recipients_per_day,
             clock=clock,
-            routed_domains=routed_domains,
+            routed_by=routed_by,
         )
         return await batch.accept(tx, entries, policies=policies, outbox=outbox)
 

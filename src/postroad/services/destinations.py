@@ -49,7 +49,7 @@ class Destination:
     @property
     def state(self) -> str:
         """The worst that a worker reports, or that an operator has paused it."""
-        states = [one.state for one in self.reported] + ([PAUSED] if self.is_paused else [])
+        states = [one.state for one in self.reported if not one.source] + ([PAUSED] if self.is_paused else [])
         return max(states, key=SEVERITY.index, default=OPEN)
 
 
@@ -57,7 +57,7 @@ async def listed(ctx: context.Context) -> list[Destination]:
     """The providers with names, the upstreams, and all others that are not simply open."""
     changes, reported = await _read(ctx)
     names = [*providers.PROVIDERS, *(one.provider_queue for one in ctx.settings.upstreams)]
-    names += sorted(({one.name for one in reported} | changes.keys()) - set(names))[:MAX_LISTED]
+    names += sorted(({one.provider_queue for one in reported} | changes.keys()) - set(names))[:MAX_LISTED]
     return [_destination(ctx, name, changes, reported) for name in names]
 
 
@@ -81,7 +81,7 @@ def _destination(
     changes: provider_overrides.Overrides,
     reported: Sequence[provider_queues.Status],
 ) -> Destination:
-    own = [one for one in reported if one.name == name]
+    own = [one for one in reported if one.provider_queue == name]
     return Destination(name, of_settings(ctx.settings, name), provider_overrides.covering(changes, name), own)
 
 

@@ -31,6 +31,7 @@ class Attempt(msgspec.Struct, frozen=True):
     enhanced_code: str
     response: str
     in_doubt: int
+    source: str = ""  # the name of the source address, if the system did not choose it
 
 
 class FinalRefusal(msgspec.Struct, frozen=True):

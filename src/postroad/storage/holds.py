@@ -48,7 +48,7 @@ def covering(found: Holds, queue_key: str) -> Hold | None:
     """The widest of the holds that covers a scheduled queue."""
     if not found:
         return None
-    domain, account_id, _ = queue.parts_of(queue_key)
+    domain, account_id, *_ = queue.parts_of(queue_key)
     keys = ((ALL, ALL), (account_id, ALL), (ALL, domain), (account_id, domain))
     return next((found[key] for key in keys if key in found), None)
 

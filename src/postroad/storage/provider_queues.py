@@ -1,14 +1,21 @@
 """The status of provider queues that are slowed, paused or blocked, as workers report it: why ready mail waits."""
 
 from collections.abc import Sequence
+from typing import Final
 
 import msgspec
 
 from postroad.storage import store
 
+# What a worker reports, the mildest first.
+SEVERITY: Final = {"slowed": 0, "paused": 1, "blocked": 2}
+
 
 class Status(msgspec.Struct, frozen=True):
-    """A row of `provider_queues`. `until` is when the worker tries again."""
+    """A row of `provider_queues`. `until` is when the worker tries again.
+
+    `name` is that of a provider queue, and may be followed by that of a source address: then it is about that one only.
+    """
 
     worker: str
     name: str
@@ -16,6 +23,16 @@ class Status(msgspec.Struct, frozen=True):
     reason: str
     until: int
     updated_at: int
+
+    @property
+    def provider_queue(self) -> str:
+        """The name of the provider queue."""
+        return self.name.partition(" ")[0]
+
+    @property
+    def source(self) -> str:
+        """The name of the source address; empty when it is about all of them."""
+        return self.name.partition(" ")[2]
 
 
 async def put(tx: store.Transaction, statuses: Sequence[Status]) -> None:

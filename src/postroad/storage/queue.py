@@ -1,10 +1,10 @@
 """The queue: one row for each recipient that is not final, claimed under leases.
 
-`queue_key` names a scheduled queue: a recipient domain and an account, and the sender domain where a rule of
-`[[routes]]` names it: what waits for one upstream must not hold up what goes through another. Workers claim from one
-scheduled queue after the other, so that a destination or an account with a hundred thousand waiting recipients does not
-delay the others. A claim lasts until its lease ends, so the claims of a dead worker become available again. No
-transaction is open while mail is sent.
+`queue_key` names a scheduled queue: a recipient domain and an account, and the sender domain and the tag where a rule
+of `[[routes]]` names them: what waits for one upstream or pool of source addresses must not hold up what goes through
+another. Workers claim from one scheduled queue after the other, so that a destination or an account with a hundred
+thousand waiting recipients does not delay the others. A claim lasts until its lease ends, so the claims of a dead
+worker become available again. No transaction is open while mail is sent.
 
 Test mail is in scheduled queues of its own. Their domain and the addresses in them cannot exist (RFC 6761), so a worker
 of an older version, which would send it, has nowhere to send it to.
@@ -102,10 +102,13 @@ class Schedule(msgspec.Struct, frozen=True):
 
 
 UNSCHEDULED: Final = Schedule()
+UNROUTED: Final = ("", "")
 
 
-def queue_key_of(domain: str, account_id: str, sender_domain: str = "") -> str:
-    """The key of a scheduled queue."""
+def queue_key_of(domain: str, account_id: str, sender_domain: str = "", tag: str = "") -> str:
+    """The key of a scheduled queue. Only a tag may contain spaces."""
+    if tag:
+        return f"{domain} {account_id} {sender_domain} {tag}"
     return f"{domain} {account_id} {sender_domain}" if sender_domain else f"{domain} {account_id}"
 
 
@@ -114,11 +117,12 @@ def domain_of(queue_key: str) -> str:
     return queue_key.partition(" ")[0]
 
 
-def parts_of(queue_key: str) -> tuple[str, str, str]:
-    """The recipient domain, the account and the sender domain, if it has one, of a scheduled queue."""
+def parts_of(queue_key: str) -> tuple[str, str, str, str]:
+    """The recipient domain and the account, the sender domain and the tag, if it has them, of a scheduled queue."""
     domain, _, rest = queue_key.partition(" ")
-    account_id, _, sender_domain = rest.partition(" ")
-    return domain, account_id, sender_domain
+    account_id, _, rest = rest.partition(" ")
+    sender_domain, _, tag = rest.partition(" ")
+    return domain, account_id, sender_domain, tag
 
 
 def simulated_queue_key(account_id: str, simulation: str) -> str:
@@ -138,21 +142,21 @@ async def insert(
     sizes: Mapping[str, int],
     *,
     now: int,
-    sender_domains: Mapping[str, str] = MappingProxyType({}),
+    routed: Mapping[str, tuple[str, str]] = MappingProxyType({}),
     schedules: Mapping[str, Schedule] = MappingProxyType({}),
     simulations: Mapping[str, str] = MappingProxyType({}),
 ) -> None:
     """Queue the recipients of accepted messages.
 
-    `sizes` are those of the messages by id, and so are the sender domains and the schedules, where they make a
-    difference, and the simulations of test messages.
+    `sizes` are those of the messages by id, and so are the sender domain and the tag that routes ask for, and the
+    schedules, where they make a difference, and the simulations of test messages.
     """
     rows = [
         (
             r.account_id,
             r.message_id,
             r.id,
-            *(place := _place(r, sender_domains.get(r.message_id, ""), simulations.get(r.message_id))),
+            *(place := _place(r, routed.get(r.message_id, UNROUTED), simulations.get(r.message_id))),
             r.email_key,
             sizes[r.message_id],
             *_due(schedule := schedules.get(r.message_id, UNSCHEDULED), now=now),
@@ -164,11 +168,11 @@ async def insert(
     await tx.execute_later("queue.insert", rows)
 
 
-def _place(recipient: recipients.NewRecipient, sender_domain: str, simulation: str | None) -> tuple[str, str]:
+def _place(recipient: recipients.NewRecipient, routed: tuple[str, str], simulation: str | None) -> tuple[str, str]:
     """The scheduled queue and the envelope address of a recipient."""
     if simulation is not None:
         return simulated_queue_key(recipient.account_id, simulation), recipient.email + UNREACHABLE_SUFFIX
-    return queue_key_of(recipient.domain, recipient.account_id, sender_domain), recipient.email
+    return queue_key_of(recipient.domain, recipient.account_id, *routed), recipient.email
 
 
 def _due(schedule: Schedule, *, now: int) -> tuple[int, int, int, int | None]:

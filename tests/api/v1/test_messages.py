@@ -301,6 +301,7 @@ async def test_attempts_and_asynchronous_bounces_are_shown_with_what_they_mean(
             "host": "mx.example.net",
             "address": "192.0.2.1",
             "tls": "TLSv1.3",
+            "source": "",
             "verdict": "retry",
             "smtp_code": 451,
             "smtp_response": "4.7.1 greylisted",

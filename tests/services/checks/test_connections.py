@@ -18,13 +18,18 @@ async def closed_port() -> int:
     return port
 
 
-async def test_an_address_that_this_host_lacks_is_an_error() -> None:
-    seen = setups.given(None, {"delivery": {"source_addresses": ["127.0.0.1", "203.0.113.9"]}})
+def sources(*addresses: str) -> list[dict[str, str]]:
+    """Entries of the settings."""
+    return [{"name": f"out{number}", "address": address} for number, address in enumerate(addresses)]
+
+
+async def test_a_host_without_any_of_the_addresses_is_an_error() -> None:
+    seen = setups.given(None, {"sources": sources("203.0.113.8", "203.0.113.9")})
     assert await setups.told("source_addresses", seen) == [
         (
             "error",
-            "this host does not have the address 203.0.113.9 of delivery.source_addresses",
-            "add it to a network interface, or remove it from delivery.source_addresses",
+            "this host has no address of [[sources]]: 203.0.113.8, 203.0.113.9; no mail leaves it",
+            "add one to a network interface, or to [[sources]] an address that this host has",
         )
     ]
 
@@ -32,12 +37,12 @@ async def test_an_address_that_this_host_lacks_is_an_error() -> None:
 @pytest.mark.parametrize(
     "addresses, expected",
     [
-        (["127.0.0.1"], ("ok", "this host has 127.0.0.1", "")),
-        ([], ("skipped", "delivery.source_addresses is empty: the system chooses the address", "")),
+        (["127.0.0.1", "203.0.113.9"], ("ok", "this host has 127.0.0.1", "")),
+        ([], ("skipped", "there are no [[sources]]: the system chooses the address", "")),
     ],
 )
 async def test_addresses_that_this_host_has_are_fine(addresses: list[str], expected: tuple[str, str, str]) -> None:
-    seen = setups.given(None, {"delivery": {"source_addresses": addresses}})
+    seen = setups.given(None, {"sources": sources(*addresses)})
     assert await setups.told("source_addresses", seen) == [expected]
 
 
@@ -45,7 +50,7 @@ async def test_a_mail_server_that_cannot_be_reached_is_an_error_for_each_source_
     port = await closed_port()
     seen = setups.given(
         None,
-        {"doctor": {"probe_host": f"127.0.0.1:{port}"}, "delivery": {"source_addresses": ["127.0.0.1", "127.0.0.2"]}},
+        {"doctor": {"probe_host": f"127.0.0.1:{port}"}, "sources": sources("127.0.0.1", "127.0.0.2")},
     )
     refused = f"connecting to 127.0.0.1 [127.0.0.1]:{port}: connection refused"
     advice = "ask your provider to open outbound port 25, or send through an upstream"

@@ -8,7 +8,7 @@ from tests import dns_server
 from tests.services.checks import setups
 
 LISTS = {"doctor": {"blocklists": {"bl.example.net": "https://bl.example.net/removal"}}}
-FROM_LOOPBACK = {"delivery": {"source_addresses": ["127.0.0.1"]}}
+FROM_LOOPBACK = {"sources": [{"name": "out", "address": "127.0.0.1"}]}
 RELAYED = {"upstreams": [{"name": "relay", "host": "relay.example.net"}]}
 
 
@@ -154,7 +154,7 @@ async def test_a_resolver_that_refuses_is_an_error() -> None:
         # The source address is translated by a router: what the name resolves to is what others see.
         (
             "reverse_dns",
-            {"delivery": {"source_addresses": ["10.0.0.7"]}},
+            {"sources": [{"name": "out", "address": "10.0.0.7"}]},
             "mail.example.org and 127.0.0.1 resolve to each other",
         ),
         ("blocklists", LISTS, "127.0.0.1: not listed by bl.example.net"),

@@ -22,7 +22,7 @@ Until = Annotated[
 
 
 class ProviderLimits(msgspec.Struct, frozen=True, kw_only=True):
-    """The limits of a provider queue, on each host."""
+    """The limits of a provider queue, on each host, for each of its source addresses."""
 
     connections: int
     messages_per_second: int
@@ -44,6 +44,7 @@ class WorkerReport(msgspec.Struct, frozen=True, kw_only=True):
     """What a delivery process reports of a provider queue that is not simply open."""
 
     worker: str
+    source: Annotated[str, msgspec.Meta(description="The source address that it is about; empty for all of them.")]
     state: Annotated[
         Literal["slowed", "paused", "blocked"],
         msgspec.Meta(

@@ -21,6 +21,9 @@ class Attempt(msgspec.Struct, frozen=True, kw_only=True):
     host: str
     address: str
     tls: str
+    source: Annotated[
+        str, msgspec.Meta(description="The name of the source address; empty where the system chose the address.")
+    ]
     verdict: bounces_disposition.Verdict
     smtp_code: int | None
     smtp_response: str

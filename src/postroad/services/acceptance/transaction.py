@@ -14,7 +14,7 @@ import msgspec
 
 from postroad import errors
 from postroad.model import key_limits as model_key_limits
-from postroad.model import limits, throttle, warmup
+from postroad.model import limits, route_rules, throttle, warmup
 from postroad.services.acceptance import acceptance_events, daily_limits, key_limits, rate_limit, refusals
 from postroad.services.webhooks import outbox as webhook_outbox
 from postroad.storage import (
@@ -91,12 +91,12 @@ class Accepted:
 
 @dataclass(frozen=True, slots=True)
 class Policies:
-    """Limits: requests per credential, recipients per day of a domain in warm-up; sender domains with own routes."""
+    """Limits: requests per credential, recipients per day of a domain in warm-up; what routes ask for."""
 
     rate: throttle.RateLimit
     warmup_caps: Sequence[int]
     clock: Callable[[], int]
-    routed_domains: frozenset[str] = frozenset()
+    routed_by: route_rules.Conditions = route_rules.NO_CONDITIONS
 
 
 @dataclass(slots=True)
@@ -160,7 +160,7 @@ async def accept(
     changed = {key_id: budget for key_id, budget in batch.budgets.items() if budget != budgets[key_id]}
     await api_keys.put_usage(tx, {(key_id, counted[key_id]): budget.usage for key_id, budget in changed.items()})
     accepted = [s for s, decision in zip(submissions, decisions, strict=True) if decision is None]
-    await _write(tx, accepted, routed_domains=policies.routed_domains)
+    await _write(tx, accepted, routed_by=policies.routed_by)
     await _note_uncharged(tx, accepted, locked)
     await acceptance_events.write(
         tx,
@@ -289,7 +289,7 @@ async def _write_rates(
     await stored_rates.put(tx, [stored_rates.Rate(scope, owners[scope], bucket) for scope, bucket in changed.items()])
 
 
-async def _write(tx: store.Transaction, accepted: Sequence[Submission], *, routed_domains: frozenset[str]) -> None:
+async def _write(tx: store.Transaction, accepted: Sequence[Submission], *, routed_by: route_rules.Conditions) -> None:
     if not accepted:
         return
     await messages.insert(tx, [submission.message for submission in accepted])
@@ -299,7 +299,7 @@ async def _write(tx: store.Transaction, accepted: Sequence[Submission], *, route
         [recipient for submission in accepted for recipient in submission.recipients],
         {submission.message.id: submission.message.size for submission in accepted},
         now=max(submission.message.created_at for submission in accepted),
-        sender_domains=_sender_domains(accepted, routed_domains) if routed_domains else {},
+        routed=_routed(accepted, routed_by) if routed_by.are_any else {},
         schedules=_schedules(accepted),
         simulations={s.message.id: s.simulation for s in accepted if s.simulation is not None},
     )
@@ -324,10 +324,10 @@ async def _note_uncharged(
             await accounts.note_uncharged(tx, account_id)
 
 
-def _sender_domains(accepted: Sequence[Submission], routed_domains: frozenset[str]) -> dict[str, str]:
-    """The sender domains of messages that a rule of `[[routes]]` may treat differently."""
-    domains = {s.message.id: s.message.sender_key.rpartition("@")[2] for s in accepted}
-    return {message_id: domain for message_id, domain in domains.items() if domain in routed_domains}
+def _routed(accepted: Sequence[Submission], routed_by: route_rules.Conditions) -> dict[str, tuple[str, str]]:
+    """The sender domain and the tag of each message, as far as a rule of `[[routes]]` may treat it differently."""
+    every = (submission.message for submission in accepted)
+    return {one.id: routed_by.of_message(one.sender_key.rpartition("@")[2], one.tags) for one in every}
 
 
 def _schedules(accepted: Sequence[Submission]) -> dict[str, queue.Schedule]:

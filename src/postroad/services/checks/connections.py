@@ -67,20 +67,21 @@ def expected(given: subject.Subject) -> Sequence[tuple[Listener, config.Endpoint
 
 
 async def source_addresses(given: subject.Subject) -> Sequence[findings.Finding]:
-    """This host has the addresses that it should send from."""
-    wanted = given.settings.delivery.source_addresses
+    """This host has a source address. Others may be those of other hosts, which have the same settings."""
+    wanted = [one.address for one in given.settings.sources]
     if not wanted:
-        return [findings.skipped("delivery.source_addresses is empty: the system chooses the address")]
-    missing = [address for address in wanted if not probe.can_bind(address)]
-    if missing:
+        return [findings.skipped("there are no [[sources]]: the system chooses the address")]
+    if not given.runs_here("delivery"):
+        return [findings.skipped("this host delivers no mail")]
+    found = [address for address in wanted if probe.can_bind(address)]
+    if not found:
         return [
             findings.error(
-                f"this host does not have the address {address} of delivery.source_addresses",
-                "add it to a network interface, or remove it from delivery.source_addresses",
+                f"this host has no address of [[sources]]: {', '.join(wanted)}; no mail leaves it",
+                "add one to a network interface, or to [[sources]] an address that this host has",
             )
-            for address in missing
         ]
-    return [findings.ok(f"this host has {', '.join(wanted)}")]
+    return [findings.ok(f"this host has {', '.join(found)}")]
 
 
 async def port_25(given: subject.Subject) -> Sequence[findings.Finding]:
@@ -94,7 +95,7 @@ async def port_25(given: subject.Subject) -> Sequence[findings.Finding]:
     answer = await given.dns.addresses(host) if not config.is_address(host) else resolver.Answer((host,), ttl=0)
     if isinstance(answer, resolver.Failure):
         return [findings.skipped(f"DNS did not answer for {host}: {answer.detail}")]
-    sources: Sequence[str | None] = [one for one in given.settings.delivery.source_addresses if probe.can_bind(one)]
+    sources: Sequence[str | None] = [one.address for one in given.settings.sources if probe.can_bind(one.address)]
     tries = [
         _probe(given, config.Endpoint(address, port), host=host, source=source)
         for source in sources or (None,)

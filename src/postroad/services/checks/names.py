@@ -63,10 +63,21 @@ async def dnssec(given: subject.Subject) -> Sequence[findings.Finding]:
 
 
 async def reverse_dns(given: subject.Subject) -> Sequence[findings.Finding]:
-    """The addresses that mail comes from and the name in EHLO resolve to each other."""
+    """The addresses that mail comes from and their names in EHLO resolve to each other."""
     if not given.is_direct:
         return [findings.skipped("all mail goes through upstreams")]
-    name = given.hostname
+    by_name: dict[str, list[str]] = {}
+    for source in given.public_sources:
+        by_name.setdefault(source.hello_name or given.hostname, []).append(_normal(source.address))
+    found = await asyncio.gather(
+        *(_of_name(given, name, addresses) for name, addresses in (by_name or {given.hostname: []}).items())
+    )
+    problems = [one for several in found for one in several if one.state is not findings.State.OK]
+    return problems or [one for several in found for one in several]
+
+
+async def _of_name(given: subject.Subject, name: str, addresses: Sequence[str]) -> list[findings.Finding]:
+    """Whether a name and addresses, or those that the name has, resolve to each other."""
     forward = await given.dns.addresses(name)
     if isinstance(forward, resolver.Failure):
         return [_no_answer(name, forward)]
@@ -77,15 +88,15 @@ async def reverse_dns(given: subject.Subject) -> Sequence[findings.Finding]:
                 f"add an A or AAAA record for {name} with the address that mail is sent from",
             )
         ]
-    addresses = [_normal(one) for one in given.public_source_addresses or forward.records]
-    known = {_normal(one) for one in forward.records}
-    found = await asyncio.gather(*(_reverse(given, one, is_known=one in known) for one in addresses))
+    known = [_normal(one) for one in forward.records]
+    addresses = addresses or known
+    found = await asyncio.gather(*(_reverse(given, one, name=name, is_known=one in known) for one in addresses))
     problems = [one for several in found for one in several]
     return problems or [findings.ok(f"{name} and {', '.join(addresses)} resolve to each other")]
 
 
-async def _reverse(given: subject.Subject, address: str, *, is_known: bool) -> list[findings.Finding]:
-    name, problems = given.hostname, []
+async def _reverse(given: subject.Subject, address: str, *, name: str, is_known: bool) -> list[findings.Finding]:
+    problems = []
     if not is_known:
         kind = "AAAA" if ":" in address else "A"
         problems.append(
@@ -114,7 +125,7 @@ async def blocklists(given: subject.Subject) -> Sequence[findings.Finding]:
         return [findings.skipped("doctor.blocklists is empty")]
     if not given.is_direct:
         return [findings.skipped("all mail goes through upstreams")]
-    addresses = list(given.public_source_addresses)
+    addresses = [one.address for one in given.public_sources]
     if not addresses:
         forward = await given.dns.addresses(given.hostname)
         if isinstance(forward, resolver.Failure):

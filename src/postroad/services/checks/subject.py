@@ -61,9 +61,9 @@ class Subject:
         return self.store is None or any(role in one.roles for one in self.here)
 
     @property
-    def public_source_addresses(self) -> Sequence[str]:
+    def public_sources(self) -> Sequence[config.Source]:
         """The source addresses that destinations see."""
-        return [one for one in self.settings.delivery.source_addresses if not _is_translated(one)]
+        return [one for one in self.settings.sources if not _is_translated(one.address)]
 
 
 def _is_translated(address: str) -> bool:

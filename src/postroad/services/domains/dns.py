@@ -59,7 +59,7 @@ class DomainDns:
             self._service = domain_records.service(
                 host=delivery.hostname or await _system_name(),
                 spf=self._settings.domains.spf,
-                source_addresses=delivery.source_addresses,
+                source_addresses=[one.address for one in self._settings.sources],
                 has_upstreams=bool(self._settings.upstreams),
                 return_path_domain=delivery.return_path_domain,
                 return_path_label=delivery.return_path_label,

@@ -80,7 +80,7 @@ async def _refresh(ctx: context.Context) -> None:
     oldest = min((count.queued_at for count in counts.values()), default=now)
     shown.oldest.replace({(): max(0, now - oldest) / times.SECOND})
     shown.overdue.replace({(): max(0, now - ready.due_at) / times.SECOND if ready else 0})
-    closed = collections.Counter((providers.label_of(pool.name), pool.state) for pool in statuses)
+    closed = collections.Counter((providers.label_of(pool.name), pool.state) for pool in statuses if not pool.source)
     shown.provider_queues.replace({labels: float(number) for labels, number in closed.items()})
     shown.low_credits.replace({(): low if ctx.settings.credits.enabled else 0})
     _show_webhooks(shown, events, now=now)

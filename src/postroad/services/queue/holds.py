@@ -101,7 +101,7 @@ async def queued_counts(ctx: context.Context, one: holds.Hold) -> list[QueuedCou
         counts = await holds.counts(tx, one, queued_before=_queued_before(one))
     totals: Counter[tuple[str, str]] = Counter()
     for key, number in counts:
-        domain, account_id, _ = queue.parts_of(key)
+        domain, account_id, *_ = queue.parts_of(key)
         totals[account_id, domain] += number
     return [QueuedCount(account_id, domain, number) for (account_id, domain), number in totals.most_common()]
 

@@ -20,7 +20,7 @@ MAX_AHEAD: Final = 1_000
 # The worst status that a worker reports is the one an operator looks for.
 # Workers report the first three; that an operator has paused a provider queue is known from the store.
 PAUSED_BY_OPERATOR: Final = "held"
-_SEVERITY: Final = {"slowed": 0, "paused": 1, "blocked": 2, PAUSED_BY_OPERATOR: 3}
+_SEVERITY: Final = {**provider_queues.SEVERITY, PAUSED_BY_OPERATOR: 3}
 
 
 class Code(StrEnum):

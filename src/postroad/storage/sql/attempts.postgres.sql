@@ -1,9 +1,10 @@
 -- name: insert
 -- New attempts; a repeated one is ignored.
 INSERT INTO attempts (account_id, message_id, recipient_id, started_at, duration, provider_queue, host, address, tls, stage,
-    verdict, fault, reason, smtp_code, enhanced_code, response, in_doubt)
+    verdict, fault, reason, smtp_code, enhanced_code, response, in_doubt, source)
 SELECT * FROM unnest($1::text[], $2::text[], $3::text[], $4::bigint[], $5::bigint[], $6::text[], $7::text[], $8::text[],
-    $9::text[], $10::text[], $11::text[], $12::text[], $13::text[], $14::bigint[], $15::text[], $16::text[], $17::bigint[])
+    $9::text[], $10::text[], $11::text[], $12::text[], $13::text[], $14::bigint[], $15::text[], $16::text[], $17::bigint[],
+    $18::text[])
 ON CONFLICT DO NOTHING;
 
 -- name: latest_ends_of_message

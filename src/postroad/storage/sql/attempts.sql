@@ -1,8 +1,8 @@
 -- name: insert
 -- New attempts; a repeated one is ignored.
 INSERT INTO attempts (account_id, message_id, recipient_id, started_at, duration, provider_queue, host, address, tls, stage,
-    verdict, fault, reason, smtp_code, enhanced_code, response, in_doubt)
-VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11, $12, $13, $14, $15, $16, $17) ON CONFLICT DO NOTHING;
+    verdict, fault, reason, smtp_code, enhanced_code, response, in_doubt, source)
+VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11, $12, $13, $14, $15, $16, $17, $18) ON CONFLICT DO NOTHING;
 
 -- name: insert_conversations
 -- What was said in attempts; a repeated one is ignored.
@@ -18,7 +18,7 @@ WHERE account_id = $1 AND message_id = $2 ORDER BY started_at DESC LIMIT $3;
 -- The latest attempts of one message, in order.
 SELECT * FROM (
     SELECT account_id, message_id, recipient_id, started_at, duration, provider_queue, host, address, tls, stage,
-        verdict, fault, reason, smtp_code, enhanced_code, response, in_doubt
+        verdict, fault, reason, smtp_code, enhanced_code, response, in_doubt, source
     FROM attempts WHERE account_id = $1 AND message_id = $2 ORDER BY started_at DESC LIMIT $3) AS latest
 ORDER BY recipient_id, started_at;
 

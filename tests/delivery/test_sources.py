@@ -1,0 +1,210 @@
+"""Mail leaves from the addresses of its pool, in turn, with their names; each address has its own standing."""
+
+import contextlib
+import socket
+from typing import Any
+
+import pytest
+
+from postroad.api.v1 import message_details
+from postroad.cli import queue_texts
+from postroad.services.messages import lookup
+from postroad.services.queue import inspection
+from tests import accepted_mail, smtp_peers
+from tests.delivery import engine_harness
+
+ABSENT = "203.0.113.9"  # RFC 5737: no host has it
+
+
+def source(name: str, address: str, **fields: str) -> dict[str, str]:
+    """An entry of the settings."""
+    return {"name": name, "address": address, **fields}
+
+
+def has_ipv6() -> bool:
+    """Whether this machine has the loopback address of IPv6."""
+    with contextlib.suppress(OSError), socket.socket(socket.AF_INET6) as one:
+        one.bind(("::1", 0))
+        return True
+    return False
+
+
+async def test_mail_leaves_from_the_addresses_of_its_pool_in_turn_with_their_names(database_url: str) -> None:
+    first, second = engine_harness.loopback_addresses(2)
+    ours = [source("out1", first, hello_name="out1.example.org"), source("out2", second)]
+    async with (
+        smtp_peers.serving() as peer,
+        engine_harness.running_engine(database_url, port=peer.port, sources=ours, idle_seconds=1) as harness,
+    ):
+        seen = [await harness.settle(await harness.send()) for _ in range(4)]
+        assert [one.attempt.source for one in seen] == ["out1", "out2", "out1", "out2"]
+        assert [one.client for one in peer.transactions] == [first, second, first, second]
+        greetings = [command for command in peer.commands if command.startswith("EHLO")]
+        assert greetings[:2] == ["EHLO out1.example.org", f"EHLO {engine_harness.HELLO_NAME}"]
+
+
+async def test_without_sources_the_system_chooses_and_nothing_is_named(url: str) -> None:
+    async with smtp_peers.serving() as peer, engine_harness.running_engine(url, port=peer.port) as harness:
+        seen = await harness.settle(await harness.send())
+        assert (seen.attempt.source, peer.transactions[0].client) == ("", "127.0.0.1")
+
+
+async def test_rules_assign_accounts_sender_domains_and_tags_to_pools(database_url: str) -> None:
+    addresses = engine_harness.loopback_addresses(3)
+    pools = ["default", "news", "promotions"]
+    ours = [source(f"in_{pool}", address, pool=pool) for pool, address in zip(pools, addresses, strict=True)]
+    rules: list[dict[str, Any]] = [
+        {"sender_domains": ["news.example"], "pool": "news"},
+        {"tags": ["big sale"], "pool": "promotions"},
+    ]
+    async with (
+        smtp_peers.serving() as peer,
+        engine_harness.running_engine(database_url, port=peer.port, sources=ours, routes=rules) as harness,
+    ):
+        await accepted_mail.allow_sending(harness.ctx, harness.account_id, domain="news.example")
+        sent = [
+            await harness.send(),
+            await harness.send(sender="hello@news.example"),
+            await harness.send(tags=["welcome", "big sale"]),
+        ]
+        for message_id in sent:
+            await harness.settle(message_id)
+        assert [(await harness.see(one)).attempt.source for one in sent] == ["in_default", "in_news", "in_promotions"]
+        assert {one.client for one in peer.transactions} == set(addresses)
+
+
+async def test_an_account_is_assigned_to_a_pool_also_after_its_mail_was_accepted(url: str) -> None:
+    first, second = engine_harness.loopback_addresses(2)
+    ours = [source("out1", first), source("own", second, pool="partners")]
+    async with smtp_peers.serving({"BANNER": ["421 later", "220 peer.example ESMTP"]}) as peer:
+        async with engine_harness.running_engine(url, port=peer.port, sources=ours) as harness:
+            message_id = await harness.send()
+            assert (await harness.settle(message_id)).attempt.source == "out1"
+        rules = [{"accounts": [harness.account_id], "pool": "partners"}]
+        async with engine_harness.running_engine(
+            url, port=peer.port, sources=ours, routes=rules, account_id=harness.account_id
+        ) as harness:
+            harness.pass_seconds(100)
+            seen = await harness.settle(message_id, attempts=2)
+            assert [one.source for one in seen.attempts] == ["out1", "own"]
+        assert [one.client for one in peer.transactions] == [second]
+
+
+async def test_each_of_two_hosts_takes_what_its_own_addresses_may_send(clean_postgres_url: str) -> None:
+    first, second = engine_harness.loopback_addresses(2)
+    here = [source("out1", first), source("own", ABSENT, pool="partners")]
+    there = [source("out1", ABSENT), source("own", second, pool="partners")]
+    rules = [{"tags": ["partner"], "pool": "partners"}]
+    async with smtp_peers.serving() as peer:
+        async with engine_harness.running_engine(
+            clean_postgres_url, port=peer.port, sources=here, routes=rules
+        ) as harness:
+            waiting = await harness.send(tags=["partner"])
+            assert (await harness.settle(await harness.send())).attempt.source == "out1"
+            async with engine_harness.running_engine(
+                clean_postgres_url, port=peer.port, sources=there, routes=rules, account_id=harness.account_id
+            ) as other:
+                assert (await harness.settle(waiting)).attempt.source == "own"
+                sent = [await harness.send(tags=tags) for tags in ([], ["partner"])]
+                other.ctx.mail_wakeup.set()
+                assert [(await harness.settle(one)).attempt.source for one in sent] == ["out1", "own"]
+        assert sorted(one.client for one in peer.transactions) == sorted([first, first, second, second])
+
+
+async def test_a_server_that_does_not_answer_one_address_gets_mail_from_the_other(url: str) -> None:
+    first, second = engine_harness.loopback_addresses(2)
+
+    def banner(client: str) -> smtp_peers.Answer:
+        return smtp_peers.CLOSE if client == first else "220 peer.example ESMTP"
+
+    ours = [source("out1", first), source("out2", second)]
+    async with (
+        smtp_peers.serving({"BANNER": banner}) as peer,
+        engine_harness.running_engine(url, port=peer.port, sources=ours, retry_seconds=[1] * 9) as harness,
+    ):
+        for _ in range(4):
+            message_id = await harness.send()
+            await harness.settle(message_id)
+            harness.pass_seconds(2)
+            assert (await harness.settle(message_id, attempts=5)).recipient.status == "delivered"
+        assert {one.client for one in peer.transactions} == {second}
+
+
+async def test_a_provider_slows_down_each_address_for_itself(url: str) -> None:
+    first, second = engine_harness.loopback_addresses(2)
+    too_many = "421 4.7.28 too many messages from your address"
+    is_full: list[bool] = []
+
+    def banner(client: str) -> smtp_peers.Answer:
+        return too_many if client == first else "220 peer.example ESMTP"
+
+    def mail(_: str) -> smtp_peers.Answer:
+        return too_many if is_full else "250 2.1.0 ok"
+
+    ours = [source("out1", first), source("out2", second)]
+    async with (
+        smtp_peers.serving({"BANNER": banner, "MAIL": mail}) as peer,
+        engine_harness.running_engine(url, port=peer.port, sources=ours) as harness,
+    ):
+        refused = await harness.send()
+        await harness.settle(refused)
+        for _ in range(3):
+            assert (await harness.settle(await harness.send())).attempt.source == "out2"
+
+        async def is_reported() -> bool:
+            return (await harness.pool_states()).keys() == {"mx.example.net out1"}
+
+        await engine_harness.until(is_reported)
+        is_full.append(True)
+        await harness.settle(await harness.send())
+
+        async def are_all_reported() -> bool:
+            return (await harness.pool_states()).keys() == {
+                "mx.example.net",
+                "mx.example.net out1",
+                "mx.example.net out2",
+            }
+
+        await engine_harness.until(are_all_reported)
+
+
+async def test_a_pool_of_the_other_family_defers_mail_and_says_so(url: str) -> None:
+    ours = [source("out1", "127.0.0.1"), source("six", "::1", pool="six")]
+    rules = [{"tags": ["six"], "pool": "six"}]
+    async with (
+        smtp_peers.serving() as peer,
+        engine_harness.running_engine(url, port=peer.port, sources=ours, routes=rules) as harness,
+    ):
+        seen = await harness.settle(await harness.send(tags=["six"]))
+        assert seen.recipient.status == "deferred"
+        assert seen.attempt.response == "no source address of pool six can reach 127.0.0.1"
+
+
+@pytest.mark.skipif(not has_ipv6(), reason="this machine has no IPv6")
+async def test_mail_leaves_from_an_ipv6_address(url: str) -> None:
+    zones = {"example.net": {"MX": ["10 mx.example.net."]}, "mx.example.net": {"AAAA": ["::1"]}}
+    async with (
+        smtp_peers.serving(host="::1") as peer,
+        engine_harness.running_engine(
+            url, port=peer.port, sources=[source("six", "::1"), source("out1", "127.0.0.1")], zones={**zones}
+        ) as harness,
+    ):
+        assert (await harness.settle(await harness.send())).attempt.source == "six"
+        assert peer.transactions[0].client == "::1"
+
+
+async def test_the_source_address_of_an_attempt_is_shown(url: str) -> None:
+    async with (
+        smtp_peers.serving() as peer,
+        engine_harness.running_engine(url, port=peer.port, sources=[source("out1", "127.0.0.1")]) as harness,
+    ):
+        message_id = await harness.send()
+        await harness.settle(message_id)
+        traced = await inspection.trace(harness.ctx, message_id)
+        assert ", to mx.example.net [127.0.0.1], from out1, provider queue mx.example.net" in queue_texts.trace(traced)
+        view: Any = queue_texts.trace_view(traced)
+        assert view["recipients"][0]["attempts"][0]["source"] == "out1"
+        who = accepted_mail.caller_of(harness.account_id)
+        details = await lookup.details(harness.ctx, who.account_id, message_id)
+        shown = message_details.of(details, {}, request_id="req_1")
+        assert [one.source for one in shown.attempts] == ["out1"]
