@@ -140,7 +140,7 @@ class Host(engine.Engine):
             ctx=self._ctx,
             held=self._held,
             holds=holds.KnownHolds(self._ctx, loop.time),
-            sources=known_sources.KnownSources(settings.sources, loop.time),
+            sources=known_sources.KnownSources(self._ctx, self._held, loop.time),
             message_loader=Loader(self._ctx, None, self._log),
             attempter=attempter.Attempter(self._hosts, self._connect),
             recorder=self._recorder,

@@ -203,7 +203,7 @@ async def opened(
             ctx=ctx,
             held=held,
             holds=holds.KnownHolds(ctx, tick),
-            sources=known_sources.KnownSources(settings.sources, tick),
+            sources=known_sources.KnownSources(ctx, held, tick),
             message_loader=message_loader.MessageLoader(ctx, signer, log),
             attempter=attempter.Attempter(known, connecting),
             recorder=recorder.Recorder(ctx, held, log),

@@ -39,6 +39,8 @@ async def test_mail_leaves_from_the_addresses_of_its_pool_in_turn_with_their_nam
         seen = [await harness.settle(await harness.send()) for _ in range(4)]
         assert [one.attempt.source for one in seen] == ["out1", "out2", "out1", "out2"]
         assert [one.client for one in peer.transactions] == [first, second, first, second]
+        counted = harness.ctx.metrics.source_attempts.values
+        assert counted["out1", "others", "delivered", "delivered"] == 2
         greetings = [command for command in peer.commands if command.startswith("EHLO")]
         assert greetings[:2] == ["EHLO out1.example.org", f"EHLO {engine_harness.HELLO_NAME}"]
 

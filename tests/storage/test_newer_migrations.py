@@ -31,6 +31,8 @@ from postroad.storage import (
     queue_views,
     recipients,
     search_conditions,
+    source_counts,
+    source_states,
     tls_reports,
     users,
     webhooks,
@@ -400,7 +402,9 @@ async def test_changes_of_provider_queues_and_jobs_are_stored_from_the_version_b
         assert [one.rates for one in await processes.seen_since(tx, 0)] == ["", ""]
 
 
-async def test_attempts_of_the_version_before_name_no_source_address(empty: Store, upgrade: SchemaUpgrade) -> None:
+async def test_attempts_of_the_version_before_name_no_source_address_and_none_has_a_state(
+    empty: Store, upgrade: SchemaUpgrade
+) -> None:
     await upgrade.begin("sources")
     old_attempt = """
         INSERT INTO attempts (account_id, message_id, recipient_id, started_at, duration, provider_queue, host, address,
@@ -413,3 +417,4 @@ async def test_attempts_of_the_version_before_name_no_source_address(empty: Stor
         # A neighbour of the version before still writes.
         await tx.run_script(old_attempt.format(2))
         assert [one.source for one in await attempts.of_message(tx, "acc_1", "em_1")] == ["", ""]
+        assert (await source_states.listed(tx), await source_counts.since(tx, 0)) == ([], [])

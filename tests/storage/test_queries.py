@@ -92,6 +92,8 @@ WITHOUT_INDEX = {
     "provider_queues.heard_since",
     "provider_overrides.listed",
     "provider_overrides.sweep",
+    "source_states.listed",
+    "source_states.sweep",
     "users.operators",
     "provider_queues.sweep",
     "queue.find_work",

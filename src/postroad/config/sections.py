@@ -268,7 +268,7 @@ class Quotas(Section, frozen=True):
 
 
 class Warmup(Section, frozen=True):
-    """Daily limits of new sender domains."""
+    """Daily limits of new sender domains and source addresses."""
 
     enabled: bool
     # A message may have 50 recipients: a lower cap would reject some messages on every day.
@@ -276,9 +276,12 @@ class Warmup(Section, frozen=True):
         tuple[Annotated[int, msgspec.Meta(ge=50, le=MAX_INTEGER)], ...], msgspec.Meta(min_length=1, max_length=100)
     ]
 
+    source_recipients_per_day: Annotated[tuple[Positive, ...], msgspec.Meta(min_length=1, max_length=100)]
+
     def check(self) -> None:
-        if list(self.recipients_per_day) != sorted(self.recipients_per_day):
-            raise ConfigError("warmup.recipients_per_day: values must not decrease from one day to the next")
+        for key in ("recipients_per_day", "source_recipients_per_day"):
+            if list(getattr(self, key)) != sorted(getattr(self, key)):
+                raise ConfigError(f"warmup.{key}: values must not decrease from one day to the next")
 
 
 class BounceGuard(Section, frozen=True):

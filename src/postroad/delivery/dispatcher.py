@@ -36,7 +36,7 @@ from postroad.network import resolver
 from postroad.protocol.smtp import values
 from postroad.services import context
 from postroad.storage import queue, store, suppressions
-from postroad.telemetry import limited_warnings, logs
+from postroad.telemetry import limited_warnings
 
 # Scheduled queues examined in one step: a few microseconds each.
 MAX_QUEUES_PER_STEP: Final = 500
@@ -78,11 +78,10 @@ class Dispatcher:
             ctx.settings.route_rules, router, known, sources, clock=services.clock, resolve=self._resolve
         )
         self._upstreams = {upstream.provider_queue: upstream for upstream in ctx.settings.upstreams}
+        self._services, self._log = services, services.log
         self._warnings = limited_warnings.LimitedWarnings(services.log, ctx.clock)
-        self._services = services
         self._held: leases.Leases = services.held
         self._recorder: recorder.Recorder = services.recorder
-        self._log: logs.Logger = services.log
         self._simulated_delivery = simulated_delivery.SimulatedDelivery(ctx, services.recorder, services.log)
         self._lifetime = retry.lifetime(ctx.settings.delivery.retry_seconds)
         self._holds: holds.KnownHolds = services.holds
@@ -105,9 +104,9 @@ class Dispatcher:
     async def step(self) -> bool:
         """Claim what can be sent; False at the end of a round through all scheduled queues that found nothing."""
         now, leases_until = self._ctx.clock(), self._services.trusted_clock()
-        self._services.sources.refresh()
         async with self._ctx.store.looking_up() as tx:
             await self._holds.refresh(tx)
+            await self._services.sources.refresh(tx)
             work = await queue.find_work(tx, now=now, leases_until=leases_until)
             urgent_keys: list[str] = []
             if work.is_urgent:
@@ -335,8 +334,8 @@ class Dispatcher:
         to_bounce = [claim for claim in claimed.rows if (claim.account_id, claim.email_key) in listed]
         if not to_bounce:
             return claimed.rows
-        reasons = [listed[claim.account_id, claim.email_key].reason for claim in to_bounce]
-        sentences = [f"not attempted: the address is on the suppression list ({reason})" for reason in reasons]
+        found = [listed[claim.account_id, claim.email_key] for claim in to_bounce]
+        sentences = [f"not attempted: the address is on the suppression list ({one.reason})" for one in found]
         await self._recorder.record_without_attempt(to_bounce, disposition.Verdict.BOUNCED, sentences)
         return [claim for claim in claimed.rows if (claim.account_id, claim.email_key) not in listed]
 
@@ -362,7 +361,9 @@ class Dispatcher:
         choice = self._route_chooser.choose(queue_key)
         route = choice.route if choice is not None else None
         if choice is not None and isinstance(route, routing.Route):
-            return message_loader.jobs_of(claims, route, choice.fallbacks)
+            begun, rest = self._services.sources.take(route, claims)
+            jobs = message_loader.jobs_of(begun, route, choice.fallbacks)
+            return jobs + (await self._jobs(queue_key, rest) if rest else [])
         if not isinstance(route, routing.NoRoute):  # dropped from the cache between plan and claim
             await self._held.release([claim.key for claim in claims])
         else:

@@ -74,7 +74,7 @@ class Engine:
             ctx=ctx,
             held=self._held,
             holds=holds.KnownHolds(ctx, loop.time),
-            sources=known_sources.KnownSources(ctx.settings.sources, loop.time),
+            sources=known_sources.KnownSources(ctx, self._held, loop.time),
             message_loader=message_loader.MessageLoader(ctx, self._signing, log),
             attempter=attempter.Attempter(self._hosts, self._connect, setting=tls_choice.BY_SETTING[settings.tls]),
             recorder=self._recorder,

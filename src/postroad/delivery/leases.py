@@ -30,6 +30,9 @@ class Leases:
         self._log = log
         self._held: dict[queue.Key, int] = {}  # expiry
 
+    def __contains__(self, key: object) -> bool:
+        return key in self._held
+
     def __len__(self) -> int:
         return len(self._held)
 

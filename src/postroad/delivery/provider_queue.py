@@ -86,7 +86,8 @@ class ProviderQueue:
     def is_paused(self) -> bool:
         """Whether the provider asked for a pause, or an operator has paused it."""
         is_asked = self.adaptive_rate.paused_until(self._services.clock()) is not None
-        return is_asked or self._services.holds.is_paused(self.name)
+        services = self._services
+        return is_asked or services.holds.is_paused(self.name) or services.sources.is_paused(self.source, self.name)
 
     @property
     def load(self) -> int:
@@ -95,11 +96,13 @@ class ProviderQueue:
 
     def capacity_left(self) -> int:
         """How many more jobs fit now."""
-        return 0 if self.is_paused else self.capacity.left(len(self._jobs) + len(self._placeless))
+        left = 0 if self.is_paused else self.capacity.left(len(self._jobs) + len(self._placeless))
+        return min(left, self._services.sources.room(self.source, self.name))
 
     def urgent_left(self, account_id: str) -> int:
         """How many more urgent jobs of an account fit now."""
-        return 0 if self.is_paused else self.capacity.urgent_left(account_id)
+        left = 0 if self.is_paused else self.capacity.urgent_left(account_id)
+        return min(left, self._services.sources.room(self.source, self.name))
 
     def add(self, job: message_loader.Job) -> None:
         """Queue a job for which capacity was reserved."""
@@ -324,8 +327,9 @@ class ProviderQueue:
             return
         may_begin = await self._wait_for_rate() and self._services.held.are_safe(job.keys)
         now = self._services.trusted_clock()
-        known = self._services.holds
+        known, sources = self._services.holds, self._services.sources
         is_held = known.covers(job.claims[0].queue_key) or known.is_paused(self.name)
+        is_held = is_held or sources.is_paused(self.source, self.name)
         if not may_begin or job.has_expired(now) or is_held:
             await self._services.held.release(job.keys)
             return

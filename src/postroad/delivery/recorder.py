@@ -288,6 +288,8 @@ class Recorder:
             counted.recipients.add(provider, outcome.status.value)
         if attempt:
             counted.attempts.add(outcome.verdict.value, attempt.fault or "", attempt.reason)
+            if attempt.source:
+                counted.source_attempts.add(attempt.source, provider, outcome.verdict.value, attempt.reason)
             counted.attempt_seconds.observe(attempt.duration / times.SECOND, provider)
 
 

@@ -38,7 +38,7 @@ class SourceChooser:
         """The route from a source address of the pool; None when there is none that may send now."""
         if not self._sources.configured:
             return route
-        usable = self._sources.usable(pool)
+        usable = self._sources.usable(pool, route.provider_queue)
         found = [one for source in usable if (one := self._from(source, route)) is not None]
         if not found:
             return self._unreachable(route, pool)

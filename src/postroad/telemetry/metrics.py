@@ -151,6 +151,11 @@ class Metrics(registry.Collector):
         self.attempts = Counter(
             "postroad_attempts_total", "Delivery attempts by verdict, fault and reason.", ["verdict", "fault", "reason"]
         )
+        self.source_attempts = Counter(
+            "postroad_source_attempts_total",
+            "Delivery attempts by source address, provider, verdict and reason.",
+            ["source", "provider", "verdict", "reason"],
+        )
         self.attempt_seconds = Histogram(
             "postroad_attempt_seconds", "Duration of delivery attempts.", ["provider"], ATTEMPT_SECONDS
         )

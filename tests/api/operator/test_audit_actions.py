@@ -7,10 +7,12 @@ import asyncio
 from collections.abc import Mapping
 from typing import Any
 
+import msgspec
 import pytest
 
+from postroad import config
 from postroad.model import caller
-from postroad.services import audit_log, context, destinations, operator_state
+from postroad.services import audit_log, context, destinations, operator_state, sources
 from postroad.services.accounts import closure, registry
 from postroad.services.auth import operators, users
 from postroad.services.queue import holds
@@ -38,6 +40,11 @@ ACTIONS: Mapping[tuple[str, str], tuple[str, dict[str, Any] | None]] = {
     ("POST", "/v1/operator/providers/{name}/resume"): ("provider.restored", None),
     ("PUT", "/v1/operator/providers/{name}/limits"): ("provider.changed", {"connections": 1, "reason": "why"}),
     ("DELETE", "/v1/operator/providers/{name}/limits"): ("provider.restored", None),
+    ("POST", "/v1/operator/sources/{name}/pause"): ("source.paused", REASON),
+    ("POST", "/v1/operator/sources/{name}/resume"): ("source.resumed", {}),
+    ("POST", "/v1/operator/sources/{name}/drain"): ("source.draining", REASON),
+    ("POST", "/v1/operator/sources/{name}/warm-up"): ("source.warming", None),
+    ("DELETE", "/v1/operator/sources/{name}/warm-up"): ("source.warm", None),
     ("POST", "/v1/operator/consistency-checks"): ("installation.checked", None),
 }
 
@@ -70,6 +77,11 @@ async def test_a_change_is_logged_with_the_operator_as_actor(
         await holds.hold(ctx, reason="x")
     if action == "provider.restored":
         await destinations.pause(ctx, "google", reason="x", until=None)
+    msgspec.structs.force_setattr(ctx.settings, "sources", (config.Source(name="google", address="127.0.0.1"),))
+    if action == "source.resumed":
+        await sources.drain(ctx, "google", reason="x")
+    if action == "source.warm":
+        await sources.warm_up(ctx, "google")
     clock.pass_seconds(1)
     began = ctx.clock()
     names = {"accounts": theirs.account_id, "operators": other.id, "providers": "google"}

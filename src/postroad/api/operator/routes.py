@@ -17,6 +17,7 @@ from postroad.api.operator import (
     operator_resource,
     people,
     queue,
+    sources,
 )
 from postroad.model import caller
 from postroad.services import context, operator_state
@@ -39,6 +40,7 @@ def described(state: operator_state.OperatorState) -> tuple[operator_resource.Ro
         *health.routes(state.checks),
         *queue.routes(state.queue, state.jobs),
         *destinations.routes(state.queue),
+        *sources.ROUTES,
         *accounts.ROUTES,
         *people.ROUTES,
         *audit_log.ROUTES,

@@ -37,6 +37,8 @@ FAULT_LABELS: Final = {
 
 # A fault of this installation that only its operator can correct: the retry schedule stands still meanwhile.
 CONFIGURATION: Final = "configuration"
+# The server refuses the address that mail comes from, whatever the message.
+IP_BLOCKED: Final = "ip_blocked"
 
 
 class Reason(msgspec.Struct, frozen=True):
@@ -132,7 +134,7 @@ REASONS: Final = {
     "refused": _policy("The receiving server rejected the message for an unrecognized reason. Read its reply."),
     "deferred": _policy("The receiving server deferred the message for an unrecognized reason. Read its reply."),
     # Reputation.
-    "ip_blocked": _reputation(
+    IP_BLOCKED: _reputation(
         "The provider, or a block list that it uses, blocks this server's IP address. Find out why, and ask to be "
         "removed.",
         slow_down=True,

@@ -122,7 +122,7 @@ async def overview(
         if account is None:
             raise accounts.not_found()
         first = await queue_views.first(tx, account_id)
-        current = await conditions.read(tx, now=now)
+        current = await conditions.read(ctx, tx, now=now)
         refused = await attempts.latest_refused(tx, account_id, limit=LATEST_FAILURES)
     return Overview(
         chosen=chosen,

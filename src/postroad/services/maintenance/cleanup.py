@@ -26,6 +26,8 @@ from postroad.storage import (
     password_links,
     provider_queues,
     rates,
+    source_counts,
+    source_states,
     store,
     tls_reports,
     users,
@@ -42,6 +44,8 @@ MAX_BATCHES: Final = 10_000
 PROVIDER_QUEUE_MICROSECONDS: Final = 10 * 60 * times.SECOND
 # Charts show at most 92 days and as many before, today included.
 HOURLY_COUNTS_HOURS: Final = 185 * 24
+# Longer than any warm-up, which counts from its beginning.
+SOURCE_COUNTS_DAYS: Final = 400
 # A network without a login for this long is unknown again.
 KNOWN_NETWORK_DAYS: Final = 90
 # The report of yesterday is retried for a day; older ones belong to an installation that no longer reports.
@@ -68,6 +72,7 @@ class SweepResult:
     bounce_guard_days: int = 0
     hourly_counts: int = 0
     failure_counts: int = 0
+    source_counts: int = 0
     audit_log: int = 0
     password_links: int = 0
     mta_sts_policies: int = 0
@@ -94,6 +99,7 @@ async def sweep(ctx: context.Context) -> SweepResult:
         forgotten = await provider_queues.sweep(tx, before=now - PROVIDER_QUEUE_MICROSECONDS)
         released = now - retry.lifetime(ctx.settings.delivery.retry_seconds)
         removed_holds = await holds.sweep(tx, released_before=released)
+        await source_states.sweep(tx, before=now)
         secrets = await webhooks.sweep_secrets(tx, now=now)
         keys = await key_replacement.forget_expired(tx, now=now)
     swept = SweepResult(
@@ -123,6 +129,11 @@ async def sweep(ctx: context.Context) -> SweepResult:
             ctx,
             lambda tx: failure_counts.sweep(tx, until_hour=storage_hourly_counts.hour_of(now) - HOURLY_COUNTS_HOURS),
             rows=failure_counts.SWEEP_ROWS,
+        ),
+        source_counts=await _in_batches(
+            ctx,
+            lambda tx: source_counts.sweep(tx, until_day=times.day_of(now) - SOURCE_COUNTS_DAYS),
+            rows=source_counts.SWEEP_ROWS,
         ),
         audit_log=await _in_batches(
             ctx,

@@ -7,6 +7,7 @@ as the metrics do, so it looks only every few minutes.
 from typing import Final
 
 from postroad.model import providers, times
+from postroad.model.bounces import reasons
 from postroad.services import context
 from postroad.services.notices import kinds, outbox
 from postroad.storage import accounts, api_keys, failure_counts, hourly_counts, queue_views, store
@@ -16,7 +17,6 @@ KEY_DAYS: Final = (7, 1)
 # Blocks are told of named providers, whose mail servers no customer can imitate: so many refusals in so many hours.
 MIN_BLOCKED: Final = 10
 BLOCKED_HOURS: Final = 3
-BLOCKED: Final = "ip_blocked"
 # In a round, of each kind; the rest follows when these have been told.
 MAX_ROWS: Final = 1_000
 
@@ -47,7 +47,9 @@ async def _delayed_queue(ctx: context.Context, tx: store.Transaction, now: int) 
 
 
 async def _blocked_addresses(tx: store.Transaction, now: int) -> list[outbox.NewNotice]:
-    refused = await failure_counts.by_provider(tx, BLOCKED, since_hour=hourly_counts.hour_of(now) - BLOCKED_HOURS)
+    refused = await failure_counts.by_provider(
+        tx, reasons.IP_BLOCKED, since_hour=hourly_counts.hour_of(now) - BLOCKED_HOURS
+    )
     return [
         outbox.NewNotice(
             kind=kinds.ADDRESS_BLOCKED,

@@ -131,7 +131,7 @@ async def overview(ctx: context.Context, chosen: queue_views.Filter, *, state: s
         page = await queue_views.page(tx, chosen, state=state, limit=limit)
         counts = await queue_views.counts(tx, chosen)
         domains = await queue_views.domains(tx, chosen, limit=TOP_DOMAINS)
-        current = await conditions.read(tx, now=now)
+        current = await conditions.read(ctx, tx, now=now)
     entries = [line(ctx, row, current, now=now) for row in page]
     return Overview(now, entries, counts, domains, list(current.holds.values()))
 
@@ -147,7 +147,7 @@ async def trace(ctx: context.Context, text: str) -> MessageTrace:
         rows = await queue_views.page(tx, chosen, state=None, limit=limits.UNIQUE_RECIPIENTS)
         tried = await attempts.of_message(tx, account_id, message_id)
         reports = await stored_async_bounces.of_message(tx, account_id, message_id)
-        current = await conditions.read(tx, now=now)
+        current = await conditions.read(ctx, tx, now=now)
         ahead = await _ahead(tx, account_id, message_id)
     if message is None:  # gone between the two reads
         raise errors.NotFound(f"no such message: {message_id}")
@@ -270,7 +270,7 @@ async def entries_of_message(ctx: context.Context, account_id: str, message_id: 
         rows = await queue_views.of_message(tx, account_id, message_id)
         if not rows:
             return {}
-        current = await conditions.read(tx, now=now)
+        current = await conditions.read(ctx, tx, now=now)
         ahead = await _ahead(tx, account_id, message_id)
     return {row.recipient_id: account_entry(ctx, row, current, now=now, ahead=ahead.get(row.queue_key)) for row in rows}
 
@@ -328,7 +328,7 @@ def line(
 ) -> QueueEntry:
     """A queue row for operators; `current` is what keeps mail back."""
     entry = account_entry(ctx, row, current, now=now, ahead=ahead)
-    status = current.statuses.get(entry.provider_queue or "")
+    status = current.status(ctx.settings, row.queue_key, entry.provider_queue or "")
     detail = wait_reasons.detail(row, status, now=now, hold=holds.covering(current.holds, row.queue_key))
     return dataclasses.replace(entry, reason=dataclasses.replace(entry.reason, detail=detail))
 
@@ -343,7 +343,7 @@ def account_entry(
 ) -> QueueEntry:
     """A queue row for users of the account, without hosts and details of others' mail."""
     provider_queue = _provider_queue(ctx, row)
-    status = current.statuses.get(provider_queue or "")
+    status = current.status(ctx.settings, row.queue_key, provider_queue or "")
     return QueueEntry(row, provider_queue, wait_reasons.explain(row, status, now=now, ahead=ahead))
 
 

@@ -30,7 +30,7 @@ async def page(
     now = ctx.clock()
     async with ctx.store.scanning() as tx:
         rows, place = await queue_walks.page(tx, chosen, state=state, after=after, examined=MAX_EXAMINED, limit=limit)
-        current = await conditions.read(tx, now=now)
+        current = await conditions.read(ctx, tx, now=now)
     entries = [inspection.line(ctx, row, current, now=now) for row in rows]
     return Page(entries, None if place is None else ".".join(place))
 

@@ -20,6 +20,7 @@ MAX_AHEAD: Final = 1_000
 # The worst status that a worker reports is the one an operator looks for.
 # Workers report the first three; that an operator has paused a provider queue is known from the store.
 PAUSED_BY_OPERATOR: Final = "held"
+NO_SOURCE: Final = "no_source"
 _SEVERITY: Final = {**provider_queues.SEVERITY, PAUSED_BY_OPERATOR: 3}
 
 
@@ -39,6 +40,7 @@ class Code(StrEnum):
     PROVIDER_PAUSED = "provider_paused"  # the provider asked for less
     PROVIDER_UNREACHABLE = "provider_unreachable"  # circuit breaker
     UPSTREAM_UNAVAILABLE = "upstream_unavailable"
+    NO_SOURCE = "no_source"  # no source address may send it now
 
 
 _STATUS_CODES: Final = {
@@ -46,6 +48,7 @@ _STATUS_CODES: Final = {
     "paused": Code.PROVIDER_PAUSED,
     "blocked": Code.PROVIDER_UNREACHABLE,
     PAUSED_BY_OPERATOR: Code.HELD,
+    NO_SOURCE: Code.NO_SOURCE,
 }
 # `{}` is the provider, or the recipient's domain where the provider has no name.
 _TEXTS: Final = {
@@ -62,6 +65,7 @@ _TEXTS: Final = {
     Code.PROVIDER_PAUSED: "{} asked us to slow down; mail to it is paused",
     Code.PROVIDER_UNREACHABLE: "the mail servers of {} do not answer",
     Code.UPSTREAM_UNAVAILABLE: "the upstream server of this service is not available",
+    Code.NO_SOURCE: "no address of this service may send this mail now",
 }
 
 
@@ -163,7 +167,7 @@ def _code(
         return _waiting_code(row)
     if status is None:
         return Code.QUEUED if ahead else Code.READY
-    if status.name.startswith(providers.UPSTREAM_PREFIX) and status.state != "slowed":
+    if status.name.startswith(providers.UPSTREAM_PREFIX) and status.state not in {"slowed", NO_SOURCE}:
         return Code.UPSTREAM_UNAVAILABLE
     return _STATUS_CODES[status.state]
 

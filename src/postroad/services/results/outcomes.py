@@ -16,8 +16,8 @@ from typing import Final
 
 import msgspec
 
-from postroad.model import bounce_guard, cursors, identifiers, mail, providers, status_rules
-from postroad.model.bounces import disposition, failure_causes
+from postroad.model import bounce_guard, cursors, identifiers, mail, providers, status_rules, times
+from postroad.model.bounces import disposition, failure_causes, reasons
 from postroad.services.results import bounce_guard as account_guard
 from postroad.services.results import outcome_events
 from postroad.services.webhooks import outbox as webhook_outbox
@@ -30,6 +30,7 @@ from postroad.storage import (
     messages,
     queue,
     recipients,
+    source_counts,
     store,
     suppressions,
 )
@@ -53,6 +54,8 @@ COUNTED: Final = {
 }
 
 
+# The count of a source address for the verdict of an attempt; all others are refusals.
+_ENDED: Final = {disposition.Verdict.DELIVERED: "delivered", disposition.Verdict.RETRY: "deferred"}
 # The counts of recipients that failed finally.
 FAILURES: Final = ("bounced", "failed")
 
@@ -135,6 +138,8 @@ async def record(
     failed = [outcome for outcome in counted_outcomes if COUNTED.get(outcome.status) in FAILURES]
     if failed:
         await failure_counts.add(tx, _failure_increments(failed))
+    if sent := [outcome.attempt for outcome in recorded if outcome.attempt and outcome.attempt.source]:
+        await source_counts.add(tx, _source_increments(sent))
     written = await outcome_events.write(
         tx,
         finished,
@@ -258,6 +263,17 @@ def _failure_increments(failed: Sequence[Outcome]) -> list[failure_counts.Failur
         key = (*_count_key(outcome), failure_causes.of_outcome(reason, outcome.status))
         counts.setdefault(key, [0] * len(FAILURES))[FAILURES.index(COUNTED[outcome.status])] += 1
     return [failure_counts.FailureIncrement(*key, *values) for key, values in counts.items()]
+
+
+def _source_increments(sent: Sequence[attempts.Attempt]) -> list[source_counts.SourceCount]:
+    """Attempts by source address, provider and day."""
+    numbers: dict[tuple[str, str, int], dict[str, int]] = {}
+    for one in sent:
+        key = (one.source, providers.label_of(one.provider_queue), times.day_of(one.started_at))
+        counts = numbers.setdefault(key, {"delivered": 0, "deferred": 0, "refused": 0, "blocked": 0})
+        counts[_ENDED.get(disposition.Verdict(one.verdict), "refused")] += 1
+        counts["blocked"] += one.reason == reasons.IP_BLOCKED
+    return [source_counts.SourceCount(*key, *counts.values()) for key, counts in numbers.items()]
 
 
 def _count_key(outcome: Outcome) -> tuple[str, int, str]:

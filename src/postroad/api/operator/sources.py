@@ -1,0 +1,197 @@
+"""`/v1/operator/sources`: the addresses that mail is sent from, their states, and changes at run time."""
+
+from typing import Annotated, Any, Final, Literal
+
+import msgspec
+
+from postroad import errors
+from postroad.api.operator import operator_resource
+from postroad.api.v1 import resource, schemas
+from postroad.model import times, warmup
+from postroad.services import context, sources
+from postroad.storage import source_states
+from postroad.web import routing
+
+RESOURCE: Final = resource.Resource("Source addresses")
+Reason = Annotated[str, msgspec.Meta(min_length=1, max_length=sources.REASON_CHARACTERS)]
+Provider = Annotated[
+    str, msgspec.Meta(description="A provider with a name, such as `google`, `others`, or an upstream.")
+]
+Until = Annotated[schemas.Timestamp, msgspec.Meta(description="When the pause ends (RFC 3339); never if absent.")]
+
+
+class SourceChange(msgspec.Struct, frozen=True, kw_only=True):
+    """A state that an operator has set, or the service itself."""
+
+    state: Literal["paused", "draining", "warming"]
+    reason: str
+    set_by: Annotated[str, msgspec.Meta(description="The id of the user or the API key; empty: the service itself.")]
+    set_at: times.WireTime
+    until: times.WireTime | None
+
+
+class SourceWarmupDay(msgspec.Struct, frozen=True, kw_only=True):
+    """A day of the warm-up towards one provider."""
+
+    number: int
+    recipients: Annotated[int, msgspec.Meta(description="The most that are sent to the provider on this day.")]
+    used: int | None
+    state: Literal["done", "today", "ahead"]
+
+
+class SourceProvider(msgspec.Struct, frozen=True, kw_only=True):
+    """The attempts of an address to one provider over the last seven days, and today."""
+
+    provider: str
+    delivered: int
+    deferred: int
+    refused: int
+    blocked: Annotated[int, msgspec.Meta(description="Deferred or refused because the provider blocks the address.")]
+    paused: SourceChange | None
+    warmup: list[SourceWarmupDay]
+
+
+class Source(msgspec.Struct, frozen=True, kw_only=True):
+    """A source address."""
+
+    name: str
+    address: str
+    hello_name: Annotated[str, msgspec.Meta(description="The name in EHLO; empty: that of `delivery.hostname`.")]
+    pool: str
+    state: Literal["active", "paused", "draining", "warming"]
+    changes: list[SourceChange]
+    providers: list[SourceProvider]
+
+
+class Sources(schemas.Response, frozen=True):
+    """The source addresses of the settings; empty where the system chooses the address."""
+
+    sources: list[Source]
+
+
+class SourceResponse(schemas.Response, frozen=True):
+    """One source address."""
+
+    source: Source
+
+
+class SourcePause(msgspec.Struct, frozen=True, forbid_unknown_fields=True, kw_only=True):
+    """Why an address is paused, how long, and for which provider; for all of them if absent."""
+
+    reason: Reason
+    until: Until | None = None
+    provider: Provider | None = None
+
+
+class SourceResume(msgspec.Struct, frozen=True, forbid_unknown_fields=True, kw_only=True):
+    """The provider that an address was paused for; absent if it was paused for all of them."""
+
+    provider: Provider | None = None
+
+
+class SourceDrain(msgspec.Struct, frozen=True, forbid_unknown_fields=True, kw_only=True):
+    """Why an address is drained."""
+
+    reason: Reason
+
+
+def _change(row: source_states.SourceState) -> SourceChange:
+    return schemas.from_record(SourceChange, row, until=times.optional_to_wire(row.until))
+
+
+def _day(day: warmup.Day) -> SourceWarmupDay:
+    return SourceWarmupDay(number=day.number, recipients=day.cap, used=day.used, state=day.state.value)
+
+
+def _shown(one: sources.SourceView) -> Source:
+    return schemas.from_record(
+        Source,
+        one.source,
+        state=one.state,
+        changes=[_change(row) for row in one.states if not row.provider],
+        providers=[
+            schemas.from_record(
+                SourceProvider,
+                view.counts,
+                paused=None if view.pause is None else _change(view.pause),
+                warmup=[_day(day) for day in view.calendar],
+            )
+            for view in one.providers
+        ],
+    )
+
+
+def _answer(request: routing.Request, one: sources.SourceView) -> routing.Response:
+    return routing.Response(200, SourceResponse(_shown(one), request_id=request.id))
+
+
+async def index(ctx: context.Context, request: routing.Request) -> routing.Response:
+    """List the source addresses with their states, their warm-up, and attempts by provider."""
+    return routing.Response(200, Sources([_shown(one) for one in await sources.listed(ctx)], request_id=request.id))
+
+
+async def show(ctx: context.Context, request: routing.Request) -> routing.Response:
+    """Get a source address."""
+    return _answer(request, await sources.find(ctx, request.path["name"]))
+
+
+async def pause(ctx: context.Context, request: routing.Request) -> routing.Response:
+    """Pause a source address.
+
+    On all hosts within a second. Attempts under way finish; other addresses of the pool take over, or mail waits.
+    """
+    body: SourcePause = request.body
+    until = None if body.until is None else schemas.parse_timestamp("until", body.until)
+    paused = await sources.pause(
+        ctx, request.path["name"], provider=body.provider or "", reason=body.reason, until=until
+    )
+    return _answer(request, paused)
+
+
+async def resume(ctx: context.Context, request: routing.Request) -> routing.Response:
+    """Send from a source address again that is paused or draining.
+
+    A warm-up goes on where it was.
+    """
+    body: SourceResume = request.body
+    return _answer(request, await sources.resume(ctx, request.path["name"], provider=body.provider or ""))
+
+
+async def drain(ctx: context.Context, request: routing.Request) -> routing.Response:
+    """Drain a source address.
+
+    What was claimed for it is sent, and nothing more.
+    """
+    body: SourceDrain = request.body
+    return _answer(request, await sources.drain(ctx, request.path["name"], reason=body.reason))
+
+
+async def warm_up(ctx: context.Context, request: routing.Request) -> routing.Response:
+    """Start the warm-up of a source address.
+
+    It begins with the first day of `warmup.source_recipients_per_day`, for each provider.
+    """
+    return _answer(request, await sources.warm_up(ctx, request.path["name"]))
+
+
+async def end_warm_up(ctx: context.Context, request: routing.Request) -> routing.Response:
+    """End the warm-up of a source address."""
+    return _answer(request, await sources.end_warm_up(ctx, request.path["name"]))
+
+
+def _route(endpoint: str, handler: routing.Handler[context.Context], **options: Any) -> operator_resource.Route:
+    responses = {200: SourceResponse}
+    return operator_resource.route(
+        RESOURCE, endpoint, handler, responses=responses, errors=(errors.Conflict,), **options
+    )
+
+
+ROUTES: Final = (
+    operator_resource.route(RESOURCE, "GET /v1/operator/sources", index, responses={200: Sources}),
+    operator_resource.route(RESOURCE, "GET /v1/operator/sources/{name}", show, responses={200: SourceResponse}),
+    _route("POST /v1/operator/sources/{name}/pause", pause, body=SourcePause),
+    _route("POST /v1/operator/sources/{name}/resume", resume, body=SourceResume),
+    _route("POST /v1/operator/sources/{name}/drain", drain, body=SourceDrain),
+    _route("POST /v1/operator/sources/{name}/warm-up", warm_up),
+    _route("DELETE /v1/operator/sources/{name}/warm-up", end_warm_up),
+)
