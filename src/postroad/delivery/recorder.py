@@ -13,7 +13,7 @@ from typing import Final
 import msgspec
 
 from postroad import errors
-from postroad.delivery import attempter, leases, message_loader
+from postroad.delivery import attempter, leases, message_loader, source_guard
 from postroad.model import identifiers, mail, providers, retry, simulated_outcomes, times
 from postroad.model.bounces import disposition as bounces_disposition
 from postroad.protocol.smtp import values
@@ -57,6 +57,7 @@ class Recorder:
         self._test_schedule = retry.test_schedule(self._schedule)
         self._room = asyncio.Semaphore(MAX_UNRECORDED)
         self._is_unlimited = False
+        self._source_guard = source_guard.SourceGuard(ctx, log)
         self._retrying_commits: retrying_commits.RetryingCommits[Sequence[outcomes.Outcome], outcomes.RecordResult] = (
             retrying_commits.RetryingCommits(ctx.outcome_commits, settled=self._settled, refused=self._refused)
         )
@@ -167,6 +168,7 @@ class Recorder:
         """Wait until everything is recorded, at most this long."""
         if left := await self._retrying_commits.close(seconds=seconds):
             self._log.warning("results_abandoned", results=left)
+        await self._source_guard.close()
 
     def _settled(self, ended: Sequence[outcomes.Outcome], outcome: outcomes.RecordResult | Exception) -> None:
         if isinstance(outcome, Exception):
@@ -289,6 +291,7 @@ class Recorder:
         if attempt:
             counted.attempts.add(outcome.verdict.value, attempt.fault or "", attempt.reason)
             if attempt.source:
+                self._source_guard.count(attempt)
                 counted.source_attempts.add(attempt.source, provider, outcome.verdict.value, attempt.reason)
             counted.attempt_seconds.observe(attempt.duration / times.SECOND, provider)
 

@@ -177,7 +177,7 @@ async def _set(
     now = ctx.clock()
     if until is not None and until <= now:
         raise errors.InvalidRequest("until: must be in the future")
-    who = ctx.actor.user_id or (ctx.actor.who.key.id if ctx.actor.who and ctx.actor.who.key else "")
+    who = ctx.actor.user_id or (ctx.actor.who.key.id if ctx.actor.who and ctx.actor.who.key else ctx.actor.kind.value)
     row = source_states.SourceState(name, provider, state, reason, who, now, until)
     async with ctx.store.transaction() as tx:
         await put(ctx, tx, row)

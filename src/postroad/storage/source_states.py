@@ -17,7 +17,10 @@ class State(StrEnum):
 
 
 class SourceState(msgspec.Struct, frozen=True):
-    """A row of `source_states`. An empty provider stands for all of them. It ends at `until`, if set."""
+    """A row of `source_states`. An empty provider stands for all of them. It ends at `until`, if set.
+
+    `set_by` is empty if the service itself has set it.
+    """
 
     source: str
     provider: str

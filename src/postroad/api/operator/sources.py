@@ -25,7 +25,12 @@ class SourceChange(msgspec.Struct, frozen=True, kw_only=True):
 
     state: Literal["paused", "draining", "warming"]
     reason: str
-    set_by: Annotated[str, msgspec.Meta(description="The id of the user or the API key; empty: the service itself.")]
+    set_by: Annotated[
+        str,
+        msgspec.Meta(
+            description="The id of the user or the API key, `operator` for a command, or empty for the service itself."
+        ),
+    ]
     set_at: times.WireTime
     until: times.WireTime | None
 

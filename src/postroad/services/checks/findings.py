@@ -15,11 +15,15 @@ class State(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class Finding:
-    """What one check found. `advice` is empty where nothing is to be done, or where `found` says it."""
+    """What one check found. `advice` is empty where nothing is to be done, or where `found` says it.
+
+    `listed` is the source address that a blocklist names, and the blocklist.
+    """
 
     state: State
     found: str
     advice: str = ""
+    listed: tuple[str, str] | None = None
 
 
 def ok(found: str) -> Finding:

@@ -9,7 +9,7 @@ from typing import Final
 
 from postroad import errors
 from postroad.network import hostname
-from postroad.services import context
+from postroad.services import context, source_blocks
 from postroad.services.checks import data, findings, subject, table
 from postroad.services.notices import kinds, outbox
 from postroad.telemetry import logs
@@ -37,6 +37,7 @@ class Monitor:
         results = await table.run(given, scopes=scopes)
         self._ctx.metrics.checks.replace({(one.name,): VALUES[one.state] for one in results if one.state in VALUES})
         await self._notify(self._log_changes(results))
+        await self._pause_listed(results)
         try:
             await data.sample(given)
         except (errors.PostroadError, OSError) as problem:
@@ -59,6 +60,16 @@ class Monitor:
                     fields = {"found": each.found, "advice": each.advice, "documentation": one.page}
                     log("check_changed", check=one.name, state=one.state, before=before, **fields)
         return worse
+
+    async def _pause_listed(self, results: Sequence[table.Result]) -> None:
+        """Pause the source addresses that a blocklist names."""
+        listed = dict(each.listed for one in results for each in one.findings if each.listed is not None)
+        if not listed:
+            return
+        try:
+            await source_blocks.pause_listed(self._ctx, listed)
+        except errors.PostroadError as problem:
+            self._log.warning("source_pause_failed", error=problem.message)
 
     async def _notify(self, worse: Sequence[table.Result]) -> None:
         """Tell the operators. The processes of a host find the same, and tell it once."""

@@ -1,6 +1,7 @@
 """Host name, resolver and reverse DNS: what receiving servers look up before they accept mail."""
 
 import asyncio
+import dataclasses
 import ipaddress
 from collections.abc import Sequence
 from typing import Final
@@ -150,7 +151,8 @@ async def _listed(given: subject.Subject, address: str, zone: str) -> findings.F
         )
     if codes:
         page = given.settings.doctor.blocklists[zone]
-        return findings.error(f"{address} is listed by {zone}", f"find the cause, then ask for removal: {page}")
+        found = findings.error(f"{address} is listed by {zone}", f"find the cause, then ask for removal: {page}")
+        return dataclasses.replace(found, listed=(address, zone))
     return None
 
 

@@ -83,6 +83,7 @@ KINDS: Final[Mapping[str, Kind]] = {
         audience=Audience.OPERATORS,
         title="A provider blocks an address of the installation",
         path="/operator/providers",
+        free=frozenset({"account", "reply"}),
     ),
     QUEUE_DELAYED: Kind(
         audience=Audience.OPERATORS,

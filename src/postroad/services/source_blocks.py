@@ -1,0 +1,82 @@
+"""Pauses of source addresses that others block, with a notice to the operators, and for a limited time.
+
+A provider blocks an address by its replies: the address is paused for that provider. A blocklist that names an address
+concerns all mail, so the address is paused as a whole, unless it is the last one of its pool that may send: a list,
+which may be wrong, must not stop all mail. A pause is repeated as long as the cause lasts.
+"""
+
+import dataclasses
+from collections.abc import Mapping
+from typing import Final
+
+from postroad.model import actors, providers, times
+from postroad.services import context, sources
+from postroad.services.notices import kinds, outbox
+from postroad.services.queue import wait_reasons
+from postroad.storage import source_states, store
+from postroad.storage.source_states import State
+
+# Then the provider is asked again, by sending: most blocks that end by themselves do so within hours.
+BLOCKED: Final = 2 * times.HOUR
+# Longer than the interval of the checks, so that the pause goes on while the address is listed.
+LISTED: Final = 3 * times.HOUR
+
+
+async def pause_blocked(ctx: context.Context, source: str, provider: str, reply: str) -> None:
+    """Pause an address for a provider that refuses it."""
+    ctx = dataclasses.replace(ctx, actor=actors.SERVICE)
+    now = ctx.clock()
+    name, said = providers.NAMES[provider], wait_reasons.shortened(reply)
+    reason = f"{name} blocks it: {said}"[: sources.REASON_CHARACTERS]
+    row = source_states.SourceState(source, provider, State.PAUSED, reason, "", now, now + BLOCKED)
+    async with ctx.store.transaction() as tx:
+        await sources.put(ctx, tx, row)
+        await _tell(ctx, tx, row, provider=name, reply=said)
+    ctx.mail_wakeup.set()
+
+
+async def pause_listed(ctx: context.Context, listed: Mapping[str, str]) -> None:
+    """Pause the source addresses that blocklists name, by address; those that are paused stay so."""
+    ctx = dataclasses.replace(ctx, actor=actors.SERVICE)
+    now = ctx.clock()
+    for source in ctx.settings.sources:
+        blocklist = listed.get(source.address)
+        if blocklist is None:
+            continue
+        async with ctx.store.transaction() as tx:
+            states = source_states.in_force(await source_states.listed(tx), now=now)
+            idle = {one.source for one in states if not one.provider and one.state != State.WARMING}
+            of_service = {one.source for one in states if one.state == State.PAUSED and not one.set_by}
+            others = [one.name for one in ctx.settings.sources if one.pool == source.pool and one.name != source.name]
+            row = source_states.SourceState(
+                source.name, "", State.PAUSED, f"listed by {blocklist}", "", now, now + LISTED
+            )
+            may_pause = bool(set(others) - idle)
+            if source.name in idle - of_service:
+                continue  # by an operator, who knows why and how long
+            if source.name in of_service:
+                await source_states.put(tx, row)
+            elif may_pause:
+                await sources.put(ctx, tx, row)
+            await _tell(ctx, tx, row, provider=blocklist, reply="listed", is_paused=may_pause)
+        ctx.mail_wakeup.set()
+
+
+async def _tell(
+    ctx: context.Context,
+    tx: store.Transaction,
+    row: source_states.SourceState,
+    *,
+    provider: str,
+    reply: str,
+    is_paused: bool = True,
+) -> None:
+    values = {
+        "provider": provider,
+        "recipients": "",
+        "source": row.source,
+        "reply": reply,
+        "until": times.to_wire(row.until or row.set_at) if is_paused else "",
+    }
+    told = outbox.NewNotice(kind=kinds.ADDRESS_BLOCKED, subject=f"{row.source} {provider}", values=values)
+    await outbox.write(tx, [told], now=ctx.clock(), entropy=ctx.entropy)
