@@ -1,15 +1,26 @@
-"""docs/operations.md has an entry for every alert, and every alert leads to its entry."""
+"""docs/operations.md has an entry for every alert, and every alert leads to its entry and to a page of the console."""
 
+import json
 import re
 from pathlib import Path
 from typing import Any
 
 import yaml
 
+from postroad import config
+from postroad.dashboard import application
+from tests.dashboard import browser_client
+
 ROOT = Path(__file__).parents[2]
 PAGE = (ROOT / "docs" / "operations.md").read_text()
 RUNBOOK = PAGE.split("\n## Runbook\n")[1].split("\n## ")[0]
 ADDRESS = "https://github.com/postroad/postroad/blob/main/docs/operations.md"
+
+
+def is_page_of_the_console(path: str) -> bool:
+    site = browser_client.build_site(config.load(environment={}, overrides={}))
+    pages = [page.path for page in (route(site) for route in application.OPERATOR_ROUTES) if page.method == "GET"]
+    return any(re.fullmatch(re.sub(r"\{\w+\}", "[^/]+", page), path) for page in pages)
 
 
 def alerts() -> list[dict[str, Any]]:
@@ -30,3 +41,21 @@ def test_every_entry_says_what_it_means_where_to_look_and_what_to_do() -> None:
 def test_every_alert_names_its_entry() -> None:
     named = {alert["alert"]: alert["annotations"]["runbook_url"] for alert in alerts()}
     assert named == {name: f"{ADDRESS}#{name.lower()}" for name in named}
+
+
+def test_every_alert_leads_to_a_page_of_the_console() -> None:
+    for alert in alerts():
+        base, _, path = alert["annotations"]["console_url"].partition("/")
+        page = f"/{path}".split("?")[0].replace("{{ $labels.provider }}", "google")
+        assert (base, is_page_of_the_console(page)) == ("{{ $externalLabels.postroad_url }}", True), alert["alert"]
+    labels = yaml.safe_load((ROOT / "deploy" / "prometheus.yml").read_text())["global"]["external_labels"]
+    assert labels == {"postroad_url": "https://mail.example.com"}
+
+
+def test_the_links_of_the_grafana_board_lead_to_pages_of_the_console() -> None:
+    board = json.loads((ROOT / "deploy" / "grafana" / "postroad.json").read_text())
+    links = [*board["links"], *(link for panel in board["panels"] for link in panel.get("links", []))]
+    assert len(links) > 10
+    for link in links:
+        base, _, path = link["url"].partition("/")
+        assert (base, is_page_of_the_console(f"/{path}")) == ("${console}", True), link["title"]
