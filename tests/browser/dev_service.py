@@ -25,19 +25,22 @@ from postroad.cli import data_folder, dev, dev_seed, sample_week
 from postroad.model import caller, identifiers, times
 from postroad.model.bounces import disposition
 from postroad.roles import composition
-from postroad.services import context, destinations
+from postroad.services import context, destinations, sources
 from postroad.services.accounts import credits
 from postroad.services.accounts import registry as accounts
 from postroad.services.auth import users
 from postroad.services.domains import registry as domains
 from postroad.services.queue import holds
 from postroad.storage import accounts as stored_accounts
-from postroad.storage import operator_jobs, processes, provider_queues
+from postroad.storage import operator_jobs, processes, provider_queues, source_counts
 from tests import accepted_mail
 from tests.cli import cli_runner
 from tests.services import claimed_mail
 
 DATA: Final = ".postroad"
+# Two source addresses, and the one whose page is looked at.
+SOURCES: Final = {"POSTROAD_SOURCES__OUT_1__ADDRESS": "127.0.0.1", "POSTROAD_SOURCES__OUT_2__ADDRESS": "127.0.0.2"}
+SOURCE: Final = "out_2"
 CREDITS: Final = 1_000
 RECEIVED: Final = (
     ("Welcome to the Corner Shop", "ada@example.net"),
@@ -96,7 +99,7 @@ async def running(folder: Path, *, messages: int) -> AsyncIterator[DevService]:
     """
     data = data_folder.DataFolder(folder / DATA)
     data.prepare()
-    async with composition.open_context(data.settings(environment=dev.GUARD_ON)) as ctx:
+    async with composition.open_context(data.settings(environment={**dev.GUARD_ON, **SOURCES})) as ctx:
         data.write_info(await dev_seed.prepare(ctx, None))
         account = await dev_seed.account_of(ctx)
         deferred_message, deferred_login = await _defer(ctx)
@@ -126,7 +129,7 @@ def _started(folder: Path) -> Iterator[tuple[cli_runner.Service, dict[str, Any]]
     """`postroad dev`, and what its `dev.json` says."""
     words = ("dev", "--sample-week", "--http", "127.0.0.1:0", "--smtp", "127.0.0.1:0")
     file = folder / DATA / "dev.json"
-    with cli_runner.Service(*words, folder=folder) as service:
+    with cli_runner.Service(*words, folder=folder, environment=SOURCES) as service:
         service.wait_for(lambda: "started" in service.errors.read_text() or None, what="the start")
         # The one of before is out of sight until this one has taken its place.
         yield (
@@ -159,6 +162,16 @@ async def _operate(ctx: context.Context) -> str:
     await destinations.pause(
         ctx, "yahoo", reason="They defer all mail since noon; postmaster asked.", until=now + 6 * times.HOUR
     )
+    blocked = "Google blocks it: 5.7.1 Our system has detected an unusual rate of mail from your address."
+    await sources.pause(ctx, "out_1", provider="google", reason=blocked, until=now + 2 * times.HOUR)
+    await sources.warm_up(ctx, SOURCE)
+    today = times.day_of(now)
+    attempts = [
+        source_counts.SourceCount("out_1", "google", today, delivered=4_180, deferred=31, refused=44, blocked=40),
+        source_counts.SourceCount("out_1", "microsoft", today, delivered=2_903, deferred=12, refused=3),
+        source_counts.SourceCount(SOURCE, "google", today, delivered=41, deferred=1),
+        source_counts.SourceCount(SOURCE, "microsoft", today, delivered=19),
+    ]
     await destinations.set_limits(ctx, "google", {"connections": 4}, reason="Rate limited", until=None)
     reply = "451 4.7.500 Server busy. Please try again later from [192.0.2.4]."
     retried = operator_jobs.Job(
@@ -183,6 +196,7 @@ async def _operate(ctx: context.Context) -> str:
             tx, processes.Process("mail2-812", "mail2", 812, ("delivery",), "0.1.0", now - times.DAY, now, rates)
         )
         await operator_jobs.insert(tx, retried)
+        await source_counts.add(tx, attempts)
     return retried.id
 
 

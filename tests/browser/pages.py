@@ -77,6 +77,8 @@ PAGES: Final = (
     Page(name="operator-queue-change", path="/operator/queue/change?action=hold&all=true", sees="What will happen"),
     Page(name="operator-providers", path="/operator/providers", sees="Microsoft"),
     Page(name="operator-provider", path="/operator/providers/yahoo", sees="Limits in force"),
+    Page(name="operator-sources", path="/operator/sources", sees="Pool"),
+    Page(name="operator-source", path="/operator/sources/{source}", sees="Attempts by provider"),
     Page(name="operator-consistency", path="/operator/consistency", sees="postroad verify"),
     Page(name="operator-job", path="/operator/jobs/{job}", sees="recipients changed"),
     Page(name="operator-accounts", path="/operator/accounts", sees="New account"),
@@ -99,4 +101,10 @@ def text_of(page: Page, dev: dev_service.DevService) -> str:
 
 
 def _things(dev: dev_service.DevService) -> dict[str, Any]:
-    return {**dataclasses.asdict(dev.demo_ids), "received": dev.received, "job": dev.job, "account": dev.account.id}
+    return {
+        **dataclasses.asdict(dev.demo_ids),
+        "account": dev.account.id,
+        "job": dev.job,
+        "received": dev.received,
+        "source": dev_service.SOURCE,
+    }

@@ -66,6 +66,7 @@ WAYS: Final = {
     "test_neighbours": "test_the_way_to_the_next_message_and_back_keeps_the_search",
     "test_overview": "test_what_was_sent_is_counted",
     "test_profile": "test_a_new_password_keeps_this_session_and_ends_the_others",
+    "test_sources": "test_an_address_is_paused_drained_resumed_and_warmed_up",
     "test_providers": "test_limits_are_changed_and_given_back_to_the_settings",
     "test_queue": "test_a_change_is_counted_then_confirmed_then_a_job",
     "test_saved_views": "test_a_search_is_saved_renamed_and_removed",

@@ -46,6 +46,7 @@ KINDS = {
     "/operator/jobs/": "job",
     "/operator/operators/": "person",
     "/operator/providers/": "provider",
+    "/operator/sources/": "source",
     "/recipients/": "suppression",
     "/suppressions/": "suppression",
     "/team/": "person",
@@ -73,6 +74,7 @@ UNKNOWN = {
     "job": "job_" + "0" * 28,
     "person": "usr_" + "0" * 28,
     "provider": "no such host",
+    "source": "no such source",
     "received": "rcv_" + "0" * 28,
     "recipient": "rcp_" + "0" * 28,
     "suppression": "nobody@example.net",
@@ -170,7 +172,9 @@ async def furnish(ctx: context.Context, browser: Browser, mail: dev_inbox.Inbox,
     )
     async with ctx.store.transaction() as tx:
         await operator_jobs.insert(tx, job)
-    installation = {"account": browser.account_id, "job": job.id, "provider": "google"}
+    installation = {"account": browser.account_id, "job": job.id, "provider": "google", "source": "out_1"}
+    ours = (config.Source(name="out_1", address="192.0.2.1"),)
+    msgspec.structs.force_setattr(ctx.settings, "sources", ours)
     return {**things, **installation, "person": browser.user.id, "received": sample_account.receive(mail)}
 
 

@@ -49,6 +49,7 @@ from postroad.dashboard.operator import (
     providers,
     queue,
     queue_changes,
+    sources,
 )
 from postroad.dashboard.operator import audit_log as operator_audit_log
 from postroad.dashboard.operator import live as operator_live
@@ -66,6 +67,7 @@ OPERATOR_ROUTES: Final = (
     *queue.ROUTES,
     *queue_changes.ROUTES,
     *providers.ROUTES,
+    *sources.ROUTES,
     *consistency_checks.ROUTES,
     *jobs.ROUTES,
     *accounts.ROUTES,

@@ -67,6 +67,7 @@ OPERATOR_SECTIONS: Final[Sections] = (
             Entry("operator_health", "/operator", "Health", permission=OPERATE),
             Entry("operator_queue", "/operator/queue", "Queue", "operator waiting hold release retry", OPERATE),
             Entry("operator_providers", "/operator/providers", "Providers", "operator pause limits hosts", OPERATE),
+            Entry("operator_sources", "/operator/sources", "Source addresses", "operator pools warm-up IP", OPERATE),
             Entry("operator_consistency", "/operator/consistency", "Consistency check", "operator verify", OPERATE),
         ),
     ),

@@ -1,0 +1,108 @@
+"""`/operator/sources`: the addresses that mail is sent from, their states and warm-up, and changes at run time."""
+
+from typing import Final
+from urllib import parse
+
+from postroad.dashboard import forms, requests, typed_times
+from postroad.dashboard.operator import console
+from postroad.model import providers
+from postroad.services import sources
+from postroad.web import routing
+
+PATH: Final = "/operator/sources"
+PAGE: Final = f"{PATH}/{{name}}"
+OTHERS: Final = "All others"
+
+
+class Drain(forms.Form, frozen=True, kw_only=True):
+    """Why an address is drained."""
+
+    reason: str
+
+
+class Pause(Drain, frozen=True, kw_only=True):
+    """Why an address is paused, for which provider, and until when, in the time zone of the user."""
+
+    provider: str | None = None
+    until: str | None = None
+
+
+class Resume(forms.Form, frozen=True, kw_only=True):
+    """The provider that an address was paused for; none if it was paused for all."""
+
+    provider: str | None = None
+
+
+def title(provider: str) -> str:
+    """The name of a provider for people."""
+    if provider.startswith(providers.UPSTREAM_PREFIX):
+        return f"Upstream {provider.removeprefix(providers.UPSTREAM_PREFIX)}"
+    return OTHERS if provider == providers.OTHERS else providers.NAMES.get(provider, provider)
+
+
+async def index(request: requests.PageRequest) -> routing.Response:
+    """All of them."""
+    return request.page("operator/sources.html", rows=await sources.listed(request.ctx), url=_url, title=title)
+
+
+async def show(request: requests.PageRequest) -> routing.Response:
+    """One of them, with the forms that change it."""
+    return request.page(
+        "operator/source.html",
+        one=await sources.find(request.ctx, request.path["name"]),
+        url=_url,
+        title=title,
+        days=sources.SHOWN_DAYS,
+        reason_characters=sources.REASON_CHARACTERS,
+    )
+
+
+async def pause(request: requests.PageRequest) -> routing.Response:
+    """Send nothing from it, or nothing to one provider."""
+    form: Pause = request.form
+    until = None if form.until is None else typed_times.moment("until", form.until, request.zone)
+    one = await sources.pause(
+        request.ctx, request.path["name"], provider=form.provider or "", reason=form.reason, until=until
+    )
+    return request.redirect(_url(one.source.name), notice="Paused on all hosts. Other addresses of its pool take over.")
+
+
+async def resume(request: requests.PageRequest) -> routing.Response:
+    """Send from it again."""
+    form: Resume = request.form
+    one = await sources.resume(request.ctx, request.path["name"], provider=form.provider or "")
+    return request.redirect(_url(one.source.name), notice="Resumed on all hosts.")
+
+
+async def drain(request: requests.PageRequest) -> routing.Response:
+    """Claim nothing more for it."""
+    form: Drain = request.form
+    one = await sources.drain(request.ctx, request.path["name"], reason=form.reason)
+    return request.redirect(_url(one.source.name), notice="Draining. What was claimed for it is still sent.")
+
+
+async def warm_up(request: requests.PageRequest) -> routing.Response:
+    """Start its warm-up."""
+    one = await sources.warm_up(request.ctx, request.path["name"])
+    return request.redirect(_url(one.source.name), notice="The warm-up begins today.")
+
+
+async def end_warm_up(request: requests.PageRequest) -> routing.Response:
+    """End its warm-up."""
+    one = await sources.end_warm_up(request.ctx, request.path["name"])
+    return request.redirect(_url(one.source.name), notice="The warm-up has ended.")
+
+
+def _url(name: str) -> str:
+    return f"{PATH}/{parse.quote(name, safe='')}"
+
+
+ROUTES: Final = (
+    console.get(PATH, index),
+    console.get(PAGE, show),
+    console.post(f"{PAGE}/pause", pause, form=Pause),
+    console.post(f"{PAGE}/resume", resume, form=Resume),
+    console.post(f"{PAGE}/drain", drain, form=Drain),
+    console.post(f"{PAGE}/warm-up", warm_up),
+    console.post(f"{PAGE}/end-warm-up", end_warm_up),
+)
