@@ -303,9 +303,10 @@ def _page(
     yield "# The dashboard with a million messages\n"
     yield (
         f"Milliseconds at the server, from the service's own log, of an account with {options.messages:,} messages of "
-        f"{large_account.DAYS} days, of which {QUEUED:,} are queued; backlog: all of them are. One visitor over one "
-        f"connection; {options.times} answers for each page after {WARM_UP} that warm up. First: the first answer to "
-        "this question since the service started.\n"
+        f"{large_account.DAYS} days, of which {QUEUED:,} are queued; backlog: all of them are. The installation has "
+        f"{large_account.ACCOUNTS:,} other accounts. One visitor, who is an operator, over one connection; "
+        f"{options.times} answers for each page after {WARM_UP} that warm up. First: the first answer to this question "
+        "since the service started.\n"
     )
     yield from table(found)
     yield ""

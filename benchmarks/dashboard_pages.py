@@ -48,6 +48,18 @@ PAGES = (
     ("suppressions", "/suppressions"),
     ("credits", "/credits"),
     ("audit-log", "/audit-log"),
+    ("operator: health", "/operator"),
+    ("operator: queue", "/operator/queue"),
+    ("operator: queued recipients", "/operator/queue/recipients"),
+    ("operator: queued recipients at a domain", "/operator/queue/recipients?domain=yahoo.com"),
+    ("operator: queued recipients at a domain without mail", "/operator/queue/recipients?domain=nowhere.example"),
+    ("operator: queued recipients that are held", "/operator/queue/recipients?state=held"),
+    ("operator: before canceling everything", "/operator/queue/change?action=cancel&all=true"),
+    ("operator: before retrying mail to a domain", "/operator/queue/change?action=retry&domain=icloud.com"),
+    ("operator: before holding an account", "/operator/queue/change?action=hold&account_id={account}"),
+    ("operator: providers", "/operator/providers"),
+    ("operator: a provider", "/operator/providers/google"),
+    ("operator: consistency check", "/operator/consistency"),
 )
 # What is typed into the search box. The worst are those whose words are common alone and never meet.
 SEARCHES = (
@@ -138,6 +150,7 @@ def questions(filled: large_account.Filled, get: Get) -> typing.Iterator[tuple[s
     """The names of all pages and their paths."""
     early = _date(filled.start, days=5)
     words = {
+        "account": filled.account_id,
         "message": filled.message_id,
         "message_prefix": filled.message_id[:12],
         "yesterday": _date(filled.start, days=large_account.DAYS - 1),

@@ -2,8 +2,8 @@
 
 Written straight into the tables, as the service would have written them: messages with bodies, tags, metadata and
 recipients, attempts, the ledger, the hours of the charts, what the bounce guard counts, suppressed addresses, a week of
-webhook deliveries, an audit log. The newest messages are still queued. Nothing is random: a message's number decides
-all.
+webhook deliveries, an audit log. The newest messages are still queued. Its owner is an operator of the installation,
+which has other accounts with a little mail. Nothing is random: a message's number decides all.
 """
 
 import dataclasses
@@ -16,6 +16,8 @@ from postroad.model import events
 DAY = 86_400 * 1_000_000
 DAYS = 30
 EMAIL = "owner@example.com"
+# Others in the same installation.
+ACCOUNTS = 2_000
 # One message in a hundred thousand has each of these; one in two, four or twenty has the common ones below.
 RARE_RECIPIENT = "rare@example.org"
 RARE_SENDER = "rare@example.com"
@@ -188,6 +190,15 @@ SELECT '{account}', 'jrn_' || substr(message_id, 4), 'operator', NULL, '', 'temp
     created_at
 FROM mail WHERE n % 100 = 0;
 
+INSERT INTO accounts (id, name, status, available, reserved, created_at)
+SELECT 'acc_' || {hex_other} || '00000000000000', 'Account ' || n, 'active', 1000, 0, {start} + n
+FROM mail WHERE n < {accounts};
+INSERT INTO hourly_counts (account_id, hour, provider, messages, recipients, delivered, bounced, failed, deferred)
+SELECT 'acc_' || {hex_other} || '00000000000000', {now} / {hour} - back, provider, 5, 5, 4, 1, 0, 1
+FROM mail CROSS JOIN (SELECT 0 AS back UNION ALL SELECT 1 UNION ALL SELECT 2 UNION ALL SELECT 23) AS hours
+    CROSS JOIN (SELECT '' AS provider UNION ALL SELECT 'google' UNION ALL SELECT 'microsoft') AS providers
+WHERE n < {accounts};
+
 DROP TABLE receivers;
 DROP TABLE mail;
 """
@@ -208,6 +219,7 @@ def fill(configuration: pathlib.Path, store: stores.Store, *, messages: int, que
     """Write the month of the benchmark's account, of which the newest `queued` messages wait, and its owner's login."""
     account = str(postroad.operate(configuration, "account", "show", postroad.ACCOUNT)["account"]["id"])
     made = postroad.operate(configuration, "user", "create", EMAIL, "--account", postroad.ACCOUNT)
+    postroad.operate(configuration, "operator", "add", EMAIL)
     now = time.time_ns() // 1000
     start, step = now - DAYS * DAY, DAYS * DAY // messages
     words = HEXADECIMAL[store.bytes_type]
@@ -217,6 +229,7 @@ def fill(configuration: pathlib.Path, store: stores.Store, *, messages: int, que
             webhook="whk_" + f"{start:014x}".ljust(28, "0"),
             events=" ".join(events.SUBSCRIBABLE),
             messages=messages,
+            accounts=ACCOUNTS,
             queued=queued,
             start=start,
             step=step,
@@ -224,6 +237,7 @@ def fill(configuration: pathlib.Path, store: stores.Store, *, messages: int, que
             day=DAY,
             hour=DAY // 24,
             hex_time=words.format(digits=14, number="created_at"),
+            hex_other=words.format(digits=14, number="n"),
             hex_number=words.format(digits=13, number="n"),
             rare_recipient=RARE_RECIPIENT,
             common_recipient=COMMON_RECIPIENT,

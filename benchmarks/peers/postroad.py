@@ -36,6 +36,8 @@ drain_seconds = 0
 [limits]
 request_rate = 1000000
 request_burst = 1000000
+management_rate = 1000000
+management_burst = 1000000
 
 [warmup]
 enabled = false
