@@ -6,6 +6,7 @@ from typing import Any
 import pytest
 import pytest_asyncio
 
+from postroad.model import times
 from postroad.services import audit_log, context, operator_state
 from postroad.services.accounts import registry
 from postroad.services.maintenance import consistency
@@ -98,6 +99,30 @@ async def test_a_count_that_takes_long_is_not_waited_for(
     may_end.set()
     await state.queue._flights._wait()
     assert (await operator.http.get(PATH)).json()["counted_at"] is not None
+
+
+async def test_nobody_waits_for_a_count_where_the_last_one_took_long(
+    ctx: context.Context, operator: Operator, state: operator_state.OperatorState, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(queue_summary, "WAIT_SECONDS", 0)
+    monkeypatch.setattr(queue_summary, "MIN_REFRESH_SECONDS", 0)
+    monkeypatch.setattr(queue_summary, "REST_FACTOR", 0)
+    await operator.http.get(PATH)
+    await state.queue._flights._wait()
+    before = state.queue.last
+    assert before is not None
+    may_end = asyncio.Event()
+
+    async def endless(_given: context.Context) -> queue_summary.Summary:
+        await may_end.wait()
+        return before
+
+    monkeypatch.setattr(queue_summary, "_count", endless)
+    monkeypatch.setattr(queue_summary, "WAIT_SECONDS", 3600)
+    assert (await operator.http.get(PATH)).json()["counted_at"] == times.to_wire(before.at or 0)
+    assert "count" in state.queue._flights
+    may_end.set()
+    await state.queue._flights._wait()
 
 
 async def rows(operator: Operator, **query: str) -> list[str]:

@@ -87,12 +87,20 @@ class QueueSummary:
     def __init__(self) -> None:
         self._flights = single_flight.SingleFlight(1, what="counts of the queue")
         self._valid_until = float("-inf")
+        self._takes_long = False
         # The numbers of the last count; None while there are none yet.
         self.last: Summary | None = None
 
     async def read(self, ctx: context.Context) -> Summary | None:
-        """New numbers, if they are there within a moment; else the last ones, or None while there are none yet."""
-        if time.monotonic() >= self._valid_until:
+        """New numbers, if they are there within a moment; else the last ones, or None while there are none yet.
+
+        Where the last count took longer than that, nobody waits for the next one.
+        """
+        if time.monotonic() < self._valid_until:
+            return self.last
+        if self._takes_long:
+            self._flights.start("count", lambda: self._renew(ctx))
+        else:
             counting = asyncio.ensure_future(self._flights.join("count", lambda: self._count(ctx)))
             done, _ = await asyncio.wait([counting], timeout=WAIT_SECONDS)
             if done:
@@ -104,10 +112,14 @@ class QueueSummary:
         """Stop counting."""
         await self._flights.cancel()
 
+    async def _renew(self, ctx: context.Context) -> None:
+        await self._count(ctx)
+
     async def _count(self, ctx: context.Context) -> Summary:
         began = time.monotonic()
         self.last = await _count(ctx)
         now = time.monotonic()
+        self._takes_long = now - began > WAIT_SECONDS
         self._valid_until = now + max(MIN_REFRESH_SECONDS, REST_FACTOR * (now - began))
         return self.last
 
