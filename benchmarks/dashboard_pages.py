@@ -60,6 +60,11 @@ PAGES = (
     ("operator: providers", "/operator/providers"),
     ("operator: a provider", "/operator/providers/google"),
     ("operator: consistency check", "/operator/consistency"),
+    ("operator: accounts", "/operator/accounts"),
+    ("operator: accounts, a part of the name", "/operator/accounts?search=count+199"),
+    ("operator: an account", "/operator/accounts/{account}"),
+    ("operator: operators", "/operator/operators"),
+    ("operator: audit log", "/operator/audit-log"),
 )
 # What is typed into the search box. The worst are those whose words are common alone and never meet.
 SEARCHES = (

@@ -64,10 +64,8 @@ async def test_notices_lead_to_pages_that_their_readers_may_open(site: sites.Sit
         for name, kind in kinds.KINDS.items()
         if kind.path
     }
-    about_the_installation = {kinds.CHECK_FAILED, kinds.CHECK_WARNING, kinds.ADDRESS_BLOCKED, kinds.QUEUE_DELAYED}
-    assert {name for name, permission in found.items() if permission is caller.Permission.OPERATE} == (
-        about_the_installation
-    )
+    of_operators = {name for name, kind in kinds.KINDS.items() if kind.audience is kinds.Audience.OPERATORS}
+    assert {name for name, permission in found.items() if permission is caller.Permission.OPERATE} == of_operators
 
 
 class Names(dict[str, str]):

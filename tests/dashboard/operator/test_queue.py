@@ -96,7 +96,7 @@ async def test_a_change_is_counted_then_confirmed_then_a_job(
     _, other = accounts
     page = (await operator.get(f"{PATH}/change", action="expire", account_id=other, domain="EXAMPLE.org")).text
     assert "<h1>Expire 2 recipients?</h1>" in page
-    assert f"&lt;i&gt;Theirs <code>{other}</code>" in page
+    assert f'<a href="/operator/accounts/{other}">&lt;i&gt;Theirs</a> <code>{other}</code>' in page
     fields = dict(re.findall(r'<input type="hidden" name="(\w+)" value="([^"]+)">', page.partition("What will")[2]))
     assert fields.pop("csrf_token") == operator.csrf_token
     assert fields == {"action": "expire", "account_id": other, "domain": "example.org"}

@@ -94,7 +94,7 @@ KINDS: Final[Mapping[str, Kind]] = {
     ANY_ACCOUNT_SUSPENDED: Kind(
         audience=Audience.OPERATORS,
         title="An account was suspended",
-        path="/",
+        path="/operator/accounts/{account_id}",
         interval=times.HOUR,
         free=frozenset({"account", "reason"}),
     ),
