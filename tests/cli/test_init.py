@@ -23,7 +23,7 @@ ANSWERS = ("--hostname", HOST, "--account", "Shop", "--domain", DOMAIN, "--email
 @pytest.fixture(autouse=True)
 def _address(monkeypatch: pytest.MonkeyPatch) -> None:
     """The host has an address that the tests know."""
-    monkeypatch.setenv("POSTROAD_DELIVERY__SOURCE_ADDRESSES", "198.41.0.4")
+    monkeypatch.setenv("POSTROAD_SOURCES__OUT__ADDRESS", "198.41.0.4")
 
 
 def places(folder: Path) -> tuple[str, ...]:

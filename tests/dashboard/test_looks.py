@@ -1,5 +1,7 @@
 """An operator looks at an account: its pages are shown read-only, without content, and its audit log tells it."""
 
+import html
+import json
 import re
 from collections.abc import AsyncIterator
 
@@ -11,7 +13,7 @@ from postroad import config
 from postroad.dashboard import application, cookies
 from postroad.dashboard import site as sites
 from postroad.model import caller
-from postroad.services import audit_log, context
+from postroad.services import audit_log, context, template_drafts, template_versions
 from postroad.services.accounts import closure
 from postroad.services.auth import operators, sessions
 from postroad.services.messages import dev_inbox
@@ -72,11 +74,28 @@ async def told(ctx: context.Context, account_id: str) -> list[str]:
     return [f"{one.actor} {audit_log.text(one)}" for one in written if one.action.endswith(".looked_at")]
 
 
-async def send_secret(ctx: context.Context, account_id: str) -> str:
-    """A message whose subject, body and metadata are nobody else's business."""
-    return await accepted_mail.accept(
-        ctx, account_id, sender="shop@theirs.example", to=("ada@to.example",), subject=SECRET, text=SECRET
+async def keep_secrets(ctx: context.Context, account_id: str, things: dict[str, str]) -> dict[str, str]:
+    """The same secret wherever an account has content; returns things that have it."""
+    message_id = await accepted_mail.accept(
+        ctx,
+        account_id,
+        sender="shop@theirs.example",
+        to=("ada@to.example",),
+        subject=SECRET,
+        text=SECRET,
+        metadata={"code": SECRET},
     )
+    content = template_versions.Content("Hello", "Hello {{name}}", None, sample=json.dumps({"name": SECRET}))
+    await template_drafts.save(ctx, account_id, things["template"], content)
+    body = json.dumps({"type": "email.delivered", "data": {"to": "ada@to.example", "subject": SECRET}})
+    delivery = await webhook_rows.put(ctx, account_id, message_id=message_id, body=body.encode())
+    await webhook_rows.put_attempt(ctx, delivery, 1, status_code=500, response_body=SECRET)
+    return {
+        **things,
+        "message": message_id,
+        "suppression": "ada@to.example",
+        "webhook_delivery": delivery.id,
+    }
 
 
 async def test_each_page_is_shown_with_the_banner_or_refused_on_purpose_and_each_form_is_refused(
@@ -125,16 +144,22 @@ async def test_the_content_of_a_message_is_nowhere_until_it_was_asked_for(
     theirs: accounts.Account,
 ) -> None:
     things = await furnish(ctx, stranger, mail, domain="theirs.example")
-    message_id = await send_secret(ctx, theirs.id)
-    things |= {"message": message_id, "suppression": "ada@to.example"}
+    things = await keep_secrets(ctx, theirs.id, things)
+    message_id = things["message"]
     switch.stopping = True
     await look(operator, theirs)
     walked = [route for route in routes if route.method == "GET" and not route.path.startswith("/inbox")]
     addresses = {route.path: await ask(operator, route, things) for route in walked}
     extra = [await operator.get("/find", q=message_id), await operator.get("/find", q="ada@to.example")]
+    # Who belongs to the account sees it.
+    for path in ("/messages", "/templates/{alias}", "/webhook/deliveries/{id}", "/messages/{id}"):
+        route = next(one for one in walked if one.path == path)
+        assert SECRET in html.unescape((await ask(stranger, route, things)).text), path
     for answer in (*addresses.values(), *extra):
         assert SECRET not in answer.text, answer.url
         assert answer.status_code in (200, 403)
+    assert "The whole request" in (await stranger.get("/approvals")).text
+    assert "The whole request" not in addresses["/approvals"].text
     assert "Subject hidden" in addresses["/messages"].text
     assert "Subject hidden" in addresses["/messages/{id}"].text
     refreshed = await operator.client.get(f"/messages/{message_id}", headers={"X-Refreshed": "page"})
@@ -144,11 +169,10 @@ async def test_the_content_of_a_message_is_nowhere_until_it_was_asked_for(
     assert shown.text.count(SECRET) >= 2
     assert BANNER in shown.text
     assert "/raw" not in shown.text
+    assert SECRET in (await operator.get(f"/webhook/deliveries/{things['webhook_delivery']}")).text
     for path in ASKED_FOR:
         assert (await operator.get(path.replace("{id}", message_id))).status_code == 200, path
     assert (await operator.get(f"/messages/{message_id}/raw")).status_code == 403
-    other = things["webhook_delivery"]
-    assert "hidden, as the content of messages is" in (await operator.get(f"/webhook/deliveries/{other}")).text
     assert sorted(await told(ctx, theirs.id)) == [
         f"operator looked at the content of the message {message_id}",
         "operator looked at the pages of the account Theirs",
