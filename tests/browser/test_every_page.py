@@ -34,11 +34,16 @@ async def test_a_page_is_valid_and_accessible_in_light_and_dark_on_desktop_and_p
     tab = await open_shared_page(None if page.as_visitor else dev.login)
     look = logins.looking(dev, tab.context, dev.account.id) if page.in_look else contextlib.nullcontext()
     async with look:
-        await opened(tab, pages.path_of(page, dev), status=page.status)
-        # Some of it comes a moment later, when the page refreshes itself.
-        await async_api.expect(tab.locator("main")).to_contain_text(
-            pages.text_of(page, dev), ignore_case=True, use_inner_text=True
-        )
+        await check(tab, page, dev)
+
+
+async def check(tab: async_api.Page, page: Page, dev: dev_service.DevService) -> None:
+    """Open the page, and look at it in each way."""
+    await opened(tab, pages.path_of(page, dev), status=page.status)
+    # Some of it comes a moment later, when the page refreshes itself.
+    await async_api.expect(tab.locator("main")).to_contain_text(
+        pages.text_of(page, dev), ignore_case=True, use_inner_text=True
+    )
     if page.is_inside:
         await async_api.expect(tab.get_by_role("navigation").first).to_be_attached()
     light = await tab.evaluate("getComputedStyle(document.body).backgroundColor")
