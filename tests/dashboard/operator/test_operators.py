@@ -18,7 +18,7 @@ async def test_operators_are_listed_with_their_account(operator: Browser) -> Non
 async def test_a_user_becomes_an_operator_and_loses_the_role(
     ctx: context.Context, operator: Browser, stranger: Browser
 ) -> None:
-    added = await operator.post(PATH, {"email": "Owner@theirs.example"})
+    added = await operator.post(PATH, {"email": "Owner@theirs.example", "account_id": stranger.account_id})
     assert browser_client.notice_of(added) == "owner@theirs.example is an operator."
     assert (await stranger.get("/operator")).status_code == 200
     assert stranger.user is not None
@@ -27,6 +27,17 @@ async def test_a_user_becomes_an_operator_and_loses_the_role(
     assert (await stranger.get("/operator")).status_code == 403
     written = await audit_log.page(ctx, audit_log.INSTALLATION, before=None, limit=9)
     assert {"operator.added", "operator.removed"} <= {one.action for one in written}
+
+
+async def test_a_user_whom_another_account_created_becomes_none_by_mistake(
+    ctx: context.Context, operator: Browser, stranger: Browser
+) -> None:
+    """Its owners can create a user with anybody's address, and have the link for the password."""
+    await users.invite(ctx, stranger.account_id, email="ada@example.org", role=caller.Role.OWNER)
+    answer = await operator.post(PATH, {"email": "ada@example.org"})
+    assert answer.status_code == 409
+    assert f"belongs to account {stranger.account_id}" in answer.text
+    assert [one.email for one in await operators.of_installation(ctx)] == ["operator@mine.example"]
 
 
 async def test_somebody_new_is_invited_to_the_operators_account_as_a_reader(

@@ -16,6 +16,8 @@ class Addition(forms.Form, frozen=True, kw_only=True):
     """A person who shall operate the installation."""
 
     email: str
+    # Of the user, if it is not the operator's own; its owners could log in as this user.
+    account_id: str | None = None
 
 
 async def index(
@@ -38,7 +40,9 @@ async def add(request: requests.PageRequest) -> routing.Response:
     """Make a user an operator, or invite one to the own account and show the link once."""
     form: Addition = request.form
     try:
-        user = await operators.add(request.ctx, form.email)
+        user = await operators.add(
+            request.ctx, form.email, account_id=(form.account_id or "").strip() or request.user.account_id
+        )
     except errors.NotFound:
         invited = await operators.invite(request.ctx, request.account_id, email=form.email)
         url = password_links.url(request.ctx.settings, invited.link_token)
