@@ -179,6 +179,30 @@ async def test_the_content_of_a_message_is_nowhere_until_it_was_asked_for(
     ]
 
 
+@pytest.mark.parametrize("search", ["491823", "-491823", "to:ada@to.example OR code", "metadata.order:1042"])
+async def test_what_is_hidden_cannot_be_guessed_by_searching_for_it(
+    ctx: context.Context,
+    mail: dev_inbox.Inbox,
+    operator: Browser,
+    stranger: Browser,
+    theirs: accounts.Account,
+    search: str,
+) -> None:
+    await furnish(ctx, stranger, mail, domain="theirs.example")
+    message_id = await send_secret(ctx, theirs.id)
+    other_id = await send_secret(ctx, theirs.id)
+    await look(operator, theirs)
+    for path in ("/messages", "/tail"):
+        assert message_id in (await operator.get(path, search="to:ada@to.example")).text
+        answer = await operator.get(path, search=search)
+        assert answer.status_code == 400
+        assert "cannot be searched" in answer.text
+        assert message_id not in answer.text
+    assert message_id not in (await operator.get("/find", q=search)).text
+    beside = f"/messages/{message_id}?search="
+    assert beside not in (await operator.get(f"/messages/{other_id}", search=search)).text
+
+
 async def test_the_look_ends_with_its_button(ctx: context.Context, operator: Browser, theirs: accounts.Account) -> None:
     await look(operator, theirs)
     assert BANNER in (await operator.get("/messages")).text

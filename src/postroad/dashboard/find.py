@@ -110,7 +110,7 @@ async def _search(request: requests.PageRequest, text: str) -> lookup.SearchPage
         return await lookup.search(
             request.ctx,
             request.account_id,
-            text,
+            request.searched(text),
             limit=MAX_RESULTS,
             cursor=None,
             examined=EXAMINED,

@@ -179,7 +179,7 @@ async def _neighbours(request: requests.PageRequest, message_id: str, query: Que
     # What a script refreshes does not contain them; a search that is not valid has no results.
     with contextlib.suppress(search_query.QueryError):
         if not _is_refresh(request):
-            filters = messages.filters_of(request.ctx, search_query.parse(text), zone=request.zone)
+            filters = messages.filters_of(request.ctx, search_query.parse(request.searched(text)), zone=request.zone)
             found = await neighbours.find(request.ctx, request.account_id, filters, message_id)
             beside["newer_url"] = urls.message(found.newer, text) if found.newer else ""
             beside["older_url"] = urls.message(found.older, text) if found.older else ""

@@ -44,7 +44,7 @@ async def index(request: requests.PageRequest) -> routing.Response:
     views = await views_of_account.of_account(request.ctx, request.account_id)
     try:
         found = await messages.search(
-            request.ctx, request.account_id, text, limit=ROWS, cursor=query.cursor, zone=request.zone
+            request.ctx, request.account_id, request.searched(text), limit=ROWS, cursor=query.cursor, zone=request.zone
         )
     except search_query.QueryError as problem:
         return _page(request, search_query.Query(), text=text, views=views, status=400, problem=problem)

@@ -21,7 +21,7 @@ import postroad
 from postroad import errors
 from postroad.dashboard import cookies, forms, menu
 from postroad.dashboard import site as sites
-from postroad.model import caller, time_zones, times
+from postroad.model import caller, search_query, time_zones, times
 from postroad.services import context
 from postroad.services.accounts import looks
 from postroad.services.auth import authentication, sessions
@@ -126,6 +126,14 @@ class PageRequest:
     def shown(self, found: Iterable[messages.Message]) -> list[messages.Message]:
         """Messages, without the subjects that are hidden."""
         return [dataclasses.replace(one, subject=HIDDEN_SUBJECT) if self.hides(one.id) else one for one in found]
+
+    def searched(self, text: str) -> str:
+        """A search for messages; refused if it would let an operator who looks guess what is hidden, word by word."""
+        clauses = search_query.parse(text).clauses() if self.look else ()
+        if any(term.name in (None, "metadata") for clause in clauses for term in clause):
+            msg = "subjects and metadata are hidden while you look at the account, and cannot be searched"
+            raise search_query.QueryError(msg, 0, len(text))
+        return text
 
     def page(self, name: str, *, status: int = 200, **values: Any) -> routing.Response:
         """Render a page; it is not cached."""

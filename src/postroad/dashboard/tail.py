@@ -19,7 +19,12 @@ async def show(request: requests.PageRequest) -> routing.Response:
     events: list[tail.Event] = []
     try:
         found = await lookup.search(
-            request.ctx, request.account_id, text, limit=tail.MAX_MESSAGES, cursor=None, zone=request.zone
+            request.ctx,
+            request.account_id,
+            request.searched(text),
+            limit=tail.MAX_MESSAGES,
+            cursor=None,
+            zone=request.zone,
         )
     except search_query.QueryError as error:
         problem = error.detail
