@@ -3,10 +3,10 @@
 import pytest
 
 from postroad import errors
-from postroad.model import actors, caller
+from postroad.model import actors, caller, key_limits
 from postroad.services import audit_log, context
 from postroad.services.accounts import registry
-from postroad.services.auth import api_keys, credentials, operators, schemes, sessions, users
+from postroad.services.auth import api_keys, credentials, operators, password_links, schemes, sessions, users
 
 PASSWORD = "a sentence of the operator alone"
 
@@ -121,9 +121,52 @@ async def test_an_owner_of_the_account_cannot_become_the_operator_by_a_password_
             await attempt
 
 
-async def make_key(ctx: context.Context, account_id: str, *scopes: str) -> str:
-    _, secret = await api_keys.create(ctx, account_id, credential_id=None, name="ops", scopes=frozenset(scopes))
+async def test_a_password_link_from_before_does_not_make_its_holder_an_operator(
+    ctx: context.Context, account_id: str
+) -> None:
+    owner = await logged_in(ctx, account_id, await user(ctx, account_id, "owner"))
+    link = await users.create_password_link(owner, account_id, await user(ctx, account_id, "jo"))
+    await operators.add(ctx, "jo@example.org")
+    with pytest.raises(errors.NotFound, match="invalid or has expired"):
+        await password_links.redeem(ctx, link.token, password=PASSWORD)
+    invited = await users.invite(owner, account_id, email="sam@example.org", role=caller.Role.MEMBER)
+    with pytest.raises(errors.Conflict, match="has not joined yet, and whoever invited this user has the link"):
+        await operators.add(ctx, "sam@example.org")
+    await password_links.redeem(ctx, invited.link_token, password=PASSWORD)
+    assert (await operators.add(ctx, "sam@example.org")).operator_since is not None
+
+
+async def make_key(
+    ctx: context.Context, account_id: str, *scopes: str, limits: key_limits.Limits = key_limits.NO_LIMITS
+) -> str:
+    _, secret = await api_keys.create(
+        ctx, account_id, credential_id=None, name="ops", scopes=frozenset(scopes), limits=limits
+    )
     return secret
+
+
+@pytest.mark.parametrize(
+    "limits", [key_limits.Limits(networks=("192.0.2.0/24",)), key_limits.Limits(expires_at=4_000_000_000_000_000)]
+)
+async def test_a_key_with_limits_makes_no_operator_who_would_have_none(
+    ctx: context.Context, account_id: str, limits: key_limits.Limits
+) -> None:
+    await credentials.create(ctx, account_id, "app")
+    await user(ctx, account_id)
+    for given, is_refused in ((limits, True), (key_limits.NO_LIMITS, False)):
+        secret = await make_key(ctx, account_id, "operator", limits=given)
+        who = (await schemes._by_api_key(ctx, secret)).caller
+        acting = context.acting_as(ctx, who, request_id="req_1", client_address="192.0.2.1")
+        if is_refused:
+            for attempt in (
+                operators.add(context.as_operator(acting), "jo@example.org"),
+                operators.invite(context.as_operator(acting), account_id, email="sam@example.org"),
+            ):
+                with pytest.raises(errors.Forbidden, match="limits, which an operator would not have"):
+                    await attempt
+            assert await users.by_email(ctx, "sam@example.org") is None
+        else:
+            await operators.add(context.as_operator(acting), "jo@example.org")
 
 
 async def scopes_of(ctx: context.Context, secret: str) -> set[str]:

@@ -2,7 +2,7 @@
 
 A key with the scope `team` may create API keys, SMTP credentials and users. Each of them acts without the key, also
 after it is revoked, so it must not be able to do what the key cannot. A user without the permission to manage users may
-not create a key that manages them. Operators grant everything.
+not create a key that manages them. Operators grant everything, but a key with limits makes no operators.
 """
 
 from typing import Final
@@ -60,6 +60,12 @@ def check_user(actor: actors.Actor) -> None:
     if key is not None:
         _check_scopes(key, caller.SCOPES, what="a user")
         _check_unlimited(key, what="a user")
+
+
+def check_operator(actor: actors.Actor) -> None:
+    """Refuse to make an operator with a key that has limits: a person has none, and stays when the key ends."""
+    if actor.who is not None and actor.who.key is not None:
+        _check_unlimited(actor.who.key, what="an operator")
 
 
 def check_template(actor: actors.Actor) -> None:

@@ -10,8 +10,9 @@ import dataclasses
 from postroad import errors
 from postroad.model import actors, caller
 from postroad.services import audit_log, context
+from postroad.services.auth import grants
 from postroad.services.auth import users as account_users
-from postroad.storage import access_version, store, users
+from postroad.storage import access_version, password_links, store, users
 
 
 async def of_installation(ctx: context.Context) -> list[users.User]:
@@ -24,8 +25,9 @@ async def add(ctx: context.Context, email: str, *, account_id: str | None = None
     """Make a user an operator; no change for one who is.
 
     Refused if the user belongs to another account than is given: owners can create users with anybody's address, and
-    they have the links that set their passwords.
+    they have the links that set their passwords. For the same reason links that were made before end.
     """
+    grants.check_operator(ctx.actor)
     key = account_users.email_key(email)
     async with ctx.store.transaction() as tx:
         await access_version.bump(tx)
@@ -37,16 +39,28 @@ async def add(ctx: context.Context, email: str, *, account_id: str | None = None
                 f"user {email!r} belongs to account {user.account_id}; its owners could log in as this user. "
                 "If you trust them, name this account as account_id"
             )
+        if user.operator_since is None and user.joined_at is None:
+            raise errors.Conflict(
+                f"user {email!r} has not joined yet, and whoever invited this user has the link; wait until they have "
+                "set a password"
+            )
         since = user.operator_since or ctx.clock()
         await _set(ctx, tx, user, since=since)
+        await password_links.remove(tx, user.id)
     ctx.access_cache.invalidate()
     return dataclasses.replace(user, operator_since=since)
 
 
 async def invite(ctx: context.Context, account_id: str, *, email: str) -> account_users.NewInvitation:
     """Create a user of this account who only reads there, make them an operator, and return their link."""
+    grants.check_operator(ctx.actor)
     invited = await account_users.invite(ctx, account_id, email=email, role=caller.Role.READ_ONLY)
-    return dataclasses.replace(invited, user=await add(ctx, invited.user.email))
+    since = ctx.clock()
+    async with ctx.store.transaction() as tx:
+        await access_version.bump(tx)
+        await _set(ctx, tx, invited.user, since=since)
+    ctx.access_cache.invalidate()
+    return dataclasses.replace(invited, user=dataclasses.replace(invited.user, operator_since=since))
 
 
 async def remove(ctx: context.Context, user_id: str) -> users.User:
