@@ -40,9 +40,9 @@ async def insert(tx: store.Transaction, notice: Notice, *, unless_since: int) ->
     return await tx.execute("notices.insert", *row, unless_since) == 1
 
 
-async def count(tx: store.Transaction, account_id: str, kind: str, *, since: int) -> int:
-    """How many notices of a kind about an account there have been."""
-    row = await tx.fetch_one("notices.count", account_id, kind, since)
+async def count(tx: store.Transaction, account_id: str, kind: str, *, user_id: str | None, since: int) -> int:
+    """How many notices of a kind about an account, or to one of its users, there have been."""
+    row = await tx.fetch_one("notices.count", account_id, kind, since, user_id)
     return int(row[0]) if row else 0
 
 
@@ -64,9 +64,9 @@ async def due(tx: store.Transaction, *, now: int, limit: int) -> list[Mail]:
     return [Mail(row[0], bool(row[1]), row[2], Notice(*row[3:])) for row in found]
 
 
-async def sent_since(tx: store.Transaction, user_id: str, since: int) -> int:
-    """How many notices a person has got one by one."""
-    row = await tx.fetch_one("notices.sent_since", user_id, since)
+async def sent_since(tx: store.Transaction, user_id: str, kind: str, since: int) -> int:
+    """How many notices of a kind a person has got one by one."""
+    row = await tx.fetch_one("notices.sent_since", user_id, since, kind)
     return int(row[0]) if row else 0
 
 

@@ -99,6 +99,22 @@ async def test_a_login_from_a_new_network_is_told_to_the_user(
     assert message["List-Unsubscribe"] is None
 
 
+async def test_logins_of_one_user_do_not_hide_those_of_another(
+    ctx: context.Context, home: accounts.Account, account: accounts.Account, owner: stored_users.User, clock: Clock
+) -> None:
+    other, _ = await users.create(
+        ctx, account.id, email="other@example.net", password=PASSWORD, role=caller.Role.MEMBER
+    )
+    for number in range(23):
+        clock.pass_seconds(1)
+        await authentication.log_in(ctx, other.email, PASSWORD, client_address=f"10.{number}.0.1")
+    for address in ("192.0.2.1", "198.51.100.7"):
+        await authentication.log_in(ctx, owner.email, PASSWORD, client_address=address)
+    await sender.send_due(ctx, log=LOG)
+    told = [to for to, _ in await told_mail.queued(ctx)]
+    assert (told.count(other.email), told.count(owner.email)) == (20, 1)
+
+
 async def test_operators_are_also_told_over_the_webhook(
     ctx: context.Context, home: accounts.Account, clock: Clock
 ) -> None:

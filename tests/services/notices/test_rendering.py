@@ -101,6 +101,12 @@ def test_no_template_puts_out_a_value_that_is_not_escaped() -> None:
     assert "{{&" not in rendering._source("layout.html")
 
 
+def test_nobody_is_mentioned_in_a_channel() -> None:
+    text = rendering.summary(kinds.ANY_ACCOUNT_SUSPENDED, {"account": "@channel <!channel> <https://a.example|b>"})
+    shown = rendering.for_slack(text)
+    assert shown == ("Account @\u200bchannel &lt;!channel&gt; &lt;https[:]//a[.]example|b&gt; was suspended")
+
+
 def test_a_digest_lists_only_so_many() -> None:
     items = [(kinds.CREDITS_LOW, COMMON | VALUES[kinds.CREDITS_LOW])] * 52
     rendered = rendering.render_digest(items, link="", footer=rendering.Footer("https://mail.example.org/profile#mail"))

@@ -166,6 +166,16 @@ async def test_beyond_a_number_in_an_hour_notices_go_into_the_digest(
     assert "Digest of notices: 3" in {str(one["Subject"]) for _, one in await queued(ctx)}
 
 
+async def test_a_flood_of_one_kind_does_not_delay_the_others(
+    ctx: context.Context, home: accounts.Account, account: accounts.Account, owner: stored_users.User
+) -> None:
+    await tell(ctx, *(failing(account.id, number) for number in range(13)))
+    await sender.send_due(ctx, log=LOG)
+    low = {"available": "1", "used": "2"}
+    await tell(ctx, outbox.NewNotice(kind="credits.low", subject=account.id, values=low, account_id=account.id))
+    assert await sender.send_due(ctx, log=LOG) == 1
+
+
 async def test_a_crash_between_acceptance_and_its_record_sends_nothing_twice(
     ctx: context.Context, home: accounts.Account, account: accounts.Account, owner: stored_users.User
 ) -> None:

@@ -39,8 +39,10 @@ class Kind(msgspec.Struct, frozen=True, kw_only=True):
     choice: Choice = Choice.NOW
     # About the same subject there is at most one notice in this time.
     interval: int = times.DAY
-    # About one account there are at most so many in a day.
+    # About one account there are at most so many in a day; or to one person, whom others of the account must not be
+    # able to deprive of them.
     max_per_day: int | None = None
+    is_limited_by_person: bool = False
     # Cannot be switched off.
     is_security: bool = False
     # Values that strangers write as they like: nothing in them becomes a link.
@@ -125,6 +127,7 @@ KINDS: Final[Mapping[str, Kind]] = {
         title="A login from a new network",
         path="/profile",
         max_per_day=_MAX_LINKS,
+        is_limited_by_person=True,
         is_security=True,
     ),
     INVITATION: Kind(

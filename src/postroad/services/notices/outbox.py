@@ -32,7 +32,8 @@ async def write(tx: store.Transaction, told: Sequence[NewNotice], *, now: int, e
     for place, one in enumerate(told):
         kind = kinds.KINDS[one.kind]
         if kind.max_per_day is not None:
-            told_today = await notices.count(tx, one.account_id, one.kind, since=now - times.DAY)
+            person = one.user_id if kind.is_limited_by_person else None
+            told_today = await notices.count(tx, one.account_id, one.kind, user_id=person, since=now - times.DAY)
             if told_today >= kind.max_per_day:
                 continue
         row = notices.Notice(

@@ -79,8 +79,8 @@ def without_links(text: str) -> str:
 
 
 def for_slack(text: str) -> str:
-    """Text in which Slack finds no link and no mention."""
-    return html.escape(text, quote=False)
+    """Text in which Slack and Mattermost find no link and no mention, such as @channel."""
+    return html.escape(text, quote=False).replace("@", "@\u200b")
 
 
 def _printable(text: str) -> str:

@@ -24,7 +24,8 @@ from postroad.telemetry import logs
 
 # An account makes whom it likes an owner, and notices have the reputation of the operator.
 MAX_OWNERS: Final = 5
-# What comes beyond that to one person in an hour goes into the digest.
+# What comes beyond that to one person in an hour goes into the digest: of each kind, because strangers can cause some,
+# and must not hide the others.
 MAX_PER_HOUR: Final = 10
 # In a round; the rest follows in the next one.
 MAX_ROWS: Final = 200
@@ -102,7 +103,7 @@ async def _send(ctx: context.Context, together: Sequence[notices.Mail], *, log: 
     first, now = together[0], ctx.clock()
     security = kinds.KINDS[first.notice.kind].is_security
     async with ctx.store.reading() as tx:
-        is_over = await notices.sent_since(tx, first.user_id, now - times.HOUR) >= MAX_PER_HOUR
+        is_over = await notices.sent_since(tx, first.user_id, first.notice.kind, now - times.HOUR) >= MAX_PER_HOUR
         user = None if first.user_id == notices.WEBHOOK else await users.by_id(tx, first.user_id)
         chosen = {} if user is None else await notices.choices(tx, user.id)
         wanted = [one.notice for one in together if user is None or _is_wanted(user, one.notice.kind, chosen)]

@@ -5,8 +5,9 @@ SELECT $1, $2, $3, $4, $5, $6, $7, NULL
 WHERE NOT EXISTS (SELECT 1 FROM notices WHERE kind = $2 AND subject = $5 AND created_at > $8);
 
 -- name: count
--- How many notices of a kind about an account there have been since a time.
-SELECT COUNT(*) FROM notices WHERE account_id = $1 AND kind = $2 AND created_at > $3;
+-- How many notices of a kind about an account, or to one of its users, there have been since a time.
+SELECT COUNT(*) FROM notices
+WHERE account_id = $1 AND kind = $2 AND created_at > $3 AND user_id = COALESCE(CAST($4 AS TEXT), user_id);
 
 -- name: unresolved
 -- Notices of which it is not known yet who gets them, oldest first.
@@ -28,8 +29,9 @@ FROM notice_mails m JOIN notices n ON n.id = m.notice_id
 WHERE m.sent_at IS NULL AND m.due_at <= $1 ORDER BY m.due_at, m.user_id, m.notice_id LIMIT $2;
 
 -- name: sent_since
--- How many notices a person has got one by one since a time.
-SELECT COUNT(*) FROM notice_mails WHERE user_id = $1 AND sent_at > $2 AND is_digest = 0;
+-- How many notices of a kind a person has got one by one since a time.
+SELECT COUNT(*) FROM notice_mails m JOIN notices n ON n.id = m.notice_id
+WHERE m.user_id = $1 AND m.sent_at > $2 AND m.is_digest = 0 AND n.kind = $3;
 
 -- name: mark_sent
 -- Note that a mail is sent, or that it will not be.
