@@ -106,7 +106,8 @@ class Thresholds(msgspec.Struct, frozen=True):
 class Rules(msgspec.Struct, frozen=True):
     """The window in days, the minimum number of recipients in it, the thresholds, and how long a suspension lasts.
 
-    `cooldown` is in microseconds; 0 is until an operator resumes the account.
+    `cooldown` is in microseconds; 0 is until an operator resumes the account. The account that has verified
+    `never_suspended`, a domain, is only warned.
     """
 
     days: int
@@ -114,6 +115,7 @@ class Rules(msgspec.Struct, frozen=True):
     bounces: Thresholds
     complaints: Thresholds
     cooldown: int = 0
+    never_suspended: str = ""
 
     def suspended_until(self, suspended_at: int) -> int | None:
         """When the guard lifts a suspension; None when it does not."""

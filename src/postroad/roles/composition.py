@@ -66,7 +66,8 @@ async def open_context(
     async def record_batch(
         tx: store.Transaction, batch: Sequence[Sequence[outcomes.Outcome]]
     ) -> Sequence[outcomes.RecordResult]:
-        return await outcomes.record(tx, batch, outbox=outbox, guard=bounce_guard.rules_of(settings.bounce_guard))
+        guard = bounce_guard.rules_of(settings.bounce_guard, notices_from=settings.operator.sender)
+        return await outcomes.record(tx, batch, outbox=outbox, guard=guard)
 
     mail_wakeup = asyncio.Event()
     accept = accept_commits or group_commit.GroupCommit(

@@ -182,6 +182,18 @@ async def test_a_suspension_is_felt_at_once_in_every_process_and_says_why(
                 await accepted_mail.accept(process, sender)
 
 
+async def test_the_account_that_sends_the_notices_is_only_warned(
+    sender: str, ctx: context.Context, settings: config.Settings, clock: Clock
+) -> None:
+    """Whoever may invite could have it suspended, with addresses that do not exist, and nobody would be told."""
+    operator = msgspec.structs.replace(settings.operator, sender="postmaster@example.com")
+    changed = msgspec.structs.replace(settings, operator=operator)
+    async with composition.open_context(changed, clock=clock) as other:
+        assert triggers(await send(other, sender, 10, bounced=4)) == [(Level.WARNED, Trigger.BOUNCES, Counts(10, 4, 0))]
+        assert await send(other, sender, 10, bounced=5) == ()
+        assert (await accounts.find(other, sender)).status == stored_accounts.ACTIVE
+
+
 async def test_what_is_queued_is_still_delivered(ctx: context.Context, sender: str) -> None:
     waiting = await claim(ctx, sender, 3)
     await send(ctx, sender, 10, bounced=4)

@@ -125,7 +125,7 @@ async def _record(
     if recipient is not None and is_news and proof is not None and any(each.is_gone for each in handled):
         notices = await account_guard.count_report(
             tx,
-            account_guard.rules_of(ctx.settings.bounce_guard),
+            account_guard.rules_of(ctx.settings.bounce_guard, notices_from=ctx.settings.operator.sender),
             account_guard.AccountCounts(account_id, bounce_guard.Counts(bounces=1)),
             email_key=recipient.email_key,
             signature=proof.signature,

@@ -16,7 +16,7 @@ import msgspec
 from postroad.config import sections
 from postroad.model import actors, bounce_guard, events, identifiers, times
 from postroad.services.webhooks import outbox
-from postroad.storage import accounts, audit_log, bounce_guard_days, store
+from postroad.storage import accounts, audit_log, bounce_guard_days, domains, store
 from postroad.telemetry import logs, metrics
 
 # Log messages.
@@ -40,8 +40,11 @@ class Notice(msgspec.Struct, frozen=True):
     reason: str = ""
 
 
-def rules_of(settings: sections.BounceGuard) -> bounce_guard.Rules | None:
-    """The rules of an installation; None without a guard."""
+def rules_of(settings: sections.BounceGuard, *, notices_from: str = "") -> bounce_guard.Rules | None:
+    """The rules of an installation; None without a guard.
+
+    The account that sends the notices, from this address, is never suspended: others choose whom it invites.
+    """
     if not settings.enabled:
         return None
     return bounce_guard.Rules(
@@ -54,6 +57,7 @@ def rules_of(settings: sections.BounceGuard) -> bounce_guard.Rules | None:
             bounce_guard.MIN_COMPLAINTS,
         ),
         cooldown=settings.cooldown_hours * times.HOUR,
+        never_suspended=notices_from.rpartition("@")[2],
     )
 
 
@@ -88,6 +92,8 @@ async def count(
         is_first = added[account_id].has_faults and not today[account_id].minus(added[account_id]).has_faults
         before = bounce_guard.HEALTHY if is_first else bounce_guard.assess(counts.minus(added[account_id]), guard)
         assessment = bounce_guard.assess(counts, guard)
+        if assessment.level is bounce_guard.Level.SUSPENDED and await _sends_notices(tx, guard, account_id):
+            before, assessment = _warned(before), _warned(assessment)
         if assessment.trigger is None or (assessment.level is bounce_guard.Level.WARNED and before == assessment):
             continue
         reason = ""
@@ -99,6 +105,18 @@ async def count(
             )
         notices.append(Notice(account_id, assessment.level, assessment.trigger, counts, reason))
     return notices
+
+
+async def _sends_notices(tx: store.Transaction, guard: bounce_guard.Rules, account_id: str) -> bool:
+    domain = guard.never_suspended
+    return bool(domain) and await domains.verified_owner(tx, domain) == account_id
+
+
+def _warned(assessment: bounce_guard.Assessment) -> bounce_guard.Assessment:
+    """At most a warning."""
+    if assessment.level is not bounce_guard.Level.SUSPENDED:
+        return assessment
+    return msgspec.structs.replace(assessment, level=bounce_guard.Level.WARNED)
 
 
 async def count_report(

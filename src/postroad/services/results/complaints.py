@@ -105,7 +105,7 @@ async def _record(
     if proof is not None:
         notices = await account_guard.count_report(
             tx,
-            account_guard.rules_of(ctx.settings.bounce_guard),
+            account_guard.rules_of(ctx.settings.bounce_guard, notices_from=ctx.settings.operator.sender),
             account_guard.AccountCounts(account_id, bounce_guard.Counts(complaints=1)),
             email_key=who.email_key,
             signature=proof.signature,
