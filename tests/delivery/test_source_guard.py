@@ -72,26 +72,37 @@ def attempt(message: int, *, provider_queue: str = "google", is_blocked: bool = 
 
 
 @pytest.mark.parametrize(
-    "seen, expected",
+    "seen, domain, expected",
     [
-        ([attempt(number) for number in range(5)], ["google"]),
-        ([attempt(number) for number in range(4)], []),
-        ([attempt(1) for _ in range(9)], []),  # one message proves nothing
-        ([*map(attempt, range(4)), attempt(7, is_blocked=False), *map(attempt, range(4))], []),
-        ([attempt(number, provider_queue="mx.hostile.example") for number in range(9)], []),
-        ([attempt(number, provider_queue="upstream:ses") for number in range(9)], []),
+        ([attempt(number) for number in range(5)], "gmail.com", ["google"]),
+        ([attempt(number) for number in range(5)], "{}.example", ["google"]),
+        ([attempt(number) for number in range(4)], "gmail.com", []),
+        ([attempt(number) for number in range(9)], "hostile.example", []),  # its owner chooses what is refused
+        ([attempt(1) for _ in range(9)], "gmail.com", []),  # one message proves nothing
+        ([*map(attempt, range(4)), attempt(7, is_blocked=False), *map(attempt, range(4))], "gmail.com", []),
+        ([attempt(number, provider_queue="mx.hostile.example") for number in range(9)], "{}.example", []),
+        ([attempt(number, provider_queue="upstream:ses") for number in range(9)], "{}.example", []),
     ],
-    ids=["five", "four", "one message", "accepted in between", "anybody's server", "upstream"],
+    ids=[
+        "five",
+        "five domains",
+        "four",
+        "one domain",
+        "one message",
+        "accepted in between",
+        "anybody's server",
+        "upstream",
+    ],
 )
 async def test_only_several_messages_in_a_row_at_a_known_provider_count(
-    url: str, seen: list[attempts.Attempt], expected: list[str]
+    url: str, seen: list[attempts.Attempt], domain: str, expected: list[str]
 ) -> None:
     async with parts.opened(url) as made:
         ours = (config.Source(name="out1", address="127.0.0.1"),)
         msgspec.structs.force_setattr(made.ctx.settings, "sources", ours)
         log, _ = parts.logger()
         guard = source_guard.SourceGuard(made.ctx, log)
-        for one in seen:
-            guard.count(one)
+        for number, one in enumerate(seen):
+            guard.count(one, f"ada@{domain.format(number)}")
         await guard.close()
         assert await paused(made.ctx) == expected

@@ -291,7 +291,7 @@ class Recorder:
         if attempt:
             counted.attempts.add(outcome.verdict.value, attempt.fault or "", attempt.reason)
             if attempt.source:
-                self._source_guard.count(attempt)
+                self._source_guard.count(attempt, outcome.email_key)
                 counted.source_attempts.add(attempt.source, provider, outcome.verdict.value, attempt.reason)
             counted.attempt_seconds.observe(attempt.duration / times.SECOND, provider)
 

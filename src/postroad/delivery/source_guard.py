@@ -1,7 +1,8 @@
 """Notices that a provider blocks a source address, by its replies, and pauses the address for that provider.
 
 Only replies of providers with names count, whose mail servers nobody can imitate, and only a row of them that no
-accepted message interrupts, for several messages: one recipient or one message proves nothing.
+accepted message interrupts, for several messages: one recipient or one message proves nothing. The owner of a domain
+whose mailboxes a provider hosts chooses whom it refuses, and in which words, so such a domain counts once.
 """
 
 import asyncio
@@ -15,7 +16,7 @@ from postroad.services import context, source_blocks
 from postroad.storage import attempts
 from postroad.telemetry import logs
 
-# Different messages that were refused in a row.
+# Different messages that were refused in a row, or domains with mailboxes of their own.
 MIN_MESSAGES: Final = 5
 
 
@@ -28,15 +29,16 @@ class SourceGuard:
         self._refused: dict[tuple[str, str], set[str]] = collections.defaultdict(set)
         self._tasks: set[asyncio.Task[None]] = set()
 
-    def count(self, attempt: attempts.Attempt) -> None:
-        """An attempt from a source address has ended."""
+    def count(self, attempt: attempts.Attempt, email_key: str) -> None:
+        """An attempt for a recipient, from a source address, has ended."""
         pair = (attempt.source, providers.label_of(attempt.provider_queue))
         if pair[1] not in providers.NAMES:
             return
         if attempt.verdict == disposition.Verdict.DELIVERED:
             self._refused.pop(pair, None)
         elif attempt.reason == reasons.IP_BLOCKED and attempt.smtp_code is not None:
-            self._refused[pair].add(attempt.message_id)
+            domain = email_key.rpartition("@")[2]
+            self._refused[pair].add(attempt.message_id if domain in providers.MAILBOX_DOMAINS else domain)
             if len(self._refused[pair]) >= MIN_MESSAGES:
                 del self._refused[pair]
                 task = asyncio.get_running_loop().create_task(self._pause(*pair, attempt.response))

@@ -37,7 +37,7 @@ SUFFIXES: Final = {
     "me.com": "apple",
 }
 
-# Domains of mailboxes, for the simulator of `postroad dev`: it has no DNS to ask for their mail hosts.
+# Domains of the providers' own mailboxes. The simulator of `postroad dev` has no DNS to ask for their mail hosts.
 MAILBOX_DOMAINS: Final = {
     "gmail.com": "google",
     "googlemail.com": "google",
