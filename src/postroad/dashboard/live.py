@@ -2,7 +2,8 @@
 
 A stream reads the account's change fingerprint once a second and sends `changed` when it differs; the page then
 reloads its parts, as it also does when a stream opens. The streams of an account in a process share one read. A stream
-ends with the session, with the service, and after STREAM_SECONDS: the browser then reconnects by itself.
+ends with the session, the role or the look, with the service, and after STREAM_SECONDS: the browser then reconnects by
+itself.
 """
 
 import asyncio
@@ -13,6 +14,7 @@ from typing import Final
 from postroad import errors
 from postroad.concurrency import lru
 from postroad.dashboard import requests
+from postroad.model import caller
 from postroad.services import context, work_limits
 from postroad.services.accounts import statistics
 from postroad.web import routing
@@ -75,6 +77,14 @@ def routes() -> tuple[requests.SiteRoute, ...]:
     return (requests.get("/live", show),)
 
 
+async def _is_permitted(request: requests.PageRequest) -> bool:
+    """Whether the user still may what they could when the stream was opened: roles and looks end."""
+    who, _ = await requests.authenticate(request.site, request.ctx, request.http.headers)
+    if request.look is None:
+        return request.http.caller.permissions <= who.permissions
+    return caller.Permission.OPERATE in who.permissions and request.ctx.clock() < request.look.ends_at
+
+
 async def _stream(request: requests.PageRequest, read: Fingerprint) -> AsyncGenerator[bytes, None]:
     ctx, end = request.ctx, time.monotonic() + STREAM_SECONDS
     with (
@@ -87,7 +97,8 @@ async def _stream(request: requests.PageRequest, read: Fingerprint) -> AsyncGene
         while time.monotonic() < end and not request.site.is_stopping():
             await asyncio.sleep(POLL_SECONDS)
             try:
-                await requests.authenticate(request.site, ctx, request.http.headers)
+                if not await _is_permitted(request):
+                    return
                 fingerprint = await read(request)
             except errors.PostroadError:
                 # The session ended or the store is unavailable: the browser reconnects and gets the error.

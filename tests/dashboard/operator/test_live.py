@@ -9,8 +9,12 @@ import pytest_asyncio
 from postroad.dashboard import cookies, live
 from postroad.dashboard.operator import live as operator_live
 from postroad.network import http_listener
+from postroad.services import context
+from postroad.services.auth import operators
+from tests import contexts
 from tests.dashboard.browser_client import Browser, Served
 
+SAID = {"", ":", "event: changed", "data:"}
 # A bound for machines that are busy; everything here takes a moment.
 TIMEOUT = 300
 
@@ -49,3 +53,30 @@ async def test_it_asks_open_pages_to_refresh_again_and_again(
 async def test_others_get_no_stream(listener: http_listener.HttpListener, browser: Browser) -> None:
     async with client(listener, browser) as http:
         assert (await http.get("/operator/live")).status_code == 403
+
+
+@pytest.mark.parametrize("path, end", [("/operator/live", "role"), ("/live", "role"), ("/live", "hour")])
+async def test_a_stream_ends_with_the_role_and_that_of_a_look_after_its_hour(
+    ctx: context.Context,
+    clock: contexts.Clock,
+    listener: http_listener.HttpListener,
+    operator: Browser,
+    stranger: Browser,
+    monkeypatch: pytest.MonkeyPatch,
+    path: str,
+    end: str,
+) -> None:
+    # Nothing else ends it.
+    monkeypatch.setattr(live, "STREAM_SECONDS", float("inf"))
+    assert operator.user is not None
+    await operator.post(f"/operator/accounts/{stranger.account_id}/look")
+    async with client(listener, operator) as http:
+        http.headers["Cookie"] += f"; {cookies.LOOK}={operator.client.cookies[cookies.LOOK]}"
+        async with http.stream("GET", path) as response:
+            lines = response.aiter_lines()
+            assert await anext(lines) == "retry: 3000"
+            if end == "role":
+                await operators.remove(ctx, operator.user.id)
+            else:
+                clock.pass_seconds(3_600)
+            assert {line async for line in lines} <= SAID  # until it ends
