@@ -75,6 +75,8 @@ async def test_a_suspension_is_told_to_owners_and_operators_once(
     assert to_owner["List-Unsubscribe"] == f"<{link}>"
     assert to_owner["List-Unsubscribe-Post"] == "List-Unsubscribe=One-Click"
     assert "<p" in text_of(to_owner, "html")
+    (to_operator,) = [one for to, one in told if to == "root@example.net"]
+    assert f"\n{BASE_URL}/operator/accounts/{account.id}\n" in text_of(to_operator)
 
 
 async def test_the_account_of_the_domain_pays(
