@@ -47,10 +47,11 @@ async def test_a_listed_address_is_paused_as_long_as_it_is_listed(ctx: context.C
     clock.pass_seconds(3600)
     assert await states(ctx) == ["active", "active", "active"]
     (values,) = await told(ctx)
-    assert (values["source"], values["provider"]) == ("out1", "bl.example.net")
+    assert (values["source"], values["blocklist"]) == ("out1", "bl.example.net")
     mail = rendering.render(kinds.ADDRESS_BLOCKED, values, link="", footer=rendering.Footer())
-    assert mail.subject == "bl.example.net blocks the source address out1"
-    assert "It is paused until " in mail.text
+    assert mail.subject == "bl.example.net lists the source address out1"
+    assert mail.text.startswith("The blocklist bl.example.net lists the source address out1.\nIt is paused until ")
+    assert mail.text.endswith("\n\nFind and stop the cause first, then ask the blocklist to remove the address.\n\n")
 
 
 async def test_the_last_address_of_a_pool_goes_on_and_the_operators_are_told(ctx: context.Context) -> None:
@@ -62,6 +63,21 @@ async def test_the_last_address_of_a_pool_goes_on_and_the_operators_are_told(ctx
     }
     assert {source for source, text in texts.items() if "still used" in text} == {"out2", "news"}
     assert "paused until" in texts["out1"]
+
+
+async def test_a_pause_for_one_provider_does_not_let_a_list_pause_the_last_address(ctx: context.Context) -> None:
+    await source_blocks.pause_blocked(ctx, "news", "google", "550 5.7.1 blocked")
+    await source_blocks.pause_listed(ctx, {"192.0.2.3": "bl.example.net"})
+    assert await states(ctx) == ["active", "active", "active"]
+
+
+async def test_a_pause_that_is_repeated_is_told_as_a_pause(ctx: context.Context, clock: contexts.Clock) -> None:
+    await source_blocks.pause_listed(ctx, LISTED)
+    await sources.pause(ctx, "out2", reason="mine", until=None)
+    clock.pass_seconds(2 * 3600)
+    await source_blocks.pause_listed(ctx, {"192.0.2.1": "other.example.net"})
+    assert (await states(ctx))[0] == "paused"
+    assert [bool(one["until"]) for one in await told(ctx)] == [True, True]
 
 
 async def test_what_an_operator_has_decided_stays(ctx: context.Context) -> None:

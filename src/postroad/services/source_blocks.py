@@ -31,7 +31,9 @@ async def pause_blocked(ctx: context.Context, source: str, provider: str, reply:
     row = source_states.SourceState(source, provider, State.PAUSED, reason, "", now, now + BLOCKED)
     async with ctx.store.transaction() as tx:
         await sources.put(ctx, tx, row)
-        await _tell(ctx, tx, row, provider=name, reply=said)
+        await _tell(
+            ctx, tx, row, {"provider": name, "blocklist": "", "reply": said, "until": times.to_wire(now + BLOCKED)}
+        )
     ctx.mail_wakeup.set()
 
 
@@ -46,37 +48,29 @@ async def pause_listed(ctx: context.Context, listed: Mapping[str, str]) -> None:
         async with ctx.store.transaction() as tx:
             states = source_states.in_force(await source_states.listed(tx), now=now)
             idle = {one.source for one in states if not one.provider and one.state != State.WARMING}
-            of_service = {one.source for one in states if one.state == State.PAUSED and not one.set_by}
+            by_service = {
+                one.source for one in states if not one.provider and one.state == State.PAUSED and not one.set_by
+            }
             others = [one.name for one in ctx.settings.sources if one.pool == source.pool and one.name != source.name]
             row = source_states.SourceState(
                 source.name, "", State.PAUSED, f"listed by {blocklist}", "", now, now + LISTED
             )
-            may_pause = bool(set(others) - idle)
-            if source.name in idle - of_service:
+            if source.name in idle - by_service:
                 continue  # by an operator, who knows why and how long
-            if source.name in of_service:
+            is_paused = source.name in by_service or bool(set(others) - idle)
+            if source.name in by_service:
                 await source_states.put(tx, row)
-            elif may_pause:
+            elif is_paused:
                 await sources.put(ctx, tx, row)
-            await _tell(ctx, tx, row, provider=blocklist, reply="listed", is_paused=may_pause)
+            until = times.to_wire(now + LISTED) if is_paused else ""
+            await _tell(ctx, tx, row, {"blocklist": blocklist, "until": until})
         ctx.mail_wakeup.set()
 
 
 async def _tell(
-    ctx: context.Context,
-    tx: store.Transaction,
-    row: source_states.SourceState,
-    *,
-    provider: str,
-    reply: str,
-    is_paused: bool = True,
+    ctx: context.Context, tx: store.Transaction, row: source_states.SourceState, values: Mapping[str, str]
 ) -> None:
-    values = {
-        "provider": provider,
-        "recipients": "",
-        "source": row.source,
-        "reply": reply,
-        "until": times.to_wire(row.until or row.set_at) if is_paused else "",
-    }
-    told = outbox.NewNotice(kind=kinds.ADDRESS_BLOCKED, subject=f"{row.source} {provider}", values=values)
+    """Tell the operators; each provider and each blocklist is a subject of its own."""
+    subject = f"{row.source} {values['blocklist'] or values['provider']}"
+    told = outbox.NewNotice(kind=kinds.ADDRESS_BLOCKED, subject=subject, values={"source": row.source, **values})
     await outbox.write(tx, [told], now=ctx.clock(), entropy=ctx.entropy)

@@ -25,7 +25,7 @@ LINK = {
 VALUES: dict[str, dict[str, str]] = {
     kinds.CHECK_FAILED: CHECK,
     kinds.CHECK_WARNING: CHECK | {"advice": ""},
-    kinds.ADDRESS_BLOCKED: {"provider": "Google", "recipients": "12", "source": ""},
+    kinds.ADDRESS_BLOCKED: {"provider": "Google", "blocklist": "", "recipients": "12", "source": ""},
     kinds.QUEUE_DELAYED: {"minutes": "31", "recipients": "12"},
     kinds.ANY_ACCOUNT_SUSPENDED: {"reason": "the bounce rate is 12%"},
     kinds.ACCOUNT_WARNED: {"cause": "bounces", "recipients": "200", "bounces": "12", "complaints": "0"},

@@ -61,7 +61,8 @@ async def test_operators_hear_of_a_provider_that_blocks_an_address(
         await failure_counts.add(tx, [failure_counts.FailureIncrement(account.id, hour, *row) for row in refused])
     for _ in range(2):
         await watch.look(ctx)
-    assert await told(ctx) == [(kinds.ADDRESS_BLOCKED, {"provider": "Google", "recipients": "10", "source": ""})]
+    values = {"provider": "Google", "blocklist": "", "recipients": "10", "source": ""}
+    assert await told(ctx) == [(kinds.ADDRESS_BLOCKED, values)]
     clock.pass_seconds(24 * 3600)
     await watch.look(ctx)
     assert await told(ctx) == []

@@ -83,7 +83,7 @@ KINDS: Final[Mapping[str, Kind]] = {
     ),
     ADDRESS_BLOCKED: Kind(
         audience=Audience.OPERATORS,
-        title="A provider blocks an address of the installation",
+        title="A provider or a blocklist blocks an address of the installation",
         path="/operator/providers",
         free=frozenset({"account", "reply"}),
     ),

@@ -54,7 +54,12 @@ async def _blocked_addresses(tx: store.Transaction, now: int) -> list[outbox.New
         outbox.NewNotice(
             kind=kinds.ADDRESS_BLOCKED,
             subject=provider,
-            values={"provider": providers.NAMES[provider], "recipients": str(recipients), "source": ""},
+            values={
+                "provider": providers.NAMES[provider],
+                "blocklist": "",
+                "recipients": str(recipients),
+                "source": "",
+            },
         )
         for provider, recipients in refused.items()
         if provider in providers.NAMES and recipients >= MIN_BLOCKED
