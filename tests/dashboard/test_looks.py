@@ -74,9 +74,9 @@ async def told(ctx: context.Context, account_id: str) -> list[str]:
     return [f"{one.actor} {audit_log.text(one)}" for one in written if one.action.endswith(".looked_at")]
 
 
-async def keep_secrets(ctx: context.Context, account_id: str, things: dict[str, str]) -> dict[str, str]:
-    """The same secret wherever an account has content; returns things that have it."""
-    message_id = await accepted_mail.accept(
+async def send_secret(ctx: context.Context, account_id: str) -> str:
+    """A message whose subject, body and metadata are nobody else's business."""
+    return await accepted_mail.accept(
         ctx,
         account_id,
         sender="shop@theirs.example",
@@ -85,6 +85,11 @@ async def keep_secrets(ctx: context.Context, account_id: str, things: dict[str, 
         text=SECRET,
         metadata={"code": SECRET},
     )
+
+
+async def keep_secrets(ctx: context.Context, account_id: str, things: dict[str, str]) -> dict[str, str]:
+    """The same secret wherever an account has content; returns things that have it."""
+    message_id = await send_secret(ctx, account_id)
     content = template_versions.Content("Hello", "Hello {{name}}", None, sample=json.dumps({"name": SECRET}))
     await template_drafts.save(ctx, account_id, things["template"], content)
     body = json.dumps({"type": "email.delivered", "data": {"to": "ada@to.example", "subject": SECRET}})

@@ -108,6 +108,6 @@ async def test_what_time_causes_is_looked_for(opened: Callable[[str], Any], monk
 
         async def is_told() -> bool:
             async with ctx.store.reading() as tx:
-                return await notices.count(tx, "", "operator.address_blocked", since=0) == 1
+                return await notices.count(tx, "", "operator.address_blocked", user_id=None, since=0) == 1
 
         await run_until(ctx, is_told)

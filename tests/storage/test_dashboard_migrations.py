@@ -70,7 +70,7 @@ async def test_notices_are_kept_from_the_version_before_on(empty: Store, upgrade
         assert await notices.due(tx, now=6, limit=9) == [mail]
         await notices.mark_sent(tx, mail, now=7)
         assert await notices.due(tx, now=9, limit=9) == []
-        assert await notices.sent_since(tx, "usr_1", 6) == 1
+        assert await notices.sent_since(tx, "usr_1", "credits.low", 6) == 1
         assert (await notices.sweep(tx, before=6), await notices.sweep_mails(tx, before=7)) == (1, 1)
 
 
