@@ -47,7 +47,7 @@ def test_the_examples_are_what_people_get() -> None:
 
 
 def test_the_numbers_are_those_of_the_code() -> None:
-    assert f"Beyond {sender.MAX_PER_HOUR} notices to one person in an hour" in PAGE
+    assert f"Beyond {sender.MAX_PER_HOUR} notices of a kind to one person in an hour" in PAGE
     assert f"An account can have {kinds.KINDS[kinds.INVITATION].max_per_day} of each mailed in a day" in PAGE
     assert sender.MAX_OWNERS == 5
     assert "the first five who have joined" in PAGE

@@ -40,7 +40,7 @@ async def insert(tx: store.Transaction, notice: Notice, *, unless_since: int) ->
     return await tx.execute("notices.insert", *row, unless_since) == 1
 
 
-async def count(tx: store.Transaction, account_id: str, kind: str, *, user_id: str | None, since: int) -> int:
+async def count(tx: store.Transaction, account_id: str, kind: str, *, since: int, user_id: str | None = None) -> int:
     """How many notices of a kind about an account, or to one of its users, there have been."""
     row = await tx.fetch_one("notices.count", account_id, kind, since, user_id)
     return int(row[0]) if row else 0
