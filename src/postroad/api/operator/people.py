@@ -31,7 +31,7 @@ class Operator(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class OperatorInvitation(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
-    """A person who shall operate the installation."""
+    """The person who becomes an operator."""
 
     email: Annotated[messages.FilterAddress, msgspec.Meta(description="The email address, without a name.")]
     account_id: Annotated[
@@ -69,8 +69,8 @@ async def index(ctx: context.Context, request: routing.Request) -> routing.Respo
 async def invite(ctx: context.Context, request: routing.Request) -> routing.Response:
     """Make a user an operator, or invite one.
 
-    An email that no user has is invited to your account as a user who only reads there. The link is returned only in
-    this response; no mail is sent: pass it on yourself.
+    If no user has this email, one is invited to your account with the role `read_only`. The link is returned only in
+    this response. If `operator.from` is set, it is also sent to the user; otherwise pass it on yourself.
     """
     body: OperatorInvitation = request.body
     try:

@@ -13,10 +13,9 @@ PATH: Final = "/operator/operators"
 
 
 class Addition(forms.Form, frozen=True, kw_only=True):
-    """A person who shall operate the installation."""
+    """The person who becomes an operator, and the account of the user, if it is another one than the caller's."""
 
     email: str
-    # Of the user, if it is not the operator's own; its owners could log in as this user.
     account_id: str | None = None
 
 
@@ -37,7 +36,7 @@ async def index(
 
 
 async def add(request: requests.PageRequest) -> routing.Response:
-    """Make a user an operator, or invite one to the own account and show the link once."""
+    """Make a user an operator, or invite one to the caller's account and show the link once."""
     form: Addition = request.form
     try:
         user = await operators.add(
