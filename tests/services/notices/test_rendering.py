@@ -49,8 +49,8 @@ PREVIEW = """\
 The DKIM record of shop.example can no longer be found in DNS, so receivers cannot
 check the signatures of your mail.
 
-Publish the record again. If it stays away, the verification of the domain ends
-at 2027-01-22 08:00 UTC, and mail from it is refused then.
+Publish the record again. If it is still missing at 2027-01-22 08:00 UTC, the
+verification of the domain ends, and mail from it is refused.
 
 https://mail.example.org/domains/dom_1
 
@@ -86,8 +86,8 @@ def test_a_mail_is_shown_whole() -> None:
     shown = " ".join(re.sub(r"<title>.*</title>|<[^>]+>", " ", rendered.html).split())
     assert shown == (
         "The DKIM record of shop.example is gone The DKIM record of shop.example can no longer be found in DNS, so "
-        "receivers cannot check the signatures of your mail. Publish the record again. If it stays away, the "
-        "verification of the domain ends at 2027-01-22 08:00 UTC, and mail from it is refused then. "
+        "receivers cannot check the signatures of your mail. Publish the record again. If it is still "
+        "missing at 2027-01-22 08:00 UTC, the verification of the domain ends, and mail from it is refused. "
         "https://mail.example.org/domains/dom_1 Stop mail of this kind . Choose what you get by mail ."
     )
 
