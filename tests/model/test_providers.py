@@ -75,3 +75,8 @@ def test_behind_the_simulator_of_dev_the_domain_names_the_provider(
     provider_queue: str, domain: str, recorded: str
 ) -> None:
     assert providers.attributed_queue(provider_queue, domain) == recorded
+
+
+def test_provider_queues_have_names_for_people() -> None:
+    named = [providers.title_of(one) for one in ("google", "others", "upstream:ses", "mx.example.org")]
+    assert named == ["Google", "All others", "Upstream ses", "mx.example.org"]

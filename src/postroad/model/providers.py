@@ -53,6 +53,13 @@ MAILBOX_DOMAINS: Final = {
 }
 
 
+def title_of(provider_queue: str) -> str:
+    """A provider queue as people read it: that of a host has the host's name."""
+    if provider_queue.startswith(UPSTREAM_PREFIX):
+        return f"Upstream {provider_queue.removeprefix(UPSTREAM_PREFIX)}"
+    return "All others" if provider_queue == OTHERS else NAMES.get(provider_queue, provider_queue)
+
+
 def of_host(name: str) -> str:
     """The provider behind one mail host; the name is in lower case."""
     labels = name.split(".")

@@ -45,10 +45,7 @@ class ProviderRow:
     @property
     def title(self) -> str:
         """Its name for people."""
-        name = self.destination.name
-        if name.startswith(providers.UPSTREAM_PREFIX):
-            return f"Upstream {name.removeprefix(providers.UPSTREAM_PREFIX)}"
-        return "All others" if name == providers.OTHERS else providers.NAMES.get(name, name)
+        return providers.title_of(self.destination.name)
 
     @property
     def worst(self) -> provider_queues.Status | None:

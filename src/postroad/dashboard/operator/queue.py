@@ -67,7 +67,7 @@ async def show(request: requests.PageRequest) -> routing.Response:
         domains=counted.domains[:LARGEST],
         causes=[(one, queue_summary.explain(one)) for one in counted.reasons[:LARGEST]],
         sample=queue_summary.SAMPLE,
-        provider_names=providers.NAMES,
+        title_of=providers.title_of,
         holds=await holds.in_force(ctx),
         jobs=jobs.rows(started[:JOBS], now=ctx.clock()),
     )
@@ -87,7 +87,7 @@ async def index(request: requests.PageRequest) -> routing.Response:
         "operator/queue_recipients.html",
         entries=found.entries,
         names=counted.names,
-        provider_names=providers.NAMES,
+        title_of=providers.title_of,
         chosen=chosen,
         state=query.state or "",
         states=STATES,
