@@ -104,9 +104,9 @@ async def resume(ctx: context.Context, name: str) -> Destination:
     if found.override is None or not found.override.paused or found.override.name != found.name:
         raise errors.Conflict(f"{found.name} is not paused")
     if all(getattr(found.override, limit) is None for limit in LIMITS):
-        return await restore(ctx, name)
+        return await _remove(ctx, found.name, "provider.resumed")
     reason = found.override.reason
-    return await _change(ctx, name, "provider.restored", reason=reason, until=None, changes={"paused": 0})
+    return await _change(ctx, name, "provider.resumed", reason=reason, until=None, changes={"paused": 0})
 
 
 async def set_limits(
@@ -122,11 +122,14 @@ async def set_limits(
 
 async def restore(ctx: context.Context, name: str) -> Destination:
     """Use the settings again."""
-    name = _checked(ctx, name)
+    return await _remove(ctx, _checked(ctx, name), "provider.restored")
+
+
+async def _remove(ctx: context.Context, name: str, action: str) -> Destination:
     async with ctx.store.transaction() as tx:
         if not await provider_overrides.remove(tx, name):
-            raise errors.NotFound(f"{name}: nothing was changed; the settings apply")
-        await audit_log.write(ctx, tx, audit_log.INSTALLATION, "provider.restored", name)
+            raise errors.NotFound(f"{name}: no change is in force; the settings apply")
+        await audit_log.write(ctx, tx, audit_log.INSTALLATION, action, name)
     ctx.mail_wakeup.set()
     return await find(ctx, name)
 

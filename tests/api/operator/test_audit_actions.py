@@ -37,7 +37,7 @@ ACTIONS: Mapping[tuple[str, str], tuple[str, dict[str, Any] | None]] = {
     ("POST", "/v1/operator/queue/hold"): ("delivery.held", {"all": True, "reason": "why"}),
     ("POST", "/v1/operator/queue/release"): ("delivery.released", {"all": True}),
     ("POST", "/v1/operator/providers/{name}/pause"): ("provider.paused", REASON),
-    ("POST", "/v1/operator/providers/{name}/resume"): ("provider.restored", None),
+    ("POST", "/v1/operator/providers/{name}/resume"): ("provider.resumed", None),
     ("PUT", "/v1/operator/providers/{name}/limits"): ("provider.changed", {"connections": 1, "reason": "why"}),
     ("DELETE", "/v1/operator/providers/{name}/limits"): ("provider.restored", None),
     ("POST", "/v1/operator/sources/{name}/pause"): ("source.paused", REASON),
@@ -75,7 +75,7 @@ async def test_a_change_is_logged_with_the_operator_as_actor(
         await closure.close(ctx, theirs.account_id)
     if path.endswith("/release"):
         await holds.hold(ctx, reason="x")
-    if action == "provider.restored":
+    if action in {"provider.restored", "provider.resumed"}:
         await destinations.pause(ctx, "google", reason="x", until=None)
     msgspec.structs.force_setattr(ctx.settings, "sources", (config.Source(name="google", address="127.0.0.1"),))
     if action == "source.resumed":

@@ -33,6 +33,8 @@ async def test_providers_are_listed_with_what_hosts_report_of_them(ctx: context.
         )
         await hourly_counts.add(tx, [counted])
     listed = (await operator.http.get(PATH)).json()["providers"]
+    while listed[0]["last_hours"] is None:  # counted in the background, on a very slow machine
+        listed = (await operator.http.get(PATH)).json()["providers"]
     assert [(one["name"], one["state"]) for one in listed] == [
         ("google", "paused"),
         ("microsoft", "open"),
@@ -49,6 +51,7 @@ async def test_providers_are_listed_with_what_hosts_report_of_them(ctx: context.
     assert google["last_hours"] == {"delivered": 3, "bounced": 0, "failed": 0, "deferred": 1}
     assert google["limits"] == google["settings"]
     assert google["change"] is None
+    assert (await operator.http.get(f"{PATH}/google")).json()["provider"] == google
 
 
 async def test_a_provider_is_paused_for_a_time_and_resumed(
@@ -67,9 +70,9 @@ async def test_a_provider_is_paused_for_a_time_and_resumed(
     assert (await operator.http.post(f"{PATH}/google/resume")).status_code == 409
     entries = await audit_log.page(ctx, audit_log.INSTALLATION, before=None, limit=10)
     assert {audit_log.text(one) for one in entries if one.action.startswith("provider.")} == {
-        "paused the delivery to google (they asked)",
-        "paused the delivery to google (again)",
-        "restored the settings of google",
+        "paused delivery to google (they asked)",
+        "paused delivery to google (again)",
+        "resumed delivery to google",
     }
 
 

@@ -181,7 +181,7 @@ async def test_a_retry_is_counted_first_and_is_in_both_audit_logs_after(
     assert (done["state"], done["kind"], done["result"]) == ("finished", "queue.retry", {"changed": 1})
     assert await rows(operator, state="waiting") == []
     entries = await audit_log.page(ctx, audit_log.INSTALLATION, before=None, limit=10)
-    assert "retried 1 recipient of the queue (all mail)" in [audit_log.text(one) for one in entries]
+    assert "retried 1 recipient in the queue (all mail)" in [audit_log.text(one) for one in entries]
     own = await audit_log.page(ctx, mine, before=None, limit=10)
     assert [(one.actor, one.subject) for one in own if one.action == "message.retried"] == [("operator", "1 recipient")]
 

@@ -109,7 +109,7 @@ async def test_a_change_is_counted_then_confirmed_then_a_job(
         1,
         True,
     )
-    assert "expired 2 recipients of the queue before their time" in [
+    assert "expired 2 recipients in the queue before their time" in [
         audit_log.text(one).partition(" (")[0]
         for one in await audit_log.page(ctx, audit_log.INSTALLATION, before=None, limit=5)
     ]
@@ -186,7 +186,7 @@ async def test_a_job_that_runs_failed_or_was_interrupted_says_so(
         for state, result in states.items():
             job = operator_jobs.Job(ids[state], "queue.retry", "all mail", state, 500, None, result, "", now, now)
             await operator_jobs.insert(tx, job)
-    assert "Mail goes on meanwhile." in (await operator.get(f"/operator/jobs/{ids['running']}")).text
+    assert "Delivery continues meanwhile." in (await operator.get(f"/operator/jobs/{ids['running']}")).text
     assert "The job failed; the log has the details." in (await operator.get(f"/operator/jobs/{ids['failed']}")).text
     clock.pass_seconds(16 * 60)
     stopped = (await operator.get(f"/operator/jobs/{ids['running']}")).text

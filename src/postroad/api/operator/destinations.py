@@ -41,7 +41,7 @@ class ProviderChange(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class WorkerReport(msgspec.Struct, frozen=True, kw_only=True):
-    """What a delivery process reports of a provider queue that is not simply open."""
+    """What a delivery process reports of a provider queue that is slowed, paused or blocked."""
 
     worker: str
     source: Annotated[str, msgspec.Meta(description="The source address that it is about; empty for all of them.")]
@@ -78,11 +78,14 @@ class Destination(msgspec.Struct, frozen=True, kw_only=True):
     settings: Annotated[ProviderLimits, msgspec.Meta(description="Those of the settings.")]
     change: ProviderChange | None
     hosts: list[WorkerReport]
-    last_hours: ProviderCounts | None
+    last_hours: Annotated[
+        ProviderCounts | None,
+        msgspec.Meta(description="Null without such mail, while it is not counted yet, and in responses to changes."),
+    ]
 
 
 class Destinations(schemas.Response, frozen=True):
-    """Providers with names, upstreams, and all others that are not simply open."""
+    """Providers with names, upstreams, and all others that are slowed, paused, blocked or changed."""
 
     providers: list[Destination]
 
@@ -94,7 +97,7 @@ class DestinationResponse(schemas.Response, frozen=True):
 
 
 class Pause(msgspec.Struct, frozen=True, forbid_unknown_fields=True, kw_only=True):
-    """Why a provider is paused, and how long."""
+    """Why a provider is paused, and until when."""
 
     reason: Reason
     until: Until | None = None
@@ -141,15 +144,10 @@ def _changed(request: routing.Request, one: destinations.Destination) -> routing
     return routing.Response(200, DestinationResponse(_shown(one), request_id=request.id))
 
 
-async def show(ctx: context.Context, request: routing.Request) -> routing.Response:
-    """Get a provider queue."""
-    return _changed(request, await destinations.find(ctx, request.path["name"]))
-
-
 async def pause(ctx: context.Context, request: routing.Request) -> routing.Response:
     """Pause delivery to a provider.
 
-    On all hosts within a second. Attempts under way finish; mail waits and is not lost.
+    Applies on all hosts within a second. Attempts under way finish; mail waits and is not lost.
     """
     body: Pause = request.body
     until = _until(body.until)
@@ -167,7 +165,8 @@ async def resume(ctx: context.Context, request: routing.Request) -> routing.Resp
 async def change(ctx: context.Context, request: routing.Request) -> routing.Response:
     """Change the limits of a provider without a restart.
 
-    On all hosts within a second. Each limit is for each host; the adaptive rate may still be lower.
+    Applies on all hosts within a second. Each limit is for each host and each of its source addresses; the adaptive
+    rate may still be lower.
     """
     body: LimitChange = request.body
     given = {name: getattr(body, name) for name in destinations.LIMITS if getattr(body, name) is not None}
@@ -201,6 +200,13 @@ def routes(summary: queue_summary.QueueSummary) -> tuple[operator_resource.Route
         totals = {one.provider: one for one in counted.providers}
         found = [_shown(one, totals.get(one.name)) for one in await destinations.listed(ctx)]
         return routing.Response(200, Destinations(found, request_id=request.id))
+
+    async def show(ctx: context.Context, request: routing.Request) -> routing.Response:
+        """Get a provider queue."""
+        one = await destinations.find(ctx, request.path["name"])
+        counted = await summary.read(ctx) or queue_summary.NOTHING
+        counts = next((each for each in counted.providers if each.provider == one.name), None)
+        return routing.Response(200, DestinationResponse(_shown(one, counts), request_id=request.id))
 
     return (
         operator_resource.route(RESOURCE, "GET /v1/operator/providers", index, responses={200: Destinations}),
