@@ -71,7 +71,7 @@ PAGES: Final = (
     Page(name="profile", path="/profile", sees="Password"),
     Page(name="inbox", path="/inbox", sees="Welcome to the Corner Shop"),
     Page(name="received", path="/inbox/{received}", sees="example.net"),
-    Page(name="operator-health", path="/operator", sees="As postroad doctor"),
+    Page(name="operator-health", path="/operator", sees="The checks of postroad doctor"),
     Page(name="operator-queue", path="/operator/queue", sees="By recipient domain"),
     Page(name="operator-queue-recipients", path="/operator/queue/recipients", sees="Why it waits"),
     Page(name="operator-queue-change", path="/operator/queue/change?action=hold&all=true", sees="What will happen"),

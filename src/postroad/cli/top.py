@@ -158,7 +158,7 @@ def screen(state: State, url: str, *, rows: int) -> str:
             ("domain", "recipients"), [(one.get("domain"), one.get("recipients")) for one in state["domains"]], rows
         ),
         _table(
-            ("oldest of account", "recipients", "oldest"),
+            ("account", "recipients", "oldest"),
             [
                 (
                     one.get("name") or one.get("account_id"),

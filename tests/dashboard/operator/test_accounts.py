@@ -86,7 +86,7 @@ async def test_an_account_is_shown_with_its_facts(
     for text in (
         "theirs.example",
         "owner@theirs.example",
-        "100 sends per second with each credential",
+        "100 sends per second with each SMTP credential",
         "<dt>Daily limit</dt><dd>none</dd>",
     ):
         assert text in page, text
@@ -120,18 +120,18 @@ async def test_each_change_is_made_and_told_by_the_accounts_own_log(
     page = (await operator.get(path)).text
     assert "by an operator.</strong> Spam." in page
     assert 'value="spam"' in page
-    assert await change("resume") == "Theirs is resumed."
+    assert await change("resume") == "Theirs can send again."
     assert await change("credits", amount="1500", note="invoice 7") == "1,500 credits added; 1,500 are available."
     assert await change("charge-nothing") == "Theirs has unlimited credits."
     assert await change("charge") == "Theirs is charged credits again."
     limited = await change("limits", request_rate="20", recipients_per_day="")
-    assert limited == "Theirs has 20 sends per second with each credential, no daily limit."
+    assert limited == "Theirs has 20 sends per second with each SMTP credential and no daily limit."
     assert 'name="request_rate" type="number" min="1" max="1000000" value="20"' in (await operator.get(path)).text
-    assert await change("limits") == "Theirs has the usual rate, no daily limit."
+    assert await change("limits") == "Theirs has the default rate and no daily limit."
     assert await change("rename", name="Others") == "The account is now named Others."
     assert await change("close", name="Others") == "Others is closed."
     assert "Nobody can log in or send." in (await operator.get(path)).text
-    assert await change("reopen") == "Others is open again."
+    assert await change("reopen") == "Others is reopened."
     written = await audit_log.page(ctx, theirs.id, before=None, limit=50)
     assert sorted((one.actor, one.action) for one in written if one.action != "account.created") == sorted(
         ("operator", action)

@@ -13,7 +13,7 @@ async def test_checks_run_in_the_background_and_problems_come_first(site: sites.
     while site.operator_state.checks.is_running:
         await asyncio.sleep(0)
     page = (await operator.get("/operator")).text
-    problems, _, others = page.partition("<summary>1 finding is fine or does not apply here</summary>")
+    problems, _, others = page.partition("<summary>1 other finding is fine or does not apply here</summary>")
     assert "almost full.<br><strong>Delete something.</strong>" in problems
     assert "enough space." not in problems
     assert "enough space." in others
@@ -39,5 +39,5 @@ async def test_a_silent_process_is_marked_and_its_name_is_text(ctx: context.Cont
 async def test_the_database_and_certificates_are_shown(operator: Browser) -> None:
     page = (await operator.get("/operator")).text
     assert "<dt>Engine</dt><dd>SQLite</dd>" in page
-    assert "it is known after a day" in page
+    assert "it is measured after a day" in page
     assert "No listener uses TLS." in page

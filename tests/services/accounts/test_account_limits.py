@@ -23,8 +23,11 @@ async def test_limits_are_stored_and_told_by_the_audit_log(
     assert (found.request_rate, found.recipients_per_day) == (None, None)
     written = await audit_log.page(ctx, account.id, before=None, limit=9)
     assert [audit_log.text(one) for one in written if one.action == "account.limits_changed"] == [
-        "changed the limits of the account Shop (the usual rate, no daily limit)",
-        "changed the limits of the account Shop (20 sends per second with each credential, 5,000 recipients per day)",
+        "changed the limits of the account Shop (the default rate and no daily limit)",
+        (
+            "changed the limits of the account Shop "
+            "(20 sends per second with each SMTP credential and 5,000 recipients per day)"
+        ),
     ]
 
 

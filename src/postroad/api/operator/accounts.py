@@ -54,7 +54,7 @@ class OperatedAccount(msgspec.Struct, frozen=True, kw_only=True):
     credits: own_account.Credits
     credits_unlimited: bool
     request_rate: Annotated[
-        int | None, msgspec.Meta(description="Sends per second with each credential; null: the setting.")
+        int | None, msgspec.Meta(description="Sends per second with each SMTP credential; null: the setting.")
     ]
     recipients_per_day: Annotated[int | None, msgspec.Meta(description="Per UTC day; null: no limit.")]
     created_at: times.WireTime

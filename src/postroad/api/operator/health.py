@@ -1,4 +1,4 @@
-"""`/v1/operator/health` and `/v1/operator/checks`: how the installation is."""
+"""`/v1/operator/health` and `/v1/operator/checks`: the state of the installation."""
 
 from collections.abc import Mapping
 from typing import Annotated, Final, Literal
@@ -57,7 +57,7 @@ class StoreSize(msgspec.Struct, frozen=True, kw_only=True):
         int | None, msgspec.Meta(description="Free bytes of its file system; null with PostgreSQL.")
     ]
     growth_bytes_per_day: Annotated[
-        int | None, msgspec.Meta(description="What a day of the last week filled of the file system; null if unknown.")
+        int | None, msgspec.Meta(description="Growth of its file system, averaged over the last week; null if unknown.")
     ]
 
 

@@ -18,7 +18,7 @@ RESOURCE: Final = resource.Resource("Jobs", {"id": identifiers.pattern(identifie
 
 
 class Job(msgspec.Struct, frozen=True, kw_only=True):
-    """Work that goes on in the background."""
+    """Work in the background."""
 
     id: str
     kind: Annotated[
@@ -81,8 +81,8 @@ def routes(jobs: services_jobs.Jobs) -> tuple[operator_resource.Route, ...]:
     async def check(ctx: context.Context, request: routing.Request) -> routing.Response:
         """Start a consistency check.
 
-        It proves over the whole database that the ledger, counts and statuses agree, as `postroad verify` does, and
-        lists what does not. Mail goes on meanwhile.
+        It checks over the whole database that the ledger, counts and statuses agree, as `postroad verify` does, and
+        lists what does not. Delivery continues meanwhile.
         """
         job = await consistency.start(ctx, jobs)
         return routing.Response(202, JobResponse(shown(ctx, job), request_id=request.id))

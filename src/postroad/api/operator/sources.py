@@ -81,7 +81,7 @@ class SourceResponse(schemas.Response, frozen=True):
 
 
 class SourcePause(msgspec.Struct, frozen=True, forbid_unknown_fields=True, kw_only=True):
-    """Why an address is paused, how long, and for which provider; for all of them if absent."""
+    """Why an address is paused, until when, and for which provider; absent: for all of them."""
 
     reason: Reason
     until: Until | None = None
@@ -143,7 +143,8 @@ async def show(ctx: context.Context, request: routing.Request) -> routing.Respon
 async def pause(ctx: context.Context, request: routing.Request) -> routing.Response:
     """Pause a source address.
 
-    On all hosts within a second. Attempts under way finish; other addresses of the pool take over, or mail waits.
+    Applies on all hosts within a second. Attempts under way finish; other addresses of the pool take over, or mail
+    waits.
     """
     body: SourcePause = request.body
     until = None if body.until is None else schemas.parse_timestamp("until", body.until)
@@ -154,9 +155,9 @@ async def pause(ctx: context.Context, request: routing.Request) -> routing.Respo
 
 
 async def resume(ctx: context.Context, request: routing.Request) -> routing.Response:
-    """Send from a source address again that is paused or draining.
+    """Resume a source address that is paused or draining.
 
-    A warm-up goes on where it was.
+    A warm-up continues where it was.
     """
     body: SourceResume = request.body
     return _answer(request, await sources.resume(ctx, request.path["name"], provider=body.provider or ""))

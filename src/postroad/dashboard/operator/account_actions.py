@@ -53,7 +53,7 @@ async def suspend(request: requests.PageRequest) -> routing.Response:
 async def resume(request: requests.PageRequest) -> routing.Response:
     """Let it send again."""
     account = await registry.resume(request.ctx, request.path["id"])
-    return _back(request, f"{account.name} is resumed.")
+    return _back(request, f"{account.name} can send again.")
 
 
 async def add_credits(request: requests.PageRequest) -> routing.Response:
@@ -105,9 +105,9 @@ async def close(request: requests.PageRequest) -> routing.Response:
 
 
 async def reopen(request: requests.PageRequest) -> routing.Response:
-    """Open a closed account again."""
+    """Reopen a closed account."""
     account = await closure.reopen(request.ctx, request.path["id"])
-    return _back(request, f"{account.name} is open again.")
+    return _back(request, f"{account.name} is reopened.")
 
 
 def _back(request: requests.PageRequest, notice: str) -> routing.Response:

@@ -84,7 +84,7 @@ async def _page(
         needs_credits=credits.needs_credits(request.ctx, found.account),
         has_credits=request.ctx.settings.credits.enabled,
         suspended_until=registry.suspended_until(request.ctx, found.account),
-        usual_rate=request.ctx.settings.limits.request_rate,
+        default_rate=request.ctx.settings.limits.request_rate,
         max_rate=account_limits.MAX_RATE,
         max_recipients=account_limits.MAX_RECIPIENTS,
         max_reason=registry.REASON_CHARACTERS,

@@ -1,4 +1,4 @@
-"""The limits of an account that an operator sets: sends per second with each credential, and recipients per day.
+"""The limits of an account that an operator sets: sends per second with each SMTP credential, and recipients per day.
 
 None means the setting `limits.request_rate`, and no daily limit. A change applies to the next message, on every host.
 """
@@ -35,8 +35,8 @@ async def change(
 def text(account: accounts.Account) -> str:
     """The limits of an account in words."""
     rate, daily = account.request_rate, account.recipients_per_day
-    rate_text = "the usual rate" if rate is None else f"{rate:,} sends per second with each credential"
-    return f"{rate_text}, {'no daily limit' if daily is None else f'{daily:,} recipients per day'}"
+    rate_text = "the default rate" if rate is None else f"{rate:,} sends per second with each SMTP credential"
+    return f"{rate_text} and {'no daily limit' if daily is None else f'{daily:,} recipients per day'}"
 
 
 def _check(member: str, amount: int | None, *, limit: int) -> None:
