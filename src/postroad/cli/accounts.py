@@ -117,7 +117,10 @@ async def rename(context: services_context.Context, named: str, name: str) -> ou
 async def limits(
     context: services_context.Context, named: str, request_rate: int | None, recipients_per_day: int | None
 ) -> output.Report:
-    """Set the limits of an account; what is not given stays."""
+    """Set the limits of an account.
+
+    A limit that is not given stays as it is.
+    """
     account = await account_option.account(context, named)
     account = await account_limits.change(
         context,

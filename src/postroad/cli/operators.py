@@ -34,7 +34,7 @@ async def show_list(context: services_context.Context) -> output.Report:
 @click.command("remove", cls=command.StoreCommand)
 @click.argument("email")
 async def remove(context: services_context.Context, email: str) -> output.Report:
-    """End the operator role of a user, who keeps the role in their account."""
+    """End the operator role of a user."""
     found = [one for one in await operators.of_installation(context) if one.email.lower() == email.lower()]
     if not found:
         raise errors.NotFound(f"{email!r} is not an operator")

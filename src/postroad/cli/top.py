@@ -137,7 +137,7 @@ def _drawn(state: State, url: str, *, is_screen: bool) -> str:
 
 
 def screen(state: State, url: str, *, rows: int) -> str:
-    """The state as text; each table has at most so many rows."""
+    """The state as text; each table has at most `rows` rows."""
     queue = state["queue"]
     states = queue["states"] or {}
     head = [

@@ -240,8 +240,8 @@ async def list_holds(ctx: context.Context, request: routing.Request) -> routing.
 async def hold(ctx: context.Context, request: routing.Request) -> routing.Response:
     """Hold delivery.
 
-    Held recipients stay queued and do not expire, on all hosts and over restarts, until they are released. Attempts
-    under way finish. What is held already stays as it is.
+    Held recipients stay queued, on all hosts and over restarts, until they are released; they expire only if
+    `expires_in` is over. Attempts under way finish. What is held already stays as it is.
     """
     body: HoldRequest = request.body
     chosen = await _selection(ctx, body)

@@ -12,12 +12,12 @@ from postroad.services import context
 from postroad.services.notices import kinds, outbox
 from postroad.storage import accounts, api_keys, failure_counts, hourly_counts, queue_views, store
 
-# So many days before its end the owners hear of a key.
+# The owners get a notice this many days before a key expires.
 KEY_DAYS: Final = (7, 1)
-# Blocks are told of named providers, whose mail servers no customer can imitate: so many refusals in so many hours.
+# A block is this many refusals in this many hours, by a named provider, whose mail servers nobody can imitate.
 MIN_BLOCKED: Final = 10
 BLOCKED_HOURS: Final = 3
-# In a round, of each kind; the rest follows when these have been told.
+# In a round, of each kind; the rest follows in later rounds.
 MAX_ROWS: Final = 1_000
 
 

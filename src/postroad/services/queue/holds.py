@@ -1,8 +1,8 @@
 """Hold and release: the operator keeps queued mail back, for everything, an account or a recipient domain.
 
 A hold is a row of the store, so it lasts over restarts and applies on every host within a poll of its delivery engine.
-Mail is accepted as before; held recipients stay queued and do not expire. After a restore everything is held, because
-what was delivered since the backup would be delivered again.
+Mail is accepted as before; held recipients stay queued, and expire only if their own `expires_in` is over. After a
+restore everything is held, because what was delivered since the backup would be delivered again.
 """
 
 from collections import Counter
