@@ -9,7 +9,7 @@ from postroad import errors
 from postroad.model import bounce_guard, caller, times
 from postroad.services import audit_log, context
 from postroad.services.accounts import closure, credits, registry
-from postroad.services.auth import users
+from postroad.services.auth import operators, users
 from postroad.storage import accounts, bounce_guard_days, hourly_counts
 from tests import contexts
 from tests.dashboard import browser_client, sample_account
@@ -157,6 +157,21 @@ async def test_an_account_is_closed_only_with_its_name(
     answer = await operator.post(f"{LIST}/{theirs.id}/close", {"name": typed})
     assert answer.status_code == 400
     assert (await registry.find(ctx, theirs.id)).closed_at is None
+
+
+async def test_closing_an_account_leaves_an_operator_who_can_log_in(
+    ctx: context.Context, operator: Browser, stranger: Browser
+) -> None:
+    mine, theirs = f"{LIST}/{operator.account_id}", f"{LIST}/{stranger.account_id}"
+    refused = await operator.post(f"{mine}/close", {"name": "Mine"})
+    assert (refused.status_code, (await registry.find(ctx, operator.account_id)).closed_at) == (409, None)
+    assert "No operator could log in any more" in refused.text
+    assert stranger.user is not None
+    await operators.add(ctx, stranger.user.email)
+    await operator.post(f"{theirs}/close", {"name": "Theirs"})
+    assert (await operator.post(f"{mine}/close", {"name": "Mine"})).status_code == 409
+    await operator.post(f"{theirs}/reopen")
+    assert browser_client.notice_of(await operator.post(f"{mine}/close", {"name": "Mine"})) == "Mine is closed."
 
 
 async def test_impossible_changes_are_refused(

@@ -14,10 +14,20 @@ import functools
 from typing import Final
 
 from postroad import errors
+from postroad.model import actors
 from postroad.services import audit_log, context
 from postroad.services.accounts import registry
 from postroad.services.maintenance import throttled_batches
-from postroad.storage import access_version, account_removal, accounts, retention, store, webhook_deliveries, webhooks
+from postroad.storage import (
+    access_version,
+    account_removal,
+    accounts,
+    retention,
+    store,
+    users,
+    webhook_deliveries,
+    webhooks,
+)
 
 # Part of the error that a sender sees: "the account is suspended: it is closed".
 REASON: Final = "it is closed"
@@ -28,16 +38,33 @@ MAX_ACCOUNTS: Final = 100
 
 
 async def close(ctx: context.Context, account_id: str) -> accounts.Account:
-    """Close an account, at once and on every host."""
+    """Close an account, at once and on every host. One operator who can log in stays."""
     now = ctx.clock()
     async with ctx.store.transaction() as tx:
         account = await registry.lock(tx, account_id)
         if account.closed_at is not None:
             return account
+        await _keep_an_operator(ctx, tx, account_id)
         await accounts.close(tx, account_id, reason=REASON, now=now)
         await audit_log.write(ctx, tx, account_id, "account.closed", account.name)
     ctx.access_cache.invalidate()
     return dataclasses.replace(account, status=accounts.SUSPENDED, suspended_reason=REASON, closed_at=now)
+
+
+async def _keep_an_operator(ctx: context.Context, tx: store.Transaction, account_id: str) -> None:
+    # At the command line, the account can be opened again at once.
+    if ctx.actor is actors.OPERATOR:
+        return
+    found = await users.operators(tx)
+    if all(one.account_id != account_id for one in found):
+        return
+    able = {one.account_id for one in found if one.disabled_at is None and one.joined_at is not None} - {account_id}
+    homes = [await accounts.by_id(tx, one) for one in sorted(able)]
+    if all(home is None or home.closed_at is not None for home in homes):
+        raise errors.Conflict(
+            "no operator could log in any more: make a user of another account an operator first, "
+            "or use 'postroad account close'"
+        )
 
 
 async def reopen(ctx: context.Context, account_id: str) -> accounts.Account:
