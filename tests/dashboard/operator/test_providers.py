@@ -5,7 +5,7 @@ import re
 import pytest
 
 from postroad.services import audit_log, context, destinations
-from postroad.storage import provider_queues
+from postroad.storage import hourly_counts, provider_queues
 from tests import contexts
 from tests.dashboard.browser_client import Browser, notice_of
 
@@ -30,6 +30,20 @@ async def test_those_that_are_not_open_come_first_with_the_reply(ctx: context.Co
     assert '<h1>Microsoft <span class="status status-slowed">slowed</span></h1>' in one
     assert "<code>mail1-7</code>" in one
     assert "continues at a lower rate" in one
+
+
+async def test_the_share_of_deferrals_is_that_of_the_attempts(ctx: context.Context, operator: Browser) -> None:
+    hour = hourly_counts.hour_of(ctx.clock())
+    # As mail is counted: what is accepted has no provider yet.
+    accepted = hourly_counts.CountIncrement(account_id=operator.account_id, hour=hour, messages=7, recipients=7)
+    results = hourly_counts.CountIncrement(
+        account_id=operator.account_id, hour=hour, provider="google", delivered=4, bounced=1, failed=1, deferred=2
+    )
+    async with ctx.store.transaction() as tx:
+        await hourly_counts.add(tx, [accepted, results])
+    page = (await operator.get(PATH)).text
+    assert re.findall(r'data-label="Deferred">([^<]+)<', page) == ["25.0%", "–", "–", "–", "–"]
+    assert "<dd>2 attempts, 25.0% of all</dd>" in (await operator.get(f"{PATH}/google")).text
 
 
 async def test_a_pause_has_a_reason_and_an_end_in_the_users_time(

@@ -28,7 +28,7 @@ class Volume(msgspec.Struct, frozen=True, kw_only=True):
     delivered: int
     bounced: int
     failed: int
-    deferred: Annotated[int, msgspec.Meta(description="Recipients that were deferred at least once.")]
+    deferred: Annotated[int, msgspec.Meta(description="Deferred attempts, which will be retried.")]
 
 
 class GuardCounts(msgspec.Struct, frozen=True, kw_only=True):

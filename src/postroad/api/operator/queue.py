@@ -74,7 +74,7 @@ class Traffic(msgspec.Struct, frozen=True, kw_only=True):
     delivered: int
     bounced: int
     failed: int
-    deferred: Annotated[int, msgspec.Meta(description="Recipients that were deferred at least once.")]
+    deferred: Annotated[int, msgspec.Meta(description="Deferred attempts, which will be retried.")]
 
 
 class QueueHold(msgspec.Struct, frozen=True, kw_only=True):

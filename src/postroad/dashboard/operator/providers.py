@@ -53,6 +53,12 @@ class ProviderRow:
         return max(self.destination.reported, key=lambda one: destinations.SEVERITY.index(one.state), default=None)
 
     @property
+    def attempts(self) -> int:
+        """The attempts of the last hours: those that ended a delivery, and those that were deferred."""
+        one = self.counts
+        return 0 if one is None else one.delivered + one.bounced + one.failed + one.deferred
+
+    @property
     def url(self) -> str:
         """Its page."""
         return _url(self.destination.name)
