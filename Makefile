@@ -163,8 +163,9 @@ bench-costs: $(DEVELOPMENT) ## Measure what a message costs, phase by phase
 simulate: $(DEVELOPMENT) ## Simulate days of delivery with the real scheduler in virtual time; ARGS="outage --seed 2" replays one
 	@$(BIN)/python -m benchmarks.simulation $(ARGS)
 
-screenshots: $(DEVELOPMENT) $(CHROMIUM) ## Take the pictures of every page in docs/screenshots
+screenshots: $(DEVELOPMENT) $(CHROMIUM) ## Take the pictures of every page, and of a bad day, in docs/screenshots
 	@$(BIN)/python -m tests.browser.screenshots $(ARGS)
+	@$(BIN)/python -m tests.browser.bad_day
 
 # The pages keep their paths below one folder, so that a link between any two of them works there as it does in the repository.
 docs: $(DOCS_INSTALLED) ## Build the documentation into build/docs/site, a site that can be searched, and read without a web server

@@ -78,6 +78,7 @@ AT_ONCE: Final = frozenset({"gather", "TaskGroup", "create_task"})
 # one in JavaScript also what a scripted server does wrong. What shows on PostgreSQL only what the same requests show on
 # SQLite; chains of requests that manage; and the newer one of two old versions of Python.
 LONG_ONLY: Final = (
+    "tests/browser/test_bad_day.py",
     "tests/clients/test_conformance.py::test_a_client_passes_its_own_tests",
     *(
         f"tests/clients/test_conformance.py::test_a_client_does_what_every_scenario_expects[{language}]"

@@ -64,13 +64,13 @@ async def take(
                 await tab.goto(pages.path_of(page, dev))
                 shown = async_api.expect(tab.locator("main"))
                 await shown.to_contain_text(pages.text_of(page, dev), ignore_case=True, use_inner_text=True)
-                await _picture(tab, folder / f"{page.name}-{size}-{scheme}.png", is_whole=size == "phone")
+                await save_picture(tab, folder / f"{page.name}-{size}-{scheme}.png", is_whole=size == "phone")
                 await tab.close()
         await context.close()
         await outside.close()
 
 
-async def _picture(tab: async_api.Page, file: Path, *, is_whole: bool) -> None:
+async def save_picture(tab: async_api.Page, file: Path, *, is_whole: bool) -> None:
     if is_whole:
         # A taller window rather than a longer picture: frames that nobody sees are not painted.
         width, height = await tab.evaluate("[innerWidth, document.documentElement.scrollHeight]")

@@ -122,6 +122,7 @@ def test_a_digest_lists_only_so_many() -> None:
         ("www.evil.example", "www[.]evil[.]example"),
         ("https://evil.example/a.b", "https[:]//evil[.]example/a[.]b"),
         ("eve@evil.example", "eve[@]evil[.]example"),
+        ("5.7.1 blocked: 192.0.2.4, see shop.1st.example", "5.7.1 blocked: 192.0.2.4, see shop.1st[.]example"),
         ("Dr. No, Ltd.", "Dr. No, Ltd."),
         ("a\r\nBcc: b\u2028c\x00\u202ed", "a Bcc: b c d"),
         ("x" * 300, "x" * 80),

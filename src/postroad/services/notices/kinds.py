@@ -84,7 +84,7 @@ KINDS: Final[Mapping[str, Kind]] = {
     ADDRESS_BLOCKED: Kind(
         audience=Audience.OPERATORS,
         title="A provider or a blocklist blocks an address of the installation",
-        path="/operator/providers",
+        path="/operator/sources",
         free=frozenset({"account", "reply"}),
     ),
     QUEUE_DELAYED: Kind(

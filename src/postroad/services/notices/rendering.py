@@ -26,8 +26,8 @@ _SUBJECT: Final = "Subject: "
 _UNPRINTABLE: Final = re.compile("[\x00-\x1f\x7f-\x9f\u2028\u2029\u200e\u200f\u202a-\u202e\u2066-\u2069\ud800-\udfff]+")
 # A time as the API has it.
 _TIME: Final = re.compile(r"\b(\d{4}-\d\d-\d\d)T(\d\d:\d\d):\d\d(?:\.\d+)?Z")
-# What mail programs turn into a link: a colon before slashes, a dot within a word, an address.
-_LINKED: Final = re.compile(r"(?<=\w)[.@](?=\w)|:(?=//)")
+# What mail programs turn into a link: a colon before slashes, a dot before a letter as in a host name, an address.
+_LINKED: Final = re.compile(r"(?<=\w)(?:@(?=\w)|\.(?=[^\W\d]))|:(?=//)")
 
 
 class Rendered(msgspec.Struct, frozen=True):
