@@ -29,6 +29,7 @@ from tests.browser import chromium, dev_service, logins, screenshots
 from tests.cli import cli_runner
 from tests.delivery import engine_harness
 
+FOLDER: Final = screenshots.FOLDER.parent / "assets" / "bad-day"
 BLOCK: Final = "421 4.7.1 Try again later; {client} is blocked using our reputation data"
 OPERATOR: Final = dev_service.Login("ops@example.com", "bad-days-come-and-go")
 # Of the mail of a part of the day, to the provider and to others.
@@ -249,7 +250,7 @@ async def main() -> None:
         raise SystemExit(f"no Chromium was found; {chromium.REMEDY}")
 
     async def picture(tab: async_api.Page, name: str) -> None:
-        await screenshots.save_picture(tab, screenshots.FOLDER / f"bad-day-{name}.png", is_whole=False)
+        await screenshots.save_picture(tab, FOLDER / f"{name}.png", is_whole=False)
 
     with tempfile.TemporaryDirectory(prefix="postroad-") as name:
         async with beginning(Path(name)) as day, chromium.running(program) as browser:
