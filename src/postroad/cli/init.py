@@ -344,10 +344,9 @@ async def _owner(ctx: services_context.Context, account: accounts.Account, email
     if user is not None:
         done.note(f"user {user.email}; 'postroad user link' shows a link for a new password", is_new=False)
         return
-    invited = await account_users.invite(ctx, account.id, email=email, role=caller.Role.OWNER)
     is_first = not await operators.of_installation(ctx)
-    if is_first:
-        await operators.add(ctx, invited.user.email)
+    invite = operators.invite if is_first else account_users.invite
+    invited = await invite(ctx, account.id, email=email, role=caller.Role.OWNER)
     done.note(f"owner{' and operator' if is_first else ''} {invited.user.email}", is_new=True)
     text = f"{invited.user.email} can join {account.name!r} with this link:"
     report = users.link_report(ctx, invited.user, text, token=invited.link_token, expires_at=invited.expires_at)

@@ -51,10 +51,12 @@ async def add(ctx: context.Context, email: str, *, account_id: str | None = None
     return dataclasses.replace(user, operator_since=since)
 
 
-async def invite(ctx: context.Context, account_id: str, *, email: str) -> account_users.NewInvitation:
-    """Create a user of this account who only reads there, make them an operator, and return their link."""
+async def invite(
+    ctx: context.Context, account_id: str, *, email: str, role: caller.Role = caller.Role.READ_ONLY
+) -> account_users.NewInvitation:
+    """Create a user of this account, make them an operator, and return their link."""
     grants.check_operator(ctx.actor)
-    invited = await account_users.invite(ctx, account_id, email=email, role=caller.Role.READ_ONLY)
+    invited = await account_users.invite(ctx, account_id, email=email, role=role)
     since = ctx.clock()
     async with ctx.store.transaction() as tx:
         await access_version.bump(tx)
