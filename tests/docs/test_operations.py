@@ -47,9 +47,9 @@ def test_every_alert_leads_to_a_page_of_the_console() -> None:
     for alert in alerts():
         base, _, path = alert["annotations"]["console_url"].partition("/")
         page = f"/{path}".split("?")[0].replace("{{ $labels.provider }}", "google")
-        assert (base, is_page_of_the_console(page)) == ("{{ $externalLabels.postroad_url }}", True), alert["alert"]
+        assert (base, is_page_of_the_console(page)) == ("{{ $externalLabels.installation_url }}", True), alert["alert"]
     labels = yaml.safe_load((ROOT / "deploy" / "prometheus.yml").read_text())["global"]["external_labels"]
-    assert labels == {"postroad_url": "https://mail.example.com"}
+    assert labels == {"installation_url": "https://mail.example.com"}
 
 
 def test_the_links_of_the_grafana_board_lead_to_pages_of_the_console() -> None:

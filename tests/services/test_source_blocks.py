@@ -50,7 +50,7 @@ async def test_a_listed_address_is_paused_as_long_as_it_is_listed(ctx: context.C
     assert (values["source"], values["blocklist"]) == ("out1", "bl.example.net")
     mail = rendering.render(kinds.ADDRESS_BLOCKED, values, link="", footer=rendering.Footer())
     assert mail.subject == "bl.example.net lists the source address out1"
-    assert mail.text.startswith("The blocklist bl.example.net lists the source address out1.\nIt is paused until ")
+    assert mail.text.startswith("The blocklist bl.example.net lists the source address out1.\n\nIt is paused until ")
     assert mail.text.endswith("\n\nFind and stop the cause first, then ask the blocklist to remove the address.\n\n")
 
 

@@ -57,7 +57,7 @@ ORPHANS = {
 # As if all had been tried once.
 ATTEMPTS = """
     INSERT INTO attempts
-    SELECT account_id, message_id, id, 0, 0, '', '', '', '', '', 'retry', NULL, '', NULL, '', '', 0 FROM recipients
+    SELECT account_id, message_id, id, 0, 0, '', '', '', '', '', 'retry', NULL, '', NULL, '', '', 0, '' FROM recipients
 """
 
 
