@@ -112,6 +112,17 @@ class Parts:
         """A dispatcher on these parts."""
         return dispatcher.Dispatcher(self.ctx, self.router, self.hosts, self.services)  # type: ignore[arg-type]
 
+    async def take_back(self, job: message_loader.Job) -> None:
+        """Give a provider queue a job that it may not begin any more, and wait until the lease is given back."""
+        one = self.new_provider_queue()
+        async with self.ctx.store.reading() as tx:
+            await self.services.holds.refresh(tx)
+        one.capacity.reserve(job)
+        one.add(job)
+        await until(lambda: len(self.held) == 0)
+        one.close()
+        await one.finish()
+
     def new_provider_queue(
         self, *, connections: int = 10, rate: int = 1000, most: int = 100
     ) -> provider_queue.ProviderQueue:

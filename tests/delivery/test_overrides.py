@@ -43,14 +43,7 @@ async def test_what_was_claimed_and_not_begun_goes_back_when_its_provider_is_pau
     async with parts.opened(url, poll_milliseconds=1) as made, smtp_peers.serving() as peer:
         (job,) = await made.jobs(route=parts.route_to(parts.host_at(peer.port)))
         await destinations.pause(made.ctx, "mx.example.net", reason="x", until=None)
-        one = made.new_provider_queue()
-        async with made.ctx.store.reading() as tx:
-            await made.services.holds.refresh(tx)
-        one.capacity.reserve(job)
-        one.add(job)
-        await parts.until(lambda: len(made.held) == 0)
-        one.close()
-        await one.finish()
+        await made.take_back(job)
         assert len(await made.ready()) == 1
         assert peer.transactions == []
 
