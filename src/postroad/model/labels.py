@@ -13,6 +13,8 @@ from postroad import errors
 from postroad.protocol.mime import header_text
 
 MAX_CHARACTERS: Final = 100
+# Of the reason that a person gives for a change.
+REASON_CHARACTERS: Final = 200
 _PLAIN: Final = re.compile(rf"[^{header_text.UNSEEN}\ud800-\udfff]+")
 
 SCHEMA_PATTERN: Final = f"^[^{header_text.UNSEEN}]+$"

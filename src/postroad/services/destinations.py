@@ -17,7 +17,6 @@ from postroad.services import audit_log, context
 from postroad.services.queue import conditions
 from postroad.storage import provider_overrides, provider_queues
 
-REASON_CHARACTERS: Final = 200
 MAX_LIMIT: Final = 10_000
 # Provider queues of single hosts that are listed, beside those with names.
 MAX_LISTED: Final = 500
@@ -138,7 +137,7 @@ async def _change(
     ctx: context.Context, name: str, action: str, *, reason: str, until: int | None, changes: Mapping[str, int | None]
 ) -> Destination:
     name = _checked(ctx, name)
-    labels.check("reason", reason, limit=REASON_CHARACTERS)
+    labels.check("reason", reason, limit=labels.REASON_CHARACTERS)
     now = ctx.clock()
     if until is not None and until <= now:
         raise errors.InvalidRequest("until: must be in the future")

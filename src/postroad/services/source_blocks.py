@@ -9,7 +9,7 @@ import dataclasses
 from collections.abc import Mapping
 from typing import Final
 
-from postroad.model import actors, providers, times
+from postroad.model import actors, labels, providers, times
 from postroad.services import context, sources
 from postroad.services.notices import kinds, outbox
 from postroad.services.queue import wait_reasons
@@ -27,7 +27,7 @@ async def pause_blocked(ctx: context.Context, source: str, provider: str, reply:
     ctx = dataclasses.replace(ctx, actor=actors.SERVICE)
     now = ctx.clock()
     name, said = providers.NAMES[provider], wait_reasons.shortened(reply)
-    reason = f"{name} blocks it: {said}"[: sources.REASON_CHARACTERS]
+    reason = f"{name} blocks it: {said}"[: labels.REASON_CHARACTERS]
     row = source_states.SourceState(source, provider, State.PAUSED, reason, "", now, now + BLOCKED)
     async with ctx.store.transaction() as tx:
         await sources.put(ctx, tx, row)

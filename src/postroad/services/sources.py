@@ -13,7 +13,6 @@ from postroad.services import audit_log, context
 from postroad.storage import queue, source_counts, source_states, store
 from postroad.storage.source_states import State
 
-REASON_CHARACTERS: Final = 200
 # Attempts of today and of these days before are shown. A warm-up counts from its beginning.
 SHOWN_DAYS: Final = 7
 ACTIVE: Final = "active"
@@ -173,7 +172,7 @@ async def _set(
     name = _checked(ctx, name)
     _check_provider(ctx, provider)
     if state is not State.WARMING:
-        labels.check("reason", reason, limit=REASON_CHARACTERS)
+        labels.check("reason", reason, limit=labels.REASON_CHARACTERS)
     now = ctx.clock()
     if until is not None and until <= now:
         raise errors.InvalidRequest("until: must be in the future")

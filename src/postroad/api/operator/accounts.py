@@ -9,7 +9,7 @@ from postroad import errors
 from postroad.api.operator import operator_resource
 from postroad.api.v1 import account as own_account
 from postroad.api.v1 import resource, schemas, team
-from postroad.model import bounce_guard, cursors, identifiers, times
+from postroad.model import bounce_guard, cursors, identifiers, labels, times
 from postroad.services import context
 from postroad.services.accounts import account_limits, closure, credits, directory, registry
 from postroad.storage import accounts
@@ -158,7 +158,7 @@ class Suspension(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
 
     reason: Annotated[
         str,
-        msgspec.Meta(min_length=1, max_length=registry.REASON_CHARACTERS, description="Shown to senders in the error."),
+        msgspec.Meta(min_length=1, max_length=labels.REASON_CHARACTERS, description="Shown to senders in the error."),
     ]
 
 

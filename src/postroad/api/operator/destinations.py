@@ -7,7 +7,7 @@ import msgspec
 from postroad import errors
 from postroad.api.operator import operator_resource
 from postroad.api.v1 import resource, schemas
-from postroad.model import times
+from postroad.model import labels, times
 from postroad.services import context, destinations
 from postroad.services.queue import queue_summary
 from postroad.storage import hourly_counts, provider_queues
@@ -15,7 +15,7 @@ from postroad.web import routing
 
 RESOURCE: Final = resource.Resource("Destinations")
 Limit = Annotated[int, msgspec.Meta(ge=1, le=destinations.MAX_LIMIT)]
-Reason = Annotated[str, msgspec.Meta(min_length=1, max_length=destinations.REASON_CHARACTERS)]
+Reason = Annotated[str, msgspec.Meta(min_length=1, max_length=labels.REASON_CHARACTERS)]
 Until = Annotated[
     schemas.Timestamp, msgspec.Meta(description="When the settings apply again (RFC 3339); never if absent.")
 ]

@@ -7,13 +7,13 @@ import msgspec
 from postroad import errors
 from postroad.api.operator import operator_resource
 from postroad.api.v1 import resource, schemas
-from postroad.model import times, warmup
+from postroad.model import labels, times, warmup
 from postroad.services import context, sources
 from postroad.storage import source_states
 from postroad.web import routing
 
 RESOURCE: Final = resource.Resource("Source addresses")
-Reason = Annotated[str, msgspec.Meta(min_length=1, max_length=sources.REASON_CHARACTERS)]
+Reason = Annotated[str, msgspec.Meta(min_length=1, max_length=labels.REASON_CHARACTERS)]
 Provider = Annotated[
     str, msgspec.Meta(description="A provider with a name, such as `google`, `others`, or an upstream.")
 ]

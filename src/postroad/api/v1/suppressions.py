@@ -34,7 +34,7 @@ Reason = Annotated[
     msgspec.Meta(
         description="The reason, shown with recipients of later messages.",
         min_length=1,
-        max_length=suppressions.REASON_CHARACTERS,
+        max_length=labels.REASON_CHARACTERS,
         extra_json_schema={"pattern": labels.SCHEMA_PATTERN},
     ),
 ]

@@ -6,7 +6,7 @@ import msgspec
 
 from postroad.dashboard import forms, requests, urls
 from postroad.dashboard.operator import console
-from postroad.model import caller, cursors, identifiers
+from postroad.model import caller, cursors, identifiers, labels
 from postroad.services.accounts import account_limits, credits, directory, registry
 from postroad.services.auth import password_links, users
 from postroad.web import routing
@@ -87,7 +87,7 @@ async def _page(
         default_rate=request.ctx.settings.limits.request_rate,
         max_rate=account_limits.MAX_RATE,
         max_recipients=account_limits.MAX_RECIPIENTS,
-        max_reason=registry.REASON_CHARACTERS,
+        max_reason=labels.REASON_CHARACTERS,
         max_note=credits.NOTE_CHARACTERS,
         log_url=urls.of("/operator/audit-log", account=found.account.id),
     )

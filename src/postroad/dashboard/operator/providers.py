@@ -9,7 +9,7 @@ import msgspec
 
 from postroad.dashboard import forms, requests, typed_times
 from postroad.dashboard.operator import console
-from postroad.model import providers
+from postroad.model import labels, providers
 from postroad.services import destinations
 from postroad.services.queue import queue_summary
 from postroad.storage import hourly_counts, provider_queues
@@ -98,7 +98,7 @@ async def show(request: requests.PageRequest) -> routing.Response:
         sample=queue_summary.SAMPLE,
         limits=destinations.LIMITS,
         max_limit=destinations.MAX_LIMIT,
-        reason_characters=destinations.REASON_CHARACTERS,
+        reason_characters=labels.REASON_CHARACTERS,
     )
 
 

@@ -5,7 +5,7 @@ from urllib import parse
 
 from postroad.dashboard import forms, requests, typed_times
 from postroad.dashboard.operator import console
-from postroad.model import providers
+from postroad.model import labels, providers
 from postroad.services import sources
 from postroad.web import routing
 
@@ -53,7 +53,7 @@ async def show(request: requests.PageRequest) -> routing.Response:
         url=_url,
         title=title,
         days=sources.SHOWN_DAYS,
-        reason_characters=sources.REASON_CHARACTERS,
+        reason_characters=labels.REASON_CHARACTERS,
     )
 
 

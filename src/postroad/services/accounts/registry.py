@@ -17,7 +17,6 @@ from postroad.services.webhooks import outbox
 from postroad.storage import access_version, accounts, bounce_guard_days, store
 
 # A sentence for users; it is part of the error that a sender sees.
-REASON_CHARACTERS = 200
 # Per sweep, each in its own transaction. The rest follows with the next sweep.
 MAX_RESUMED = 1_000
 # `off`: no bounce guard, and nothing is counted.
@@ -90,7 +89,7 @@ async def rename(ctx: context.Context, account_id: str, name: str) -> accounts.A
 
 async def suspend(ctx: context.Context, account_id: str, reason: str) -> accounts.Account:
     """Stop an account from sending, at once and on every host. If it is suspended already, the reason is replaced."""
-    labels.check("reason", reason, limit=REASON_CHARACTERS)
+    labels.check("reason", reason, limit=labels.REASON_CHARACTERS)
     now = ctx.clock()
     async with ctx.store.transaction() as tx:
         account = await lock(tx, account_id)

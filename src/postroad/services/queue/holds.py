@@ -17,7 +17,6 @@ from postroad.storage import accounts, holds, queue, store
 
 PAGE: Final = 1_000
 COMMAND: Final = "postroad queue hold"
-REASON_CHARACTERS: Final = 200
 
 
 @dataclass(frozen=True, slots=True)
@@ -56,7 +55,7 @@ async def hold(
     ctx: context.Context, *, account_id: str = holds.ALL, domain: str = holds.ALL, reason: str = COMMAND
 ) -> bool:
     """Hold mail; False when exactly this was held already."""
-    labels.check("reason", reason, limit=REASON_CHARACTERS)
+    labels.check("reason", reason, limit=labels.REASON_CHARACTERS)
     one = holds.Hold(account_id, domain, reason, ctx.clock())
     async with ctx.store.transaction() as tx:
         is_new = await holds.put(tx, one)

@@ -15,7 +15,6 @@ from postroad.services import account_quotas, audit_log, context
 from postroad.storage import suppressions
 
 # A sentence; senders read it in the recipient's response.
-REASON_CHARACTERS: Final = 200
 # Of what a user or a program of the account adds without a reason.
 BY_ACCOUNT: Final = "added by the account"
 
@@ -76,7 +75,7 @@ async def add_many(
     source: suppressions.Source = suppressions.Source.ACCOUNT,
 ) -> list[tuple[suppressions.Suppression, bool]]:
     """The same for the addresses of one request, together: in one transaction, with one look at the quota."""
-    labels.check("reason", reason, limit=REASON_CHARACTERS)
+    labels.check("reason", reason, limit=labels.REASON_CHARACTERS)
     places = [(account_id, _key(email)) for email in emails]
     wanted = [
         suppressions.Suppression(*place, source, reason, None, None, ctx.clock()) for place in dict.fromkeys(places)
