@@ -14,6 +14,7 @@ from postroad.model import caller
 from postroad.roles import composition
 from postroad.services import context
 from postroad.services.accounts import registry as accounts
+from postroad.services.auth import sessions
 from postroad.services.auth import users as account_users
 from postroad.storage import accounts as stored_accounts
 from postroad.storage import users
@@ -58,6 +59,12 @@ def settings(database_url: str) -> config.Settings:
             "warmup": {"enabled": False},
         },
     )
+
+
+async def begin_session(ctx: context.Context, user: users.User) -> sessions.Session:
+    """A browser session of a user who has just logged in."""
+    async with ctx.store.transaction() as tx:
+        return await sessions.begin(ctx, tx, user, methods="password")
 
 
 @pytest_asyncio.fixture

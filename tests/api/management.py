@@ -20,6 +20,7 @@ from postroad.roles import listeners
 from postroad.services import context
 from postroad.services.accounts import registry as accounts
 from postroad.services.auth import authentication as caller_authentication
+from postroad.services.auth import logins
 from postroad.storage import users
 from postroad.web import application, routing
 
@@ -48,9 +49,10 @@ async def token(ctx: context.Context, account_id: str, role: caller.Role) -> str
     """A token of a new user, whose password nobody knows."""
     now = ctx.clock()
     user_id = ctx.new_id(identifiers.USER, now=now)
-    user = users.User(user_id, account_id, f"{user_id}@example.org", "-", role, now, None, now, joined_at=now)
+    user = users.User(user_id, account_id, f"{user_id}@example.org", role, now, None, now)
     async with ctx.store.transaction() as tx:
         await users.insert(tx, user, email_key=user.email)
+        user = await logins.give_new(ctx, tx, user, password_hash=None)
     return (await caller_authentication.issue_token(ctx, user)).token
 
 

@@ -8,6 +8,7 @@ from playwright import async_api
 from postroad.dashboard import cookies
 from postroad.services.accounts import looks
 from postroad.services.auth import sessions, users
+from tests import contexts
 from tests.browser.dev_service import DevService, Login
 
 
@@ -37,7 +38,7 @@ async def session_of(dev: DevService, login: Login) -> async_api.StorageState:
     """What a new browser context needs in order to be this user; costs no page and no password."""
     user = await users.by_email(dev.ctx, login.email)
     assert user is not None
-    session = sessions.begin(dev.ctx, user)
+    session = await contexts.begin_session(dev.ctx, user)
     cookie: async_api.StorageStateCookie = {
         "name": cookies.SESSION,
         "value": session.token,

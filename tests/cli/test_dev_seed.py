@@ -15,7 +15,7 @@ from postroad.roles import composition
 from postroad.services import audit_log, context, templates
 from postroad.services.accounts import credits as services_credits
 from postroad.services.accounts import registry as accounts
-from postroad.services.auth import api_keys, authentication, credentials, operators, users
+from postroad.services.auth import api_keys, authentication, credentials, login, operators, users
 from postroad.services.domains import registry as domains
 from postroad.storage import accounts as stored_accounts
 from postroad.storage import ledger
@@ -29,7 +29,7 @@ async def ctx(tmp_path: Path) -> AsyncIterator[context.Context]:
         yield opened
 
 
-async def log_in(ctx: context.Context, login: data_folder.Login) -> authentication.Session:
+async def log_in(ctx: context.Context, login: data_folder.Login) -> login.LoggedIn:
     return await authentication.log_in(ctx, login.email, login.password, client_address="127.0.0.1")
 
 

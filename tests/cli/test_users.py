@@ -7,15 +7,15 @@ import pytest
 from postroad import errors
 from postroad.model import caller
 from postroad.services import context
-from postroad.services.auth import authentication, password_links
+from postroad.services.auth import authentication, login, password_links
 from postroad.storage import users
 from tests.cli.cli_runner import Installation
 
 PASSWORD = "correct horse battery"
 
 
-def log_in(installation: Installation, email: str, password: str) -> authentication.Session:
-    async def ask(ctx: context.Context) -> authentication.Session:
+def log_in(installation: Installation, email: str, password: str) -> login.LoggedIn:
+    async def ask(ctx: context.Context) -> login.LoggedIn:
         return await authentication.log_in(ctx, email, password, client_address="127.0.0.1")
 
     return installation.ask(ask)

@@ -118,7 +118,7 @@ async def open_browser(
     ctx: context.Context, served: Served, user: users.User, *, base_url: str = BASE_URL
 ) -> AsyncIterator[Browser]:
     """The browser of a user who has just logged in."""
-    session = sessions.begin(ctx, user)
+    session = await contexts.begin_session(ctx, user)
     name = f"__Host-{cookies.SESSION}" if base_url.startswith("https://") else cookies.SESSION
     async with open_client(served, base_url=base_url) as client:
         client.cookies.set(name, session.token, domain=parse.urlsplit(base_url).hostname or "")

@@ -270,5 +270,5 @@ async def test_another_site_cannot_use_a_link(ctx: context.Context, browser: Bro
 
 async def test_a_new_session_has_a_word_of_its_own(ctx: context.Context, browser: Browser) -> None:
     assert browser.user is not None
-    words = {sessions.csrf_token(ctx, sessions.begin(ctx, browser.user)) for _ in range(3)}
+    words = {sessions.csrf_token(ctx, await contexts.begin_session(ctx, browser.user)) for _ in range(3)}
     assert len(words | {browser.csrf_token}) == 4

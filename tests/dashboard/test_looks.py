@@ -15,7 +15,7 @@ from postroad.dashboard import site as sites
 from postroad.model import caller
 from postroad.services import audit_log, context, template_drafts, template_versions
 from postroad.services.accounts import closure
-from postroad.services.auth import operators, sessions
+from postroad.services.auth import operators
 from postroad.services.messages import dev_inbox
 from postroad.services.webhooks import endpoints
 from postroad.storage import accounts
@@ -244,7 +244,7 @@ async def test_the_look_ends_with_the_role_and_with_the_session(
     assert "Mine" in page.text
     assert (await operator.post(f"/operator/accounts/{theirs.id}/look")).status_code == 403
     # Another operator cannot use what the first one's browser kept.
-    session = sessions.begin(ctx, other)
+    session = await contexts.begin_session(ctx, other)
     operator.client.cookies.set(cookies.SESSION, session.token, domain="postroad.test")
     assert operator.client.cookies[cookies.LOOK] == value
     assert BANNER not in (await operator.get("/")).text

@@ -98,10 +98,26 @@ async def test_a_wrong_invitation_is_refused_with_a_sentence(
     assert len(await account_users.of_account(ctx, browser.account_id)) == 1
 
 
-async def test_somebody_who_logs_in_already_is_not_invited(browser: Browser, stranger: Browser) -> None:
+async def test_whoever_is_invited_the_answer_does_not_tell_whether_they_belong_to_another_account(
+    ctx: context.Context, browser: Browser, stranger: Browser
+) -> None:
     assert stranger.user is not None
-    refused = await browser.post("/team", {"email": stranger.user.email, "role": "member"})
-    assert (refused.status_code, "this address already belongs to a user" in refused.text) == (409, True)
+    assert browser.user is not None
+    answers = []
+    for email in (stranger.user.email, "nobody@elsewhere.example"):
+        answer = await browser.post("/team", {"email": email, "role": "member"})
+        (user_id,) = {*re.findall(r"usr_[0-9a-f]{28}", answer.text)} - {browser.user.id}
+        text = answer.text.replace(email, "EMAIL").replace(user_id, "ID")
+        lines = sorted(re.sub(r"/password/\w{43}", "/password/TOKEN", text).splitlines())  # ids of one moment
+        answers.append((answer.status_code, lines))
+        await account_users.remove(ctx, browser.account_id, user_id)
+    assert answers[0] == answers[1]
+    assert answers[0][0] == 201
+
+
+async def test_a_user_of_the_account_is_not_invited_again(browser: Browser) -> None:
+    refused = await browser.post("/team", {"email": "Owner@mine.example", "role": "member"})
+    assert (refused.status_code, "already belongs to a user of this account" in refused.text) == (409, True)
 
 
 async def test_a_role_is_changed(ctx: context.Context, browser: Browser, member: Browser) -> None:

@@ -21,9 +21,10 @@ from postroad.services.domains import monitor
 from postroad.services.domains import registry as domains
 from postroad.services.maintenance import cleanup
 from postroad.storage import accounts as stored_accounts
-from postroad.storage import users
+from postroad.storage import sessions
 from tests import dns_server
 from tests.api import app_server
+from tests.storage import samples
 
 SECRET_KEY = "of the tests: 7Yq0wT4nZs9Lr2Xd5Kf8Hb1Vc6Jm3Pg"
 TIMEOUT_SECONDS = 600
@@ -205,13 +206,13 @@ async def test_maintenance_removes_what_has_expired(
 
     async def prepare(ctx: context.Context) -> None:
         async with ctx.store.transaction() as tx:
-            await users.revoke_token(tx, "tok_old", account_id="acc_x", expires_at=ctx.clock() - 1)
-            await users.revoke_token(tx, "tok_new", account_id="acc_x", expires_at=ctx.clock() + 10**12)
+            for session_id, expires_at in (("tok_old", ctx.clock() - 1), ("tok_new", ctx.clock() + 10**12)):
+                await sessions.insert(tx, samples.session(session_id, expires_at=expires_at))
 
     async def work(role_context: roles.RoleContext) -> None:
-        while await _is_revoked(role_context.context, "tok_old"):
+        while await _has_session(role_context.context, "tok_old"):
             await asyncio.sleep(0.01)
-        assert await _is_revoked(role_context.context, "tok_new")
+        assert await _has_session(role_context.context, "tok_new")
         role_context.stopping.set()
 
     await run(settings, with_role(monkeypatch, work), lines, prepare=prepare)
@@ -261,9 +262,9 @@ async def test_maintenance_goes_on_at_once_when_there_is_more_than_one_sweep_has
     await run(settings, with_role(monkeypatch, work), lines)
 
 
-async def _is_revoked(ctx: context.Context, token_id: str) -> bool:
+async def _has_session(ctx: context.Context, session_id: str) -> bool:
     async with ctx.store.reading() as tx:
-        return await users.is_token_revoked(tx, token_id)
+        return await sessions.by_id(tx, session_id) is not None
 
 
 @pytest.mark.parametrize(

@@ -130,9 +130,7 @@ CASES: Final[Mapping[str, Case]] = {
         "A new password and a lock-out end everything that was open.",
         {
             "security/test_authentication.py": ("test_e8_whatever_takes_a_password_away_ends_both_kinds_of_sessions",),
-            "services/auth/test_authentication.py": (
-                "test_a_token_issued_for_the_old_password_during_the_change_is_dead",
-            ),
+            "services/auth/test_logins.py": ("test_a_password_that_changes_while_one_logs_in_begins_no_session",),
         },
     ),
     "E9": Case(

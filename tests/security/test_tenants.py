@@ -88,6 +88,8 @@ def words(answer: httpx.Response, values: tuple[str, ...]) -> str:
 
 
 STOLEN: Final = ("account_id", "is_admin", "id", "created_at")
+# Whoever logs in names one of their accounts; another one is refused once the password was right.
+CHOSEN: Final = {("/v1/auth/login", "account_id")}
 
 
 async def test_j3_nobody_assigns_what_is_ours(service: WholeService) -> None:
@@ -101,6 +103,8 @@ async def test_j3_nobody_assigns_what_is_ours(service: WholeService) -> None:
         ]
         assert len(walked) > 40
         for stop, name in itertools.product(walked, STOLEN):
+            if (stop.path, name) in CHOSEN:
+                continue
             if stop.takes_json:
                 body = {**all_routes.BODIES[stop.route.method, stop.route.path], name: south.account_id}
                 answer = await stop.ask(north, json=body, headers={"Idempotency-Key": "stolen"})

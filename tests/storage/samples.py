@@ -2,7 +2,7 @@
 
 from typing import Any
 
-from postroad.storage import accounts, ledger, messages, recipients
+from postroad.storage import accounts, ledger, logins, messages, recipients, sessions
 from postroad.storage.store import Row, Store, Transaction
 
 NOW = 1_800_000_000_000_000
@@ -84,6 +84,32 @@ def reservation(message_id: str, recipients: int = 1) -> ledger.Entry:
     return entry("led_1", "acc_1", kind="reserve", available=-recipients, reserved=recipients, message_id=message_id)
 
 
+def login(login_id: str = "lgn_1", **changes: Any) -> logins.Login:
+    """A login; `changes` to its fields."""
+    email = f"{login_id}@example.com"
+    fields = {"email": email, "email_key": email, "password_hash": "hash", "tokens_valid_from": NOW, "created_at": NOW}
+    return logins.Login(login_id, **{**fields, **changes})
+
+
+def session(session_id: str = "tok_1", **changes: Any) -> sessions.Session:
+    """A browser session of `usr_1`; `changes` to its fields."""
+    fields = {
+        "login_id": "lgn_1",
+        "user_id": "usr_1",
+        "account_id": "acc_1",
+        "kind": sessions.Kind.BROWSER,
+        "name": "",
+        "device": "Firefox on Linux",
+        "network": "192.0.2.1",
+        "methods": "password",
+        "created_at": NOW,
+        "last_used_at": NOW,
+        "expires_at": NOW + 9,
+        "confirmed_at": NOW,
+    }
+    return sessions.Session(session_id, **{**fields, **changes})
+
+
 async def add_account(tx: Transaction, account_id: str = "acc_1", *, credits: int = 0) -> None:
     """An account, and its first credits with the entry that belongs to them."""
     await accounts.insert(tx, account_id, name=f"name of {account_id}", now=NOW)
@@ -98,6 +124,17 @@ async def add_old_account(tx: Transaction, *, credits: int) -> None:
         VALUES ('acc_1', 'name of acc_1', 'active', NULL, 0, 0, {NOW})
     """)  # noqa: S608 - of constants
     await ledger.record(tx, [entry("led_first_acc_1", "acc_1", available=credits)])
+
+
+async def add_old_user(tx: Transaction, number: int = 1, *, joined_at: int | None = None) -> None:
+    """An owner of `acc_1` as the version before there were logins has created it."""
+    name = "jo" if number == 1 else f"jo{number}"
+    await tx.run_script(f"""
+        INSERT INTO users (id, account_id, email, email_key, password_hash, role, tokens_valid_from, created_at)
+        VALUES ('usr_{number}', 'acc_1', '{name}@example.com', '{name}@example.com', 'hash', 'owner', 1, 1)
+    """)  # noqa: S608 - of constants
+    if joined_at is not None:
+        await tx.run_script(f"UPDATE users SET joined_at = {joined_at} WHERE id = 'usr_{number}'")  # noqa: S608
 
 
 async def count(store: Store, table: str) -> int:

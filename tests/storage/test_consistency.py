@@ -44,7 +44,11 @@ ORPHANS = {
     "message": "UPDATE messages SET account_id = 'acc_9'",
     "ledger entry": "UPDATE ledger SET account_id = 'acc_9'",
     "credential": "UPDATE credentials SET account_id = 'acc_9'",
-    "user": "INSERT INTO users VALUES ('usr_1', 'acc_9', 'e', 'e', 'h', 'owner', 0, NULL, 0, NULL, NULL, NULL, NULL)",
+    "user": "INSERT INTO users (id, account_id, email, email_key, password_hash, role, tokens_valid_from, created_at) "
+    "VALUES ('usr_1', 'acc_9', 'e', 'e', 'h', 'owner', 0, 0)",
+    "login": "INSERT INTO logins VALUES ('lgn_1', 'e', 'e', 'h', 0, 0)",
+    "session": "INSERT INTO sessions VALUES "
+    "('tok_1', 'lgn_1', 'usr_9', 'acc_1', 'browser', '', '', '', '', 0, 0, 0, 0, NULL)",
     "API key": "INSERT INTO api_keys (id, account_id, credential_id, name, key_hash, hint, scopes, created_at) "
     "VALUES ('key_1', 'acc_9', 'cred_9', '', CAST('h' AS BLOB), '', '', 0)",
     "domain": "INSERT INTO domains (id, account_id, name, created_at) VALUES ('dom_1', 'acc_9', 'example.com', 0)",

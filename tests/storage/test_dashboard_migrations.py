@@ -18,12 +18,13 @@ from tests.storage.schema_upgrade import SchemaUpgrade
 
 async def test_users_from_before_time_zones_have_none(empty: Store, upgrade: SchemaUpgrade) -> None:
     await upgrade.begin("time_zones")
-    user = users.User("usr_1", "acc_1", "jo@example.com", "hash", "owner", 1, None, 1, 1)
     async with empty.transaction() as tx:
-        await users.insert(tx, user, email_key="jo@example.com")
+        await samples.add_old_user(tx, joined_at=1)
     await upgrade.finish()
     async with empty.transaction() as tx:
-        assert await users.by_id(tx, "usr_1") == user
+        before = await users.by_id(tx, "usr_1")
+        assert before is not None
+        assert (before.email, before.time_zone) == ("jo@example.com", None)
         await users.set_time_zone(tx, "usr_1", "Europe/Berlin")
         changed = await users.by_id(tx, "usr_1")
     assert changed is not None

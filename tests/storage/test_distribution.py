@@ -58,6 +58,7 @@ SETTINGS: Final = {
     "password_links",
     "revoked_tokens",
     "saved_views",
+    "sessions",
     "template_versions",
     "templates",
     "users",

@@ -21,6 +21,7 @@ from postroad.storage import (
     idempotency,
     known_networks,
     login_failures,
+    logins,
     message_search,
     messages,
     mta_sts_policies,
@@ -31,6 +32,7 @@ from postroad.storage import (
     queue_views,
     recipients,
     search_conditions,
+    sessions,
     source_counts,
     source_states,
     tls_reports,
@@ -64,13 +66,12 @@ async def test_a_database_without_counters_of_logins_gets_them_and_keeps_its_use
     empty: Store, upgrade: SchemaUpgrade
 ) -> None:
     await upgrade.begin("logins")
-    user = users.User("usr_1", "acc_1", "jo@example.com", "hash", "owner", 1, None, 1, 1)
     async with empty.transaction() as tx:
         await samples.add_old_account(tx, credits=10)
-        assert await users.insert(tx, user, email_key="jo@example.com")
+        await samples.add_old_user(tx)
     await upgrade.finish()
     async with empty.transaction() as tx:
-        assert await users.by_email(tx, "jo@example.com") == user
+        assert [one.id for one in await users.by_email(tx, "jo@example.com")] == ["usr_1"]
         assert not await known_networks.is_known(tx, "usr_1", "192.0.2.1")
         assert await login_failures.lock(tx, [b"counter"]) == {}
 
@@ -418,3 +419,44 @@ async def test_attempts_of_the_version_before_name_no_source_address_and_none_ha
         await tx.run_script(old_attempt.format(2))
         assert [one.source for one in await attempts.of_message(tx, "acc_1", "em_1")] == ["", ""]
         assert (await source_states.listed(tx), await source_counts.since(tx, 0)) == ([], [])
+
+
+async def test_whoever_has_joined_before_there_were_logins_has_one_with_their_password(
+    empty: Store, upgrade: SchemaUpgrade
+) -> None:
+    await upgrade.begin("people")
+    networks = """
+        INSERT INTO known_networks (user_id, network, last_login_at) VALUES ('usr_1', '192.0.2.1', 5);
+        INSERT INTO known_networks (user_id, network, last_login_at) VALUES ('cred_1', '192.0.2.2', 5);"""
+    async with empty.transaction() as tx:
+        await samples.add_account(tx)
+        await samples.add_old_user(tx, joined_at=3)
+        await samples.add_old_user(tx, 2)
+        await tx.run_script("UPDATE users SET operator_since = 4, time_zone = 'Europe/Berlin' WHERE id = 'usr_1'")
+        await tx.run_script(networks)
+    await upgrade.finish()
+    async with empty.transaction() as tx:
+        joined, invited = await users.of_account(tx, "acc_1")
+        assert joined == users.User(
+            "usr_1", "acc_1", "jo@example.com", "owner", 1, None, 1, 3, None, "Europe/Berlin", 4, "lgn_1"
+        )
+        assert (invited.email, invited.joined_at, invited.login_id) == ("jo2@example.com", None, None)
+        assert await logins.by_email(tx, "jo@example.com") == [
+            logins.Login("lgn_1", "jo@example.com", "jo@example.com", "hash", 1, 1)
+        ]
+        assert await logins.by_email(tx, "jo2@example.com") == []
+        assert await known_networks.of_owner(tx, "lgn_1") == ["192.0.2.1"]
+        # In another account the same address is another user, and there are more roles.
+        await users.insert(tx, dataclasses.replace(invited, id="usr_3", account_id="acc_2"), email_key="jo@example.com")
+        await users.set_role(tx, "usr_3", "analyst")
+        await sessions.insert(tx, samples.session())
+        findings = [one for one in await consistency.findings(tx) if "usr_3" not in one.text]
+        assert findings == []  # which is of no account
+    for change in (
+        "UPDATE users SET role = 'another'",
+        "UPDATE users SET account_id = 'acc_1', email_key = 'jo@example.com'",
+        "UPDATE sessions SET kind = 'another'",
+    ):
+        with pytest.raises(ConstraintViolated):
+            async with empty.transaction() as tx:
+                await tx.run_script(change)

@@ -7,7 +7,7 @@ from postroad.storage.store import Store
 
 
 def link(name: str, *, user_id: str = "usr_1", expires_at: int = 5) -> password_links.Link:
-    return password_links.Link(name.encode(), "acc_1", user_id, expires_at)
+    return password_links.Link(name.encode(), "acc_1", user_id, expires_at, 0)
 
 
 async def test_a_new_link_replaces_the_one_before_it_and_no_other(store: Store) -> None:

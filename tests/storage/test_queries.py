@@ -105,8 +105,9 @@ WITHOUT_INDEX = {
     # The 50 recipients of one message are sorted.
     "recipients.leading_of_message",
     "recipients.of_address",
+    # The sessions of one user are sorted.
+    "sessions.of_user",
     "hourly_counts.sums",
-    "users.sweep_tokens",
     "webhook_deliveries.endpoints",
     "webhook_deliveries.sweep_undelivered",
     "usage.by_tag",

@@ -24,8 +24,9 @@ async def test_execute_counts_the_rows_it_touched(store: Store) -> None:
         assert await tx.execute("accounts.resume", "acc_9") == 0
         assert await tx.execute("test.remove") == 2
         assert await tx.execute("test.remove") == 0
-        assert await tx.execute("users.revoke_token", "tok_1", "acc_1", samples.NOW) == 1
-        assert await tx.execute("users.revoke_token", "tok_1", "acc_1", samples.NOW) == 0
+        user = ("usr_1", "acc_1", "jo@example.com", "jo@example.com", "owner", samples.NOW, None, None)
+        assert await tx.execute("users.insert", *user) == 1
+        assert await tx.execute("users.insert", *user) == 0
         assert await tx.execute("test.none") == 0
 
 

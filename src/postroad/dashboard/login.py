@@ -1,7 +1,6 @@
 """`/login` and `/logout`; `/password/{token}`, where people choose a password."""
 
 import contextlib
-import dataclasses
 from typing import Final
 
 import msgspec
@@ -9,9 +8,9 @@ import msgspec
 from postroad import errors
 from postroad.dashboard import cookies, forms, requests
 from postroad.dashboard import site as sites
-from postroad.model import actors
 from postroad.services import context
-from postroad.services.auth import password_links, sessions
+from postroad.services.auth import authentication, login, password_links, sessions
+from postroad.storage import sessions as stored_sessions
 from postroad.web import routing
 
 BODY_BYTES: Final = 16 * 1024
@@ -66,17 +65,23 @@ async def log_in(site: sites.Site, ctx: context.Context, request: routing.Reques
     """Start a session."""
     form: LoginForm = request.body
     forms.refuse_cross_origin(site, request.headers)
-    session = await sessions.log_in(
-        ctx, form.email, form.password, client_address=request.client_address, request_id=request.id
+    known = await authentication.log_in(
+        ctx,
+        form.email,
+        form.password,
+        client_address=request.client_address,
+        request_id=request.id,
+        kind=stored_sessions.Kind.BROWSER,
+        device=request.device,
     )
-    cookie = requests.session_cookie(ctx, site, session)
+    cookie = requests.session_cookie(ctx, site, known.session)
     return requests.redirect(request.headers, local_path(form.next), headers=(cookie,))
 
 
 async def log_out(request: requests.PageRequest) -> routing.Response:
     """End the session. Even if the store cannot be written, this browser loses it."""
     with contextlib.suppress(errors.ServiceUnavailable, errors.TemporaryFailure):
-        await sessions.end(request.ctx, request.http.caller, request.session)
+        await sessions.end(request.ctx, request.session.row.id)
     gone = cookies.remove(cookies.SESSION, is_secure=request.site.is_secure)
     return requests.redirect(request.http.headers, "/login", headers=(gone,))
 
@@ -92,15 +97,16 @@ async def choose_password(site: sites.Site, ctx: context.Context, request: routi
     """Set the password and start a session."""
     form: PasswordForm = request.body
     forms.refuse_cross_origin(site, request.headers)
-    user = await password_links.redeem(_acting(ctx, request), request.path["token"], password=form.password)
-    cookie = requests.session_cookie(ctx, site, sessions.begin(ctx, user))
+    acting = _acting(ctx, request)
+    user = await password_links.redeem(acting, request.path["token"], password=form.password)
+    known = await login.enter(acting, user, methods=authentication.PASSWORD, device=request.device)
+    cookie = requests.session_cookie(ctx, site, known.session)
     return requests.redirect(request.headers, HOME, headers=(cookie,))
 
 
 def _acting(ctx: context.Context, request: routing.Request) -> context.Context:
     """The context of somebody who may hold a link."""
-    actor = actors.Actor(actors.Kind.PERSON, None, request.id, request.client_address)
-    return dataclasses.replace(ctx, actor=actor)
+    return login.acting(ctx, client_address=request.client_address, request_id=request.id)
 
 
 ROUTES: Final = (

@@ -5,8 +5,9 @@ from typing import Final
 from postroad import errors
 from postroad.dashboard import forms, requests
 from postroad.model import time_zones
-from postroad.services.auth import authentication, sessions, users
+from postroad.services.auth import authentication, users
 from postroad.services.notices import choices, kinds
+from postroad.storage import sessions as stored_sessions
 from postroad.web import routing
 
 
@@ -64,12 +65,13 @@ async def change_password(request: requests.PageRequest) -> routing.Response:
             request.http.caller,
             current_password=form.current_password,
             new_password=form.new_password,
-            client_address=request.http.client_address,
+            kind=stored_sessions.Kind.BROWSER,
+            device=request.http.device,
         )
     except errors.Unauthorized as problem:
         # The user is authenticated, so do not redirect to the login.
         raise errors.InvalidRequest(problem.message) from None
-    cookie = requests.session_cookie(request.ctx, request.site, sessions.begin(request.ctx, changed.user))
+    cookie = requests.session_cookie(request.ctx, request.site, changed.session)
     return request.redirect(
         "/profile", notice="Password changed. You are logged out everywhere else.", headers=(cookie,)
     )

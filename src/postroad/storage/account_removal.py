@@ -23,6 +23,8 @@ TABLES: Final = (
     "credentials",
     "password_links",
     "revoked_tokens",
+    "sessions",
+    "logins",
     "users",
     "dkim_keys",
     "domain_checks",

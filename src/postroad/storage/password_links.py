@@ -11,18 +11,20 @@ SWEEP_ROWS: Final = 1_000
 
 @dataclass(frozen=True, slots=True)
 class Link:
-    """A row of `password_links`."""
+    """A row of `password_links`. One that an operator made acts on the login, in all its accounts."""
 
     token_hash: bytes = field(repr=False)
     account_id: str
     user_id: str
     expires_at: int
+    by_operator: int
 
 
 async def replace(tx: store.Transaction, link: Link) -> None:
     """Create a link; earlier links of the user stop working."""
     await remove(tx, link.user_id)
-    await tx.execute("password_links.insert", link.token_hash, link.account_id, link.user_id, link.expires_at)
+    row = (link.token_hash, link.account_id, link.user_id, link.expires_at, link.by_operator)
+    await tx.execute("password_links.insert", *row)
 
 
 async def find(tx: store.Transaction, token_hash: bytes) -> Link | None:

@@ -13,7 +13,7 @@ from urllib import parse
 import msgspec
 
 from postroad import errors
-from postroad.model import caller
+from postroad.model import caller, devices
 
 ContextT = TypeVar("ContextT")
 TargetT = TypeVar("TargetT")
@@ -75,6 +75,11 @@ class Request(msgspec.Struct, frozen=True, kw_only=True):
         if self.authenticated is None:
             raise RuntimeError("a public route has no caller")
         return self.authenticated
+
+    @property
+    def device(self) -> str:
+        """A short name of what sent the request."""
+        return devices.name_of((self.headers.get(b"user-agent") or b"").decode("latin-1"))
 
 
 @dataclass(frozen=True, slots=True)

@@ -9,7 +9,7 @@ from postroad.services import context
 from postroad.services.accounts import closure, registry
 from postroad.services.auth import api_keys, authentication, credentials, sessions
 from postroad.storage import accounts, users
-from tests import accepted_mail
+from tests import accepted_mail, contexts
 from tests.contexts import PASSWORD, Clock
 from tests.services import audit_entries, claimed_mail
 
@@ -25,7 +25,7 @@ async def test_nobody_gets_in_to_a_closed_account_until_it_is_opened_again(
         ctx, account.id, name="key", credential_id=credential.id, scopes=frozenset({caller.Permission.SEND})
     )
     token = (await authentication.issue_token(ctx, owner)).token
-    session = sessions.begin(ctx, owner)
+    session = await contexts.begin_session(ctx, owner)
 
     async def use(way: str) -> object:
         match way:

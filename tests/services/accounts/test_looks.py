@@ -21,7 +21,7 @@ async def session(ctx: context.Context, account: accounts.Account) -> sessions.S
     user, _ = await account_users.create(
         ctx, account.id, email="op@example.org", password=contexts.PASSWORD, role=caller.Role.READ_ONLY
     )
-    return sessions.begin(ctx, user)
+    return await contexts.begin_session(ctx, user)
 
 
 async def told(ctx: context.Context, account_id: str) -> list[tuple[str, str]]:

@@ -47,7 +47,10 @@ SELECT 'whk_2_' || id, id, 'https://hooks.example.com/2', 'email.failed', 1, '',
 INSERT INTO webhook_secrets (account_id, webhook_id, version, secret, created_at)
 SELECT account_id, id, 1, SECRET, 1 FROM additional_webhooks;
 INSERT INTO known_networks (user_id, network, last_login_at) SELECT id, '192.0.2.0/24', 1 FROM users
-    UNION ALL SELECT id, '192.0.2.0/24', 1 FROM credentials;
+    UNION ALL SELECT id, '192.0.2.0/24', 1 FROM logins UNION ALL SELECT id, '192.0.2.0/24', 1 FROM credentials;
+INSERT INTO sessions (id, login_id, user_id, account_id, kind, name, device, network, methods, created_at, last_used_at,
+    expires_at, confirmed_at)
+SELECT 'tok_' || id, login_id, id, account_id, 'browser', '', '', '', 'password', 1, 1, 9, 1 FROM users;
 INSERT INTO webhook_attempts (account_id, webhook_id, delivery_id, number, started_at, duration, status_code)
 SELECT account_id, webhook_id, id, 1, 1, 1, 204 FROM webhook_deliveries;
 INSERT INTO notices (id, kind, account_id, user_id, subject, content, created_at)
@@ -122,7 +125,8 @@ async def test_a_removed_account_leaves_nothing_and_takes_nothing_of_another(
     await closure.remove(ctx, account.id)
     assert set((await rows_of(ctx, account.id)).values()) == {0}
     assert await rows_of(ctx, other.id) == kept
-    assert await samples.count(ctx.store, "known_networks") == 2  # of the other user and credential
+    assert await samples.count(ctx.store, "known_networks") == 3  # of the other user, login and credential
+    assert await samples.count(ctx.store, "logins") == 1
     for table in ("notice_mails", "notice_choices"):
         assert await samples.count(ctx.store, table) == 1, table  # of the other user
     assert (await consistency.run(ctx)).findings == []

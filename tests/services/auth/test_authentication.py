@@ -14,7 +14,7 @@ from postroad.model import caller, login_throttle, times
 from postroad.roles import composition
 from postroad.services import context
 from postroad.services.accounts import registry as accounts
-from postroad.services.auth import api_keys, authentication, credentials, passwords
+from postroad.services.auth import api_keys, authentication, credentials, login, passwords
 from postroad.services.auth import users as account_users
 from postroad.storage import accounts as stored_accounts
 from postroad.storage import users
@@ -51,9 +51,7 @@ def argon(monkeypatch: pytest.MonkeyPatch) -> Watch:
     return watch
 
 
-async def log_in(
-    ctx: context.Context, password: str = PASSWORD, email: str = "owner@example.com"
-) -> authentication.Session:
+async def log_in(ctx: context.Context, password: str = PASSWORD, email: str = "owner@example.com") -> login.LoggedIn:
     return await authentication.log_in(ctx, email, password, client_address=HERE)
 
 
@@ -233,7 +231,7 @@ async def test_a_log_in_opens_a_session_of_the_configured_length(
     claims = jwt.decode(session.token, options={"verify_signature": False})
     assert (claims["sub"], claims["acc"], claims["role"]) == (owner.id, account.id, "owner")
     assert session.token not in repr(session)
-    assert owner.password_hash not in repr(session)
+    assert "$argon2" not in repr(session)
 
 
 async def test_the_email_is_compared_as_addresses_are(ctx: context.Context, owner: users.User) -> None:
@@ -311,13 +309,9 @@ async def test_only_a_token_can_be_logged_out(ctx: context.Context) -> None:
         await authentication.log_out(ctx, PASSWORD_CALLER)
 
 
-async def change(
-    ctx: context.Context, session: authentication.Session, current: str, new: str
-) -> authentication.Session:
+async def change(ctx: context.Context, session: login.LoggedIn, current: str, new: str) -> login.LoggedIn:
     who = await who_is(ctx, bearer(session.token))
-    return await authentication.change_password(
-        ctx, who, current_password=current, new_password=new, client_address=HERE
-    )
+    return await authentication.change_password(ctx, who, current_password=current, new_password=new)
 
 
 @pytest.mark.parametrize("seconds", [0, 0.000001, 0.3, 5])
@@ -352,16 +346,6 @@ async def test_a_new_password_kills_tokens_of_a_host_whose_clock_is_ahead(
         assert (await who_is(fast_host, bearer(fresh.token))).user_id == owner.id
 
 
-async def test_a_token_issued_for_the_old_password_during_the_change_is_dead(
-    ctx: context.Context, account: stored_accounts.Account, owner: users.User, clock: Clock
-) -> None:
-    await account_users.set_password(ctx, account.id, owner.id, password=NEW_PASSWORD)
-    clock.pass_seconds(1)
-    late = await authentication.issue_token(ctx, owner)  # `owner` is the user as read before the change
-    with pytest.raises(errors.Unauthorized):
-        await who_is(ctx, bearer(late.token))
-
-
 async def test_the_current_password_is_asked_for_and_slowed(ctx: context.Context, owner: users.User) -> None:
     session = await log_in(ctx)
     for _ in range(5):
@@ -394,13 +378,11 @@ async def test_of_two_changes_at_once_one_wins(
     results = await asyncio.gather(
         *(change(ctx, session, PASSWORD, f"new password {number}") for number in range(2)), return_exceptions=True
     )
-    (winner,) = [number for number, result in enumerate(results) if isinstance(result, authentication.Session)]
+    (winner,) = [number for number, result in enumerate(results) if isinstance(result, login.LoggedIn)]
     assert isinstance(results[1 - winner], errors.Conflict)
     assert (await log_in(ctx, f"new password {winner}")).user.id == owner.id
 
 
 async def test_only_a_user_has_a_password_to_change(ctx: context.Context) -> None:
     with pytest.raises(errors.Unauthorized, match="requires a login token"):
-        await authentication.change_password(
-            ctx, PASSWORD_CALLER, current_password=PASSWORD, new_password=NEW_PASSWORD, client_address=HERE
-        )
+        await authentication.change_password(ctx, PASSWORD_CALLER, current_password=PASSWORD, new_password=NEW_PASSWORD)

@@ -17,6 +17,7 @@ from postroad.services.webhooks import endpoints, signing_secrets
 from postroad.storage import accounts as stored_accounts
 from postroad.storage import acme, certificates, migrations, users, webhooks
 from postroad.storage import sealed_values as stored_values
+from tests import contexts
 from tests.contexts import SECRET_KEY, Clock
 from tests.services.auth.test_key_check import OTHER_KEY, URL, with_key
 
@@ -88,7 +89,7 @@ async def test_what_the_old_keys_signed_is_accepted_for_a_while(
     ctx: context.Context, owner: users.User, settings: config.Settings, clock: Clock
 ) -> None:
     token = (await authentication.issue_token(ctx, owner)).token
-    session = sessions.begin(ctx, owner)
+    session = await contexts.begin_session(ctx, owner)
     form = sessions.csrf_token(ctx, session)
     path = return_path.address(
         ctx.keys.return_path, message_id="em_" + "0" * 28, recipient_id="rcp_" + "1" * 28, domain="example.com"

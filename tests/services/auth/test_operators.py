@@ -7,6 +7,7 @@ from postroad.model import actors, caller, key_limits
 from postroad.services import audit_log, context
 from postroad.services.accounts import registry
 from postroad.services.auth import api_keys, credentials, operators, password_links, schemes, sessions, users
+from tests import contexts
 
 PASSWORD = "a sentence of the operator alone"
 
@@ -23,7 +24,7 @@ async def user(ctx: context.Context, account_id: str, name: str = "jo", role: ca
 
 async def logged_in(ctx: context.Context, account_id: str, user_id: str) -> context.Context:
     """The context of a user's request."""
-    session = sessions.begin(ctx, await users.find(ctx, account_id, user_id))
+    session = await contexts.begin_session(ctx, await users.find(ctx, account_id, user_id))
     who, _ = await sessions.authenticate(ctx, session.token)
     return context.acting_as(ctx, who, request_id="req_1", client_address="192.0.2.1")
 
@@ -54,7 +55,7 @@ async def test_whoever_is_no_longer_an_operator_loses_the_permission_in_open_ses
 ) -> None:
     user_id = await user(ctx, account_id)
     await operators.add(ctx, "jo@example.org")
-    session = sessions.begin(ctx, await users.find(ctx, account_id, user_id))
+    session = await contexts.begin_session(ctx, await users.find(ctx, account_id, user_id))
     assert caller.Permission.OPERATE in (await sessions.authenticate(ctx, session.token))[0].permissions
     await operators.remove(ctx, user_id)
     assert caller.Permission.OPERATE not in (await sessions.authenticate(ctx, session.token))[0].permissions

@@ -10,7 +10,7 @@ import pytest
 from postroad import errors
 from postroad.model import actors, caller
 from postroad.services import context
-from postroad.services.auth import authentication, password_links
+from postroad.services.auth import authentication, login, password_links
 from postroad.services.auth import users as account_users
 from postroad.services.maintenance import cleanup
 from postroad.storage import accounts as stored_accounts
@@ -30,7 +30,7 @@ async def token(ctx: context.Context, owner: users.User) -> str:
     return (await account_users.create_password_link(ctx, owner.account_id, owner.id)).token
 
 
-async def log_in(ctx: context.Context, email: str, password: str) -> authentication.Session:
+async def log_in(ctx: context.Context, email: str, password: str) -> login.LoggedIn:
     return await authentication.log_in(ctx, email, password, client_address=ADDRESS)
 
 
@@ -97,9 +97,7 @@ async def test_a_newer_link_a_new_password_and_a_lock_out_end_a_link(
     async def change_password() -> None:
         session = await log_in(ctx, owner.email, PASSWORD)
         who = await who_is(ctx, bearer(session.token))
-        await authentication.change_password(
-            ctx, who, current_password=PASSWORD, new_password=PASSWORD, client_address=ADDRESS
-        )
+        await authentication.change_password(ctx, who, current_password=PASSWORD, new_password=PASSWORD)
 
     async def lock_out() -> None:
         await account_users.disable(ctx, account.id, owner.id)

@@ -3,6 +3,7 @@
 import base64
 
 import argon2
+import msgspec
 import pytest
 
 from postroad import errors
@@ -127,15 +128,8 @@ async def test_a_role_counts_as_the_store_has_it_and_not_as_the_token_says(
     ctx: context.Context, account: stored_accounts.Account, clock: Clock, role: caller.Role
 ) -> None:
     user, _ = await account_users.create(ctx, account.id, email="jo@example.com", password=None, role=role)
-    claims = tokens.Claims(
-        sub=user.id,
-        acc=user.account_id,
-        role="owner",
-        iat=clock.now // SECOND,
-        exp=clock.now // SECOND + 60,
-        jti=ctx.new_id(identifiers.TOKEN, now=clock.now),
-        epoch=user.tokens_valid_from,
-    )
+    issued = (await authentication.issue_token(ctx, user)).session.claims
+    claims = msgspec.structs.replace(issued, role="owner")
     found = await who_is(ctx, bearer(tokens.sign(claims, ctx.keys.token)))
     assert found.permissions == caller.ROLE_PERMISSIONS[role]
 
@@ -144,8 +138,8 @@ async def test_a_token_for_another_account_than_its_users_is_refused(
     ctx: context.Context, owner: users.User, clock: Clock
 ) -> None:
     other = await accounts.create(ctx, "Other")
-    claims = tokens.claims_for(owner, now=clock.now, seconds=60, token_id=ctx.new_id(identifiers.TOKEN, now=clock.now))
-    forged = tokens.Claims(**{name: getattr(claims, name) for name in claims.__struct_fields__} | {"acc": other.id})
+    claims = (await authentication.issue_token(ctx, owner)).session.claims
+    forged = msgspec.structs.replace(claims, acc=other.id)
     with pytest.raises(errors.Unauthorized):
         await who_is(ctx, bearer(tokens.sign(forged, ctx.keys.token)))
 

@@ -24,7 +24,6 @@ USER = users.User(
     id=identifiers.make(identifiers.USER, now=NOW, entropy=b"\1" * 7),
     account_id=identifiers.make(identifiers.ACCOUNT, now=NOW, entropy=b"\2" * 7),
     email="owner@example.com",
-    password_hash="none",
     role="owner",
     tokens_valid_from=NOW - 5,
     disabled_at=None,

@@ -16,8 +16,8 @@ from postroad.storage import (
     idempotency,
     mta_sts_policies,
     provider_queues,
+    sessions,
     tls_reports,
-    users,
     webhook_deliveries,
     webhooks,
 )
@@ -27,7 +27,7 @@ from tests.storage import samples, webhook_samples
 WEEK_SECONDS = 7 * 24 * 3600
 NOTHING: dict[str, Any] = {
     "idempotency_keys": 0,
-    "tokens": 0,
+    "sessions": 0,
     "provider_queues": 0,
     "holds": 0,
     "webhook_deliveries": 0,
@@ -48,21 +48,21 @@ async def insert_keys(ctx: context.Context, count: int, *, expires_at: int) -> N
         await idempotency.insert(tx, keys)
 
 
-async def revoke_tokens(ctx: context.Context, count: int, *, expires_at: int) -> None:
+async def insert_sessions(ctx: context.Context, count: int, *, expires_at: int) -> None:
     async with ctx.store.transaction() as tx:
         for number in range(count):
-            await users.revoke_token(tx, f"tok_{expires_at}_{number}", account_id="acc_1", expires_at=expires_at)
+            await sessions.insert(tx, samples.session(f"tok_{expires_at}_{number}", expires_at=expires_at))
 
 
-async def test_expired_keys_and_tokens_go_and_the_others_stay(ctx: context.Context, clock: contexts.Clock) -> None:
+async def test_expired_keys_and_sessions_go_and_the_others_stay(ctx: context.Context, clock: contexts.Clock) -> None:
     await insert_keys(ctx, 3, expires_at=clock.now)
     await insert_keys(ctx, 2, expires_at=clock.now + 1)
-    await revoke_tokens(ctx, 4, expires_at=clock.now)
-    await revoke_tokens(ctx, 1, expires_at=clock.now + 1)
-    assert await cleanup.sweep(ctx) == cleanup.SweepResult(**NOTHING | {"idempotency_keys": 3, "tokens": 4})
+    await insert_sessions(ctx, 4, expires_at=clock.now)
+    await insert_sessions(ctx, 1, expires_at=clock.now + 1)
+    assert await cleanup.sweep(ctx) == cleanup.SweepResult(**NOTHING | {"idempotency_keys": 3, "sessions": 4})
     assert await cleanup.sweep(ctx) == cleanup.SweepResult(**NOTHING)
     clock.pass_seconds(1)
-    assert await cleanup.sweep(ctx) == cleanup.SweepResult(**NOTHING | {"idempotency_keys": 2, "tokens": 1})
+    assert await cleanup.sweep(ctx) == cleanup.SweepResult(**NOTHING | {"idempotency_keys": 2, "sessions": 1})
 
 
 async def test_a_hold_is_kept_for_a_retry_period_after_its_release(ctx: context.Context, clock: contexts.Clock) -> None:

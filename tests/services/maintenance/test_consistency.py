@@ -9,7 +9,7 @@ from postroad.services.maintenance import consistency
 from postroad.storage import accounts as stored_accounts
 from postroad.storage import consistency as stored_consistency
 from postroad.storage import users
-from tests import accepted_mail
+from tests import accepted_mail, contexts
 from tests.storage import webhook_samples
 
 # For each check a way to break what it guards. The store has one account, with two messages of two recipients each.
@@ -45,6 +45,8 @@ ORPHANS = {
     "ledger entry": "UPDATE ledger SET account_id = 'acc_gone'",
     "idempotency key": "UPDATE idempotency_keys SET account_id = 'acc_gone'",
     "user": "UPDATE users SET account_id = 'acc_gone'",
+    "login": "UPDATE users SET login_id = NULL",
+    "session": "UPDATE sessions SET user_id = 'usr_gone'",
     "API key": "UPDATE api_keys SET account_id = 'acc_gone'",
     "credential": "UPDATE credentials SET account_id = 'acc_gone'",
     "domain": "UPDATE domains SET account_id = 'acc_gone'",
@@ -65,6 +67,7 @@ ATTEMPTS = """
 async def _some_of_everything(ctx: context.Context, account: stored_accounts.Account, owner: users.User) -> None:
     await accepted_mail.allow_sending(ctx, account.id)
     await credentials.create(ctx, account.id, "Web shop")
+    await contexts.begin_session(ctx, owner)
     await api_keys.create(ctx, account.id, credential_id=None, name="Shop", scopes=frozenset({caller.Permission.SEND}))
     await templates.put(ctx, account.id, "welcome", subject="Hello", text="x", html=None)
     for key in ("one", "two"):

@@ -6,7 +6,7 @@ import pytest
 
 from postroad.services import context
 from postroad.services.maintenance import throttled_batches
-from postroad.storage import store, users
+from postroad.storage import sessions, store
 from tests.storage import samples
 
 
@@ -18,12 +18,12 @@ async def test_a_part_is_committed_and_then_rests_as_long_as_it_took_within_a_bo
     rests: list[tuple[float, int]] = []
 
     async def work(tx: store.Transaction) -> str:
-        await users.revoke_token(tx, "tok_x", account_id="acc_x", expires_at=1)
+        await sessions.insert(tx, samples.session())
         now[0] += took
         return "done"
 
     async def sleep(seconds: float) -> None:
-        rests.append((seconds, await samples.count(ctx.store, "revoked_tokens")))
+        rests.append((seconds, await samples.count(ctx.store, "sessions")))
 
     loop = types.SimpleNamespace(time=lambda: now[0])
     world = types.SimpleNamespace(get_running_loop=lambda: loop, sleep=sleep)

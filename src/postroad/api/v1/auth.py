@@ -11,10 +11,10 @@ import msgspec
 from postroad import errors
 from postroad.api.v1 import account as v1_account
 from postroad.api.v1 import resource, schemas
-from postroad.model import caller, times
+from postroad.model import caller, identifiers, times
 from postroad.protocol import address
 from postroad.services import context
-from postroad.services.auth import authentication, password_rules, passwords
+from postroad.services.auth import authentication, login, password_rules, passwords
 from postroad.storage import users
 from postroad.web import routing
 
@@ -41,6 +41,16 @@ class LoginRequest(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
 
     email: Annotated[str, msgspec.Meta(max_length=address.MAX_CHARACTERS)]
     password: GivenPassword
+    account_id: (
+        Annotated[
+            str,
+            msgspec.Meta(
+                pattern=identifiers.pattern(identifiers.ACCOUNT),
+                description="The account that the token is for; default: the one you used last.",
+            ),
+        ]
+        | None
+    ) = None
 
     def __repr__(self) -> str:
         return "LoginRequest(…)"
@@ -88,7 +98,13 @@ async def log_in(ctx: context.Context, request: routing.Request) -> routing.Resp
     """
     body: LoginRequest = request.body
     session = await authentication.log_in(
-        ctx, body.email, body.password, client_address=request.client_address, request_id=request.id
+        ctx,
+        body.email,
+        body.password,
+        client_address=request.client_address,
+        request_id=request.id,
+        device=request.device,
+        account_id=body.account_id,
     )
     return routing.Response(200, _session(session, request_id=request.id))
 
@@ -113,7 +129,7 @@ async def change_password(ctx: context.Context, request: routing.Request) -> rou
         request.caller,
         current_password=body.current_password,
         new_password=body.new_password,
-        client_address=request.client_address,
+        device=request.device,
     )
     return routing.Response(200, _session(session, request_id=request.id))
 
@@ -127,9 +143,10 @@ async def show_me(ctx: context.Context, request: routing.Request) -> routing.Res
     return routing.Response(200, MeResponse(_user(user), v1_account.account(account), request_id=request.id))
 
 
-def _session(session: authentication.Session, *, request_id: str) -> SessionResponse:
+def _session(session: login.LoggedIn, *, request_id: str) -> SessionResponse:
     user, account = _user(session.user), v1_account.account(session.account)
-    return schemas.from_record(SessionResponse, session, user=user, account=account, request_id=request_id)
+    expires_at = times.to_wire(session.expires_at)
+    return SessionResponse(session.token, expires_at, user, account, request_id=request_id)
 
 
 def _user(user: users.User) -> User:

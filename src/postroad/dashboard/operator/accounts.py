@@ -54,7 +54,7 @@ async def index(request: requests.PageRequest) -> routing.Response:
 async def create(request: requests.PageRequest) -> routing.Response:
     """Create an account, invite its owner, and show the link once."""
     form: NewAccount = request.form
-    await users.check_new(request.ctx, form.email)
+    users.check_new(form.email)
     account = await registry.create(request.ctx, form.name)
     invited = await users.invite(request.ctx, account.id, email=form.email, role=caller.Role.OWNER)
     link = {

@@ -7,6 +7,7 @@ from typing import Final
 from postroad.model import bounce_guard, times
 from postroad.services import audit_log, context
 from postroad.services.accounts import registry
+from postroad.services.auth import logins as auth_logins
 from postroad.services.auth import users as account_users
 from postroad.services.domains import registry as account_domains
 from postroad.storage import accounts, bounce_guard_days, domains, hourly_counts, store, users
@@ -52,7 +53,7 @@ class AccountDetails:
 async def page(ctx: context.Context, *, search: str, state: str, after: str, limit: int) -> list[ListedAccount]:
     """Accounts, oldest first: those whose name contains a text, or with this id, domain or user."""
     now = ctx.clock()
-    exact = search if "@" not in search else account_users.email_key(search) or search
+    exact = search if "@" not in search else auth_logins.email_key(search) or search
     async with ctx.store.scanning() as tx:
         found = await accounts.search(
             tx,

@@ -4,33 +4,22 @@ An authenticated caller is cached under a digest of its credential, so the hot p
 cache is invalidated within half a second of any change, so a revocation reaches every process within one.
 """
 
-import contextlib
-import dataclasses
-import functools
 from collections.abc import Hashable
-from dataclasses import dataclass, field
 from typing import Final
 
 from postroad import errors
-from postroad.model import actors, caller, identifiers, key_limits, login_throttle, times
+from postroad.model import caller, key_limits
 from postroad.protocol import authorization
 from postroad.services import audit_log, context
-from postroad.services.auth import last_used, password_checks, password_rules, passwords, schemes, tokens
-from postroad.services.auth import users as account_users
-from postroad.services.notices import kinds, outbox
-from postroad.storage import access_version, accounts, credentials, known_networks, password_links, store, users
+from postroad.services.auth import last_used, login, password_rules, passwords, schemes, tokens
+from postroad.services.auth import logins as auth_logins
+from postroad.services.auth import sessions as auth_sessions
+from postroad.storage import access_version, accounts, credentials, logins, sessions, users
 
+# How a person proved who they are.
+PASSWORD: Final = "password"  # noqa: S105 - the name of a method
+OPERATOR: Final = "operator"
 _HOW_TO: Final = "send 'Basic' with an SMTP username and password, or 'Bearer' with an API key or a token"
-
-
-@dataclass(frozen=True, slots=True)
-class Session:
-    """A logged-in user with the token. `expires_at` is in microseconds."""
-
-    token: str = field(repr=False)
-    expires_at: int
-    user: users.User
-    account: accounts.Account
 
 
 async def authenticate(ctx: context.Context, authorization_field: str | None, *, client_address: str) -> caller.Caller:
@@ -162,97 +151,35 @@ def require(
 
 
 async def log_in(
-    ctx: context.Context, email: str, password: str, *, client_address: str, request_id: str = ""
-) -> Session:
-    """Start a session for a user. An unknown email and a wrong password get the same response in the same time."""
-    passwords.refuse_impossible("password", password)
-    name = account_users.email_key(email)
-    async with ctx.store.reading() as tx:
-        found = await users.by_email(tx, name) if name is not None else None
-        is_known = await _is_known(tx, found, client_address)
-    # An invited user has no password yet.
-    user = found if found is not None and found.disabled_at is None and found.joined_at is not None else None
-    is_right = await password_checks.check_user_password(
-        ctx,
-        name or "",
-        password,
-        password_hash=user.password_hash if user else None,
-        client_address=client_address,
-        is_known=is_known,
-    )
-    actor = actors.Actor(actors.Kind.PERSON, None, request_id, client_address)
-    if user is None or not is_right:
-        _audit_failure(dataclasses.replace(ctx, actor=actor), found)
-        raise errors.Unauthorized("wrong email or password")
-    acting = dataclasses.replace(ctx, actor=dataclasses.replace(actor, user_id=user.id))
-    await _record_login(acting, user, is_known=is_known)
-    return await issue_token(ctx, user)
+    ctx: context.Context,
+    email: str,
+    password: str,
+    *,
+    client_address: str,
+    request_id: str = "",
+    kind: sessions.Kind = sessions.Kind.TOKEN,
+    device: str = "",
+    account_id: str | None = None,
+) -> login.LoggedIn:
+    """Start a session. An unknown email and a wrong password get the same response in the same time."""
+    acting = login.acting(ctx, client_address=client_address, request_id=request_id)
+    found = await login.check_password(acting, email, password)
+    return await login.finish(acting, found, methods=PASSWORD, kind=kind, device=device, account_id=account_id)
 
 
-async def _is_known(tx: store.Transaction, user: users.User | None, client_address: str) -> bool:
-    """Whether the user logged in from this network before; an unknown user takes the same time."""
-    return await known_networks.is_known(tx, user.id if user else "", login_throttle.network_of(client_address))
-
-
-async def issue_token(ctx: context.Context, user: users.User) -> Session:
-    """A new token for a user, whose password the caller has checked."""
-    async with ctx.store.reading() as tx:
-        account = await accounts.by_id(tx, user.account_id)
-    if account is None:
-        raise errors.NotFound("the account does not exist")
-    if account.closed_at is not None:
-        raise errors.AccountClosed(schemes.CLOSED)
-    now = ctx.clock()
-    claims = tokens.claims_for(
-        user,
-        now=now,
-        seconds=ctx.settings.security.token_seconds,
-        token_id=ctx.new_id(identifiers.TOKEN, now=now),
-    )
-    return Session(tokens.sign(claims, ctx.keys.token), claims.expires_at, user, account)
-
-
-async def _record_login(ctx: context.Context, user: users.User, *, is_known: bool) -> None:
-    """Record the time and the network of a login. Logging in to read works while the database is read-only.
-
-    The user hears of a network that is new to them, unless it is near a known one, or all are new.
-    """
-    network = login_throttle.network_of(ctx.actor.client_address)
-    with contextlib.suppress(*store.UNAVAILABLE):
-        async with ctx.store.transaction() as tx:
-            known = [] if is_known else await known_networks.of_owner(tx, user.id)
-            await users.note_login(tx, user.id, now=ctx.clock())
-            await known_networks.put(tx, user.id, network, now=ctx.clock())
-            await audit_log.write(ctx, tx, user.account_id, "user.logged_in", user.email)
-            if known and not login_throttle.is_near(ctx.actor.client_address, known):
-                await outbox.write(tx, [_new_network(ctx, user, network)], now=ctx.clock(), entropy=ctx.entropy)
-
-
-def _new_network(ctx: context.Context, user: users.User, network: str) -> outbox.NewNotice:
-    return outbox.NewNotice(
-        kind=kinds.NEW_NETWORK,
-        subject=f"{user.id} {network}",
-        values={"email": user.email, "address": ctx.actor.client_address, "at": times.to_wire(ctx.clock())},
-        account_id=user.account_id,
-        user_id=user.id,
-    )
-
-
-def _audit_failure(ctx: context.Context, user: users.User | None) -> None:
-    """Record a failed login of a user, after the response: its time must not reveal whether the user exists."""
-    if user is not None:
-        with contextlib.suppress(errors.ServiceUnavailable):
-            ctx.access_cache.password_checks.start(object(), functools.partial(_write_failure, ctx, user))
-
-
-async def _write_failure(ctx: context.Context, user: users.User) -> None:
-    if await ctx.access_cache.login_failures.attempt(login_throttle.of_audit(user.id), now=ctx.clock()):
-        return
+async def issue_token(ctx: context.Context, user: users.User, *, methods: str = OPERATOR) -> login.LoggedIn:
+    """A new API token for a user, for whom the caller may act."""
     async with ctx.store.transaction() as tx:
-        await audit_log.write(ctx, tx, user.account_id, "user.login_failed", user.email)
+        account = await accounts.by_id(tx, user.account_id)
+        if account is None:
+            raise errors.NotFound("the account does not exist")
+        if account.closed_at is not None:
+            raise errors.AccountClosed(schemes.CLOSED)
+        begun = await auth_sessions.begin(ctx, tx, user, methods=methods, kind=sessions.Kind.TOKEN)
+    return login.LoggedIn(begun, user, account)
 
 
-async def issue_api_token(ctx: context.Context, user: users.User) -> Session:
+async def issue_api_token(ctx: context.Context, user: users.User) -> login.LoggedIn:
     """A new API token for a logged-in user; it is recorded in the audit log."""
     session = await issue_token(ctx, user)
     async with ctx.store.transaction() as tx:
@@ -261,49 +188,47 @@ async def issue_api_token(ctx: context.Context, user: users.User) -> Session:
 
 
 async def log_out(ctx: context.Context, who: caller.Caller) -> None:
-    """Revoke the caller's token in every process."""
-    if who.token_id is None or who.expires_at is None:
+    """End the session of the caller's token in every process."""
+    if who.token_id is None:
         raise _needs_token()
-    async with ctx.store.transaction() as tx:
-        await access_version.bump(tx)
-        await users.revoke_token(tx, who.token_id, account_id=who.account_id, expires_at=who.expires_at)
-    ctx.access_cache.invalidate()
+    await auth_sessions.end(ctx, who.token_id)
 
 
 async def change_password(
-    ctx: context.Context, who: caller.Caller, *, current_password: str, new_password: str, client_address: str
-) -> Session:
-    """Change a user's password. All earlier tokens are revoked; the returned session is new."""
+    ctx: context.Context,
+    who: caller.Caller,
+    *,
+    current_password: str,
+    new_password: str,
+    kind: sessions.Kind = sessions.Kind.TOKEN,
+    device: str = "",
+) -> login.LoggedIn:
+    """Change a person's password, in all their accounts. All earlier sessions end; the returned one is new."""
     passwords.refuse_impossible("current_password", current_password)
     passwords.refuse_impossible("new_password", new_password)
-    user, _ = await me(ctx, who)
+    user, account = await me(ctx, who)
     async with ctx.store.reading() as tx:
-        is_known = await _is_known(tx, user, client_address)
-    is_right = await password_checks.check_user_password(
-        ctx,
-        account_users.email_key(user.email) or "",
-        current_password,
-        password_hash=user.password_hash,
-        client_address=client_address,
-        is_known=is_known,
-    )
-    if not is_right:
-        _audit_failure(ctx, user)
+        found = await logins.by_id(tx, user.login_id) if user.login_id is not None else None
+    if found is None:
+        raise _needs_token()
+    if not await login.check_own_password(ctx, found, current_password):
+        login.audit_failure(ctx, [user])
         raise errors.Unauthorized("current_password: wrong")
     password_rules.check_new("new_password", new_password, email=user.email)
     new_hash = await ctx.passwords.hash(new_password, party=user.account_id)
     async with ctx.store.transaction() as tx:
         await access_version.bump(tx)
-        replaced = await users.replace_password(
-            tx, user.id, old_hash=user.password_hash, new_hash=new_hash, now=ctx.clock()
-        )
-        changed = await users.by_id(tx, user.id)
-        if not replaced or changed is None:
+        now = ctx.clock()
+        old_hash = found.password_hash or ""
+        if not await logins.replace_password(tx, found.id, old_hash=old_hash, new_hash=new_hash, now=now):
             raise errors.Conflict("current_password: was changed by another request at the same time")
-        await password_links.remove(tx, user.id)
-        await audit_log.write(ctx, tx, user.account_id, "user.password_changed", user.email)
+        before = await sessions.by_id(tx, who.token_id or "")
+        await auth_logins.after_change(ctx, tx, found.id)
+        changed = await users.by_id(tx, user.id) or user
+        methods = before.methods if before is not None else PASSWORD
+        begun = await auth_sessions.begin(ctx, tx, changed, methods=methods, kind=kind, device=device)
     ctx.access_cache.invalidate()
-    return await issue_token(ctx, changed)
+    return login.LoggedIn(begun, changed, account)
 
 
 async def me(ctx: context.Context, who: caller.Caller) -> tuple[users.User, accounts.Account]:

@@ -1,4 +1,4 @@
-"""Records when credentials and API keys were last used, at most once a minute each and never in a request's path.
+"""Records when secrets and sessions were last used, at most once a minute each and never in a request's path.
 
 A use is noted in memory; a background task writes the collected ones. The data is informational: a note that cannot be
 written is dropped, and the last second before a crash is lost.
@@ -9,7 +9,7 @@ import contextlib
 from typing import Final
 
 from postroad import errors
-from postroad.storage import api_keys, credentials, store
+from postroad.storage import api_keys, credentials, sessions, store
 
 MIN_INTERVAL_MICROSECONDS: Final = 60_000_000
 # Collects the uses of many callers into one transaction, out of the way of the send that caused them.
@@ -20,7 +20,8 @@ MAX_NOTED: Final = 50_000
 
 CREDENTIAL: Final = "credential"
 API_KEY: Final = "api_key"
-_TOUCH: Final = {CREDENTIAL: credentials.touch, API_KEY: api_keys.touch}
+SESSION: Final = "session"
+_TOUCH: Final = {CREDENTIAL: credentials.touch, API_KEY: api_keys.touch, SESSION: sessions.touch}
 # The kind of secret, and its id.
 UsedSecret = tuple[str, str]
 

@@ -11,6 +11,7 @@ from postroad import errors
 from postroad.model import actors, caller
 from postroad.services import audit_log, context
 from postroad.services.auth import grants
+from postroad.services.auth import logins as auth_logins
 from postroad.services.auth import users as account_users
 from postroad.storage import access_version, password_links, store, users
 
@@ -28,17 +29,17 @@ async def add(ctx: context.Context, email: str, *, account_id: str | None = None
     they have the links that set their passwords. For the same reason links that were made before end.
     """
     grants.check_operator(ctx.actor)
-    key = account_users.email_key(email)
     async with ctx.store.transaction() as tx:
         await access_version.bump(tx)
-        user = None if key is None else await users.by_email(tx, key)
-        if user is None:
-            raise errors.NotFound(f"user {email!r} does not exist; create or invite the user first")
-        if account_id is not None and user.account_id != account_id:
+        found = await users.by_email(tx, auth_logins.email_key(email) or "")
+        user = account_users.the_only(found, email, account_id=account_id)
+        if user is None and found:
             raise errors.Conflict(
-                f"user {email!r} belongs to account {user.account_id}; its owners could log in as this user. "
+                f"user {email!r} belongs to account {found[0].account_id}; its owners could log in as this user. "
                 "If you trust them, name this account as account_id"
             )
+        if user is None:
+            raise errors.NotFound(f"user {email!r} does not exist; create or invite the user first")
         if user.operator_since is None and user.joined_at is None:
             raise errors.Conflict(
                 f"user {email!r} has not joined yet, and whoever invited this user has the link; wait until they have "

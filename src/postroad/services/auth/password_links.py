@@ -16,8 +16,9 @@ from typing import Final
 from postroad import config, errors
 from postroad.model import actors, login_throttle, times
 from postroad.services import audit_log, context
-from postroad.services.auth import encryption, installation_keys, password_rules
-from postroad.storage import access_version, known_networks, password_links, store, users
+from postroad.services.auth import encryption, installation_keys, login, password_rules
+from postroad.services.auth import logins as auth_logins
+from postroad.storage import access_version, logins, password_links, store, users
 
 # A weekend may lie between an invitation and its use; who asks for a new password waits for it.
 INVITATION_HOURS: Final = 72
@@ -38,7 +39,8 @@ async def create(ctx: context.Context, tx: store.Transaction, user: users.User) 
     """Create a link for a user, replacing earlier ones."""
     hours = INVITATION_HOURS if user.joined_at is None else RESET_HOURS
     made = NewLink(installation_keys.random_text(TOKEN_CHARACTERS), ctx.clock() + hours * times.HOUR)
-    link = password_links.Link(_hash(made.token), user.account_id, user.id, made.expires_at)
+    by_operator = int(ctx.actor.kind is actors.Kind.OPERATOR)
+    link = password_links.Link(_hash(made.token), user.account_id, user.id, made.expires_at, by_operator)
     await password_links.replace(tx, link)
     return made
 
@@ -57,23 +59,46 @@ async def find_user(ctx: context.Context, token: str) -> users.User:
 
 
 async def redeem(ctx: context.Context, token: str, *, password: str) -> users.User:
-    """Set the password that the user of a link chose. All their sessions end."""
-    # Hashing costs time: only a valid link gets that far.
+    """Set the password that the user of a link chose; their sessions end.
+
+    Somebody who is invited may type the password of a login that they have: then they join with that one. The link of
+    an owner never changes a login that other accounts use, too: the user gets one of their own.
+    """
+    # Checking and hashing cost time: only a valid link gets that far.
     invited = await find_user(ctx, token)
-    password_rules.check_new("password", password, email=invited.email)
-    password_hash = await ctx.passwords.hash(password, party=invited.account_id)
+    own = await login.find_for_invitation(ctx, invited.email, password) if invited.joined_at is None else None
+    password_hash = ""
+    if own is None:
+        password_rules.check_new("password", password, email=invited.email)
+        password_hash = await ctx.passwords.hash(password, party=invited.account_id)
     async with ctx.store.transaction() as tx:
         await access_version.bump(tx)
-        user = await _person(ctx, tx, await password_links.consume(tx, _hash(token)))
-        await users.set_password(tx, user.id, password_hash=password_hash, now=ctx.clock())
+        link = await password_links.consume(tx, _hash(token))
+        user = await _person(ctx, tx, link)
+        acting = _acting(ctx, user)
         await password_links.remove(tx, user.id)
-        network = login_throttle.network_of(ctx.actor.client_address)
-        await known_networks.put(tx, user.id, network, now=ctx.clock())
-        action = "user.joined" if user.joined_at is None else "user.password_changed"
-        await audit_log.write(_acting(ctx, user), tx, user.account_id, action, user.email)
+        if user.login_id is None:
+            await _join(acting, tx, user, own, password_hash=password_hash)
+            await audit_log.write(acting, tx, user.account_id, "user.joined", user.email)
+        elif link is not None and not link.by_operator and await auth_logins.is_shared(tx, user):
+            await auth_logins.give_new(acting, tx, user, password_hash=password_hash)
+            await audit_log.write(acting, tx, user.account_id, "user.password_changed", user.email)
+        else:
+            await auth_logins.set_password(acting, tx, user, password_hash=password_hash)
         changed = await users.by_id(tx, user.id)
     ctx.access_cache.invalidate()
     return changed or user
+
+
+async def _join(
+    ctx: context.Context, tx: store.Transaction, user: users.User, own: logins.Login | None, *, password_hash: str
+) -> None:
+    if own is None:
+        await auth_logins.give_new(ctx, tx, user, password_hash=password_hash)
+    elif await logins.hold(tx, own):
+        await auth_logins.give(ctx, tx, user, login_id=own.id)
+    else:
+        raise errors.Conflict("password: was changed at the same time; try again")
 
 
 def seal(ctx: context.Context, user_id: str, token: str) -> str:

@@ -15,7 +15,7 @@ from postroad.model import caller, login_throttle, times
 from postroad.protocol import authorization
 from postroad.services import context
 from postroad.services.auth import installation_keys, last_used, password_checks, tokens
-from postroad.storage import accounts, api_keys, credentials, known_networks, store, users
+from postroad.storage import accounts, api_keys, credentials, known_networks, sessions, store, users
 
 # Generated usernames are much shorter; a longer or unprintable one is unknown without a query.
 USERNAME_CHARACTERS: Final = 64
@@ -26,10 +26,11 @@ NETWORK_RENEWAL: Final = times.DAY
 
 @dataclass(frozen=True, slots=True)
 class AuthenticatedCaller:
-    """A caller, and the secret whose use is recorded."""
+    """A caller, the secret whose use is recorded, and the session of a person."""
 
     caller: caller.Caller
     used: last_used.UsedSecret | None = None
+    session: sessions.Session | None = None
 
 
 def refuse_malformed(presented: authorization.Basic | authorization.Bearer) -> None:
@@ -136,14 +137,14 @@ async def _by_token(ctx: context.Context, token: str) -> AuthenticatedCaller:
 
 
 async def by_claims(ctx: context.Context, claims: tokens.Claims) -> AuthenticatedCaller:
-    """The user of a token's claims, if the token was not revoked."""
+    """The user of a token's claims, if its session has not ended."""
     async with ctx.store.reading() as tx:
-        user = await users.by_id(tx, claims.sub)
-        is_revoked = await users.is_token_revoked(tx, claims.jti)
+        session = await sessions.by_id(tx, claims.jti)
+        user = await users.by_id(tx, session.user_id) if session else None
         credential_id = await credentials.default_of(tx, user.account_id) if user else None
-    if user is None or user.disabled_at is not None or is_revoked:
+    if session is None or user is None or user.disabled_at is not None or user.login_id != session.login_id:
         raise tokens.refusal()
-    if user.account_id != claims.acc or user.tokens_valid_from != claims.epoch:
+    if (user.id, user.account_id) != (claims.sub, claims.acc):
         raise tokens.refusal()
     known = AuthenticatedCaller(
         caller.Caller(
@@ -154,7 +155,9 @@ async def by_claims(ctx: context.Context, claims: tokens.Claims) -> Authenticate
             user_id=user.id,
             token_id=claims.jti,
             expires_at=claims.expires_at,
-        )
+        ),
+        (last_used.SESSION, session.id),
+        session,
     )
     return await _of_open_account(ctx, known)
 

@@ -1,8 +1,8 @@
-"""Browser sessions: a token in a cookie, and the CSRF token of forms.
+"""Sessions: a token in the cookie of a browser, or one for the API, with a row that says where it comes from.
 
-The session token is made like an API token, with a key of its own, so that neither can replace the other. It is valid
-for `dashboard.session_hours` and renewed while in use, with the same id and at most for `dashboard.session_days` after
-the login. What revokes a user's tokens also ends their sessions: a new password, disabling, a logout.
+A session without a row has ended, in every process within one second. The token of a browser is made like one for the
+API, with a key of its own, so that neither can replace the other. It is valid for `dashboard.session_hours` and renewed
+while in use, with the same id and at most for `dashboard.session_days` after the login, when its row ends.
 """
 
 import hashlib
@@ -11,11 +11,11 @@ from dataclasses import dataclass, field
 
 import msgspec
 
-from postroad.model import caller, identifiers, times
+from postroad import errors
+from postroad.model import caller, identifiers, login_throttle, times
 from postroad.services import context
-from postroad.services.auth import authentication as services_authentication
-from postroad.services.auth import schemes, tokens
-from postroad.storage import access_version, users
+from postroad.services.auth import last_used, schemes, tokens
+from postroad.storage import access_version, sessions, store, users
 
 HOUR_SECONDS = 3_600
 # A session is renewed when it has used this part of its time, not with every request.
@@ -24,31 +24,55 @@ RENEWED_PARTS = 8
 
 @dataclass(frozen=True, slots=True)
 class Session:
-    """A cookie's token, and its claims."""
+    """A token, its claims, and what is stored of its session."""
 
     token: str = field(repr=False)
     claims: tokens.Claims
+    row: sessions.Session
+
+    @property
+    def expires_at(self) -> int:
+        """When the token expires, in microseconds."""
+        return self.claims.expires_at
 
 
-async def log_in(
-    ctx: context.Context, email: str, password: str, *, client_address: str, request_id: str = ""
+async def begin(
+    ctx: context.Context,
+    tx: store.Transaction,
+    user: users.User,
+    *,
+    methods: str,
+    kind: sessions.Kind = sessions.Kind.BROWSER,
+    device: str = "",
 ) -> Session:
-    """Start a session, as a login to the API does."""
-    known = await services_authentication.log_in(
-        ctx, email, password, client_address=client_address, request_id=request_id
-    )
-    return begin(ctx, known.user)
-
-
-def begin(ctx: context.Context, user: users.User) -> Session:
-    """A new session for an authenticated user."""
+    """A new session for a user who has proved who they are, by `methods`, from where the context acts."""
+    if user.login_id is None:
+        raise errors.Conflict(f"{user.email} has not joined yet")
     now = ctx.clock()
-    token_id = ctx.new_id(identifiers.TOKEN, now=now)
-    return _signed(ctx, tokens.claims_for(user, now=now, seconds=_idle_seconds(ctx), token_id=token_id))
+    is_browser = kind is sessions.Kind.BROWSER
+    seconds = _idle_seconds(ctx) if is_browser else ctx.settings.security.token_seconds
+    claims = tokens.claims_for(user, now=now, seconds=seconds, token_id=ctx.new_id(identifiers.TOKEN, now=now))
+    row = sessions.Session(
+        id=claims.jti,
+        login_id=user.login_id,
+        user_id=user.id,
+        account_id=user.account_id,
+        kind=kind,
+        name="",
+        device=device,
+        network=login_throttle.network_of(ctx.actor.client_address),
+        methods=methods,
+        created_at=now,
+        last_used_at=now,
+        expires_at=_last_second(ctx, claims) * times.SECOND if is_browser else claims.expires_at,
+        confirmed_at=now,
+    )
+    await sessions.insert(tx, row)
+    return _signed(ctx, claims, row)
 
 
 async def authenticate(ctx: context.Context, token: str) -> tuple[caller.Caller, Session]:
-    """The caller of a session; Unauthorized when it has ended."""
+    """The caller of a browser's session; Unauthorized when it has ended."""
     previous = [keys.session for keys in ctx.keys.previous]
     claims = tokens.read(token, ctx.keys.session, now=ctx.clock(), previous=previous)
     facts = await ctx.access_cache.refresh(ctx.clock())
@@ -57,24 +81,35 @@ async def authenticate(ctx: context.Context, token: str) -> tuple[caller.Caller,
     known: schemes.AuthenticatedCaller | None = facts.get(fact)
     if known is None:
         known = facts[fact] = await schemes.by_claims(ctx, claims)
-    return known.caller, Session(token, claims)
+    if known.session is None:
+        raise tokens.refusal()
+    ctx.access_cache.last_used.note((last_used.SESSION, claims.jti), now=ctx.clock())
+    return known.caller, Session(token, claims, known.session)
 
 
 def renewed(ctx: context.Context, session: Session) -> Session | None:
     """The session with more time, when it is due for renewal and may have more."""
     claims, now = session.claims, ctx.clock() // times.SECOND
-    until = min(now + _idle_seconds(ctx), _last_second(ctx, claims))
+    until = min(now + _idle_seconds(ctx), session.row.expires_at // times.SECOND)
     if until - claims.exp < _idle_seconds(ctx) // RENEWED_PARTS:
         return None
-    return _signed(ctx, msgspec.structs.replace(claims, exp=until))
+    return _signed(ctx, msgspec.structs.replace(claims, exp=until), session.row)
 
 
-async def end(ctx: context.Context, who: caller.Caller, session: Session) -> None:
-    """End a session in every process, whichever of its tokens is presented."""
+async def confirm(ctx: context.Context, session: Session, *, methods: str) -> None:
+    """Record that the person has proved again who they are; `methods` are all that the session has now."""
     async with ctx.store.transaction() as tx:
         await access_version.bump(tx)
-        over = _last_second(ctx, session.claims) * times.SECOND
-        await users.revoke_token(tx, session.claims.jti, account_id=who.account_id, expires_at=over)
+        if not await sessions.confirm(tx, session.row.id, methods=methods, now=ctx.clock()):
+            raise tokens.refusal()
+    ctx.access_cache.invalidate()
+
+
+async def end(ctx: context.Context, session_id: str) -> None:
+    """End a session in every process, whichever of its tokens is presented, and the tokens that were made in it."""
+    async with ctx.store.transaction() as tx:
+        await access_version.bump(tx)
+        await sessions.remove(tx, session_id)
     ctx.access_cache.invalidate()
 
 
@@ -93,8 +128,9 @@ def _csrf_token(key: bytes, session: Session) -> str:
     return hmac.new(key, b"form " + session.claims.jti.encode(), hashlib.sha256).hexdigest()
 
 
-def _signed(ctx: context.Context, claims: tokens.Claims) -> Session:
-    return Session(tokens.sign(claims, ctx.keys.session), claims)
+def _signed(ctx: context.Context, claims: tokens.Claims, row: sessions.Session) -> Session:
+    key = ctx.keys.session if row.kind == sessions.Kind.BROWSER else ctx.keys.token
+    return Session(tokens.sign(claims, key), claims, row)
 
 
 def _idle_seconds(ctx: context.Context) -> int:

@@ -1,9 +1,8 @@
 """Login tokens: JSON Web Tokens (RFC 7519), signed with HS256 and a key of their own.
 
 Only this algorithm and key are accepted; key hints in a token's header are not read, and critical extensions are
-refused (RFC 7515 section 4.1.11). `epoch` is the user's `tokens_valid_from` at the login: a token of another epoch is
-revoked. This is exact however far the clocks of two hosts differ, and also revokes a token issued for the old password
-while the password was being changed.
+refused (RFC 7515 section 4.1.11). Whether a token was revoked is in the database: it has ended when its session has no
+row. `epoch` is for hosts of older versions, which compare it with the user's `tokens_valid_from`.
 """
 
 from collections.abc import Sequence

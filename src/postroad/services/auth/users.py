@@ -1,11 +1,13 @@
 """Users of an account: invite, create, list, change, disable and remove.
 
-A changed password, disabling and removal end every session of the user in every process within one second. Changes to
-users lock the account's row, so that two owners who remove each other cannot both succeed: an account keeps an owner
-who can log in. Only an operator can disable that one.
+A user is the member of one account; what they log in with is their login, which they may also use for other accounts
+(docs/decisions/0025-logins.md). Disabling and removal end every session of the user in every process within one second,
+and a changed password those of the login in all its accounts.
+
+Changes to users lock the account's row, so that two owners who remove each other cannot both succeed: an account keeps
+an owner who can log in. Only an operator can disable that one.
 """
 
-import dataclasses
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 from typing import Final
@@ -15,13 +17,14 @@ from postroad.model import actors, caller, identifiers, time_zones, times
 from postroad.protocol import address
 from postroad.services import account_quotas, audit_log, context
 from postroad.services.auth import grants, installation_keys, password_links, password_rules
+from postroad.services.auth import logins as auth_logins
 from postroad.services.notices import kinds, outbox
-from postroad.storage import access_version, accounts, known_networks, notices, store, users
+from postroad.storage import access_version, accounts, logins, notices, sessions, store, users
 from postroad.storage import password_links as stored_links
 
 # 20 characters of 62 are 119 bits.
 GENERATED_CHARACTERS: Final = 20
-_TAKEN: Final = "email: this address already belongs to a user"
+_TAKEN: Final = "email: this address already belongs to a user of this account"
 
 
 @dataclass(frozen=True, slots=True)
@@ -33,14 +36,6 @@ class NewInvitation:
     expires_at: int
 
 
-def email_key(email: str) -> str | None:
-    """The lookup key of an email: the same for every spelling, None when it is not an address."""
-    try:
-        return address.parse(email).key
-    except address.AddressError:
-        return None
-
-
 async def create(
     ctx: context.Context, account_id: str, *, email: str, password: str | None, role: caller.Role
 ) -> tuple[users.User, str]:
@@ -50,10 +45,10 @@ async def create(
     chosen = installation_keys.random_text(GENERATED_CHARACTERS) if password is None else password
     mailbox = _plain_address(email)
     password_hash = await ctx.passwords.hash(chosen, party=account_id)
-    user = _new(ctx, account_id, mailbox, role=role, password_hash=password_hash)
-    user = dataclasses.replace(user, joined_at=user.created_at)
+    user = _new(ctx, account_id, mailbox, role=role)
     async with ctx.store.transaction() as tx:
         await _insert(ctx, tx, user, mailbox, members=await _lock_members(ctx, tx, account_id))
+        user = await auth_logins.give_new(ctx, tx, user, password_hash=password_hash)
         await audit_log.write(ctx, tx, account_id, "user.created", user.email, f"as {role}")
     return user, chosen
 
@@ -62,8 +57,7 @@ async def invite(ctx: context.Context, account_id: str, *, email: str, role: cal
     """Create a user without a password, and a link for setting one."""
     grants.check_user(ctx.actor)
     mailbox = _plain_address(email)
-    unmatched = ctx.passwords.dummy_hash(installation_keys.random_text(GENERATED_CHARACTERS))
-    user = _new(ctx, account_id, mailbox, role=role, password_hash=unmatched)
+    user = _new(ctx, account_id, mailbox, role=role)
     async with ctx.store.transaction() as tx:
         await _insert(ctx, tx, user, mailbox, members=await _lock_members(ctx, tx, account_id))
         made = await password_links.create(ctx, tx, user)
@@ -72,12 +66,9 @@ async def invite(ctx: context.Context, account_id: str, *, email: str, role: cal
     return NewInvitation(user, made.token, made.expires_at)
 
 
-async def check_new(ctx: context.Context, email: str) -> None:
-    """Refuse an email that nobody can be invited with: it is no address, or a user has it."""
-    mailbox = _plain_address(email)
-    async with ctx.store.reading() as tx:
-        if await users.by_email(tx, mailbox.key) is not None:
-            raise errors.Conflict(_TAKEN)
+def check_new(email: str) -> None:
+    """Refuse an email that nobody can be invited with."""
+    _plain_address(email)
 
 
 async def of_account(ctx: context.Context, account_id: str) -> list[users.User]:
@@ -95,26 +86,33 @@ async def find(ctx: context.Context, account_id: str, user_id: str) -> users.Use
     return user
 
 
-async def by_email(ctx: context.Context, email: str) -> users.User | None:
-    """The user with this email, in any account; for operators."""
-    key = email_key(email)
-    if key is None:
-        return None
+async def by_email(ctx: context.Context, email: str, *, account_id: str | None = None) -> users.User | None:
+    """The user with this email, in this account or in any; for operators. Refused if several accounts have one."""
     async with ctx.store.reading() as tx:
-        return await users.by_email(tx, key)
+        return the_only(await users.by_email(tx, auth_logins.email_key(email) or ""), email, account_id=account_id)
+
+
+def the_only(found: Sequence[users.User], email: str, *, account_id: str | None) -> users.User | None:
+    """The user in this account, or the only one there is."""
+    if account_id is not None:
+        return next((one for one in found if one.account_id == account_id), None)
+    if len(found) > 1:
+        named = ", ".join(one.account_id for one in found)
+        raise errors.Conflict(f"user {email!r} belongs to several accounts: {named}; name the account")
+    return found[0] if found else None
 
 
 async def set_password(ctx: context.Context, account_id: str, user_id: str, *, password: str) -> users.User:
-    """Set a user's password without the old one; for operators."""
+    """Set a person's password without the old one, in all their accounts; for operators."""
     user = await find(ctx, account_id, user_id)
     password_rules.check_new("password", password, email=user.email)
     password_hash = await ctx.passwords.hash(password, party=account_id)
     async with ctx.store.transaction() as tx:
         await access_version.bump(tx)
-        if not await users.set_password(tx, user.id, password_hash=password_hash, now=ctx.clock()):
+        current = await users.by_id(tx, user.id)
+        if current is None:
             raise _not_found()
-        await stored_links.remove(tx, user.id)
-        await audit_log.write(ctx, tx, account_id, "user.password_changed", user.email)
+        await auth_logins.set_password(ctx, tx, current, password_hash=password_hash)
     ctx.access_cache.invalidate()
     return await find(ctx, account_id, user_id)
 
@@ -195,9 +193,11 @@ async def remove(ctx: context.Context, account_id: str, user_id: str) -> users.U
         # Before the removal: users who remove themselves need a name in the log.
         await audit_log.write(ctx, tx, account_id, "user.removed", user.email)
         await stored_links.remove(tx, user.id)
-        await known_networks.remove(tx, user.id)
+        await sessions.remove_of_user(tx, user.id)
         await notices.remove_choices(tx, user.id)
         await users.remove(tx, user.id)
+        if user.login_id is not None:
+            await logins.remove_unused(tx, user.login_id)
     ctx.access_cache.invalidate()
     return user
 
@@ -217,7 +217,7 @@ async def _mail_link(
     }
     told = outbox.NewNotice(
         kind=kinds.INVITATION if user.joined_at is None else kinds.PASSWORD_LINK,
-        subject=email_key(user.email) or user.id,
+        subject=auth_logins.email_key(user.email) or user.id,
         values=values,
         account_id=user.account_id,
         user_id=user.id,
@@ -240,19 +240,17 @@ async def _set_enabled(
         _refuse_last_owner(members, user)
     now = ctx.clock()
     await users.set_disabled(tx, user.id, disabled_at=None if enabled else now, now=now)
+    await sessions.remove_of_user(tx, user.id)
     await stored_links.remove(tx, user.id)
     await audit_log.write(ctx, tx, user.account_id, "user.enabled" if enabled else "user.disabled", user.email)
 
 
-def _new(
-    ctx: context.Context, account_id: str, mailbox: address.Mailbox, *, role: caller.Role, password_hash: str
-) -> users.User:
+def _new(ctx: context.Context, account_id: str, mailbox: address.Mailbox, *, role: caller.Role) -> users.User:
     now = ctx.clock()
     return users.User(
         id=ctx.new_id(identifiers.USER, now=now),
         account_id=account_id,
         email=mailbox.address,
-        password_hash=password_hash,
         role=role.value,
         tokens_valid_from=now,
         disabled_at=None,

@@ -26,11 +26,11 @@ from postroad.storage import (
     password_links,
     provider_queues,
     rates,
+    sessions,
     source_counts,
     source_states,
     store,
     tls_reports,
-    users,
     webhook_deliveries,
     webhooks,
 )
@@ -63,7 +63,7 @@ class SweepResult:
     """How many rows a sweep deleted, and the accounts that may send again."""
 
     idempotency_keys: int
-    tokens: int
+    sessions: int
     provider_queues: int
     holds: int
     webhook_deliveries: int
@@ -105,7 +105,7 @@ async def sweep(ctx: context.Context) -> SweepResult:
     swept = SweepResult(
         resumed=tuple(await accounts.cool_down(ctx)),
         idempotency_keys=await _in_batches(ctx, lambda tx: idempotency.sweep(tx, now=now), rows=idempotency.SWEEP_ROWS),
-        tokens=await _in_batches(ctx, lambda tx: users.sweep_tokens(tx, now=now), rows=users.SWEEP_ROWS),
+        sessions=await _in_batches(ctx, lambda tx: sessions.sweep(tx, now=now), rows=sessions.SWEEP_ROWS),
         provider_queues=forgotten,
         holds=removed_holds,
         webhook_deliveries=await _sweep_log(ctx, before=now - delivery_log.LOG_SECONDS * times.SECOND),

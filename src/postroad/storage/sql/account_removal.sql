@@ -40,10 +40,12 @@ DELETE FROM idempotency_keys WHERE (credential_id, key) IN (
         UNION ALL SELECT CAST($1 AS TEXT) UNION ALL SELECT CAST($1 AS TEXT) || '/test') LIMIT $2);
 
 -- name: known_networks
--- Delete networks of its users and credentials.
+-- Delete networks of its users, of their logins that belong to no other account, and of its credentials.
 DELETE FROM known_networks WHERE (user_id, network) IN (
     SELECT user_id, network FROM known_networks WHERE user_id IN (
-        SELECT id FROM users WHERE account_id = $1 UNION ALL SELECT id FROM credentials WHERE account_id = $1) LIMIT $2);
+        SELECT id FROM users WHERE account_id = $1 UNION ALL SELECT id FROM credentials WHERE account_id = $1
+        UNION ALL SELECT login_id FROM users WHERE account_id = $1 AND NOT EXISTS (
+            SELECT 1 FROM users AS others WHERE others.login_id = users.login_id AND others.account_id <> $1)) LIMIT $2);
 
 -- name: notice_mails
 -- Delete which notices its users got.
@@ -87,6 +89,17 @@ DELETE FROM credentials WHERE id IN (SELECT id FROM credentials WHERE account_id
 -- name: revoked_tokens
 -- Delete rows of revoked_tokens.
 DELETE FROM revoked_tokens WHERE id IN (SELECT id FROM revoked_tokens WHERE account_id = $1 LIMIT $2);
+
+-- name: sessions
+-- Delete rows of sessions.
+DELETE FROM sessions WHERE id IN (SELECT id FROM sessions WHERE account_id = $1 LIMIT $2);
+
+-- name: logins
+-- Delete logins of its users that belong to no other account.
+DELETE FROM logins WHERE id IN (
+    SELECT logins.id FROM users JOIN logins ON logins.id = users.login_id
+    WHERE users.account_id = $1 AND NOT EXISTS (
+        SELECT 1 FROM users AS others WHERE others.login_id = logins.id AND others.account_id <> $1) LIMIT $2);
 
 -- name: users
 -- Delete rows of users.

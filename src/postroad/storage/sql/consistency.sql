@@ -114,6 +114,16 @@ SELECT kind, id FROM (
     SELECT 'user', users.id FROM users
         LEFT JOIN accounts ON accounts.id = users.account_id WHERE accounts.id IS NULL
     UNION ALL
+    SELECT 'user', users.id FROM users
+        JOIN accounts ON accounts.id = users.account_id AND accounts.removed_at IS NULL
+        LEFT JOIN logins ON logins.id = users.login_id WHERE logins.id IS NULL AND users.login_id IS NOT NULL
+    UNION ALL
+    SELECT 'login', logins.id FROM logins
+        LEFT JOIN users ON users.login_id = logins.id WHERE users.id IS NULL
+    UNION ALL
+    SELECT 'session', sessions.id FROM sessions
+        LEFT JOIN users ON users.id = sessions.user_id AND users.login_id = sessions.login_id WHERE users.id IS NULL
+    UNION ALL
     SELECT 'credential', credentials.id FROM credentials
         LEFT JOIN accounts ON accounts.id = credentials.account_id WHERE accounts.id IS NULL
     UNION ALL

@@ -1,14 +1,14 @@
 -- name: insert
 -- A new link.
-INSERT INTO password_links (token_hash, account_id, user_id, expires_at) VALUES ($1, $2, $3, $4);
+INSERT INTO password_links (token_hash, account_id, user_id, expires_at, by_operator) VALUES ($1, $2, $3, $4, $5);
 
 -- name: by_hash
 -- The link of a token.
-SELECT token_hash, account_id, user_id, expires_at FROM password_links WHERE token_hash = $1;
+SELECT token_hash, account_id, user_id, expires_at, by_operator FROM password_links WHERE token_hash = $1;
 
 -- name: consume
 -- The link of a token, which is deleted.
-DELETE FROM password_links WHERE token_hash = $1 RETURNING token_hash, account_id, user_id, expires_at;
+DELETE FROM password_links WHERE token_hash = $1 RETURNING token_hash, account_id, user_id, expires_at, by_operator;
 
 -- name: remove_of_user
 -- Delete the links of a user.

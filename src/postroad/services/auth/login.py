@@ -1,0 +1,213 @@
+"""Logging in: from an email and a password, or another proof, to a session in one of the person's accounts.
+
+`check_password` and `finish` are two steps, so that a second factor can be asked for between them; whoever proves who
+they are another way begins with `finish`. The context acts for nobody yet, from the client's address (`acting`).
+
+The email alone identifies nobody: it may have several logins. An unknown email, a wrong password and a user who is
+disabled get the same response; an email without a login costs one check of a password, too.
+"""
+
+import contextlib
+import dataclasses
+import functools
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from postroad import errors
+from postroad.model import actors, login_throttle, times
+from postroad.services import audit_log, context
+from postroad.services.auth import logins as auth_logins
+from postroad.services.auth import password_checks, passwords, schemes, sessions
+from postroad.services.notices import kinds, outbox
+from postroad.storage import accounts, known_networks, logins, store, users
+from postroad.storage import sessions as stored_sessions
+
+
+@dataclass(frozen=True, slots=True)
+class LoggedIn:
+    """A new session, the user that it acts for, and the account."""
+
+    session: sessions.Session
+    user: users.User
+    account: accounts.Account
+
+    @property
+    def token(self) -> str:
+        """The token of the session."""
+        return self.session.token
+
+    @property
+    def expires_at(self) -> int:
+        """When the token expires, in microseconds."""
+        return self.session.expires_at
+
+
+def acting(ctx: context.Context, *, client_address: str, request_id: str = "") -> context.Context:
+    """The context of somebody who has not proved yet who they are."""
+    return dataclasses.replace(ctx, actor=actors.Actor(actors.Kind.PERSON, None, request_id, client_address))
+
+
+async def check_password(ctx: context.Context, email: str, password: str) -> logins.Login:
+    """The login with this email and password. Raises Unauthorized, or RateLimited after several failures."""
+    passwords.refuse_impossible("password", password)
+    key = auth_logins.email_key(email) or ""
+    async with ctx.store.reading() as tx:
+        found = [one for one in await logins.by_email(tx, key) if one.password_hash is not None]
+        people = await users.by_email(tx, key)
+        is_known = await _is_known(tx, [one.id for one in found], ctx.actor.client_address)
+    place = await password_checks.check_user_password(
+        ctx, key, password, password_hashes=_hashes(found), client_address=ctx.actor.client_address, is_known=is_known
+    )
+    if place is None or not found:
+        audit_failure(ctx, people)
+        raise refusal()
+    return found[place]
+
+
+async def find_for_invitation(ctx: context.Context, email: str, password: str) -> logins.Login | None:
+    """The login of somebody who is invited with this email and types the password that they have already.
+
+    Tries are throttled like logging in. It takes the same time however many logins there are, and is told to nobody:
+    whoever invited does not learn whether the person belongs to other accounts.
+    """
+    passwords.refuse_impossible("password", password)
+    key = auth_logins.email_key(email) or ""
+    async with ctx.store.reading() as tx:
+        found = [one for one in await logins.by_email(tx, key) if one.password_hash is not None]
+        is_known = await _is_known(tx, [one.id for one in found], ctx.actor.client_address)
+    dummies = [ctx.passwords.dummy_hash(f"{key} {number}") for number in range(logins.MAX_OF_EMAIL - len(found))]
+    place = await password_checks.check_user_password(
+        ctx,
+        key,
+        password,
+        password_hashes=[*_hashes(found), *dummies],
+        client_address=ctx.actor.client_address,
+        is_known=is_known,
+    )
+    return None if place is None else found[place]
+
+
+async def check_own_password(ctx: context.Context, login: logins.Login, password: str) -> bool:
+    """Whether this is the password of a login; throttled like logging in. A failure is for the caller to record."""
+    async with ctx.store.reading() as tx:
+        is_known = await _is_known(tx, [login.id], ctx.actor.client_address)
+    place = await password_checks.check_user_password(
+        ctx,
+        login.email_key,
+        password,
+        password_hashes=_hashes([login]),
+        client_address=ctx.actor.client_address,
+        is_known=is_known,
+    )
+    return place is not None
+
+
+async def finish(
+    ctx: context.Context,
+    login: logins.Login,
+    *,
+    methods: str,
+    kind: stored_sessions.Kind = stored_sessions.Kind.BROWSER,
+    device: str = "",
+    account_id: str | None = None,
+) -> LoggedIn:
+    """Begin a session of a login, which has been proved by `methods`, in this account or in the one used last.
+
+    It is recorded in the account's audit log. The person hears of a network that is new to them, unless it is near a
+    known one, or all are new.
+    """
+    async with ctx.store.reading() as tx:
+        user, account = await _membership(tx, login, account_id)
+    acting_user = dataclasses.replace(ctx, actor=dataclasses.replace(ctx.actor, user_id=user.id))
+    network = login_throttle.network_of(ctx.actor.client_address)
+    async with ctx.store.transaction() as tx:
+        # Both rows stay locked: whatever ends the sessions of this login or this user ends the new one, too.
+        if not await logins.hold(tx, login) or not await users.note_login(tx, user, now=ctx.clock()):
+            raise refusal()
+        known = await known_networks.of_owner(tx, login.id)
+        await known_networks.put(tx, login.id, network, now=ctx.clock())
+        begun = await sessions.begin(acting_user, tx, user, methods=methods, kind=kind, device=device)
+        await audit_log.write(acting_user, tx, user.account_id, "user.logged_in", user.email, f"by {methods}")
+        if known and network not in known and not login_throttle.is_near(ctx.actor.client_address, known):
+            await outbox.write(tx, [_new_network(acting_user, user, network)], now=ctx.clock(), entropy=ctx.entropy)
+    return LoggedIn(begun, user, account)
+
+
+async def enter(ctx: context.Context, user: users.User, *, methods: str, device: str = "") -> LoggedIn:
+    """Begin a browser session of a user who has just proved who they are, in the account of that user."""
+    async with ctx.store.reading() as tx:
+        login = await logins.by_id(tx, user.login_id or "")
+    if login is None:
+        raise refusal()
+    return await finish(ctx, login, methods=methods, device=device, account_id=user.account_id)
+
+
+async def memberships(ctx: context.Context, login_id: str) -> list[tuple[users.User, accounts.Account]]:
+    """The accounts of a login that its user can enter, by the name of the account."""
+    async with ctx.store.reading() as tx:
+        found = await _enterable(tx, login_id)
+    return sorted(found, key=lambda pair: (pair[1].name, pair[1].id))
+
+
+def audit_failure(ctx: context.Context, people: Sequence[users.User]) -> None:
+    """Record a failed login of these users, after the response: its time must not reveal whether there is one."""
+    for user in people:
+        with contextlib.suppress(errors.ServiceUnavailable):
+            ctx.access_cache.password_checks.start(object(), functools.partial(_write_failure, ctx, user))
+
+
+def refusal() -> errors.Unauthorized:
+    """The error for every login that is refused."""
+    return errors.Unauthorized("wrong email or password")
+
+
+def _hashes(found: Sequence[logins.Login]) -> list[str]:
+    return [one.password_hash for one in found if one.password_hash is not None]
+
+
+async def _is_known(tx: store.Transaction, login_ids: Sequence[str], client_address: str) -> bool:
+    """Whether one of the logins was used from this network before; an unknown email takes the same time."""
+    network = login_throttle.network_of(client_address)
+    return any([await known_networks.is_known(tx, login_id, network) for login_id in login_ids or [""]])
+
+
+async def _membership(
+    tx: store.Transaction, login: logins.Login, account_id: str | None
+) -> tuple[users.User, accounts.Account]:
+    """The user to act for, and the account: the one that is named, or the one that was used last."""
+    found = await _enterable(tx, login.id)
+    if account_id is not None:
+        found = [pair for pair in found if pair[0].account_id == account_id]
+        if not found:
+            raise errors.Forbidden("account_id: you do not belong to this account, or it is closed")
+    if not found:
+        if any(user.disabled_at is None for user in await users.of_login(tx, login.id)):
+            raise errors.AccountClosed(schemes.CLOSED)
+        raise refusal()
+    return max(found, key=lambda pair: (pair[0].last_login_at or 0, pair[0].id))
+
+
+async def _enterable(tx: store.Transaction, login_id: str) -> list[tuple[users.User, accounts.Account]]:
+    found = []
+    for user in await users.of_login(tx, login_id):
+        account = await accounts.by_id(tx, user.account_id) if user.disabled_at is None else None
+        if account is not None and account.closed_at is None:
+            found.append((user, account))
+    return found
+
+
+def _new_network(ctx: context.Context, user: users.User, network: str) -> outbox.NewNotice:
+    return outbox.NewNotice(
+        kind=kinds.NEW_NETWORK,
+        subject=f"{user.id} {network}",
+        values={"email": user.email, "address": ctx.actor.client_address, "at": times.to_wire(ctx.clock())},
+        account_id=user.account_id,
+        user_id=user.id,
+    )
+
+
+async def _write_failure(ctx: context.Context, user: users.User) -> None:
+    if await ctx.access_cache.login_failures.attempt(login_throttle.of_audit(user.id), now=ctx.clock()):
+        return
+    async with ctx.store.transaction() as tx:
+        await audit_log.write(ctx, tx, user.account_id, "user.login_failed", user.email)
