@@ -47,6 +47,7 @@ KINDS = {
     "/operator/operators/": "person",
     "/operator/providers/": "provider",
     "/operator/sources/": "source",
+    "/profile/sessions/": "session",
     "/recipients/": "suppression",
     "/suppressions/": "suppression",
     "/team/": "person",
@@ -62,6 +63,7 @@ ALSO = {
     "credential_id": "credential",
     "recipient": "recipient",
     "recipient_id": "recipient",
+    "session": "session",
     "webhook": "webhook",
 }
 UNKNOWN = {
@@ -77,6 +79,7 @@ UNKNOWN = {
     "source": "no such source",
     "received": "rcv_" + "0" * 28,
     "recipient": "rcp_" + "0" * 28,
+    "session": "tok_" + "0" * 28,
     "suppression": "nobody@example.net",
     "template": "nothing-here",
     "view": "view_" + "0" * 28,
@@ -175,7 +178,9 @@ async def furnish(ctx: context.Context, browser: Browser, mail: dev_inbox.Inbox,
     installation = {"account": browser.account_id, "job": job.id, "provider": "google", "source": "out_1"}
     ours = (config.Source(name="out_1", address="192.0.2.1"),)
     msgspec.structs.force_setattr(ctx.settings, "sources", ours)
-    return {**things, **installation, "person": browser.user.id, "received": sample_account.receive(mail)}
+    assert browser.session is not None
+    people = {"person": browser.user.id, "session": browser.session.row.id}
+    return {**things, **installation, **people, "received": sample_account.receive(mail)}
 
 
 async def ask(
@@ -215,7 +220,7 @@ def test_every_change_is_a_form_with_a_word_and_a_right(routes: list[Route]) -> 
     assert {"/logout", "/profile/password", "/profile/token"} <= harmless
     others = harmless - {path for path in harmless if path.startswith(("/logout", "/profile/"))}
     # A look of an operator changes nothing but what they see.
-    assert others == {"/template/preview", "/messages/{id}/look"}
+    assert others == {"/template/preview", "/messages/{id}/look", "/switch"}
 
 
 async def test_nobody_gets_in_without_a_session(

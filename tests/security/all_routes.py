@@ -39,6 +39,7 @@ BODIES: Final[dict[tuple[str, str], dict[str, Any]]] = {
 KINDS: Final = {path: kind for (_, path), kind in api.NAMED.items()} | {
     "/emails/{id}": "message",
     "/emails/{id}/cancel": "message",
+    "/v1/auth/sessions/{id}": "session",
     "/v1/event-schemas/{type}": "event_type",
     "/v1/templates/{alias}": "template",
 }

@@ -127,6 +127,7 @@ async def _furnish(tenant: Tenant) -> None:
     (endpoint,) = (await do("GET", "/v1/webhooks"))["webhooks"]
     (event,) = (await do("GET", "/v1/webhook/deliveries"))["deliveries"]
     listener = await do("POST", "/v1/webhook-listeners", json={"events": ["account.warned"]})
+    sessions = (await do("GET", "/v1/auth/sessions"))["sessions"]
     username, password = credential["credential"]["username"], credential["password"]
     pair = base64.b64encode(f"{username}:{password}".encode()).decode()
     login = base64.b64encode(f"\0{username}\0{password}".encode()).decode()
@@ -140,6 +141,7 @@ async def _furnish(tenant: Tenant) -> None:
         message=shown["id"],
         ended_message=shown["id"],
         person=invited["user"]["id"],
+        session=next(one["id"] for one in sessions if one["kind"] == "browser"),
         recipient=shown["recipients"][0]["id"],
         suppression=suppressed["email"],
         template=mark,

@@ -105,8 +105,10 @@ WITHOUT_INDEX = {
     # The 50 recipients of one message are sorted.
     "recipients.leading_of_message",
     "recipients.of_address",
-    # The sessions of one user are sorted.
+    # The sessions of one person, and their accounts, are sorted.
+    "sessions.of_login",
     "sessions.of_user",
+    "users.accounts_of_login",
     "hourly_counts.sums",
     "webhook_deliveries.endpoints",
     "webhook_deliveries.sweep_undelivered",

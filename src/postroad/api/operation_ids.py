@@ -16,6 +16,8 @@ OPERATION_IDS: Final[Mapping[str, str]] = {
     "POST /v1/auth/logout": "logOut",
     "POST /v1/auth/password": "changePassword",
     "GET /v1/auth/me": "getCurrentUser",
+    "GET /v1/auth/sessions": "listSessions",
+    "DELETE /v1/auth/sessions/{id}": "endSession",
     "GET /v1/account": "getAccount",
     "GET /v1/account/ledger": "listLedgerEntries",
     "GET /v1/account/ledger.csv": "exportLedger",

@@ -340,7 +340,7 @@ async def _domains(
 
 async def _owner(ctx: services_context.Context, account: accounts.Account, email: str, done: Progress) -> None:
     """The owner's link; an existing user gets none, because a new link would end the one they have."""
-    user = await account_users.by_email(ctx, email)
+    user = await account_users.by_email(ctx, email, account_id=account.id)
     if user is not None:
         done.note(f"user {user.email}; 'postroad user link' shows a link for a new password", is_new=False)
         return

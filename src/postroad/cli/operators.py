@@ -3,17 +3,18 @@
 import click
 
 from postroad import errors
-from postroad.cli import command, output, views
+from postroad.cli import account_option, command, output, users, views
 from postroad.model import times
 from postroad.services import context as services_context
 from postroad.services.auth import operators
 
 
-@click.command("add", cls=command.StoreCommand)
+@click.command("add", cls=command.StoreCommand, params=[users.ACCOUNT])
 @click.argument("email")
-async def add(context: services_context.Context, email: str) -> output.Report:
+async def add(context: services_context.Context, email: str, account: str | None) -> output.Report:
     """Make a user an operator of the installation."""
-    user = await operators.add(context, email)
+    account_id = None if account is None else (await account_option.account(context, account)).id
+    user = await operators.add(context, email, account_id=account_id)
     return output.Report(
         data={"user": views.user(user)}, text=f"{user.email} of account {user.account_id} is an operator."
     )

@@ -14,6 +14,9 @@ from postroad.services.auth import users as account_users
 from postroad.storage import accounts, users
 
 ROLES: Final = [role.value for role in caller.Role]
+ACCOUNT: Final = click.Option(
+    ["--account"], metavar="ACCOUNT", help="Account id or unique name; needed if the email belongs to several accounts."
+)
 # Longer than the password limit, so that a password that is too long is rejected, not cut.
 LINE_CHARACTERS: Final = 5_000
 
@@ -61,58 +64,60 @@ async def invite(context: services_context.Context, email: str, account: account
     return link_report(context, invited.user, text, token=invited.link_token, expires_at=invited.expires_at)
 
 
-@click.command("link", cls=command.StoreCommand)
+@click.command("link", cls=command.StoreCommand, params=[ACCOUNT])
 @click.argument("email")
-async def link(context: services_context.Context, email: str) -> output.Report:
+async def link(context: services_context.Context, email: str, account: str | None) -> output.Report:
     """Show a link for setting a new password. The previous link stops working."""
-    user = await _find(context, email)
+    user = await _find(context, email, account)
     made = await account_users.create_password_link(context, user.account_id, user.id)
     text = f"{user.email} can set a new password with this link:"
     return link_report(context, user, text, token=made.token, expires_at=made.expires_at)
 
 
-@click.command("role", cls=command.StoreCommand)
+@click.command("role", cls=command.StoreCommand, params=[ACCOUNT])
 @click.argument("email")
 @click.argument("role", type=click.Choice(ROLES), metavar="ROLE")
-async def set_role(context: services_context.Context, email: str, role: str) -> output.Report:
+async def set_role(context: services_context.Context, email: str, role: str, account: str | None) -> output.Report:
     """Change the role of a user: owner, member or read_only."""
-    user = await _find(context, email)
+    user = await _find(context, email, account)
     changed = await account_users.change_role(context, user.account_id, user.id, role=caller.Role(role))
     return _report(changed, f"{changed.email} now has the role {changed.role}.")
 
 
-@click.command("remove", cls=command.StoreCommand)
+@click.command("remove", cls=command.StoreCommand, params=[ACCOUNT])
 @click.argument("email")
-async def remove(context: services_context.Context, email: str) -> output.Report:
+async def remove(context: services_context.Context, email: str, account: str | None) -> output.Report:
     """Remove a user and end all their sessions."""
-    user = await _find(context, email)
+    user = await _find(context, email, account)
     return _report(await account_users.remove(context, user.account_id, user.id), f"{user.email} is removed.")
 
 
-@click.command("password", cls=command.StoreCommand)
+@click.command("password", cls=command.StoreCommand, params=[ACCOUNT])
 @click.argument("email")
 @click.option("--password-stdin", is_flag=True, help="Read the password from standard input; default: generate one.")
-async def set_password(context: services_context.Context, email: str, *, password_stdin: bool) -> output.Report:
+async def set_password(
+    context: services_context.Context, email: str, account: str | None, *, password_stdin: bool
+) -> output.Report:
     """Set a new password for a user and end all their sessions."""
-    user = await _find(context, email)
+    user = await _find(context, email, account)
     password = _read_password() if password_stdin else installation_keys.random_text(account_users.GENERATED_CHARACTERS)
     user = await account_users.set_password(context, user.account_id, user.id, password=password)
     return _report(user, f"{user.email} has a new password.", generated=None if password_stdin else password)
 
 
-@click.command("disable", cls=command.StoreCommand)
+@click.command("disable", cls=command.StoreCommand, params=[ACCOUNT])
 @click.argument("email")
-async def disable(context: services_context.Context, email: str) -> output.Report:
+async def disable(context: services_context.Context, email: str, account: str | None) -> output.Report:
     """Disable a user. Takes effect within a second."""
-    user = await _find(context, email)
+    user = await _find(context, email, account)
     return _report(await account_users.disable(context, user.account_id, user.id), f"{user.email} is disabled.")
 
 
-@click.command("enable", cls=command.StoreCommand)
+@click.command("enable", cls=command.StoreCommand, params=[ACCOUNT])
 @click.argument("email")
-async def enable(context: services_context.Context, email: str) -> output.Report:
+async def enable(context: services_context.Context, email: str, account: str | None) -> output.Report:
     """Enable a disabled user."""
-    user = await _find(context, email)
+    user = await _find(context, email, account)
     return _report(await account_users.enable(context, user.account_id, user.id), f"{user.email} is enabled.")
 
 
@@ -120,7 +125,7 @@ async def enable(context: services_context.Context, email: str) -> output.Report
 @click.argument("email", required=False)
 async def token(context: services_context.Context, email: str | None, account: str | None) -> output.Report:
     """Issue a login token (JWT) for a user; default: the first owner of the account."""
-    user = await _find(context, email) if email else await _first_owner(context, account)
+    user = await _find(context, email, account) if email else await _first_owner(context, account)
     if user.disabled_at:
         raise errors.Conflict(f"{user.email} is disabled and cannot have a token")
     if user.joined_at is None:
@@ -130,9 +135,10 @@ async def token(context: services_context.Context, email: str | None, account: s
     return output.Report(data=data, text=session.token)
 
 
-async def _find(context: services_context.Context, email: str) -> users.User:
-    """The user with this email, which is unique."""
-    user = await account_users.by_email(context, email)
+async def _find(context: services_context.Context, email: str, named: str | None) -> users.User:
+    """The user with this email, in the account that is named, or in the only one there is."""
+    account_id = None if named is None else (await account_option.account(context, named)).id
+    user = await account_users.by_email(context, email, account_id=account_id)
     if user is None:
         raise errors.NotFound(f"user {email!r} does not exist")
     return user

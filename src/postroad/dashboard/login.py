@@ -1,4 +1,4 @@
-"""`/login` and `/logout`; `/password/{token}`, where people choose a password."""
+"""`/login`, `/logout` and `/switch`; `/password/{token}`, where people choose a password."""
 
 import contextlib
 from typing import Final
@@ -30,6 +30,12 @@ class LoginQuery(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
 
     next: str | None = None
     session_expired: bool | None = None
+
+
+class SwitchForm(forms.Form, frozen=True, kw_only=True):
+    """The account to enter."""
+
+    account_id: str
 
 
 class PasswordForm(forms.Form, frozen=True, kw_only=True):
@@ -80,10 +86,18 @@ async def log_in(site: sites.Site, ctx: context.Context, request: routing.Reques
 
 async def log_out(request: requests.PageRequest) -> routing.Response:
     """End the session. Even if the store cannot be written, this browser loses it."""
-    with contextlib.suppress(errors.ServiceUnavailable, errors.TemporaryFailure):
+    with contextlib.suppress(errors.NotFound, errors.ServiceUnavailable, errors.TemporaryFailure):
         await sessions.end(request.ctx, request.session.row.id)
     gone = cookies.remove(cookies.SESSION, is_secure=request.site.is_secure)
     return requests.redirect(request.http.headers, "/login", headers=(gone,))
+
+
+async def switch(request: requests.PageRequest) -> routing.Response:
+    """Continue the session in another account of the same person."""
+    form: SwitchForm = request.form
+    known = await login.switch(request.ctx, request.session, form.account_id)
+    cookie = requests.session_cookie(request.ctx, request.site, known.session)
+    return request.redirect(HOME, notice=f"You are now in the account {known.account.name}.", headers=(cookie,))
 
 
 async def show_password(site: sites.Site, ctx: context.Context, request: routing.Request) -> routing.Response:
@@ -113,6 +127,7 @@ ROUTES: Final = (
     requests.public("GET", "/login", show_login, query=LoginQuery),
     requests.public("POST", "/login", log_in, form=LoginForm, body_limit=BODY_BYTES),
     requests.post("/logout", log_out, permission=requests.VIEW, looking=requests.Looking.UNCHANGED),
+    requests.post("/switch", switch, form=SwitchForm, permission=requests.VIEW),
     requests.public("GET", "/password/{token}", show_password),
     requests.public("POST", "/password/{token}", choose_password, form=PasswordForm, body_limit=BODY_BYTES),
 )

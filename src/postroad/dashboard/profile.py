@@ -1,11 +1,11 @@
-"""`/profile`: the user's own time zone, password and mail from this service, and an API token."""
+"""`/profile`: the user's own time zone, password, mail from this service, sessions and API tokens."""
 
 from typing import Final
 
 from postroad import errors
-from postroad.dashboard import forms, requests
+from postroad.dashboard import forms, requests, typed_times
 from postroad.model import time_zones
-from postroad.services.auth import authentication, users
+from postroad.services.auth import authentication, session_list, users
 from postroad.services.notices import choices, kinds
 from postroad.storage import sessions as stored_sessions
 from postroad.web import routing
@@ -25,12 +25,20 @@ class NoticeChoice(forms.Form, frozen=True, kw_only=True):
     choice: kinds.Choice
 
 
+class NewToken(forms.Form, frozen=True, kw_only=True):
+    """The name and the last day of a token that outlives the session; none for one that ends with it."""
+
+    name: str | None = None
+    last_day: str | None = None
+
+
 class TimeZone(forms.Form, frozen=True, kw_only=True):
     """The name of a time zone."""
 
     time_zone: str
 
 
+SESSIONS: Final = "/profile#sessions"
 CHOICES: Final = (
     (kinds.Choice.NOW, "At once"),
     (kinds.Choice.DIGEST, "In the daily digest"),
@@ -44,9 +52,28 @@ async def show(request: requests.PageRequest) -> routing.Response:
 
 
 async def make_token(request: requests.PageRequest) -> routing.Response:
-    """Create a token for `/v1` and show it once; it expires, and ends with the user's sessions."""
-    issued = await authentication.issue_api_token(request.ctx, request.user)
+    """Create a token for `/v1` and show it once: it ends with this session, or has a name and an end date."""
+    form: NewToken = request.form
+    expires_at = typed_times.end_of_day("last_day", form.last_day, request.zone) if form.last_day else None
+    issued = await session_list.make_token(
+        request.ctx, request.user, request.session, name=form.name or "", expires_at=expires_at
+    )
     return await _page(request, status=201, token=issued.token, expires_at=issued.expires_at)
+
+
+async def end_session(request: requests.PageRequest) -> routing.Response:
+    """End one of the person's sessions or tokens; the one that is used here ends, too, if it is chosen."""
+    ended = await session_list.end_own(request.ctx, request.session.row.login_id, request.path["id"])
+    if ended.id == request.session.row.id:
+        return requests.redirect(request.http.headers, "/login")
+    what = "The token is revoked." if ended.kind == stored_sessions.Kind.TOKEN else "The session is ended."
+    return request.redirect(SESSIONS, notice=what)
+
+
+async def end_others(request: requests.PageRequest) -> routing.Response:
+    """End all sessions and tokens of the person but this session."""
+    count = await session_list.end_others(request.ctx, request.session.row)
+    return request.redirect(SESSIONS, notice=f"{count} other sessions and tokens ended.")
 
 
 async def change_time_zone(request: requests.PageRequest) -> routing.Response:
@@ -100,12 +127,17 @@ async def _page(
         zones=zones,
         notices=notices,
         choices=CHOICES,
+        sessions=await session_list.of_person(request.ctx, request.session.row.login_id),
+        current=request.session.row.id,
+        account_names=request.accounts,
     )
 
 
 ROUTES: Final = (
     requests.get("/profile", show, looking=requests.Looking.REFUSED),
-    requests.post("/profile/token", make_token, permission=requests.VIEW),
+    requests.post("/profile/token", make_token, form=NewToken, permission=requests.VIEW),
+    requests.post("/profile/sessions/{id}/end", end_session, permission=requests.VIEW),
+    requests.post("/profile/sessions/end-others", end_others, permission=requests.VIEW),
     requests.post("/profile/time-zone", change_time_zone, form=TimeZone, permission=requests.VIEW),
     requests.post("/profile/notices", choose_notices, form=NoticeChoice, permission=requests.VIEW),
     requests.post("/profile/password", change_password, form=PasswordChange, permission=requests.VIEW),

@@ -11,7 +11,7 @@ import dataclasses
 import functools
 import zoneinfo
 from collections.abc import Awaitable, Callable, Iterable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from enum import Enum, auto
 from typing import Any, Final
 
@@ -24,7 +24,7 @@ from postroad.dashboard import site as sites
 from postroad.model import caller, search_query, time_zones, times
 from postroad.services import context
 from postroad.services.accounts import looks
-from postroad.services.auth import authentication, sessions
+from postroad.services.auth import authentication, login, sessions
 from postroad.services.webhooks import endpoints
 from postroad.storage import accounts, messages, users
 from postroad.web import routing
@@ -64,6 +64,8 @@ class PageRequest:
     sections: menu.Sections = menu.SECTIONS
     # Set while an operator looks at the account.
     look: looks.Look | None = None
+    # The names of the accounts that the person can enter, by id.
+    accounts: Mapping[str, str] = field(default_factory=dict)
 
     @property
     def account_id(self) -> str:
@@ -165,6 +167,7 @@ class PageRequest:
             "has_inbox": self.has_inbox,
             "menu_sections": self.menu(self.sections),
             "look": self.look,
+            "other_accounts": [(one, name) for one, name in self.accounts.items() if one != self.user.account_id],
             "hides": self.hides,
             # The path of a webhook URL may be a secret.
             "shown_url": endpoints.host if self.look else str,
@@ -290,7 +293,8 @@ def _authenticated(
             if not sessions.is_csrf_token(ctx, session, request.body.csrf_token or ""):
                 raise forms.missing_csrf_token()
         user, account = await authentication.me(ctx, request.caller)
-        asked = PageRequest(site, ctx, request, session, user, account)
+        entered = await login.accounts_of(ctx, session.row.login_id)
+        asked = PageRequest(site, ctx, request, session, user, account, accounts=entered)
         # The console of operators is theirs, whatever they look at.
         if looking is not Looking.UNCHANGED and permission is not caller.Permission.OPERATE:
             asked = await _as_reader(asked, permission, looking)

@@ -1,4 +1,7 @@
-"""`/team`: the users of the account. Everyone can see them; owners can invite, change and remove them."""
+"""`/team`: the users of the account. Everyone can see them; owners can invite, change and remove them.
+
+`/team/{id}` shows owners the sessions of a user in this account, and what the user made.
+"""
 
 from collections.abc import Awaitable, Callable
 from typing import Any, Final
@@ -6,7 +9,7 @@ from typing import Any, Final
 from postroad.dashboard import forms, requests
 from postroad.model import caller
 from postroad.services import context
-from postroad.services.auth import password_links
+from postroad.services.auth import creators, password_links, session_list
 from postroad.services.auth import users as account_users
 from postroad.storage import users
 from postroad.web import routing
@@ -32,6 +35,12 @@ class RoleChange(forms.Form, frozen=True, kw_only=True):
     """The new role."""
 
     role: caller.Role
+
+
+class Removal(forms.Form, frozen=True, kw_only=True):
+    """What becomes of what the user made."""
+
+    belongings: creators.Belongings | None = None
 
 
 async def index(
@@ -74,9 +83,32 @@ async def enable(request: requests.PageRequest) -> routing.Response:
     return await _done(request, account_users.enable, "{} is enabled and can log in again.")
 
 
+async def show(request: requests.PageRequest) -> routing.Response:
+    """A user: their sessions in this account, and what they made, before they are removed."""
+    user = await account_users.find(request.ctx, request.account_id, request.path["id"])
+    return request.page(
+        "team_user.html",
+        user=user,
+        roles=ROLES,
+        sessions=await session_list.of_user(request.ctx, user),
+        made=await creators.made_by(request.ctx, user),
+    )
+
+
+async def end_session(request: requests.PageRequest) -> routing.Response:
+    """End a session of a user in this account."""
+    user = await account_users.find(request.ctx, request.account_id, request.path["id"])
+    await session_list.end_of_user(request.ctx, user, request.path["session"])
+    return request.redirect(f"{PATH}/{user.id}", notice=f"A session of {user.email} is ended.")
+
+
 async def remove(request: requests.PageRequest) -> routing.Response:
-    """Remove a user."""
-    return await _done(request, account_users.remove, "{} is removed from the team.")
+    """Remove a user, and revoke what they made or take it over."""
+    form: Removal = request.form
+    user = await account_users.remove(
+        request.ctx, request.account_id, request.path["id"], belongings=form.belongings or creators.Belongings.HAND_OVER
+    )
+    return request.redirect(PATH, notice=f"{user.email} is removed from the team.")
 
 
 async def _done(
@@ -102,5 +134,7 @@ ROUTES: Final = (
     requests.post(f"{PATH}/{{id}}/link", make_link, permission=MANAGE),
     requests.post(f"{PATH}/{{id}}/disable", disable, permission=MANAGE),
     requests.post(f"{PATH}/{{id}}/enable", enable, permission=MANAGE),
-    requests.post(f"{PATH}/{{id}}/remove", remove, permission=MANAGE),
+    requests.get(f"{PATH}/{{id}}", show, permission=MANAGE),
+    requests.post(f"{PATH}/{{id}}/sessions/{{session}}/end", end_session, permission=MANAGE),
+    requests.post(f"{PATH}/{{id}}/remove", remove, form=Removal, permission=MANAGE),
 )

@@ -120,3 +120,13 @@ def _usage(columns: store.Row) -> key_limits.Usage | None:
 def _limit_columns(limits: key_limits.Limits) -> tuple[str | int | None, ...]:
     names = (" ".join(words) for words in (limits.domains, limits.networks, limits.templates))
     return (*names, limits.recipients_per_day, limits.credit_budget, limits.expires_at, limits.approval_above)
+
+
+async def of_creator(tx: store.Transaction, account_id: str, user_id: str) -> list[ApiKey]:
+    """The active keys that a person created, oldest first."""
+    return [_key(row) for row in await tx.fetch("api_keys.of_creator", account_id, user_id)]
+
+
+async def hand_over(tx: store.Transaction, account_id: str, user_id: str, *, to: str) -> None:
+    """Let another person answer for the keys that one created."""
+    await tx.execute("api_keys.hand_over", account_id, user_id, to)

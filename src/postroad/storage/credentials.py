@@ -21,12 +21,14 @@ class Credential:
     created_at: int
     last_used_at: int | None
     revoked_at: int | None
+    # The user who created it; None for those of the command line, and of older versions.
+    creator_id: str | None = None
 
 
 async def insert(tx: store.Transaction, credential: Credential) -> None:
     """Store a credential."""
     row = (credential.id, credential.account_id, credential.name, credential.username)
-    await tx.execute("credentials.insert", *row, credential.password_hash, credential.created_at)
+    await tx.execute("credentials.insert", *row, credential.password_hash, credential.created_at, credential.creator_id)
 
 
 async def by_username(tx: store.Transaction, username: str) -> Credential | None:
@@ -74,3 +76,13 @@ async def count(tx: store.Transaction, account_id: str) -> int:
     """How many credentials an account has; ten revoked ones count as one."""
     row = await tx.fetch_one("credentials.count", account_id)
     return int(row[0]) if row else 0
+
+
+async def of_creator(tx: store.Transaction, account_id: str, user_id: str) -> list[Credential]:
+    """The active credentials that a person created, oldest first."""
+    return [Credential(*row) for row in await tx.fetch("credentials.of_creator", account_id, user_id)]
+
+
+async def hand_over(tx: store.Transaction, account_id: str, user_id: str, *, to: str) -> None:
+    """Let another person answer for the credentials that one created."""
+    await tx.execute("credentials.hand_over", account_id, user_id, to)

@@ -58,6 +58,11 @@ async def of_user(tx: store.Transaction, user_id: str, *, now: int) -> list[Sess
     return [Session(*row) for row in await tx.fetch("sessions.of_user", user_id, now, MAX_ROWS)]
 
 
+async def of_login(tx: store.Transaction, login_id: str, *, now: int) -> list[Session]:
+    """The sessions of a login in all its accounts, the latest used first."""
+    return [Session(*row) for row in await tx.fetch("sessions.of_login", login_id, now, MAX_ROWS)]
+
+
 async def touch(tx: store.Transaction, session_id: str, *, now: int) -> None:
     """Store the time of the last use."""
     await tx.execute("sessions.touch", session_id, now)
@@ -66,6 +71,15 @@ async def touch(tx: store.Transaction, session_id: str, *, now: int) -> None:
 async def confirm(tx: store.Transaction, session_id: str, *, methods: str, now: int) -> bool:
     """The person has proved again who they are; False when the session has ended."""
     return await tx.execute("sessions.confirm", session_id, now, methods) == 1
+
+
+async def replace(tx: store.Transaction, session_id: str, session: Session) -> bool:
+    """Continue a session under another id; False when it has ended. The tokens that were made in it continue, too."""
+    await tx.execute("sessions.adopt", session_id, session.id)
+    if not await remove(tx, session_id):
+        return False
+    await insert(tx, session)
+    return True
 
 
 async def remove(tx: store.Transaction, session_id: str) -> bool:
@@ -81,6 +95,11 @@ async def remove_of_user(tx: store.Transaction, user_id: str) -> None:
 async def remove_of_login(tx: store.Transaction, login_id: str) -> None:
     """End the sessions of a login in all its accounts."""
     await tx.execute("sessions.remove_of_login", login_id)
+
+
+async def remove_others(tx: store.Transaction, login_id: str, *, but: str) -> int:
+    """End the sessions of a login in all its accounts, but one; returns how many."""
+    return await tx.execute("sessions.remove_others", login_id, but)
 
 
 async def sweep(tx: store.Transaction, *, now: int) -> int:

@@ -46,6 +46,11 @@ async def of_login(tx: store.Transaction, login_id: str) -> list[User]:
     return [User(*row) for row in await tx.fetch("users.of_login", login_id)]
 
 
+async def accounts_of_login(tx: store.Transaction, login_id: str) -> dict[str, str]:
+    """The accounts that the person of a login can enter, with their names."""
+    return {str(row[0]): str(row[1]) for row in await tx.fetch("users.accounts_of_login", login_id)}
+
+
 async def by_id(tx: store.Transaction, user_id: str) -> User | None:
     """One user."""
     row = await tx.fetch_one("users.by_id", user_id)

@@ -55,7 +55,7 @@ async def test_whoever_types_the_password_that_they_have_joins_with_the_same_log
 ) -> None:
     joined = await redeem(ctx, await invited(ctx, banker), PASSWORD)
     assert (joined.login_id, joined.account_id) == (owner.login_id, banker.account_id)
-    assert [account.name for _, account in await login.memberships(ctx, owner.login_id or "")] == ["Bank", "Shop"]
+    assert await login.accounts_of(ctx, owner.login_id or "") == {joined.account_id: "Bank", owner.account_id: "Shop"}
     assert (await enter(ctx, PASSWORD, owner.account_id)).user.id == owner.id
     clock.pass_seconds(1)
     assert (await enter(ctx, PASSWORD, joined.account_id)).user.id == joined.id
@@ -127,7 +127,7 @@ async def test_a_link_of_an_owner_does_not_reach_into_another_account(
         await who_is(ctx, bearer(here.token))
     assert (await enter(ctx, PASSWORD)).user.id == owner.id
     assert (await enter(ctx, OTHER)).user.id == joined.id
-    assert [account.name for _, account in await login.memberships(ctx, changed.login_id or "")] == ["Bank"]
+    assert await login.accounts_of(ctx, changed.login_id or "") == {joined.account_id: "Bank"}
 
 
 async def test_a_link_of_an_operator_changes_the_login_in_all_accounts(

@@ -14,11 +14,11 @@ from postroad.api.v1 import resource, schemas
 from postroad.model import caller, identifiers, times
 from postroad.protocol import address
 from postroad.services import context
-from postroad.services.auth import authentication, login, password_rules, passwords
+from postroad.services.auth import authentication, login, password_rules, passwords, session_list
 from postroad.storage import users
 from postroad.web import routing
 
-RESOURCE: Final = resource.Resource("Log-in")
+RESOURCE: Final = resource.Resource("Log-in", {"id": identifiers.pattern(identifiers.TOKEN)})
 
 # An email, a password and some JSON syntax: unauthenticated clients need no more.
 BODY_BYTES = 16 * 1024
@@ -91,6 +91,28 @@ class MeResponse(schemas.Response, frozen=True):
     account: v1_account.Account
 
 
+class Session(msgspec.Struct, frozen=True, kw_only=True):
+    """A session of a browser, or a token."""
+
+    id: str
+    account_id: str
+    kind: Literal["browser", "token"]
+    name: Annotated[str, msgspec.Meta(description="Of a token that outlives the session that it was made in.")]
+    device: Annotated[str, msgspec.Meta(description="As the client called itself, shortened.")]
+    network: Annotated[str, msgspec.Meta(description="The network of the login.")]
+    methods: Annotated[list[str], msgspec.Meta(description="How the person logged in, such as `password`.")]
+    created_at: times.WireTime
+    last_used_at: Annotated[times.WireTime, msgspec.Meta(description="To the minute.")]
+    expires_at: times.WireTime
+    current: Annotated[bool, msgspec.Meta(description="Whether this request used it.")]
+
+
+class SessionsResponse(schemas.Response, frozen=True):
+    """The sessions and tokens, the latest used first."""
+
+    sessions: list[Session]
+
+
 async def log_in(ctx: context.Context, request: routing.Request) -> routing.Response:
     """Log in.
 
@@ -143,6 +165,30 @@ async def show_me(ctx: context.Context, request: routing.Request) -> routing.Res
     return routing.Response(200, MeResponse(_user(user), v1_account.account(account), request_id=request.id))
 
 
+async def list_sessions(ctx: context.Context, request: routing.Request) -> routing.Response:
+    """List your sessions and tokens.
+
+    Those of your login, in all your accounts.
+    """
+    user, _ = await authentication.me(ctx, request.caller)
+    found = await session_list.of_person(ctx, user.login_id or "")
+    rows = [
+        schemas.from_record(Session, one, methods=one.methods.split(), current=one.id == request.caller.token_id)
+        for one in found
+    ]
+    return routing.Response(200, SessionsResponse(rows, request_id=request.id))
+
+
+async def end_session(ctx: context.Context, request: routing.Request) -> routing.Response:
+    """End one of your sessions, or revoke a token.
+
+    It ends everywhere within a second, with the tokens that were made in it.
+    """
+    user, _ = await authentication.me(ctx, request.caller)
+    await session_list.end_own(ctx, user.login_id or "", request.path["id"])
+    return routing.Response(204)
+
+
 def _session(session: login.LoggedIn, *, request_id: str) -> SessionResponse:
     user, account = _user(session.user), v1_account.account(session.account)
     expires_at = times.to_wire(session.expires_at)
@@ -178,4 +224,8 @@ ROUTES: Final = (
         errors=(errors.RateLimited, errors.Conflict),
     ),
     RESOURCE.route("GET /v1/auth/me", show_me, responses={200: MeResponse}),
+    RESOURCE.route("GET /v1/auth/sessions", list_sessions, responses={200: SessionsResponse}),
+    RESOURCE.route(
+        "DELETE /v1/auth/sessions/{id}", end_session, permission=caller.Permission.VIEW, responses={204: None}
+    ),
 )

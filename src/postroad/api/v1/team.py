@@ -8,7 +8,7 @@ from postroad import errors
 from postroad.api.v1 import messages, resource, schemas
 from postroad.model import caller, identifiers, times
 from postroad.services import context
-from postroad.services.auth import password_links
+from postroad.services.auth import creators, password_links
 from postroad.services.auth import users as account_users
 from postroad.storage import users
 from postroad.web import routing
@@ -42,7 +42,7 @@ class Invitation(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
 
     email: Annotated[
         messages.FilterAddress,
-        msgspec.Meta(description="The email address, without a name. It must be unique in this installation."),
+        msgspec.Meta(description="The email address, without a name. It must be unique in the account."),
     ]
     role: Role
 
@@ -52,6 +52,21 @@ class TeamUserUpdate(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
 
     role: Role | None = None
     enabled: Annotated[bool, msgspec.Meta(description="False disables the user within a second.")] | None = None
+
+
+class RemovalQuery(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
+    """What becomes of the API keys and SMTP credentials that the user created."""
+
+    belongings: (
+        Annotated[
+            Literal["hand_over", "revoke"],
+            msgspec.Meta(
+                description="`hand_over` (default): they go on working, and you answer for them. `revoke`: they stop "
+                "working. Keys with the scope `operator` are always revoked."
+            ),
+        ]
+        | None
+    ) = None
 
 
 class TeamResponse(schemas.Response, frozen=True):
@@ -124,7 +139,9 @@ async def remove(ctx: context.Context, request: routing.Request) -> routing.Resp
     Ends all sessions of the user within a second. Audit log entries are kept. The last active owner cannot be removed.
     Owners only.
     """
-    await account_users.remove(ctx, request.caller.account_id, request.path["id"])
+    query: RemovalQuery = request.query
+    belongings = creators.Belongings(query.belongings or creators.Belongings.HAND_OVER)
+    await account_users.remove(ctx, request.caller.account_id, request.path["id"], belongings=belongings)
     return routing.Response(204)
 
 
@@ -168,6 +185,7 @@ ROUTES: Final = (
         "DELETE /v1/team/{id}",
         remove,
         permission=caller.Permission.MANAGE,
+        query=RemovalQuery,
         responses={204: None},
         errors=(errors.Conflict,),
     ),

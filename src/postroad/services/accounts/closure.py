@@ -17,6 +17,7 @@ from postroad import errors
 from postroad.model import actors
 from postroad.services import audit_log, context
 from postroad.services.accounts import registry
+from postroad.services.auth import operators
 from postroad.services.maintenance import throttled_batches
 from postroad.storage import (
     access_version,
@@ -58,9 +59,7 @@ async def _keep_an_operator(ctx: context.Context, tx: store.Transaction, account
     found = await users.operators(tx)
     if all(one.account_id != account_id for one in found):
         return
-    able = {one.account_id for one in found if one.disabled_at is None and one.joined_at is not None} - {account_id}
-    homes = [await accounts.by_id(tx, one) for one in sorted(able)]
-    if all(home is None or home.closed_at is not None for home in homes):
+    if all(one.account_id == account_id for one in await operators.who_can_log_in(tx)):
         raise errors.Conflict(
             "no operator could log in any more: make a user of another account an operator first, "
             "or use 'postroad account close'"

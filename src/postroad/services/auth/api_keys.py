@@ -14,7 +14,7 @@ import msgspec
 from postroad import errors
 from postroad.model import caller, identifiers, key_limits, labels, mail
 from postroad.services import account_quotas, audit_log, context
-from postroad.services.auth import grants, installation_keys, limit_rules
+from postroad.services.auth import creators, grants, installation_keys, limit_rules
 from postroad.storage import access_version, accounts, api_keys, credentials, store
 
 SCOPE_WORDS: Final = (*caller.Scope, caller.EVERY_SCOPE)
@@ -54,7 +54,7 @@ async def create(
             last_used_at=None,
             revoked_at=None,
             limits=limits,
-            created_by=await _creator(ctx, tx, account_id),
+            created_by=await creators.of_actor(ctx, tx, account_id),
         )
         await api_keys.insert(tx, key, key_hash=installation_keys.hash_api_key(secret))
         await audit_log.write(ctx, tx, account_id, "api_key.created", name, key.scopes)
@@ -156,15 +156,6 @@ def _check_mode(mode: mail.Mode, words: str) -> None:
     """What a test key may do is apart from live mail: it changes no settings, which both have in common."""
     if mode is mail.Mode.TEST and not caller.scopes_of(words) <= TEST_SCOPES:
         raise errors.InvalidRequest("scopes: a test key can have 'send' and 'read' only; use a live key to manage")
-
-
-async def _creator(ctx: context.Context, tx: store.Transaction, account_id: str) -> str | None:
-    """The person who creates a key; of one that a key creates, the person who created that key."""
-    who = ctx.actor.who
-    if who is None or who.key is None:
-        return ctx.actor.user_id
-    creating = await api_keys.by_id(tx, account_id, who.key.id)
-    return None if creating is None else creating.created_by
 
 
 async def _credential(tx: store.Transaction, account_id: str, credential_id: str | None) -> str:

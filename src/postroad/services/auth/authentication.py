@@ -10,7 +10,7 @@ from typing import Final
 from postroad import errors
 from postroad.model import caller, key_limits
 from postroad.protocol import authorization
-from postroad.services import audit_log, context
+from postroad.services import context
 from postroad.services.auth import last_used, login, password_rules, passwords, schemes, tokens
 from postroad.services.auth import logins as auth_logins
 from postroad.services.auth import sessions as auth_sessions
@@ -177,14 +177,6 @@ async def issue_token(ctx: context.Context, user: users.User, *, methods: str = 
             raise errors.AccountClosed(schemes.CLOSED)
         begun = await auth_sessions.begin(ctx, tx, user, methods=methods, kind=sessions.Kind.TOKEN)
     return login.LoggedIn(begun, user, account)
-
-
-async def issue_api_token(ctx: context.Context, user: users.User) -> login.LoggedIn:
-    """A new API token for a logged-in user; it is recorded in the audit log."""
-    session = await issue_token(ctx, user)
-    async with ctx.store.transaction() as tx:
-        await audit_log.write(ctx, tx, user.account_id, "user.token_made", user.email)
-    return session
 
 
 async def log_out(ctx: context.Context, who: caller.Caller) -> None:

@@ -4,12 +4,13 @@ A revoked credential stops working at once on every host, together with its API 
 reference, but can no longer be read or revoked by id.
 """
 
+import dataclasses
 from typing import Final
 
 from postroad import errors
 from postroad.model import identifiers, labels
 from postroad.services import account_quotas, audit_log, context
-from postroad.services.auth import grants, installation_keys
+from postroad.services.auth import creators, grants, installation_keys
 from postroad.storage import access_version, credentials, known_networks
 
 USERNAME_PREFIX: Final = "smtp_"
@@ -36,6 +37,7 @@ async def create(ctx: context.Context, account_id: str, name: str) -> tuple[cred
         revoked_at=None,
     )
     async with ctx.store.transaction() as tx:
+        credential = dataclasses.replace(credential, creator_id=await creators.of_actor(ctx, tx, account_id))
         # The first credential is the sending identity of the account's tokens: a cached "none" must be dropped.
         await access_version.bump(tx)
         await account_quotas.check(ctx, tx, account_id, "credentials")

@@ -17,9 +17,9 @@ from postroad import errors
 from postroad.model import actors, login_throttle, times
 from postroad.services import audit_log, context
 from postroad.services.auth import logins as auth_logins
-from postroad.services.auth import password_checks, passwords, schemes, sessions
+from postroad.services.auth import password_checks, passwords, schemes, sessions, tokens
 from postroad.services.notices import kinds, outbox
-from postroad.storage import accounts, known_networks, logins, store, users
+from postroad.storage import access_version, accounts, known_networks, logins, store, users
 from postroad.storage import sessions as stored_sessions
 
 
@@ -142,11 +142,28 @@ async def enter(ctx: context.Context, user: users.User, *, methods: str, device:
     return await finish(ctx, login, methods=methods, device=device, account_id=user.account_id)
 
 
-async def memberships(ctx: context.Context, login_id: str) -> list[tuple[users.User, accounts.Account]]:
-    """The accounts of a login that its user can enter, by the name of the account."""
+async def switch(ctx: context.Context, session: sessions.Session, account_id: str) -> LoggedIn:
+    """Continue a session in another account of its login, with a new token and what was proved before."""
     async with ctx.store.reading() as tx:
-        found = await _enterable(tx, login_id)
-    return sorted(found, key=lambda pair: (pair[1].name, pair[1].id))
+        login = await logins.by_id(tx, session.row.login_id)
+        if login is None:
+            raise tokens.refusal()
+        user, account = await _membership(tx, login, account_id)
+    acting_user = dataclasses.replace(ctx, actor=dataclasses.replace(ctx.actor, user_id=user.id, who=None))
+    async with ctx.store.transaction() as tx:
+        await access_version.bump(tx)
+        if not await logins.hold(tx, login) or not await users.note_login(tx, user, now=ctx.clock()):
+            raise tokens.refusal()
+        continued = await sessions.continue_as(ctx, tx, session, user)
+        await audit_log.write(acting_user, tx, account.id, "user.logged_in", user.email, f"by {session.row.methods}")
+    ctx.access_cache.invalidate()
+    return LoggedIn(continued, user, account)
+
+
+async def accounts_of(ctx: context.Context, login_id: str) -> dict[str, str]:
+    """The accounts of a login that its person can enter, with their names, in their order."""
+    async with ctx.store.reading() as tx:
+        return await users.accounts_of_login(tx, login_id)
 
 
 def audit_failure(ctx: context.Context, people: Sequence[users.User]) -> None:

@@ -18,7 +18,7 @@ from postroad.model import actors, login_throttle, times
 from postroad.services import audit_log, context
 from postroad.services.auth import encryption, installation_keys, login, password_rules
 from postroad.services.auth import logins as auth_logins
-from postroad.storage import access_version, logins, password_links, store, users
+from postroad.storage import access_version, accounts, logins, password_links, store, users
 
 # A weekend may lie between an invitation and its use; who asks for a new password waits for it.
 INVITATION_HOURS: Final = 72
@@ -124,7 +124,8 @@ def url(settings: config.Settings, token: str) -> str:
 
 async def _person(ctx: context.Context, tx: store.Transaction, link: password_links.Link | None) -> users.User:
     user = await users.by_id(tx, link.user_id) if link is not None and ctx.clock() < link.expires_at else None
-    if user is None or user.disabled_at is not None:
+    account = await accounts.by_id(tx, user.account_id) if user is not None else None
+    if user is None or user.disabled_at is not None or account is None or account.closed_at is not None:
         raise _not_found()
     return user
 

@@ -5,6 +5,7 @@ API, with a key of its own, so that neither can replace the other. It is valid f
 while in use, with the same id and at most for `dashboard.session_days` after the login, when its row ends.
 """
 
+import dataclasses
 import hashlib
 import hmac
 from dataclasses import dataclass, field
@@ -13,7 +14,7 @@ import msgspec
 
 from postroad import errors
 from postroad.model import caller, identifiers, login_throttle, times
-from postroad.services import context
+from postroad.services import audit_log, context
 from postroad.services.auth import last_used, schemes, tokens
 from postroad.storage import access_version, sessions, store, users
 
@@ -44,13 +45,20 @@ async def begin(
     methods: str,
     kind: sessions.Kind = sessions.Kind.BROWSER,
     device: str = "",
+    name: str = "",
+    seconds: int | None = None,
+    parent_id: str | None = None,
 ) -> Session:
-    """A new session for a user who has proved who they are, by `methods`, from where the context acts."""
+    """A new session for a user who has proved who they are, by `methods`, from where the context acts.
+
+    A token lives for so many seconds, or as long as configured.
+    """
     if user.login_id is None:
         raise errors.Conflict(f"{user.email} has not joined yet")
     now = ctx.clock()
     is_browser = kind is sessions.Kind.BROWSER
-    seconds = _idle_seconds(ctx) if is_browser else ctx.settings.security.token_seconds
+    if seconds is None:
+        seconds = _idle_seconds(ctx) if is_browser else ctx.settings.security.token_seconds
     claims = tokens.claims_for(user, now=now, seconds=seconds, token_id=ctx.new_id(identifiers.TOKEN, now=now))
     row = sessions.Session(
         id=claims.jti,
@@ -58,7 +66,7 @@ async def begin(
         user_id=user.id,
         account_id=user.account_id,
         kind=kind,
-        name="",
+        name=name,
         device=device,
         network=login_throttle.network_of(ctx.actor.client_address),
         methods=methods,
@@ -66,9 +74,23 @@ async def begin(
         last_used_at=now,
         expires_at=_last_second(ctx, claims) * times.SECOND if is_browser else claims.expires_at,
         confirmed_at=now,
+        parent_id=parent_id,
     )
     await sessions.insert(tx, row)
     return _signed(ctx, claims, row)
+
+
+async def continue_as(ctx: context.Context, tx: store.Transaction, session: Session, user: users.User) -> Session:
+    """The session of a browser, continued for another user of its login: another id, the same end."""
+    now, row = ctx.clock(), session.row
+    claims = tokens.claims_for(
+        user, now=now, seconds=_idle_seconds(ctx), token_id=ctx.new_id(identifiers.TOKEN, now=now)
+    )
+    claims = msgspec.structs.replace(claims, exp=min(claims.exp, row.expires_at // times.SECOND))
+    continued = dataclasses.replace(row, id=claims.jti, user_id=user.id, account_id=user.account_id, last_used_at=now)
+    if not await sessions.replace(tx, row.id, continued):
+        raise tokens.refusal()
+    return _signed(ctx, claims, continued)
 
 
 async def authenticate(ctx: context.Context, token: str) -> tuple[caller.Caller, Session]:
@@ -105,12 +127,31 @@ async def confirm(ctx: context.Context, session: Session, *, methods: str) -> No
     ctx.access_cache.invalidate()
 
 
-async def end(ctx: context.Context, session_id: str) -> None:
-    """End a session in every process, whichever of its tokens is presented, and the tokens that were made in it."""
+async def end(
+    ctx: context.Context, session_id: str, *, login_id: str | None = None, user_id: str | None = None
+) -> sessions.Session:
+    """End a session in every process, whichever of its tokens is presented, and the tokens that were made in it.
+
+    NotFound for one that has ended, or is not of this login or this user.
+    """
+    if not identifiers.is_identifier(session_id, identifiers.TOKEN):
+        raise _not_found()
     async with ctx.store.transaction() as tx:
         await access_version.bump(tx)
-        await sessions.remove(tx, session_id)
+        row = await sessions.by_id(tx, session_id)
+        if row is None or login_id not in {None, row.login_id} or user_id not in {None, row.user_id}:
+            raise _not_found()
+        await sessions.remove(tx, row.id)
+        await audit_end(ctx, tx, row)
     ctx.access_cache.invalidate()
+    return row
+
+
+async def audit_end(ctx: context.Context, tx: store.Transaction, row: sessions.Session) -> None:
+    """Record the end of a session in the audit log of its account."""
+    user = await users.by_id(tx, row.user_id)
+    action = "user.token_revoked" if row.kind == sessions.Kind.TOKEN else "user.session_ended"
+    await audit_log.write(ctx, tx, row.account_id, action, user.email if user else "", row.name or row.device)
 
 
 def csrf_token(ctx: context.Context, session: Session) -> str:
@@ -128,9 +169,19 @@ def _csrf_token(key: bytes, session: Session) -> str:
     return hmac.new(key, b"form " + session.claims.jti.encode(), hashlib.sha256).hexdigest()
 
 
+def _not_found() -> errors.NotFound:
+    return errors.NotFound("no such session; it may have ended")
+
+
 def _signed(ctx: context.Context, claims: tokens.Claims, row: sessions.Session) -> Session:
     key = ctx.keys.session if row.kind == sessions.Kind.BROWSER else ctx.keys.token
     return Session(tokens.sign(claims, key), claims, row)
+
+
+def is_idle(ctx: context.Context, row: sessions.Session) -> bool:
+    """Whether the browser of a session has lost it, because it was not used for so long."""
+    idle_at = row.last_used_at + _idle_seconds(ctx) * times.SECOND
+    return row.kind == sessions.Kind.BROWSER and idle_at <= ctx.clock()
 
 
 def _idle_seconds(ctx: context.Context) -> int:

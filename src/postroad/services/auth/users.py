@@ -16,7 +16,7 @@ from postroad import errors
 from postroad.model import actors, caller, identifiers, time_zones, times
 from postroad.protocol import address
 from postroad.services import account_quotas, audit_log, context
-from postroad.services.auth import grants, installation_keys, password_links, password_rules
+from postroad.services.auth import creators, grants, installation_keys, password_links, password_rules
 from postroad.services.auth import logins as auth_logins
 from postroad.services.notices import kinds, outbox
 from postroad.storage import access_version, accounts, logins, notices, sessions, store, users
@@ -24,6 +24,10 @@ from postroad.storage import password_links as stored_links
 
 # 20 characters of 62 are 119 bits.
 GENERATED_CHARACTERS: Final = 20
+_BELONGINGS: Final = {
+    creators.Belongings.HAND_OVER: "",
+    creators.Belongings.REVOKE: "and revoked what they made",
+}
 _TAKEN: Final = "email: this address already belongs to a user of this account"
 
 
@@ -182,8 +186,14 @@ async def set_time_zone(ctx: context.Context, user: users.User, time_zone: str) 
         await audit_log.write(ctx, tx, user.account_id, "user.time_zone_changed", user.email, f"to {chosen}")
 
 
-async def remove(ctx: context.Context, account_id: str, user_id: str) -> users.User:
-    """Remove a user. Audit log entries stay."""
+async def remove(
+    ctx: context.Context,
+    account_id: str,
+    user_id: str,
+    *,
+    belongings: creators.Belongings = creators.Belongings.HAND_OVER,
+) -> users.User:
+    """Remove a user, and revoke what they made or hand it over. Audit log entries stay."""
     async with ctx.store.transaction() as tx:
         await access_version.bump(tx)
         members = await _lock_members(ctx, tx, account_id)
@@ -191,7 +201,8 @@ async def remove(ctx: context.Context, account_id: str, user_id: str) -> users.U
         _refuse_operator(ctx, user)
         _refuse_last_owner(members, user)
         # Before the removal: users who remove themselves need a name in the log.
-        await audit_log.write(ctx, tx, account_id, "user.removed", user.email)
+        await audit_log.write(ctx, tx, account_id, "user.removed", user.email, _BELONGINGS[belongings])
+        await creators.settle(ctx, tx, user, belongings)
         await stored_links.remove(tx, user.id)
         await sessions.remove_of_user(tx, user.id)
         await notices.remove_choices(tx, user.id)

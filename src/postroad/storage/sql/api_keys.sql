@@ -24,6 +24,16 @@ WHERE key_hash = $1;
 -- include: key
 WHERE api_keys.account_id = $1 AND api_keys.id = $2;
 
+-- name: of_creator
+-- The active keys that a person created, oldest first.
+-- include: key
+WHERE api_keys.account_id = $1 AND created_by = $2 AND api_keys.revoked_at IS NULL AND credentials.revoked_at IS NULL
+ORDER BY api_keys.id;
+
+-- name: hand_over
+-- Another person answers for the keys that one created.
+UPDATE api_keys SET created_by = $3 WHERE account_id = $1 AND created_by = $2;
+
 -- name: of_account
 -- The keys of an account after a cursor, oldest first; revoked when their credential is.
 -- include: key

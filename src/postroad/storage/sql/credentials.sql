@@ -1,21 +1,30 @@
 -- name: insert
 -- A new SMTP credential.
-INSERT INTO credentials (id, account_id, name, username, password_hash, created_at, last_used_at, revoked_at)
-VALUES ($1, $2, $3, $4, $5, $6, NULL, NULL);
+INSERT INTO credentials (id, account_id, name, username, password_hash, created_at, last_used_at, revoked_at, creator_id)
+VALUES ($1, $2, $3, $4, $5, $6, NULL, NULL, CAST($7 AS TEXT));
+
+-- name: of_creator
+-- The active credentials that a person created, oldest first.
+SELECT id, account_id, name, username, password_hash, created_at, last_used_at, revoked_at, creator_id
+FROM credentials WHERE account_id = $1 AND creator_id = $2 AND revoked_at IS NULL ORDER BY id;
+
+-- name: hand_over
+-- Another person answers for the credentials that one created.
+UPDATE credentials SET creator_id = $3 WHERE account_id = $1 AND creator_id = $2;
 
 -- name: by_username
 -- The credential with this SMTP username.
-SELECT id, account_id, name, username, password_hash, created_at, last_used_at, revoked_at
+SELECT id, account_id, name, username, password_hash, created_at, last_used_at, revoked_at, creator_id
 FROM credentials WHERE username = $1;
 
 -- name: by_id
 -- One credential of an account.
-SELECT id, account_id, name, username, password_hash, created_at, last_used_at, revoked_at
+SELECT id, account_id, name, username, password_hash, created_at, last_used_at, revoked_at, creator_id
 FROM credentials WHERE account_id = $1 AND id = $2;
 
 -- name: of_account
 -- The credentials of an account after a cursor, oldest first: the first is the account's default.
-SELECT id, account_id, name, username, password_hash, created_at, last_used_at, revoked_at
+SELECT id, account_id, name, username, password_hash, created_at, last_used_at, revoked_at, creator_id
 FROM credentials WHERE account_id = $1 AND id > $2 ORDER BY id LIMIT $3;
 
 -- name: default_of

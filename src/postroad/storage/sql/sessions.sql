@@ -19,6 +19,11 @@ WHERE id = $1;
 -- include: session
 WHERE user_id = $1 AND expires_at > $2 ORDER BY last_used_at DESC, id DESC LIMIT $3;
 
+-- name: of_login
+-- The same of a login, in all its accounts.
+-- include: session
+WHERE login_id = $1 AND expires_at > $2 ORDER BY last_used_at DESC, id DESC LIMIT $3;
+
 -- name: touch
 -- The time of the last use.
 UPDATE sessions SET last_used_at = $2 WHERE id = $1 AND last_used_at < $2;
@@ -31,9 +36,17 @@ UPDATE sessions SET confirmed_at = $2, methods = $3 WHERE id = $1;
 -- Delete a session and the tokens that were made in it.
 DELETE FROM sessions WHERE id = $1 OR parent_id = $1;
 
+-- name: adopt
+-- Tokens that were made in a session continue with the one that it becomes.
+UPDATE sessions SET parent_id = $2 WHERE parent_id = $1;
+
 -- name: remove_of_user
 -- Delete the sessions of a user.
 DELETE FROM sessions WHERE user_id = $1;
+
+-- name: remove_others
+-- Delete the sessions of a login, in all its accounts, but one.
+DELETE FROM sessions WHERE login_id = $1 AND id <> $2;
 
 -- name: remove_of_login
 -- Delete the sessions of a login, in all its accounts.

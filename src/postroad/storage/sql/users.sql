@@ -19,6 +19,12 @@ WHERE email_key = $1 ORDER BY id LIMIT $2;
 -- include: user
 WHERE login_id = $1 ORDER BY id;
 
+-- name: accounts_of_login
+-- The accounts that the person of a login can enter, by name.
+SELECT accounts.id, accounts.name FROM users JOIN accounts ON accounts.id = users.account_id
+WHERE users.login_id = $1 AND users.disabled_at IS NULL AND accounts.closed_at IS NULL
+ORDER BY accounts.name, accounts.id;
+
 -- name: by_id
 -- One user.
 -- include: user

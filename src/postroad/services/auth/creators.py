@@ -1,0 +1,69 @@
+"""Who created API keys and SMTP credentials, and what becomes of them when that person is removed.
+
+Whoever removes a person sees what they made, and revokes it or answers for it from then on. Keys that operate the
+installation are always revoked: the person who is removed may have their secrets, and they would have the rights of
+whoever takes them over.
+"""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from enum import StrEnum
+
+from postroad.model import caller
+from postroad.services import audit_log, context
+from postroad.storage import api_keys, credentials, known_networks, store, users
+
+
+class Belongings(StrEnum):
+    """What becomes of what a removed person made."""
+
+    HAND_OVER = "hand_over"
+    REVOKE = "revoke"
+
+
+@dataclass(frozen=True, slots=True)
+class Made:
+    """What a person created and what is still active, oldest first."""
+
+    api_keys: Sequence[api_keys.ApiKey]
+    credentials: Sequence[credentials.Credential]
+
+
+async def of_actor(ctx: context.Context, tx: store.Transaction, account_id: str) -> str | None:
+    """The person who creates something; of what a key creates, the person who created that key."""
+    who = ctx.actor.who
+    if who is None or who.key is None:
+        return ctx.actor.user_id
+    creating = await api_keys.by_id(tx, account_id, who.key.id)
+    return None if creating is None else creating.created_by
+
+
+async def made_by(ctx: context.Context, user: users.User) -> Made:
+    """What a user created."""
+    async with ctx.store.scanning(user.account_id) as tx:
+        return await _made(tx, user)
+
+
+async def settle(ctx: context.Context, tx: store.Transaction, user: users.User, belongings: Belongings) -> None:
+    """Revoke what a user created, or let the acting person answer for it; that of an actor without a name stays."""
+    made = await _made(tx, user)
+    is_revoked = belongings is Belongings.REVOKE
+    for key in made.api_keys:
+        if is_revoked or caller.Scope.OPERATOR in caller.scopes_of(key.scopes):
+            await api_keys.revoke(tx, user.account_id, key.id, now=ctx.clock())
+            await audit_log.write(ctx, tx, user.account_id, "api_key.revoked", key.name)
+    for credential in made.credentials if is_revoked else ():
+        await credentials.revoke(tx, user.account_id, credential.id, now=ctx.clock())
+        await known_networks.remove(tx, credential.id)
+        await audit_log.write(ctx, tx, user.account_id, "credential.revoked", credential.name, credential.username)
+    taker = await of_actor(ctx, tx, user.account_id)
+    if not is_revoked and taker not in {None, user.id}:
+        await api_keys.hand_over(tx, user.account_id, user.id, to=taker or "")
+        await credentials.hand_over(tx, user.account_id, user.id, to=taker or "")
+
+
+async def _made(tx: store.Transaction, user: users.User) -> Made:
+    return Made(
+        await api_keys.of_creator(tx, user.account_id, user.id),
+        await credentials.of_creator(tx, user.account_id, user.id),
+    )

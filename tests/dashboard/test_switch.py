@@ -1,0 +1,63 @@
+"""Switching between accounts: one session, one login, one account at a time."""
+
+import pytest_asyncio
+
+from postroad.model import caller
+from postroad.services import context
+from postroad.services.auth import login, password_links
+from postroad.services.auth import users as account_users
+from postroad.storage import users
+from tests import contexts
+from tests.dashboard import browser_client
+from tests.dashboard.browser_client import Browser
+
+
+@pytest_asyncio.fixture
+async def joined(ctx: context.Context, browser: Browser, stranger: Browser) -> users.User:
+    """The owner of this account as a reader of the other one, with the same login."""
+    assert browser.user is not None
+    invited = await account_users.invite(ctx, stranger.account_id, email=browser.user.email, role=caller.Role.READ_ONLY)
+    acting = login.acting(ctx, client_address="192.0.2.1")
+    return await password_links.redeem(acting, invited.link_token, password=contexts.PASSWORD)
+
+
+async def test_the_menu_offers_the_other_accounts_and_switches(
+    browser: Browser, stranger: Browser, joined: users.User
+) -> None:
+    page = (await browser.get("/")).text
+    assert f'<option value="{stranger.account_id}">Theirs</option>' in page
+    before = browser.client.cookies["postroad"]
+    done = await browser.post("/switch", {"account_id": stranger.account_id})
+    assert (done.status_code, done.headers["location"]) == (303, "/")
+    assert browser_client.notice_of(done) == "You are now in the account Theirs."
+    after = (await browser.get("/profile")).text
+    assert stranger.account_id in after
+    assert "<dd>read only</dd>" in after.lower()
+    assert f'<option value="{browser.account_id}">Mine</option>' in after
+    # The token of the account before is worth nothing any more.
+    browser.client.cookies.clear()
+    stale = await browser.client.get("/profile", headers={"Cookie": f"postroad={before}"})
+    assert browser_client.location_of(stale) == "/login"
+
+
+async def test_nobody_switches_to_an_account_that_is_not_theirs(browser: Browser, stranger: Browser) -> None:
+    assert "Switch account" not in (await browser.get("/")).text
+    for account_id in (stranger.account_id, "acc_1"):
+        refused = await browser.post("/switch", {"account_id": account_id})
+        assert refused.status_code == 403, account_id
+    assert browser.account_id in (await browser.get("/profile")).text
+
+
+async def test_a_form_of_another_site_switches_nothing(browser: Browser, stranger: Browser, joined: users.User) -> None:
+    refused = await browser.client.post("/switch", data={"account_id": stranger.account_id})
+    assert refused.status_code == 403
+
+
+async def test_the_account_used_last_is_entered_next(
+    ctx: context.Context, clock: contexts.Clock, browser: Browser, stranger: Browser, joined: users.User
+) -> None:
+    clock.pass_seconds(1)
+    await browser.post("/switch", {"account_id": stranger.account_id})
+    acting = login.acting(ctx, client_address="192.0.2.1")
+    checked = await login.check_password(acting, joined.email, contexts.PASSWORD)
+    assert (await login.finish(acting, checked, methods="password")).user.id == joined.id
