@@ -68,6 +68,10 @@ class AccountClosed(Unauthorized):
     """The account of the credential is closed."""
 
 
+class SecondFactorRequired(Unauthorized):
+    """The password is right, and the login has a second factor: its code is missing or wrong."""
+
+
 class InsufficientCredits(PostroadError):
     """The account has fewer available credits than the message has unique recipients."""
 
@@ -83,6 +87,10 @@ class Forbidden(PostroadError):
     code = "forbidden"
     status = 403
     smtp_reply = "550 5.7.1"
+
+
+class SecondFactorMissing(Forbidden):
+    """The account requires a second factor of its users, and this one has none."""
 
 
 class AccountSuspended(PostroadError):

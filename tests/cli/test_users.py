@@ -8,8 +8,11 @@ from postroad import errors
 from postroad.model import caller
 from postroad.services import context
 from postroad.services.auth import authentication, login, password_links
+from postroad.services.auth import users as account_users
 from postroad.storage import users
+from tests import contexts
 from tests.cli.cli_runner import Installation
+from tests.services.auth import authenticator
 
 PASSWORD = "correct horse battery"
 
@@ -155,6 +158,26 @@ def test_a_link_gives_a_new_password(installation: Installation) -> None:
     link = installation.json("user", "link", "JO@example.com")["link"]
     use_link(installation, link, PASSWORD)
     assert log_in(installation, "jo@example.com", PASSWORD).user.email == "jo@example.com"
+
+
+def test_a_recovery_link_also_removes_second_factors(installation: Installation) -> None:
+    installation.text("user", "create", "jo@example.com")
+    installation.ask(_set_up_app)
+    use_link(installation, installation.json("user", "link", "jo@example.com")["link"], PASSWORD)
+    with pytest.raises(errors.SecondFactorRequired):
+        log_in(installation, "jo@example.com", PASSWORD)
+    shown = installation.text("user", "link", "--recovery", "jo@example.com").splitlines()
+    assert shown[0] == "jo@example.com can set a new password, without second factors, with this link:"
+    use_link(installation, shown[1], PASSWORD)
+    assert log_in(installation, "jo@example.com", PASSWORD).user.email == "jo@example.com"
+
+
+async def _set_up_app(ctx: context.Context) -> None:
+    user = await account_users.by_email(ctx, "jo@example.com")
+    assert user is not None
+    clock = contexts.Clock()
+    clock.now = ctx.clock()
+    await authenticator.set_up(ctx, user, clock)
 
 
 def test_an_owner_who_has_not_joined_is_not_the_first_owner(installation: Installation) -> None:

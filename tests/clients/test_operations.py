@@ -10,8 +10,8 @@ DOCUMENT = openapi.document(listeners.ROUTES, version="0")
 LEFT_OUT = {
     "logIn", "logOut", "changePassword", "getCurrentUser", "listSessions", "endSession",
     "listUsers", "inviteUser", "updateUser", "removeUser",
-    "createPasswordLink", "listAuditLogEntries", "listCredentials", "createCredential", "getCredential",
-    "revokeCredential",
+    "createPasswordLink", "createRecoveryLink", "updateAccount", "listAuditLogEntries", "listCredentials",
+    "createCredential", "getCredential", "revokeCredential",
     "listLedgerEntries", "exportLedger", "exportSuppressions", "importSuppressions", "getRawMessage", "sendTestEmail",
     "checkMessage", "resendMessage",
     "listEventSchemas", "getEventSchemas", "createWebhookListener", "receiveWebhookEvents",

@@ -29,6 +29,8 @@ JSON = {"Accept": "application/json"}
 PUBLIC = {
     ("GET", "/login"),
     ("POST", "/login"),
+    ("GET", "/login/second-factor"),
+    ("POST", "/login/second-factor"),
     ("GET", "/notices/{token}"),
     ("POST", "/notices/{token}"),
     ("GET", "/password/{token}"),
@@ -64,6 +66,7 @@ ALSO = {
     "recipient": "recipient",
     "recipient_id": "recipient",
     "session": "session",
+    "user_id": "person",
     "webhook": "webhook",
 }
 UNKNOWN = {
@@ -94,6 +97,9 @@ EXAMPLES = {
     "from": "shop@mine.example",
     "new_password": "another long sentence",
     "password": "another long sentence",
+    "proof": "correct horse battery",
+    # Those who walk have no second factor.
+    "required": "false",
     "to": "new@example.net",
     "time_zone": "Europe/Berlin",
     "url": webhook_rows.URL,

@@ -35,7 +35,7 @@ PARTS = (
     "/audit-log/export",
     "/credits/ledger.csv",
 )
-OUTSIDE = {"/login", "/notices/{token}", "/password/{token}", "/live"}
+OUTSIDE = {"/login", "/login/second-factor", "/notices/{token}", "/password/{token}", "/live"}
 
 
 def rows(title: str) -> list[list[str]]:

@@ -47,6 +47,8 @@ ORPHANS = {
     "user": "INSERT INTO users (id, account_id, email, email_key, password_hash, role, tokens_valid_from, created_at) "
     "VALUES ('usr_1', 'acc_9', 'e', 'e', 'h', 'owner', 0, 0)",
     "login": "INSERT INTO logins VALUES ('lgn_1', 'e', 'e', 'h', 0, 0)",
+    "authenticator app": "INSERT INTO totp_secrets VALUES ('lgn_9', CAST('s' AS BLOB), 0, NULL, 0)",
+    "recovery code": "INSERT INTO recovery_codes VALUES ('lgn_9', CAST('h' AS BLOB))",
     "session": "INSERT INTO sessions VALUES "
     "('tok_1', 'lgn_1', 'usr_9', 'acc_1', 'browser', '', '', '', '', 0, 0, 0, 0, NULL)",
     "API key": "INSERT INTO api_keys (id, account_id, credential_id, name, key_hash, hint, scopes, created_at) "

@@ -26,15 +26,18 @@ from postroad.storage import (
     messages,
     mta_sts_policies,
     operator_jobs,
+    password_links,
     processes,
     provider_overrides,
     queue,
     queue_views,
     recipients,
     search_conditions,
+    second_factors,
     sessions,
     source_counts,
     source_states,
+    sqlite,
     tls_reports,
     users,
     webhooks,
@@ -460,3 +463,25 @@ async def test_whoever_has_joined_before_there_were_logins_has_one_with_their_pa
         with pytest.raises(ConstraintViolated):
             async with empty.transaction() as tx:
                 await tx.run_script(change)
+
+
+async def test_logins_have_second_factors_from_the_version_before_on(empty: Store, upgrade: SchemaUpgrade) -> None:
+    await upgrade.begin("second_factors")
+    old_link = """
+        INSERT INTO password_links (token_hash, account_id, user_id, expires_at, by_operator)
+        VALUES (CAST('{0}' AS {1}), 'acc_1', 'usr_{0}', 9, 1)"""
+    octets = "BLOB" if isinstance(empty, sqlite.SqliteStore) else "BYTEA"
+    async with empty.transaction() as tx:
+        await samples.add_account(tx)
+        await tx.run_script(old_link.format(1, octets))
+    await upgrade.finish()
+    async with empty.transaction() as tx:
+        # A neighbour of the version before still writes.
+        await tx.run_script(old_link.format(2, octets))
+        for name in ("1", "2"):
+            link = await password_links.find(tx, name.encode())
+            assert link == password_links.Link(name.encode(), "acc_1", f"usr_{name}", 9, 1, 0)
+        account = await accounts.by_id(tx, "acc_1")
+        assert account is not None
+        assert account.second_factor_since is None
+        assert await second_factors.of_login(tx, "lgn_1") == second_factors.Factors()

@@ -109,6 +109,8 @@ WITHOUT_INDEX = {
     "sessions.of_login",
     "sessions.of_user",
     "users.accounts_of_login",
+    # Reads the operators, of whom there are a few.
+    "second_factors.operators_without",
     "hourly_counts.sums",
     "webhook_deliveries.endpoints",
     "webhook_deliveries.sweep_undelivered",

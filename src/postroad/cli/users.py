@@ -66,11 +66,12 @@ async def invite(context: services_context.Context, email: str, account: account
 
 @click.command("link", cls=command.StoreCommand, params=[ACCOUNT])
 @click.argument("email")
-async def link(context: services_context.Context, email: str, account: str | None) -> output.Report:
+@click.option("--recovery", is_flag=True, help="Remove the second factors of the user when the link is used.")
+async def link(context: services_context.Context, email: str, account: str | None, *, recovery: bool) -> output.Report:
     """Show a link for setting a new password. The previous link stops working."""
     user = await _find(context, email, account)
-    made = await account_users.create_password_link(context, user.account_id, user.id)
-    text = f"{user.email} can set a new password with this link:"
+    made = await account_users.create_password_link(context, user.account_id, user.id, is_recovery=recovery)
+    text = f"{user.email} can set a new password{', without second factors,' if recovery else ''} with this link:"
     return link_report(context, user, text, token=made.token, expires_at=made.expires_at)
 
 

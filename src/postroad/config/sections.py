@@ -101,6 +101,7 @@ class Security(Section, frozen=True):
     secret_key: str
     secret_key_file: str
     token_seconds: Positive
+    operator_second_factor: bool
     password_threads: Positive
 
     def check(self) -> None:

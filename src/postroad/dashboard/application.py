@@ -29,6 +29,8 @@ from postroad.dashboard import (
     recipient,
     requests,
     saved_views,
+    second_factor,
+    security,
     suppressions,
     tail,
     team,
@@ -79,6 +81,7 @@ OPERATOR_ROUTES: Final = (
 # The routes of all pages. The live updates and the inbox of the simulator have a state of their own.
 ROUTES: Final = (
     *login.ROUTES,
+    *second_factor.ROUTES,
     *notices.ROUTES,
     *welcome.ROUTES,
     *overview.ROUTES,
@@ -106,6 +109,7 @@ ROUTES: Final = (
     *team.ROUTES,
     *audit_log.ROUTES,
     *profile.ROUTES,
+    *security.ROUTES,
     *OPERATOR_ROUTES,
 )
 

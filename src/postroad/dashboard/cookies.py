@@ -1,4 +1,4 @@
-"""The cookies: the session, a notice for the next page, and the account that an operator looks at.
+"""The cookies: the session, a pending login, a notice for the next page, and the account that an operator looks at.
 
 They are HttpOnly and SameSite=Lax, and Secure when the base URL uses TLS (RFC 6265bis; the prefix `__Host-` keeps a
 sibling host from setting one).
@@ -10,6 +10,7 @@ from urllib import parse
 from postroad.web import routing
 
 SESSION: Final = "postroad"
+PENDING: Final = "postroad_pending"
 NOTICE: Final = "postroad_notice"
 LOOK: Final = "postroad_look"
 NOTICE_SECONDS: Final = 60

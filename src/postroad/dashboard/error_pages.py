@@ -57,7 +57,10 @@ def error_renderer(
     def render(error: errors.PostroadError, refused: routing.RefusedRequest) -> responses.EncodedResponse | None:
         if not _wants_page(refused.headers):
             return None
-        if isinstance(error, errors.Unauthorized) and refused.path != b"/login":
+        if isinstance(error, errors.SecondFactorMissing):
+            to_enrolment = routing.Response(303, headers=(("Location", "/profile/security"), *site.headers))
+            return responses.success(to_enrolment, request_id=refused.request_id)
+        if isinstance(error, errors.Unauthorized) and not refused.path.startswith(b"/login"):
             return responses.success(_to_login(site, refused), request_id=refused.request_id)
         values = {
             "title": _TITLES.get(error.status, "Request failed"),

@@ -2,6 +2,7 @@
 
 import contextlib
 from typing import Final
+from urllib import parse
 
 import msgspec
 
@@ -9,12 +10,13 @@ from postroad import errors
 from postroad.dashboard import cookies, forms, requests
 from postroad.dashboard import site as sites
 from postroad.services import context
-from postroad.services.auth import authentication, login, password_links, sessions
-from postroad.storage import sessions as stored_sessions
+from postroad.services.auth import authentication, login, password_links, pending_logins, second_factors, sessions
+from postroad.storage import logins
 from postroad.web import routing
 
 BODY_BYTES: Final = 16 * 1024
 HOME: Final = "/"
+SECOND_FACTOR: Final = "/login/second-factor"
 
 
 class LoginForm(forms.Form, frozen=True, kw_only=True):
@@ -51,7 +53,8 @@ def local_path(path: str | None) -> str:
     return path if path.isascii() else HOME
 
 
-def _page(site: sites.Site, name: str, **values: object) -> routing.Response:
+def page(site: sites.Site, name: str, **values: object) -> routing.Response:
+    """A page for somebody who is not logged in."""
     content = site.pages.render(name, {"problem": None, **values})
     return routing.Response(200, content, headers=site.headers, content_type=sites.HTML)
 
@@ -63,7 +66,7 @@ async def show_login(site: sites.Site, ctx: context.Context, request: routing.Re
         await requests.authenticate(site, ctx, request.headers)
     except errors.Unauthorized:
         has_inbox = site.mail is not None
-        return _page(site, "login.html", next=next_path, session_expired=expired, has_inbox=has_inbox)
+        return page(site, "login.html", next=next_path, session_expired=expired, has_inbox=has_inbox)
     return requests.redirect(request.headers, next_path)
 
 
@@ -71,17 +74,42 @@ async def log_in(site: sites.Site, ctx: context.Context, request: routing.Reques
     """Start a session."""
     form: LoginForm = request.body
     forms.refuse_cross_origin(site, request.headers)
-    known = await authentication.log_in(
-        ctx,
-        form.email,
-        form.password,
-        client_address=request.client_address,
-        request_id=request.id,
-        kind=stored_sessions.Kind.BROWSER,
+    found = await login.check_password(acting(ctx, request), form.email, form.password)
+    return await _proceed(site, ctx, request, found, next_path=local_path(form.next))
+
+
+async def _proceed(
+    site: sites.Site,
+    ctx: context.Context,
+    request: routing.Request,
+    found: logins.Login,
+    *,
+    next_path: str,
+    account_id: str | None = None,
+    invitation: bytes | None = None,
+) -> routing.Response:
+    """Start a session after a right password, or ask for the second factor."""
+    if (await second_factors.of_login(ctx, found.id)).exist:
+        token = await pending_logins.begin(ctx, found, methods=authentication.PASSWORD, invitation=invitation)
+        cookie = cookies.write(
+            cookies.PENDING, token, is_secure=site.is_secure, seconds=pending_logins.LIFETIME_SECONDS
+        )
+        query = parse.urlencode({"next": next_path} | ({} if account_id is None else {"account_id": account_id}))
+        return requests.redirect(request.headers, f"{SECOND_FACTOR}?{query}", headers=(cookie,))
+    known = await login.finish(
+        acting(ctx, request),
+        found,
+        methods=authentication.PASSWORD,
         device=request.device,
+        account_id=account_id,
     )
     cookie = requests.session_cookie(ctx, site, known.session)
-    return requests.redirect(request.headers, local_path(form.next), headers=(cookie,))
+    return requests.redirect(request.headers, next_path, headers=(cookie,))
+
+
+def pending_token(site: sites.Site, request: routing.Request) -> str | None:
+    """The token of a login that waits for its second factor."""
+    return cookies.read(request.headers, cookies.PENDING, is_secure=site.is_secure)
 
 
 async def log_out(request: requests.PageRequest) -> routing.Response:
@@ -103,23 +131,24 @@ async def switch(request: requests.PageRequest) -> routing.Response:
 async def show_password(site: sites.Site, ctx: context.Context, request: routing.Request) -> routing.Response:
     """The form of a password link."""
     token = request.path["token"]
-    user = await password_links.find_user(_acting(ctx, request), token)
-    return _page(site, "password.html", token=token, email=user.email, is_new=user.joined_at is None)
+    user = await password_links.find_user(acting(ctx, request), token)
+    return page(site, "password.html", token=token, email=user.email, is_new=user.joined_at is None)
 
 
 async def choose_password(site: sites.Site, ctx: context.Context, request: routing.Request) -> routing.Response:
-    """Set the password and start a session."""
+    """Set the password and start a session, or ask for the second factor, which a new password does not replace."""
     form: PasswordForm = request.body
     forms.refuse_cross_origin(site, request.headers)
-    acting = _acting(ctx, request)
-    user = await password_links.redeem(acting, request.path["token"], password=form.password)
-    known = await login.enter(acting, user, methods=authentication.PASSWORD, device=request.device)
-    cookie = requests.session_cookie(ctx, site, known.session)
-    return requests.redirect(request.headers, HOME, headers=(cookie,))
+    try:
+        user = await password_links.redeem(acting(ctx, request), request.path["token"], password=form.password)
+    except password_links.FactorNeeded as needed:
+        return await _proceed(site, ctx, request, needed.login, next_path=HOME, invitation=needed.invitation)
+    found = await second_factors.login_of(ctx, user.login_id or "")
+    return await _proceed(site, ctx, request, found, next_path=HOME, account_id=user.account_id)
 
 
-def _acting(ctx: context.Context, request: routing.Request) -> context.Context:
-    """The context of somebody who may hold a link."""
+def acting(ctx: context.Context, request: routing.Request) -> context.Context:
+    """The context of somebody who has not proved yet who they are."""
     return login.acting(ctx, client_address=request.client_address, request_id=request.id)
 
 

@@ -91,6 +91,7 @@ SETTINGS: Final = (
     Entry("profile", "/profile", "Profile", "settings me user role"),
     Entry("time_zone", "/profile#time-zone", "Time zone", "settings clock utc times"),
     Entry("password", "/profile#password", "Password", "settings change login"),
+    Entry("security", "/profile/security", "Second factors", "settings totp authenticator recovery codes 2fa mfa"),
     Entry("mail", "/profile#mail", "Mail from this service", "settings notices notifications digest unsubscribe"),
     Entry("token", "/profile#token", "API token", "settings personal access"),
 )

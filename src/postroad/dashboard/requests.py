@@ -24,7 +24,7 @@ from postroad.dashboard import site as sites
 from postroad.model import caller, search_query, time_zones, times
 from postroad.services import context
 from postroad.services.accounts import looks
-from postroad.services.auth import authentication, login, sessions
+from postroad.services.auth import authentication, login, second_factors, sessions
 from postroad.services.webhooks import endpoints
 from postroad.storage import accounts, messages, users
 from postroad.web import routing
@@ -230,10 +230,16 @@ def get(
     *,
     permission: caller.Permission = VIEW,
     looking: Looking = Looking.SHOWN,
+    is_enrolment: bool = False,
     **options: Any,
 ) -> SiteRoute:
-    """The route of a page. `options` are those of `_route`."""
-    checks = functools.partial(_authenticated, handler=handler, permission=permission, looking=looking)
+    """The route of a page. `options` are those of `_route`.
+
+    Whoever has to set up a second factor first can open only pages of this `is_enrolment`.
+    """
+    checks = functools.partial(
+        _authenticated, handler=handler, permission=permission, looking=looking, is_enrolment=is_enrolment
+    )
     return lambda site: _route("GET", path, checks(site), permission=permission, **options)
 
 
@@ -244,11 +250,14 @@ def post(
     form: type[forms.Form] = forms.Form,
     permission: caller.Permission = caller.Permission.CHANGE,
     looking: Looking = Looking.REFUSED,
+    is_enrolment: bool = False,
     **options: Any,
 ) -> SiteRoute:
     """The route of a form."""
     options.update(form=form, permission=permission)
-    checks = functools.partial(_authenticated, handler=handler, permission=permission, looking=looking)
+    checks = functools.partial(
+        _authenticated, handler=handler, permission=permission, looking=looking, is_enrolment=is_enrolment
+    )
     return lambda site: _route("POST", path, checks(site), **options)
 
 
@@ -284,7 +293,7 @@ def _route(
 
 
 def _authenticated(
-    site: sites.Site, *, handler: Handler, permission: caller.Permission, looking: Looking
+    site: sites.Site, *, handler: Handler, permission: caller.Permission, looking: Looking, is_enrolment: bool
 ) -> routing.Handler[context.Context]:
     async def handle(ctx: context.Context, request: routing.Request) -> routing.Response:
         _, session = await authenticate(site, ctx, request.headers)
@@ -292,6 +301,8 @@ def _authenticated(
             forms.refuse_cross_origin(site, request.headers)
             if not sessions.is_csrf_token(ctx, session, request.body.csrf_token or ""):
                 raise forms.missing_csrf_token()
+        if session.lacks_factor and not is_enrolment:
+            raise second_factors.missing()
         user, account = await authentication.me(ctx, request.caller)
         entered = await login.accounts_of(ctx, session.row.login_id)
         asked = PageRequest(site, ctx, request, session, user, account, accounts=entered)

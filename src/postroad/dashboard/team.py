@@ -9,7 +9,8 @@ from typing import Any, Final
 from postroad.dashboard import forms, requests
 from postroad.model import caller
 from postroad.services import context
-from postroad.services.auth import creators, password_links, session_list
+from postroad.services.accounts import registry
+from postroad.services.auth import creators, password_links, second_factors, session_list
 from postroad.services.auth import users as account_users
 from postroad.storage import users
 from postroad.web import routing
@@ -31,6 +32,12 @@ class Invitation(forms.Form, frozen=True, kw_only=True):
     role: caller.Role
 
 
+class Requirement(forms.Form, frozen=True, kw_only=True):
+    """Whether a second factor is required."""
+
+    required: bool
+
+
 class RoleChange(forms.Form, frozen=True, kw_only=True):
     """The new role."""
 
@@ -49,7 +56,16 @@ async def index(
     """The team, with a link that was made for somebody."""
     members = await account_users.of_account(request.ctx, request.account_id)
     is_mailed = bool(request.ctx.settings.operator.sender)
-    return request.page("team.html", status=status, people=members, roles=ROLES, link=link, is_mailed=is_mailed)
+    with_factor = await second_factors.users_with(request.ctx, request.account_id)
+    return request.page(
+        "team.html",
+        status=status,
+        people=members,
+        roles=ROLES,
+        link=link,
+        is_mailed=is_mailed,
+        with_factor=with_factor,
+    )
 
 
 async def invite(request: requests.PageRequest) -> routing.Response:
@@ -64,6 +80,22 @@ async def make_link(request: requests.PageRequest) -> routing.Response:
     user = await account_users.find(request.ctx, request.account_id, request.path["id"])
     made = await account_users.create_password_link(request.ctx, request.account_id, user.id)
     return await index(request, status=201, link=_link(request, user, made.token, made.expires_at))
+
+
+async def make_recovery_link(request: requests.PageRequest) -> routing.Response:
+    """Create a recovery link, which also removes second factors, and show it once."""
+    user = await account_users.find(request.ctx, request.account_id, request.path["id"])
+    made = await account_users.create_password_link(request.ctx, request.account_id, user.id, is_recovery=True)
+    link = _link(request, user, made.token, made.expires_at) | {"is_recovery": True}
+    return await index(request, status=201, link=link)
+
+
+async def require_second_factor(request: requests.PageRequest) -> routing.Response:
+    """Require a second factor of everybody in the account, or no longer."""
+    form: Requirement = request.form
+    await registry.require_second_factor(request.ctx, request.account_id, required=form.required)
+    notice = "A second factor is required now." if form.required else "A second factor is no longer required."
+    return request.redirect(PATH, notice=notice)
 
 
 async def change_role(request: requests.PageRequest) -> routing.Response:
@@ -120,7 +152,13 @@ async def _done(
 
 def _link(request: requests.PageRequest, user: users.User, token: str, expires_at: int) -> dict[str, Any]:
     url = password_links.url(request.ctx.settings, token)
-    return {"email": user.email, "has_joined": user.joined_at is not None, "url": url, "expires_at": expires_at}
+    return {
+        "is_recovery": False,
+        "email": user.email,
+        "has_joined": user.joined_at is not None,
+        "url": url,
+        "expires_at": expires_at,
+    }
 
 
 def _with_article(role: caller.Role) -> str:
@@ -130,8 +168,10 @@ def _with_article(role: caller.Role) -> str:
 ROUTES: Final = (
     requests.get(PATH, index),
     requests.post(PATH, invite, form=Invitation, permission=MANAGE),
+    requests.post(f"{PATH}/second-factor", require_second_factor, form=Requirement, permission=MANAGE),
     requests.post(f"{PATH}/{{id}}/role", change_role, form=RoleChange, permission=MANAGE),
     requests.post(f"{PATH}/{{id}}/link", make_link, permission=MANAGE),
+    requests.post(f"{PATH}/{{id}}/recovery-link", make_recovery_link, permission=MANAGE),
     requests.post(f"{PATH}/{{id}}/disable", disable, permission=MANAGE),
     requests.post(f"{PATH}/{{id}}/enable", enable, permission=MANAGE),
     requests.get(f"{PATH}/{{id}}", show, permission=MANAGE),

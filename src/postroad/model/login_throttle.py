@@ -63,6 +63,9 @@ ANYWHERE: Final = FailureLimit(free=50, interval=30 * times.SECOND)
 NEWCOMER: Final = FailureLimit(free=3, interval=30 * 60 * times.SECOND)
 # From all such networks together: 8,640 a day.
 NEWCOMERS: Final = FailureLimit(free=500, interval=10 * times.SECOND)
+# Codes of a second factor: three of a million are right at a time, so 144 a day find one in six years. Whoever tries
+# them has the password already.
+CODE: Final = FailureLimit(free=10, interval=10 * 60 * times.SECOND)
 # Failures of one user in the audit log: enough to see an attack, too few to hide everything else.
 AUDITED: Final = FailureLimit(free=10, interval=10 * 60 * times.SECOND)
 # By the bits of the network. An office or a provider's gateway is one address, so its limit is higher; one password
@@ -100,6 +103,18 @@ def of_credential(name: str, client_address: str, *, is_known: bool) -> Counters
     """The counters of an SMTP credential."""
     here = Counter(network_of(client_address), name)
     return {here: APPLICATION} if is_known else {here: NAME, **of_network(client_address)}
+
+
+def of_code(login_id: str, client_address: str, *, is_known: bool) -> Counters:
+    """The counters of a code of a login. They are not those of its password, whose success clears them.
+
+    All unknown networks have one counter together. A known one has its own, so that whoever has stolen a password does
+    not keep its owner out.
+    """
+    name = f"code {login_id}"
+    if is_known:
+        return {Counter(network_of(client_address), name): CODE}
+    return {Counter(None, name): CODE, **of_network(client_address)}
 
 
 def of_network(client_address: str) -> Counters:

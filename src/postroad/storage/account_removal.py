@@ -24,6 +24,8 @@ TABLES: Final = (
     "password_links",
     "revoked_tokens",
     "sessions",
+    "totp_secrets",
+    "recovery_codes",
     "logins",
     "users",
     "dkim_keys",

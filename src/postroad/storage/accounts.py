@@ -42,6 +42,8 @@ class Account:
     # Limits that an operator set: sends per second with each credential (None: the setting), and recipients per day.
     request_rate: int | None = None
     recipients_per_day: int | None = None
+    # Since when its users need a second factor.
+    second_factor_since: int | None = None
 
     @property
     def state(self) -> str:
@@ -132,6 +134,11 @@ async def set_limits(
 ) -> None:
     """Set the limits of an account; None for those of the settings."""
     await tx.execute("accounts.set_limits", account_id, request_rate, recipients_per_day)
+
+
+async def require_second_factor(tx: store.Transaction, account_id: str, *, since: int | None) -> None:
+    """Require a second factor of the users of an account; None to require none."""
+    await tx.execute("accounts.set_second_factor", account_id, since)
 
 
 async def note_uncharged(tx: store.Transaction, account_id: str) -> None:

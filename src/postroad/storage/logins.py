@@ -12,7 +12,12 @@ from postroad.storage import store
 # A login with this email beyond them cannot log in: every one costs a check of the password.
 MAX_OF_EMAIL: Final = 8
 # Queries that delete what belongs to a login.
-OF_A_LOGIN: Final = ("sessions.remove_of_login", "known_networks.remove")
+OF_A_LOGIN: Final = (
+    "sessions.remove_of_login",
+    "known_networks.remove",
+    "second_factors.remove_totp",
+    "second_factors.remove_codes",
+)
 
 
 @dataclass(frozen=True, slots=True)

@@ -11,19 +11,23 @@ SWEEP_ROWS: Final = 1_000
 
 @dataclass(frozen=True, slots=True)
 class Link:
-    """A row of `password_links`. One that an operator made acts on the login, in all its accounts."""
+    """A row of `password_links`. One that an operator made acts on the login, in all its accounts.
+
+    A recovery link also removes second factors.
+    """
 
     token_hash: bytes = field(repr=False)
     account_id: str
     user_id: str
     expires_at: int
     by_operator: int
+    is_recovery: int = 0
 
 
 async def replace(tx: store.Transaction, link: Link) -> None:
     """Create a link; earlier links of the user stop working."""
     await remove(tx, link.user_id)
-    row = (link.token_hash, link.account_id, link.user_id, link.expires_at, link.by_operator)
+    row = (link.token_hash, link.account_id, link.user_id, link.expires_at, link.by_operator, link.is_recovery)
     await tx.execute("password_links.insert", *row)
 
 

@@ -29,6 +29,7 @@ ACTIONS: Mapping[tuple[str, str], tuple[str, dict[str, Any] | None]] = {
     ("POST", "/v1/operator/accounts/{id}/credits"): ("credits.added", {"amount": 1}),
     ("POST", "/v1/operator/accounts/{id}/close"): ("account.closed", None),
     ("POST", "/v1/operator/accounts/{id}/reopen"): ("account.reopened", None),
+    ("POST", "/v1/operator/accounts/{id}/recovery-link"): ("user.recovery_link_made", {"user_id": "of the account"}),
     ("POST", "/v1/operator/operators"): ("operator.added", {"email": "new@example.org"}),
     ("DELETE", "/v1/operator/operators/{id}"): ("operator.removed", None),
     ("POST", "/v1/operator/queue/retry"): ("queue.retried", {"all": True}),
@@ -84,6 +85,8 @@ async def test_a_change_is_logged_with_the_operator_as_actor(
         await sources.warm_up(ctx, "google")
     clock.pass_seconds(1)
     began = ctx.clock()
+    if path.endswith("/recovery-link"):
+        body = {"user_id": other.id}
     names = {"accounts": theirs.account_id, "operators": other.id, "providers": "google"}
     asked = path.replace("{id}", names.get(path.split("/")[3], "")).replace("{name}", "google")
     answer = await operator.http.request(method, asked, json=body)

@@ -42,6 +42,7 @@ async def test_the_account_is_shown_with_its_credits(
                 "complaint_suspend_percent": 0.3,
             },
             "credits_unlimited": False,
+            "second_factor_required": False,
         },
         "request_id": response.headers["x-request-id"],
     }
@@ -138,3 +139,22 @@ async def test_the_ledger_is_downloaded_as_a_file(ctx: context.Context, mine: Ac
     head, entry = response.text.splitlines()
     assert head == "created_at,kind,available,reserved,available_after,reserved_after,message_id,note,id"
     assert entry.startswith("2027-01-15T08:00:00.000Z,grant,5,0,5,0,,'+1 for you,led_")
+
+
+async def test_an_owner_requires_a_second_factor_of_everybody(
+    ctx: context.Context, mine: AccountClients, theirs: AccountClients, clock: contexts.Clock
+) -> None:
+    for required, action in ((True, "account.second_factor_required"), (False, "account.second_factor_optional")):
+        for _ in range(2):
+            clock.pass_seconds(1)
+            answer = await mine.owner.patch("/v1/account", json={"second_factor_required": required})
+            assert answer.status_code == 200
+            assert answer.json()["account"]["second_factor_required"] is required
+        assert (await mine.reader.get("/v1/account")).json()["account"]["second_factor_required"] is required
+        assert (await theirs.owner.get("/v1/account")).json()["account"]["second_factor_required"] is False
+        entries = (await mine.reader.get("/v1/audit-log?limit=100")).json()["entries"]
+        assert [entry["action"] for entry in entries].count(action) == 1
+    refused = await mine.reader.patch("/v1/account", json={"second_factor_required": True})
+    assert (refused.status_code, refused.json()["code"]) == (403, "forbidden")
+    for body in ({}, {"second_factor_required": "yes"}, {"second_factor_required": None}):
+        assert (await mine.owner.patch("/v1/account", json=body)).status_code == 400

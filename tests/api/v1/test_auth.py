@@ -13,6 +13,7 @@ from postroad.api import authentication
 from postroad.api.v1 import auth
 from postroad.model import caller
 from postroad.services import context
+from postroad.services.accounts import registry
 from postroad.services.auth import authentication as caller_authentication
 from postroad.services.auth import credentials
 from postroad.services.auth import users as account_users
@@ -20,6 +21,7 @@ from postroad.storage import accounts, users
 from postroad.web import application
 from tests.api import app_server
 from tests.contexts import PASSWORD, SECOND, Clock, account, clock, ctx, owner, settings
+from tests.services.auth import authenticator
 
 __all__ = ["account", "clock", "ctx", "owner", "settings"]
 
@@ -278,3 +280,38 @@ async def test_every_login_is_logged_with_its_address_and_without_its_words(
         ("/v1/auth/me", 200, "192.0.2.1"),
     ]
     assert "horse" not in repr(lines.kept)
+
+
+async def test_a_login_with_a_second_factor_needs_its_code(
+    ctx: context.Context, client: httpx.AsyncClient, owner: users.User, clock: Clock
+) -> None:
+    secret, codes = await authenticator.set_up(ctx, owner, clock)
+    clock.pass_seconds(60)
+    for body in (LOG_IN, LOG_IN | {"code": None}, LOG_IN | {"code": authenticator.wrong(secret, clock)}):
+        refused = await client.post("/v1/auth/login", json=body)
+        assert (refused.status_code, refused.json()["code"]) == (401, "unauthorized")
+        assert refused.headers["second-factor"] == "required"
+    wrong = await client.post("/v1/auth/login", json=LOG_IN | {"password": "wrong", "code": codes[0]})
+    assert wrong.status_code == 401
+    assert "second-factor" not in wrong.headers
+    for code in (authenticator.code(secret, clock), codes[0]):
+        answer = await client.post("/v1/auth/login", json=LOG_IN | {"code": code})
+        assert answer.status_code == 200
+        assert answer.json().keys() == {"token", "expires_at", "user", "account", "request_id"}
+        assert (await client.get("/v1/auth/me", headers=bearer(answer))).status_code == 200
+
+
+async def test_a_code_that_nobody_needs_is_ignored(client: httpx.AsyncClient) -> None:
+    assert (await client.post("/v1/auth/login", json=LOG_IN | {"code": "123456"})).status_code == 200
+    too_long = await client.post("/v1/auth/login", json=LOG_IN | {"code": "1" * 41})
+    assert too_long.status_code == 400
+
+
+async def test_a_token_is_refused_until_a_required_second_factor_is_set_up(
+    ctx: context.Context, client: httpx.AsyncClient, owner: users.User
+) -> None:
+    answer = await client.post("/v1/auth/login", json=LOG_IN)
+    await registry.require_second_factor(ctx, owner.account_id, required=True)
+    refused = await client.get("/v1/auth/me", headers=bearer(answer))
+    assert (refused.status_code, refused.json()["code"]) == (403, "forbidden")
+    assert refused.headers["second-factor"] == "missing"

@@ -9,11 +9,12 @@ import pytest
 
 from postroad.model import caller
 from postroad.services import context
-from postroad.services.auth import password_links, users
+from postroad.services.auth import password_links, second_factors, users
 from postroad.web import application
 from tests import contexts
 from tests.api import management
 from tests.api.management import AccountClients
+from tests.services.auth import authenticator
 
 JO = {"email": "jo@example.com", "role": "member"}
 
@@ -127,6 +128,7 @@ async def test_only_owners_manage_users(
             await client.patch(path, json={"role": "owner"}),
             await client.delete(path),
             await client.post(f"{path}/password-link"),
+            await client.post(f"{path}/recovery-link"),
         ):
             assert (answer.status_code, answer.json()["code"]) == (403, "forbidden")
     assert person in (await mine.owner.get("/v1/team")).json()["users"]
@@ -161,3 +163,22 @@ async def test_nothing_of_a_user_is_secret(ctx: context.Context, mine: AccountCl
     listed = (await mine.reader.get("/v1/team")).text
     assert "argon2" not in listed
     assert "link" not in listed
+
+
+async def test_a_recovery_link_is_for_those_who_have_joined(
+    ctx: context.Context, mine: AccountClients, clock: contexts.Clock
+) -> None:
+    jo, _ = await users.create(
+        ctx, mine.account_id, email="jo@example.com", password=contexts.PASSWORD, role=caller.Role.MEMBER
+    )
+    await authenticator.set_up(ctx, jo, clock)
+    answer = await mine.owner.post(f"/v1/team/{jo.id}/recovery-link")
+    assert answer.status_code == 200
+    assert answer.json().keys() == {"link", "expires_at", "request_id"}
+    assert answer.json()["expires_at"] == "2027-01-16T08:00:00.000Z"
+    await password_links.redeem(ctx, answer.json()["link"].rpartition("/")[2], password="another long sentence")
+    assert not (await second_factors.of_login(ctx, jo.login_id or "")).exist
+    invited = (await mine.owner.post("/v1/team", json={"email": "al@example.com", "role": "member"})).json()["user"]
+    for user_id in (invited["id"], (await owner_of(mine))["id"]):
+        refused = await mine.owner.post(f"/v1/team/{user_id}/recovery-link")
+        assert (refused.status_code, refused.json()["code"]) == (409, "conflict")

@@ -61,6 +61,8 @@ ROUTES = (
 )
 Key = tuple[str, str]
 BODIES: Mapping[Key, dict[str, Any]] = {
+    # Required of nobody: those who walk have no second factor.
+    ("PATCH", "/v1/account"): {"second_factor_required": False},
     ("POST", "/v1/credentials"): {"name": "New"},
     ("POST", "/v1/api-keys"): {"name": "New"},
     ("PATCH", "/v1/api-keys/{id}"): {"name": "New"},
@@ -110,6 +112,7 @@ NAMED: Mapping[Key, str] = {
     ("PATCH", "/v1/team/{id}"): "person",
     ("DELETE", "/v1/team/{id}"): "person",
     ("POST", "/v1/team/{id}/password-link"): "person",
+    ("POST", "/v1/team/{id}/recovery-link"): "person",
     ("GET", "/v1/templates/{alias}"): "template",
     ("DELETE", "/v1/templates/{alias}"): "template",
     ("POST", "/v1/templates/{alias}/preview"): "template",

@@ -51,6 +51,8 @@ INSERT INTO known_networks (user_id, network, last_login_at) SELECT id, '192.0.2
 INSERT INTO sessions (id, login_id, user_id, account_id, kind, name, device, network, methods, created_at, last_used_at,
     expires_at, confirmed_at)
 SELECT 'tok_' || id, login_id, id, account_id, 'browser', '', '', '', 'password', 1, 1, 9, 1 FROM users;
+INSERT INTO totp_secrets (login_id, secret, created_at, last_step) SELECT id, SECRET, 1, 0 FROM logins;
+INSERT INTO recovery_codes (login_id, code_hash) SELECT id, SECRET FROM logins;
 INSERT INTO webhook_attempts (account_id, webhook_id, delivery_id, number, started_at, duration, status_code)
 SELECT account_id, webhook_id, id, 1, 1, 1, 204 FROM webhook_deliveries;
 INSERT INTO notices (id, kind, account_id, user_id, subject, content, created_at)
@@ -126,7 +128,8 @@ async def test_a_removed_account_leaves_nothing_and_takes_nothing_of_another(
     assert set((await rows_of(ctx, account.id)).values()) == {0}
     assert await rows_of(ctx, other.id) == kept
     assert await samples.count(ctx.store, "known_networks") == 3  # of the other user, login and credential
-    assert await samples.count(ctx.store, "logins") == 1
+    for table in ("logins", "totp_secrets", "recovery_codes"):
+        assert await samples.count(ctx.store, table) == 1, table
     for table in ("notice_mails", "notice_choices"):
         assert await samples.count(ctx.store, table) == 1, table  # of the other user
     assert (await consistency.run(ctx)).findings == []

@@ -9,7 +9,15 @@ from postroad import config, errors
 from postroad.model import caller
 from postroad.roles import composition
 from postroad.services import audit_log, context, return_path
-from postroad.services.auth import authentication, encryption, key_check, key_replacement, sealed_values, sessions
+from postroad.services.auth import (
+    authentication,
+    encryption,
+    key_check,
+    key_replacement,
+    sealed_values,
+    second_factors,
+    sessions,
+)
 from postroad.services.dkim import domain_keys
 from postroad.services.domains import registry as domains
 from postroad.services.maintenance import cleanup
@@ -19,6 +27,7 @@ from postroad.storage import acme, certificates, migrations, users, webhooks
 from postroad.storage import sealed_values as stored_values
 from tests import contexts
 from tests.contexts import SECRET_KEY, Clock
+from tests.services.auth import authenticator
 from tests.services.auth.test_key_check import OTHER_KEY, URL, with_key
 
 THIRD_KEY = "the third: 9Xd7Yq0wT4nZs5Kf8Hb1Vc6Jm3PgAqLr2"
@@ -167,7 +176,10 @@ def test_every_table_with_ciphertexts_is_covered() -> None:
         "login_failures.counter",
         "messages.response",
         "password_links.token_hash",
+        "pending_logins.invitation",
+        "pending_logins.token_hash",
         "previous_keys.fingerprint",
+        "recovery_codes.code_hash",
         "webhook_deliveries.body",
     }
     sealed = {
@@ -176,6 +188,7 @@ def test_every_table_with_ciphertexts_is_covered() -> None:
         "certificates.private_key",
         "dkim_keys.private_key",
         "previous_keys.installation_key",
+        "totp_secrets.secret",
         "webhook_secrets.secret",
     }
     assert columns == plain | sealed
@@ -183,3 +196,15 @@ def test_every_table_with_ciphertexts_is_covered() -> None:
     assert stored_values.TABLES.keys() == {
         column.partition(".")[0] for column in sealed - {"previous_keys.installation_key"}
     }
+
+
+async def test_an_authenticator_app_works_with_the_new_key(
+    ctx: context.Context, owner: users.User, settings: config.Settings, clock: Clock
+) -> None:
+    secret, codes = await authenticator.set_up(ctx, owner, clock)
+    found = await authenticator.login_of(ctx, owner)
+    assert await rotate(ctx) == 1
+    clock.pass_seconds(60)
+    async with composition.open_context(with_key(settings, OTHER_KEY), clock=clock) as new:
+        assert await second_factors.check_code(new, found, authenticator.code(secret, clock)) == "totp"
+        assert await second_factors.check_code(new, found, codes[0]) == "recovery_code"

@@ -10,6 +10,7 @@ from postroad.storage import accounts as stored_accounts
 from postroad.storage import consistency as stored_consistency
 from postroad.storage import users
 from tests import accepted_mail, contexts
+from tests.services.auth import authenticator
 from tests.storage import webhook_samples
 
 # For each check a way to break what it guards. The store has one account, with two messages of two recipients each.
@@ -46,6 +47,8 @@ ORPHANS = {
     "idempotency key": "UPDATE idempotency_keys SET account_id = 'acc_gone'",
     "user": "UPDATE users SET account_id = 'acc_gone'",
     "login": "UPDATE users SET login_id = NULL",
+    "authenticator app": "UPDATE totp_secrets SET login_id = 'lgn_gone'",
+    "recovery code": "UPDATE recovery_codes SET login_id = 'lgn_gone'",
     "session": "UPDATE sessions SET user_id = 'usr_gone'",
     "API key": "UPDATE api_keys SET account_id = 'acc_gone'",
     "credential": "UPDATE credentials SET account_id = 'acc_gone'",
@@ -64,10 +67,13 @@ ATTEMPTS = """
 
 
 @pytest.fixture(autouse=True)
-async def _some_of_everything(ctx: context.Context, account: stored_accounts.Account, owner: users.User) -> None:
+async def _some_of_everything(
+    ctx: context.Context, account: stored_accounts.Account, owner: users.User, clock: contexts.Clock
+) -> None:
     await accepted_mail.allow_sending(ctx, account.id)
     await credentials.create(ctx, account.id, "Web shop")
     await contexts.begin_session(ctx, owner)
+    await authenticator.set_up(ctx, owner, clock)
     await api_keys.create(ctx, account.id, credential_id=None, name="Shop", scopes=frozenset({caller.Permission.SEND}))
     await templates.put(ctx, account.id, "welcome", subject="Hello", text="x", html=None)
     for key in ("one", "two"):

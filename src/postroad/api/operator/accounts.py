@@ -12,6 +12,7 @@ from postroad.api.v1 import resource, schemas, team
 from postroad.model import bounce_guard, cursors, identifiers, labels, times
 from postroad.services import context
 from postroad.services.accounts import account_limits, closure, credits, directory, registry
+from postroad.services.auth import password_links, users
 from postroad.storage import accounts
 from postroad.web import routing
 
@@ -162,6 +163,12 @@ class Suspension(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     ]
 
 
+class Recovery(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
+    """Who has lost their second factor."""
+
+    user_id: Annotated[str, schemas.id_of(identifiers.USER, "A user of the account.")]
+
+
 class CreditGrant(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     """Credits to add."""
 
@@ -291,6 +298,18 @@ async def reopen(ctx: context.Context, request: routing.Request) -> routing.Resp
     return _changed(ctx, request, await closure.reopen(ctx, request.path["id"]))
 
 
+async def make_recovery_link(ctx: context.Context, request: routing.Request) -> routing.Response:
+    """Create a recovery link for a user of an account.
+
+    For a user who has lost their second factor. Whoever opens the link sets a new password, in all accounts of the
+    user, and the second factors are removed. It replaces the previous link.
+    """
+    body: Recovery = request.body
+    made = await users.create_password_link(ctx, request.path["id"], body.user_id, is_recovery=True)
+    link = password_links.url(ctx.settings, made.token)
+    return routing.Response(200, team.PasswordLink(link, times.to_wire(made.expires_at), request_id=request.id))
+
+
 def _change(endpoint: str, handler: routing.Handler[context.Context], **options: Any) -> operator_resource.Route:
     responses = {200: OperatedAccountResponse}
     return operator_resource.route(
@@ -309,4 +328,12 @@ ROUTES: Final = (
     _change("POST /v1/operator/accounts/{id}/credits", add_credits, body=CreditGrant),
     _change("POST /v1/operator/accounts/{id}/close", close),
     _change("POST /v1/operator/accounts/{id}/reopen", reopen),
+    operator_resource.route(
+        RESOURCE,
+        "POST /v1/operator/accounts/{id}/recovery-link",
+        make_recovery_link,
+        body=Recovery,
+        responses={200: team.PasswordLink},
+        errors=(errors.Conflict,),
+    ),
 )

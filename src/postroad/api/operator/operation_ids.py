@@ -35,6 +35,7 @@ OPERATION_IDS: Final[Mapping[str, str]] = {
     "POST /v1/operator/accounts/{id}/credits": "addCredits",
     "POST /v1/operator/accounts/{id}/close": "closeAccount",
     "POST /v1/operator/accounts/{id}/reopen": "reopenAccount",
+    "POST /v1/operator/accounts/{id}/recovery-link": "createRecoveryLink",
     "GET /v1/operator/operators": "listOperators",
     "POST /v1/operator/operators": "addOperator",
     "DELETE /v1/operator/operators/{id}": "removeOperator",

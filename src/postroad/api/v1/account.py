@@ -6,7 +6,7 @@ from typing import Annotated, Final, Literal
 import msgspec
 
 from postroad.api.v1 import resource, schemas
-from postroad.model import cursors, identifiers, times
+from postroad.model import caller, cursors, identifiers, times
 from postroad.services import context
 from postroad.services.accounts import credits, ledger_csv
 from postroad.services.accounts import registry as accounts
@@ -85,6 +85,18 @@ class AccountDetails(Account, frozen=True, kw_only=True):
     sending: Sending
     # Mail costs nothing: credits are off, or unlimited for this account.
     credits_unlimited: bool
+    second_factor_required: Annotated[
+        bool, msgspec.Meta(description="Whether every user of the account needs a second factor.")
+    ]
+
+
+class AccountChange(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
+    """What to change."""
+
+    second_factor_required: Annotated[
+        bool,
+        msgspec.Meta(description="True requires a second factor of every user, from their next request on."),
+    ]
 
 
 class AccountResponse(schemas.Response, frozen=True):
@@ -128,13 +140,27 @@ async def show(ctx: context.Context, request: routing.Request) -> routing.Respon
 
     Also whether it can send, and if not, since when and why.
     """
-    found = await accounts.find(ctx, request.caller.account_id)
+    return await _details(ctx, request, await accounts.find(ctx, request.caller.account_id))
+
+
+async def change(ctx: context.Context, request: routing.Request) -> routing.Response:
+    """Require a second factor of the users of the account, or no longer.
+
+    Users without one can then do nothing but set one up, and their tokens are refused. Owners only.
+    """
+    body: AccountChange = request.body
+    changed = await accounts.require_second_factor(ctx, request.caller.account_id, required=body.second_factor_required)
+    return await _details(ctx, request, changed)
+
+
+async def _details(ctx: context.Context, request: routing.Request, found: stored_accounts.Account) -> routing.Response:
     guard_status = Sending(**dataclasses.asdict(await accounts.sending(ctx, found)))
     details = AccountDetails(
         **msgspec.structs.asdict(account(found)),
         suspended_until=times.optional_to_wire(accounts.suspended_until(ctx, found)),
         sending=guard_status,
         credits_unlimited=not credits.needs_credits(ctx, found),
+        second_factor_required=found.second_factor_since is not None,
     )
     return routing.Response(200, AccountResponse(details, request_id=request.id))
 
@@ -162,6 +188,14 @@ async def export_ledger(ctx: context.Context, request: routing.Request) -> routi
 
 ROUTES: Final = (
     RESOURCE.route("GET /v1/account", show, responses={200: AccountResponse}),
+    RESOURCE.route(
+        "PATCH /v1/account",
+        change,
+        permission=caller.Permission.MANAGE,
+        body=AccountChange,
+        body_rules={"examples": [{"second_factor_required": True}]},
+        responses={200: AccountResponse},
+    ),
     RESOURCE.route("GET /v1/account/ledger", show_ledger, query=LedgerQuery, responses={200: LedgerResponse}),
     RESOURCE.download("GET /v1/account/ledger.csv", export_ledger, content_type="text/csv"),
 )

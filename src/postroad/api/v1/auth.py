@@ -14,7 +14,7 @@ from postroad.api.v1 import resource, schemas
 from postroad.model import caller, identifiers, times
 from postroad.protocol import address
 from postroad.services import context
-from postroad.services.auth import authentication, login, password_rules, passwords, session_list
+from postroad.services.auth import authentication, login, password_rules, passwords, second_factors, session_list
 from postroad.storage import users
 from postroad.web import routing
 
@@ -25,6 +25,13 @@ BODY_BYTES = 16 * 1024
 # The service itself refuses NUL; the schema documents it.
 WITHOUT_NUL = {"pattern": r"^[^\u0000]*$"}
 GivenPassword = Annotated[str, msgspec.Meta(max_length=passwords.MAX_CHARACTERS, extra_json_schema=WITHOUT_NUL)]
+Code = Annotated[
+    str,
+    msgspec.Meta(
+        max_length=second_factors.MAX_CODE_CHARACTERS,
+        description="The code of the authenticator app, or a recovery code, if the login has a second factor.",
+    ),
+]
 NewPassword = Annotated[
     str,
     msgspec.Meta(
@@ -37,10 +44,11 @@ NewPassword = Annotated[
 
 
 class LoginRequest(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
-    """Email and password."""
+    """Email and password, and the code of a login that has a second factor."""
 
     email: Annotated[str, msgspec.Meta(max_length=address.MAX_CHARACTERS)]
     password: GivenPassword
+    code: Code | None = None
     account_id: (
         Annotated[
             str,
@@ -116,7 +124,8 @@ class SessionsResponse(schemas.Response, frozen=True):
 async def log_in(ctx: context.Context, request: routing.Request) -> routing.Response:
     """Log in.
 
-    Repeated failures are throttled: 429 with `Retry-After`.
+    A login with a second factor needs `code`: without it, or with a wrong one, the response is 401 with the header
+    `Second-Factor: required`. Repeated failures are throttled: 429 with `Retry-After`.
     """
     body: LoginRequest = request.body
     session = await authentication.log_in(
@@ -127,6 +136,7 @@ async def log_in(ctx: context.Context, request: routing.Request) -> routing.Resp
         request_id=request.id,
         device=request.device,
         account_id=body.account_id,
+        code=body.code,
     )
     return routing.Response(200, _session(session, request_id=request.id))
 

@@ -152,6 +152,15 @@ async def make_link(ctx: context.Context, request: routing.Request) -> routing.R
     return routing.Response(200, PasswordLink(link, times.to_wire(made.expires_at), request_id=request.id))
 
 
+async def make_recovery_link(ctx: context.Context, request: routing.Request) -> routing.Response:
+    """Create a recovery link for a user."""
+    made = await account_users.create_password_link(
+        ctx, request.caller.account_id, request.path["id"], is_recovery=True
+    )
+    link = password_links.url(ctx.settings, made.token)
+    return routing.Response(200, PasswordLink(link, times.to_wire(made.expires_at), request_id=request.id))
+
+
 ROUTES: Final = (
     RESOURCE.route("GET /v1/team", index, responses={200: TeamResponse}),
     RESOURCE.route(
@@ -195,6 +204,16 @@ ROUTES: Final = (
         description=f"The link works once, within {password_links.RESET_HOURS} hours "
         f"({password_links.INVITATION_HOURS} for an invited user), and replaces the previous link. The current "
         "password stays valid until then. Owners only.",
+        permission=caller.Permission.MANAGE,
+        responses={200: PasswordLink},
+        errors=(errors.Conflict,),
+    ),
+    RESOURCE.route(
+        "POST /v1/team/{id}/recovery-link",
+        make_recovery_link,
+        description="For a user who has lost their second factor. Whoever opens the link sets a new password, and the "
+        f"second factors are removed. It works once, within {password_links.RESET_HOURS} hours, and replaces the "
+        "previous link. Owners only.",
         permission=caller.Permission.MANAGE,
         responses={200: PasswordLink},
         errors=(errors.Conflict,),

@@ -90,7 +90,7 @@
     const where = answer.headers.get("Go-To");
     if (where) { location.assign(where); return null; }
     if (answer.ok) { show(await answer.text()); return { focus: button }; }
-    if (answer.status === 401 && location.pathname !== "/login") { askToLogIn(form, button); return { focus: button }; }
+    if (answer.status === 401 && !location.pathname.startsWith("/login")) { askToLogIn(form, button); return { focus: button }; }
     const refusal = await answer.json().catch(() => null);
     const { text, field } = withLabel(form, refusal ? refusal.error : `The service responded ${answer.status} without an explanation. ${UNKNOWN_RESULT}.`);
     /* What somebody typed is theirs to correct; a fault of the service is reported, by the id of its request. */

@@ -9,6 +9,7 @@ from postroad.dashboard.operator import console
 from postroad.model import caller, cursors, identifiers, labels
 from postroad.services.accounts import account_limits, credits, directory, registry
 from postroad.services.auth import password_links, users
+from postroad.storage import users as stored_users
 from postroad.web import routing
 
 PATH: Final = "/operator/accounts"
@@ -21,6 +22,12 @@ class Query(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     search: str | None = None
     state: Literal["", "active", "suspended", "closed"] | None = None
     cursor: str | None = None
+
+
+class Recovery(forms.Form, frozen=True, kw_only=True):
+    """Who has lost their second factor."""
+
+    user_id: str
 
 
 class NewAccount(forms.Form, frozen=True, kw_only=True):
@@ -57,12 +64,24 @@ async def create(request: requests.PageRequest) -> routing.Response:
     users.check_new(form.email)
     account = await registry.create(request.ctx, form.name)
     invited = await users.invite(request.ctx, account.id, email=form.email, role=caller.Role.OWNER)
-    link = {
-        "email": invited.user.email,
-        "url": password_links.url(request.ctx.settings, invited.link_token),
-        "expires_at": invited.expires_at,
-    }
+    link = _link(request, "Invitation link", invited.user, invited.link_token, invited.expires_at)
     return await _page(request, account.id, status=201, link=link)
+
+
+async def make_recovery_link(request: requests.PageRequest) -> routing.Response:
+    """Create a recovery link for a user and show it once."""
+    form: Recovery = request.form
+    user = await users.find(request.ctx, request.path["id"], form.user_id)
+    made = await users.create_password_link(request.ctx, user.account_id, user.id, is_recovery=True)
+    link = _link(request, "Recovery link", user, made.token, made.expires_at)
+    return await _page(request, user.account_id, status=201, link=link)
+
+
+def _link(
+    request: requests.PageRequest, title: str, user: stored_users.User, token: str, expires_at: int
+) -> dict[str, Any]:
+    url = password_links.url(request.ctx.settings, token)
+    return {"title": title, "email": user.email, "url": url, "expires_at": expires_at}
 
 
 async def show(request: requests.PageRequest) -> routing.Response:
@@ -97,4 +116,5 @@ ROUTES: Final = (
     console.get(PATH, index, query=Query),
     console.post(PATH, create, form=NewAccount),
     console.get(f"{PATH}/{{id}}", show),
+    console.post(f"{PATH}/{{id}}/recovery-link", make_recovery_link, form=Recovery),
 )

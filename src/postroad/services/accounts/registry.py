@@ -124,6 +124,21 @@ async def resume(ctx: context.Context, account_id: str) -> accounts.Account:
     )
 
 
+async def require_second_factor(ctx: context.Context, account_id: str, *, required: bool) -> accounts.Account:
+    """Require a second factor of the users of an account, from their next request on, or no longer."""
+    async with ctx.store.transaction() as tx:
+        await access_version.bump(tx)
+        account = await lock(tx, account_id)
+        if required == (account.second_factor_since is not None):
+            return account
+        since = ctx.clock() if required else None
+        await accounts.require_second_factor(tx, account_id, since=since)
+        action = "account.second_factor_required" if required else "account.second_factor_optional"
+        await audit_log.write(ctx, tx, account_id, action, account.name)
+    ctx.access_cache.invalidate()
+    return dataclasses.replace(account, second_factor_since=since)
+
+
 async def cool_down(ctx: context.Context) -> list[str]:
     """Resume accounts whose suspension by the bounce guard has lasted long enough. Operators' suspensions stay."""
     hours = ctx.settings.bounce_guard.cooldown_hours

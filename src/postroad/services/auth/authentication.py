@@ -11,7 +11,7 @@ from postroad import errors
 from postroad.model import caller, key_limits
 from postroad.protocol import authorization
 from postroad.services import context
-from postroad.services.auth import last_used, login, password_rules, passwords, schemes, tokens
+from postroad.services.auth import last_used, login, password_rules, passwords, schemes, second_factors, tokens
 from postroad.services.auth import logins as auth_logins
 from postroad.services.auth import sessions as auth_sessions
 from postroad.storage import access_version, accounts, credentials, logins, sessions, users
@@ -160,11 +160,20 @@ async def log_in(
     kind: sessions.Kind = sessions.Kind.TOKEN,
     device: str = "",
     account_id: str | None = None,
+    code: str | None = None,
 ) -> login.LoggedIn:
-    """Start a session. An unknown email and a wrong password get the same response in the same time."""
+    """Start a session. An unknown email and a wrong password get the same response in the same time.
+
+    A login with a second factor needs its code.
+    """
     acting = login.acting(ctx, client_address=client_address, request_id=request_id)
     found = await login.check_password(acting, email, password)
-    return await login.finish(acting, found, methods=PASSWORD, kind=kind, device=device, account_id=account_id)
+    methods = PASSWORD
+    if (await second_factors.of_login(ctx, found.id)).exist:
+        if code is None:
+            raise second_factors.required()
+        methods = f"{PASSWORD} {await second_factors.check_code(acting, found, code)}"
+    return await login.finish(acting, found, methods=methods, kind=kind, device=device, account_id=account_id)
 
 
 async def issue_token(ctx: context.Context, user: users.User, *, methods: str = OPERATOR) -> login.LoggedIn:

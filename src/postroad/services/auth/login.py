@@ -133,15 +133,6 @@ async def finish(
     return LoggedIn(begun, user, account)
 
 
-async def enter(ctx: context.Context, user: users.User, *, methods: str, device: str = "") -> LoggedIn:
-    """Begin a browser session of a user who has just proved who they are, in the account of that user."""
-    async with ctx.store.reading() as tx:
-        login = await logins.by_id(tx, user.login_id or "")
-    if login is None:
-        raise refusal()
-    return await finish(ctx, login, methods=methods, device=device, account_id=user.account_id)
-
-
 async def switch(ctx: context.Context, session: sessions.Session, account_id: str) -> LoggedIn:
     """Continue a session in another account of its login, with a new token and what was proved before."""
     async with ctx.store.reading() as tx:

@@ -16,7 +16,7 @@ from typing import Final
 from postroad import config, errors
 from postroad.model import actors, login_throttle, times
 from postroad.services import audit_log, context
-from postroad.services.auth import encryption, installation_keys, login, password_rules
+from postroad.services.auth import encryption, installation_keys, login, password_rules, second_factors
 from postroad.services.auth import logins as auth_logins
 from postroad.storage import access_version, accounts, logins, password_links, store, users
 
@@ -35,12 +35,25 @@ class NewLink:
     expires_at: int
 
 
-async def create(ctx: context.Context, tx: store.Transaction, user: users.User) -> NewLink:
-    """Create a link for a user, replacing earlier ones."""
+class FactorNeeded(errors.SecondFactorRequired):
+    """Somebody who is invited has typed the password of a login that has a second factor, which is needed to join."""
+
+    def __init__(self, own: logins.Login, invitation: bytes) -> None:
+        super().__init__("a second factor is required")
+        self.login = own
+        self.invitation = invitation
+
+
+async def create(
+    ctx: context.Context, tx: store.Transaction, user: users.User, *, is_recovery: bool = False
+) -> NewLink:
+    """Create a link for a user, replacing earlier ones; one for recovery also removes second factors."""
     hours = INVITATION_HOURS if user.joined_at is None else RESET_HOURS
     made = NewLink(installation_keys.random_text(TOKEN_CHARACTERS), ctx.clock() + hours * times.HOUR)
     by_operator = int(ctx.actor.kind is actors.Kind.OPERATOR)
-    link = password_links.Link(_hash(made.token), user.account_id, user.id, made.expires_at, by_operator)
+    link = password_links.Link(
+        _hash(made.token), user.account_id, user.id, made.expires_at, by_operator, int(is_recovery)
+    )
     await password_links.replace(tx, link)
     return made
 
@@ -67,6 +80,8 @@ async def redeem(ctx: context.Context, token: str, *, password: str) -> users.Us
     # Checking and hashing cost time: only a valid link gets that far.
     invited = await find_user(ctx, token)
     own = await login.find_for_invitation(ctx, invited.email, password) if invited.joined_at is None else None
+    if own is not None and (await second_factors.of_login(ctx, own.id)).exist:
+        raise FactorNeeded(own, _hash(token))
     password_hash = ""
     if own is None:
         password_rules.check_new("password", password, email=invited.email)
@@ -85,9 +100,25 @@ async def redeem(ctx: context.Context, token: str, *, password: str) -> users.Us
             await audit_log.write(acting, tx, user.account_id, "user.password_changed", user.email)
         else:
             await auth_logins.set_password(acting, tx, user, password_hash=password_hash)
+            if link is not None and link.is_recovery:
+                await second_factors.remove_all(acting, tx, user.login_id)
         changed = await users.by_id(tx, user.id)
     ctx.access_cache.invalidate()
     return changed or user
+
+
+async def join(ctx: context.Context, invitation: bytes, own: logins.Login) -> users.User:
+    """Accept an invitation with a login that has proved its second factor, too."""
+    async with ctx.store.transaction() as tx:
+        await access_version.bump(tx)
+        user = await _person(ctx, tx, await password_links.consume(tx, invitation))
+        if user.login_id is not None:
+            raise _not_found()
+        acting = _acting(ctx, user)
+        await _join(acting, tx, user, own, password_hash="")
+        await audit_log.write(acting, tx, user.account_id, "user.joined", user.email)
+    ctx.access_cache.invalidate()
+    return user
 
 
 async def _join(

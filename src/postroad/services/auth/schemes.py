@@ -14,8 +14,9 @@ from postroad import errors
 from postroad.model import caller, login_throttle, times
 from postroad.protocol import authorization
 from postroad.services import context
-from postroad.services.auth import installation_keys, last_used, password_checks, tokens
+from postroad.services.auth import installation_keys, last_used, password_checks, second_factors, tokens
 from postroad.storage import accounts, api_keys, credentials, known_networks, sessions, store, users
+from postroad.storage import second_factors as stored_factors
 
 # Generated usernames are much shorter; a longer or unprintable one is unknown without a query.
 USERNAME_CHARACTERS: Final = 64
@@ -26,11 +27,15 @@ NETWORK_RENEWAL: Final = times.DAY
 
 @dataclass(frozen=True, slots=True)
 class AuthenticatedCaller:
-    """A caller, the secret whose use is recorded, and the session of a person."""
+    """A caller, the secret whose use is recorded, and the session of a person.
+
+    Somebody who lacks a second factor that is required has to set it up first.
+    """
 
     caller: caller.Caller
     used: last_used.UsedSecret | None = None
     session: sessions.Session | None = None
+    lacks_factor: bool = False
 
 
 def refuse_malformed(presented: authorization.Basic | authorization.Bearer) -> None:
@@ -133,7 +138,10 @@ async def _by_api_key(ctx: context.Context, token: str) -> AuthenticatedCaller:
 
 async def _by_token(ctx: context.Context, token: str) -> AuthenticatedCaller:
     previous = [keys.token for keys in ctx.keys.previous]
-    return await by_claims(ctx, tokens.read(token, ctx.keys.token, now=ctx.clock(), previous=previous))
+    known = await by_claims(ctx, tokens.read(token, ctx.keys.token, now=ctx.clock(), previous=previous))
+    if known.lacks_factor:
+        raise second_factors.missing()
+    return known
 
 
 async def by_claims(ctx: context.Context, claims: tokens.Claims) -> AuthenticatedCaller:
@@ -142,9 +150,19 @@ async def by_claims(ctx: context.Context, claims: tokens.Claims) -> Authenticate
         session = await sessions.by_id(tx, claims.jti)
         user = await users.by_id(tx, session.user_id) if session else None
         credential_id = await credentials.default_of(tx, user.account_id) if user else None
+        account = await accounts.by_id(tx, user.account_id) if user else None
+        factors = await stored_factors.of_login(tx, session.login_id) if session else None
     if session is None or user is None or user.disabled_at is not None or user.login_id != session.login_id:
         raise tokens.refusal()
     if (user.id, user.account_id) != (claims.sub, claims.acc):
+        raise tokens.refusal()
+    is_short = (
+        account is not None
+        and second_factors.is_required(ctx, user, account)
+        and not second_factors.suffice(session.methods)
+    )
+    if is_short and factors is not None and factors.exist:
+        # Begun before the factor was required, or was set up.
         raise tokens.refusal()
     known = AuthenticatedCaller(
         caller.Caller(
@@ -158,6 +176,7 @@ async def by_claims(ctx: context.Context, claims: tokens.Claims) -> Authenticate
         ),
         (last_used.SESSION, session.id),
         session,
+        lacks_factor=is_short,
     )
     return await _of_open_account(ctx, known)
 

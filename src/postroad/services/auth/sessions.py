@@ -30,6 +30,8 @@ class Session:
     token: str = field(repr=False)
     claims: tokens.Claims
     row: sessions.Session
+    # A second factor is required of its person, who can do nothing else before it is set up.
+    lacks_factor: bool = False
 
     @property
     def expires_at(self) -> int:
@@ -106,7 +108,7 @@ async def authenticate(ctx: context.Context, token: str) -> tuple[caller.Caller,
     if known.session is None:
         raise tokens.refusal()
     ctx.access_cache.last_used.note((last_used.SESSION, claims.jti), now=ctx.clock())
-    return known.caller, Session(token, claims, known.session)
+    return known.caller, Session(token, claims, known.session, known.lacks_factor)
 
 
 def renewed(ctx: context.Context, session: Session) -> Session | None:

@@ -121,20 +121,28 @@ async def set_password(ctx: context.Context, account_id: str, user_id: str, *, p
     return await find(ctx, account_id, user_id)
 
 
-async def create_password_link(ctx: context.Context, account_id: str, user_id: str) -> password_links.NewLink:
-    """Create a link for setting a new password; earlier links stop working."""
+async def create_password_link(
+    ctx: context.Context, account_id: str, user_id: str, *, is_recovery: bool = False
+) -> password_links.NewLink:
+    """Create a link for setting a new password; earlier links stop working.
+
+    One for recovery also removes the second factors of whoever has lost them.
+    """
     grants.check_user(ctx.actor)
     async with ctx.store.transaction() as tx:
         user = _member(await _lock_members(ctx, tx, account_id), user_id)
         _refuse_operator(ctx, user)
         if user.disabled_at is not None:
             raise errors.Conflict("this user is disabled; enable the user first")
+        if is_recovery and user.joined_at is None:
+            raise errors.Conflict("this user has not joined yet, and has no second factor; create a new invitation")
         if user.id == ctx.actor.user_id:
             # A stolen session must not suffice to change the password: a link would allow it.
             raise errors.Conflict("to change your own password, use your profile")
-        made = await password_links.create(ctx, tx, user)
-        await _mail_link(ctx, tx, user, made)
-        await audit_log.write(ctx, tx, account_id, "user.password_link_made", user.email)
+        made = await password_links.create(ctx, tx, user, is_recovery=is_recovery)
+        await _mail_link(ctx, tx, user, made, is_recovery=is_recovery)
+        action = "user.recovery_link_made" if is_recovery else "user.password_link_made"
+        await audit_log.write(ctx, tx, account_id, action, user.email)
     return made
 
 
@@ -214,7 +222,12 @@ async def remove(
 
 
 async def _mail_link(
-    ctx: context.Context, tx: store.Transaction, user: users.User, made: password_links.NewLink
+    ctx: context.Context,
+    tx: store.Transaction,
+    user: users.User,
+    made: password_links.NewLink,
+    *,
+    is_recovery: bool = False,
 ) -> None:
     """Send a link to its user too. About an address there is one in a few minutes, whichever account invites it."""
     if not ctx.settings.operator.sender:
@@ -226,8 +239,9 @@ async def _mail_link(
         "sealed_token": password_links.seal(ctx, user.id, made.token),
         "expires_at": times.to_wire(made.expires_at),
     }
+    kind = kinds.INVITATION if user.joined_at is None else kinds.PASSWORD_LINK
     told = outbox.NewNotice(
-        kind=kinds.INVITATION if user.joined_at is None else kinds.PASSWORD_LINK,
+        kind=kinds.RECOVERY_LINK if is_recovery else kind,
         subject=auth_logins.email_key(user.email) or user.id,
         values=values,
         account_id=user.account_id,

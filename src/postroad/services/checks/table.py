@@ -10,7 +10,7 @@ from dataclasses import dataclass
 from enum import Enum
 from typing import Final
 
-from postroad.services.checks import certificates, connections, data, host, names, subject
+from postroad.services.checks import certificates, connections, data, host, names, operators, subject
 from postroad.services.checks import findings as check_findings
 from postroad.telemetry import logs
 
@@ -71,6 +71,7 @@ CHECKS: Final[Mapping[str, Check]] = {
     "clock": Check(host.clock),
     "open_files": Check(host.open_files),
     "roles": Check(host.roles, Scope.INSTALLATION),
+    "operators": Check(operators.second_factors_of_operators, Scope.INSTALLATION),
     "return_path": Check(connections.return_path, Scope.INSTALLATION),
 }
 

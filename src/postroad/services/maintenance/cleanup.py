@@ -24,6 +24,7 @@ from postroad.storage import (
     mta_sts_policies,
     notices,
     password_links,
+    pending_logins,
     provider_queues,
     rates,
     sessions,
@@ -75,6 +76,7 @@ class SweepResult:
     source_counts: int = 0
     audit_log: int = 0
     password_links: int = 0
+    pending_logins: int = 0
     mta_sts_policies: int = 0
     login_failures: int = 0
     known_networks: int = 0
@@ -142,6 +144,9 @@ async def sweep(ctx: context.Context) -> SweepResult:
         ),
         password_links=await _in_batches(
             ctx, lambda tx: password_links.sweep(tx, now=now), rows=password_links.SWEEP_ROWS
+        ),
+        pending_logins=await _in_batches(
+            ctx, lambda tx: pending_logins.sweep(tx, now=now), rows=pending_logins.SWEEP_ROWS
         ),
         mta_sts_policies=await _in_batches(
             ctx, lambda tx: mta_sts_policies.sweep(tx, now=now), rows=mta_sts_policies.SWEEP_ROWS

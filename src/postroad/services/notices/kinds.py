@@ -70,6 +70,10 @@ NEW_NETWORK: Final = "login.new_network"
 INVITATION: Final = "user.invited"
 PASSWORD_LINK: Final = "user.password_link"  # noqa: S105 - a name
 
+RECOVERY_LINK: Final = "user.recovery_link"
+FACTOR_ADDED: Final = "user.second_factor_added"
+FACTOR_REMOVED: Final = "user.second_factor_removed"
+
 # What an account can cause to strangers in a day: a team joins.
 _MAX_LINKS: Final = 20
 
@@ -142,6 +146,31 @@ KINDS: Final[Mapping[str, Kind]] = {
         title="A password link",
         interval=5 * 60 * times.SECOND,
         max_per_day=_MAX_LINKS,
+        is_security=True,
+    ),
+    RECOVERY_LINK: Kind(
+        audience=Audience.PERSON,
+        title="A recovery link",
+        interval=5 * 60 * times.SECOND,
+        max_per_day=_MAX_LINKS,
+        is_security=True,
+    ),
+    FACTOR_ADDED: Kind(
+        audience=Audience.PERSON,
+        title="A second factor was added",
+        path="/profile/security",
+        interval=5 * 60 * times.SECOND,
+        max_per_day=_MAX_LINKS,
+        is_limited_by_person=True,
+        is_security=True,
+    ),
+    FACTOR_REMOVED: Kind(
+        audience=Audience.PERSON,
+        title="A second factor was removed",
+        path="/profile/security",
+        interval=5 * 60 * times.SECOND,
+        max_per_day=_MAX_LINKS,
+        is_limited_by_person=True,
         is_security=True,
     ),
 }

@@ -94,6 +94,20 @@ DELETE FROM revoked_tokens WHERE id IN (SELECT id FROM revoked_tokens WHERE acco
 -- Delete rows of sessions.
 DELETE FROM sessions WHERE id IN (SELECT id FROM sessions WHERE account_id = $1 LIMIT $2);
 
+-- name: totp_secrets
+-- Delete authenticator apps of its users whose login belongs to no other account.
+DELETE FROM totp_secrets WHERE login_id IN (
+    SELECT totp_secrets.login_id FROM users JOIN totp_secrets ON totp_secrets.login_id = users.login_id
+    WHERE users.account_id = $1 AND NOT EXISTS (
+        SELECT 1 FROM users AS others WHERE others.login_id = users.login_id AND others.account_id <> $1) LIMIT $2);
+
+-- name: recovery_codes
+-- Delete recovery codes of its users whose login belongs to no other account.
+DELETE FROM recovery_codes WHERE (login_id, code_hash) IN (
+    SELECT recovery_codes.login_id, code_hash FROM users JOIN recovery_codes ON recovery_codes.login_id = users.login_id
+    WHERE users.account_id = $1 AND NOT EXISTS (
+        SELECT 1 FROM users AS others WHERE others.login_id = users.login_id AND others.account_id <> $1) LIMIT $2);
+
 -- name: logins
 -- Delete logins of its users that belong to no other account.
 DELETE FROM logins WHERE id IN (

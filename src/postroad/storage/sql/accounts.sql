@@ -1,6 +1,7 @@
 -- part: columns
 id, name, status, suspended_reason, available, reserved, created_at, suspended_by, suspended_at,
-    closed_at, removed_at, unlimited, has_uncharged, named_events, request_rate, recipients_per_day
+    closed_at, removed_at, unlimited, has_uncharged, named_events, request_rate, recipients_per_day,
+    second_factor_since
 
 -- name: insert
 -- A new account without credits.
@@ -75,6 +76,10 @@ WHERE id = $1;
 -- name: set_unlimited
 -- Whether an account sends without credits.
 UPDATE accounts SET unlimited = $2 WHERE id = $1;
+
+-- name: set_second_factor
+-- Since when the users of an account need a second factor; NULL if they do not.
+UPDATE accounts SET second_factor_since = CAST($2 AS BIGINT) WHERE id = $1;
 
 -- name: set_limits
 -- The limits of an account; NULL for those of the settings.

@@ -121,6 +121,12 @@ SELECT kind, id FROM (
     SELECT 'login', logins.id FROM logins
         LEFT JOIN users ON users.login_id = logins.id WHERE users.id IS NULL
     UNION ALL
+    SELECT 'authenticator app', totp_secrets.login_id FROM totp_secrets
+        LEFT JOIN logins ON logins.id = totp_secrets.login_id WHERE logins.id IS NULL
+    UNION ALL
+    SELECT 'recovery code', recovery_codes.login_id FROM recovery_codes
+        LEFT JOIN logins ON logins.id = recovery_codes.login_id WHERE logins.id IS NULL
+    UNION ALL
     SELECT 'session', sessions.id FROM sessions
         LEFT JOIN users ON users.id = sessions.user_id AND users.login_id = sessions.login_id WHERE users.id IS NULL
     UNION ALL

@@ -27,3 +27,8 @@ WHERE webhook_secrets.account_id = other.account_id AND webhook_secrets.webhook_
 -- Header fields with another ciphertext.
 UPDATE additional_webhooks SET request_headers = other.request_headers
 FROM unnest($1::text[], $2::bytea[]) AS other (id, request_headers) WHERE additional_webhooks.id = other.id;
+
+-- name: replace_totp_secrets
+-- Secrets of authenticator apps with another ciphertext.
+UPDATE totp_secrets SET secret = other.secret
+FROM unnest($1::text[], $2::bytea[]) AS other (login_id, secret) WHERE totp_secrets.login_id = other.login_id;

@@ -41,3 +41,11 @@ SELECT id, request_headers FROM additional_webhooks WHERE id > $1 AND request_he
 -- name: replace_additional_webhooks
 -- Header fields with another ciphertext.
 UPDATE additional_webhooks SET request_headers = $2 WHERE id = $1;
+
+-- name: totp_secrets
+-- Encrypted secrets of authenticator apps after a place: what names them, and the ciphertext.
+SELECT login_id, secret FROM totp_secrets WHERE login_id > $1 ORDER BY login_id LIMIT $2;
+
+-- name: replace_totp_secrets
+-- Secrets of authenticator apps with another ciphertext.
+UPDATE totp_secrets SET secret = $2 WHERE login_id = $1;

@@ -1,0 +1,245 @@
+"""Second factors of a login: whether one is required, whether a code is right, and what everybody is told of a change.
+
+A login with a factor needs it after every right password. Single sign-on needs none: that is up to its provider. A
+wrong code counts before it is checked, like a wrong password, but by itself (`login_throttle.of_code`): whoever has a
+password cannot clear the counter with it.
+"""
+
+import contextlib
+import functools
+from typing import Final
+
+from postroad import errors
+from postroad.model import login_throttle, times
+from postroad.services import audit_log, context
+from postroad.services.auth import password_checks, recovery_codes, totp
+from postroad.services.notices import kinds, outbox
+from postroad.storage import access_version, accounts, known_networks, logins, second_factors, store, users
+
+TOTP: Final = "totp"
+RECOVERY_CODE: Final = "recovery_code"
+# Methods of a session that satisfy the requirement of a second factor. Whoever makes a token at the command line has
+# the installation.
+SUFFICIENT: Final = frozenset({TOTP, RECOVERY_CODE, "passkey", "sso", "operator"})
+# Tells programs what is wanted: `required`, the code of a login, or `missing`, a factor that is to be set up.
+HEADER: Final = "Second-Factor"
+# A code of any kind; longer texts are no codes.
+MAX_CODE_CHARACTERS: Final = 40
+
+
+def is_required(ctx: context.Context, user: users.User, account: accounts.Account) -> bool:
+    """Whether this user of this account needs a second factor."""
+    is_operator = user.operator_since is not None
+    return account.second_factor_since is not None or (is_operator and ctx.settings.security.operator_second_factor)
+
+
+def suffice(methods: str) -> bool:
+    """Whether a session that began with these methods has a second factor."""
+    return not SUFFICIENT.isdisjoint(methods.split())
+
+
+async def of_login(ctx: context.Context, login_id: str) -> second_factors.Factors:
+    """The second factors of a login."""
+    async with ctx.store.reading() as tx:
+        return await second_factors.of_login(tx, login_id)
+
+
+async def users_with(ctx: context.Context, account_id: str) -> set[str]:
+    """The users of an account who have a second factor."""
+    async with ctx.store.reading() as tx:
+        return await second_factors.users_with(tx, account_id)
+
+
+async def login_of(ctx: context.Context, login_id: str) -> logins.Login:
+    """The login of a session."""
+    async with ctx.store.reading() as tx:
+        login = await logins.by_id(tx, login_id)
+    if login is None:
+        raise errors.Unauthorized("the session has ended; log in again")
+    return login
+
+
+def required() -> errors.SecondFactorRequired:
+    """The refusal of a login with a right password and no code."""
+    return _refusal(
+        "a second factor is required; send the code of the authenticator app, or a recovery code, as 'code'"
+    )
+
+
+def missing() -> errors.SecondFactorMissing:
+    """The refusal of a user who has to set up a second factor first."""
+    refusal = errors.SecondFactorMissing(
+        "a second factor is required of you, and you have none; log in to the dashboard to set one up"
+    )
+    refusal.headers = ((HEADER, "missing"),)
+    return refusal
+
+
+async def check_code(ctx: context.Context, login: logins.Login, code: str) -> str:
+    """The method that a right code is of, after which it no longer works. Raises RateLimited, SecondFactorRequired."""
+    counters = await _count(ctx, login)
+    text = code.strip()
+    async with ctx.store.transaction() as tx:
+        method = await _use(ctx, tx, login, text)
+        if method == RECOVERY_CODE:
+            await _audit(ctx, tx, login, "user.recovery_code_used")
+    if method is None:
+        _audit_failure(ctx, login)
+        raise _refusal("the code is wrong or was used before; wait for the next one of the app")
+    await ctx.access_cache.login_failures.forgive(counters, now=ctx.clock())
+    return method
+
+
+async def prove(ctx: context.Context, login: logins.Login, proof: str) -> None:
+    """Refuse unless the text is the password of the login, or a code of its authenticator app.
+
+    A stolen session must not suffice to change what a person logs in with.
+    """
+    if totp.is_code(proof.strip()):
+        await check_code(ctx, login, proof)
+        return
+    matched = await password_checks.check_user_password(
+        ctx,
+        login.email_key,
+        proof,
+        password_hashes=[] if login.password_hash is None else [login.password_hash],
+        client_address=ctx.actor.client_address,
+        is_known=await _is_known(ctx, login),
+    )
+    if matched is None:
+        raise errors.InvalidRequest("proof: neither your password nor a code of your authenticator app")
+
+
+async def confirm_totp(ctx: context.Context, login: logins.Login, code: str) -> list[str]:
+    """Make an authenticator app a factor with its first code; returns recovery codes if there were none."""
+    counters = await _count(ctx, login)
+    async with ctx.store.transaction() as tx:
+        await access_version.bump(tx)
+        is_right = await totp.confirm(ctx, tx, login.id, code.strip())
+        if is_right:
+            await tell_added(ctx, tx, login, "an authenticator app")
+            factors = await second_factors.of_login(tx, login.id)
+            codes = [] if factors.recovery_codes else await recovery_codes.renew(tx, login.id)
+        else:
+            codes = []
+    if not is_right:
+        raise errors.InvalidRequest("code: wrong; check the clock of your device, or begin again")
+    ctx.access_cache.invalidate()
+    await ctx.access_cache.login_failures.forgive(counters, now=ctx.clock())
+    return codes
+
+
+async def begin_totp(ctx: context.Context, login: logins.Login) -> str:
+    """The secret of a new authenticator app, which is no factor until `confirm_totp`."""
+    async with ctx.store.transaction() as tx:
+        is_new = await totp.begin(ctx, tx, login.id)
+        secret = await totp.unconfirmed(ctx, tx, login.id) if is_new else None
+    if secret is None:
+        raise errors.Conflict("you have an authenticator app; remove it first")
+    return secret
+
+
+async def remove_totp(ctx: context.Context, login: logins.Login) -> None:
+    """Remove the authenticator app of a login."""
+    async with ctx.store.transaction() as tx:
+        await access_version.bump(tx)
+        if not await second_factors.remove_totp(tx, login.id):
+            raise errors.NotFound("you have no authenticator app")
+        await tell_removed(ctx, tx, login, "the authenticator app")
+    ctx.access_cache.invalidate()
+
+
+async def renew_codes(ctx: context.Context, login: logins.Login) -> list[str]:
+    """New recovery codes; the earlier ones no longer work."""
+    async with ctx.store.transaction() as tx:
+        if not (await second_factors.of_login(tx, login.id)).exist:
+            raise errors.Conflict("recovery codes replace a second factor; set one up first")
+        codes = await recovery_codes.renew(tx, login.id)
+        await _audit(ctx, tx, login, "user.recovery_codes_renewed")
+    return codes
+
+
+async def remove_all(ctx: context.Context, tx: store.Transaction, login_id: str) -> None:
+    """Remove every factor of a login: its person has lost them."""
+    login = await logins.by_id(tx, login_id)
+    if login is not None and await second_factors.remove_totp(tx, login.id):
+        await tell_removed(ctx, tx, login, "the authenticator app")
+
+
+async def tell_added(ctx: context.Context, tx: store.Transaction, login: logins.Login, factor: str) -> None:
+    """Record a new factor, and tell its person."""
+    await _audit(ctx, tx, login, "user.second_factor_added", factor)
+    await _notice(ctx, tx, login, kinds.FACTOR_ADDED, factor)
+
+
+async def tell_removed(ctx: context.Context, tx: store.Transaction, login: logins.Login, factor: str) -> None:
+    """Record that a factor was removed, and tell its person. Recovery codes go with the last one."""
+    if not (await second_factors.of_login(tx, login.id)).exist:
+        await second_factors.remove_codes(tx, login.id)
+    await _audit(ctx, tx, login, "user.second_factor_removed", factor)
+    await _notice(ctx, tx, login, kinds.FACTOR_REMOVED, factor)
+
+
+async def _count(ctx: context.Context, login: logins.Login) -> login_throttle.Counters:
+    """Count an attempt; RateLimited when it is not allowed."""
+    counters = login_throttle.of_code(login.id, ctx.actor.client_address, is_known=await _is_known(ctx, login))
+    seconds = await ctx.access_cache.login_failures.attempt(counters, now=ctx.clock())
+    if seconds:
+        raise errors.RateLimited(f"too many wrong codes; try again in {seconds} seconds", retry_after=seconds)
+    return counters
+
+
+async def _is_known(ctx: context.Context, login: logins.Login) -> bool:
+    """Whether somebody logged in with this login from this network before."""
+    async with ctx.store.reading() as tx:
+        return await known_networks.is_known(tx, login.id, login_throttle.network_of(ctx.actor.client_address))
+
+
+async def _use(ctx: context.Context, tx: store.Transaction, login: logins.Login, text: str) -> str | None:
+    if totp.is_code(text) and await totp.use(ctx, tx, login.id, text):
+        return TOTP
+    if recovery_codes.is_code(text) and await recovery_codes.use(tx, login.id, text):
+        return RECOVERY_CODE
+    return None
+
+
+async def _audit(
+    ctx: context.Context, tx: store.Transaction, login: logins.Login, action: str, detail: str = ""
+) -> None:
+    """Write an entry in every account of a login: each relies on it."""
+    for user in await users.of_login(tx, login.id):
+        await audit_log.write(ctx, tx, user.account_id, action, user.email, detail)
+
+
+def _audit_failure(ctx: context.Context, login: logins.Login) -> None:
+    """Record a wrong code, after the response, as often as wrong passwords."""
+    with contextlib.suppress(errors.ServiceUnavailable):
+        ctx.access_cache.password_checks.start(object(), functools.partial(_write_failure, ctx, login))
+
+
+async def _write_failure(ctx: context.Context, login: logins.Login) -> None:
+    if await ctx.access_cache.login_failures.attempt(login_throttle.of_audit(login.id), now=ctx.clock()):
+        return
+    async with ctx.store.transaction() as tx:
+        await _audit(ctx, tx, login, "user.second_factor_failed")
+
+
+async def _notice(ctx: context.Context, tx: store.Transaction, login: logins.Login, kind: str, factor: str) -> None:
+    members = await users.of_login(tx, login.id)
+    told = next((one for one in members if one.id == ctx.actor.user_id), members[0] if members else None)
+    if told is None:
+        return
+    notice = outbox.NewNotice(
+        kind=kind,
+        subject=f"{login.id} {factor}",
+        values={"email": login.email, "factor": factor, "at": times.to_wire(ctx.clock())},
+        account_id=told.account_id,
+        user_id=told.id,
+    )
+    await outbox.write(tx, [notice], now=ctx.clock(), entropy=ctx.entropy)
+
+
+def _refusal(message: str) -> errors.SecondFactorRequired:
+    refusal = errors.SecondFactorRequired(message)
+    refusal.headers = ((HEADER, "required"),)
+    return refusal

@@ -1,0 +1,91 @@
+"""Second factors of logins: the authenticator app, and recovery codes.
+
+Each statement that uses up a code says whether it did, so that of two requests with the same code only one succeeds.
+"""
+
+from collections.abc import Iterable
+from dataclasses import dataclass, field
+
+from postroad.storage import store
+
+
+@dataclass(frozen=True, slots=True)
+class Totp:
+    """A row of `totp_secrets`. `secret` is encrypted."""
+
+    secret: bytes = field(repr=False)
+    created_at: int
+    confirmed_at: int | None
+    last_step: int
+
+
+@dataclass(frozen=True, slots=True)
+class Factors:
+    """The second factors of a login. Recovery codes alone are none: they replace a factor that is lost."""
+
+    totp_since: int | None = None
+    recovery_codes: int = 0
+
+    @property
+    def exist(self) -> bool:
+        """Whether there is one."""
+        return self.totp_since is not None
+
+
+async def of_login(tx: store.Transaction, login_id: str) -> Factors:
+    """The second factors of a login."""
+    row = await tx.fetch_one("second_factors.of_login", login_id)
+    return Factors(*row) if row else Factors()
+
+
+async def users_with(tx: store.Transaction, account_id: str) -> set[str]:
+    """The users of an account who have a second factor."""
+    return {str(row[0]) for row in await tx.fetch("second_factors.users_with", account_id)}
+
+
+async def operators_without(tx: store.Transaction) -> int:
+    """How many operators can log in with a password alone."""
+    row = await tx.fetch_one("second_factors.operators_without")
+    return int(row[0]) if row else 0
+
+
+async def totp(tx: store.Transaction, login_id: str) -> Totp | None:
+    """The authenticator app of a login, also one that is not confirmed yet."""
+    row = await tx.fetch_one("second_factors.totp", login_id)
+    return Totp(*row) if row else None
+
+
+async def put_totp(tx: store.Transaction, login_id: str, secret: bytes, *, now: int) -> bool:
+    """Store a secret that is to be confirmed; False if the login has an authenticator app."""
+    return await tx.execute("second_factors.put_totp", login_id, secret, now) == 1
+
+
+async def confirm_totp(tx: store.Transaction, login_id: str, *, secret: bytes, step: int, now: int) -> bool:
+    """Make this secret a factor, with the step of its first code; False if it was replaced or is one already."""
+    return await tx.execute("second_factors.confirm_totp", login_id, now, step, secret) == 1
+
+
+async def use_step(tx: store.Transaction, login_id: str, step: int) -> bool:
+    """Use up a code and all before it; False if it is used up."""
+    return await tx.execute("second_factors.use_step", login_id, step) == 1
+
+
+async def remove_totp(tx: store.Transaction, login_id: str) -> bool:
+    """Delete the authenticator app of a login; False if there is none."""
+    return await tx.execute("second_factors.remove_totp", login_id) == 1
+
+
+async def replace_codes(tx: store.Transaction, login_id: str, hashes: Iterable[bytes]) -> None:
+    """Store the recovery codes of a login, in place of earlier ones."""
+    await remove_codes(tx, login_id)
+    await tx.execute_many("second_factors.insert_codes", [(login_id, one) for one in hashes])
+
+
+async def use_code(tx: store.Transaction, login_id: str, code_hash: bytes) -> bool:
+    """Use up a recovery code; False if there is no such code."""
+    return await tx.execute("second_factors.use_code", login_id, code_hash) == 1
+
+
+async def remove_codes(tx: store.Transaction, login_id: str) -> None:
+    """Delete the recovery codes of a login."""
+    await tx.execute("second_factors.remove_codes", login_id)
