@@ -58,7 +58,7 @@ async def test_an_app_is_set_up_and_asked_for_at_the_next_login(
     await other.get_by_label("Code").fill(app.at(int(time.time()) + STEP_SECONDS))
     await other.get_by_role("button", name="Log in").click()
     await other.wait_for_url("**/team")
-    await expect(other.get_by_text("2nd factor")).to_be_visible()
+    await expect(other.get_by_text("second factor", exact=True)).to_be_visible()
 
     third = await open_page()
     await type_password(third, login)

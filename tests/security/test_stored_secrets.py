@@ -11,6 +11,7 @@ from typing import Final
 import pytest
 
 import postroad
+from postroad.dashboard import cookies
 from postroad.services.auth import installation_keys
 from postroad.services.dkim import domain_keys
 from tests import contexts
@@ -18,6 +19,7 @@ from tests.dashboard import sample_account
 from tests.security import tenants, whole_service
 from tests.security.tenants import Tenant
 from tests.security.whole_service import WholeService
+from tests.services.auth import authenticator
 
 NEW: Final = "another long sentence"
 WRONG: Final = "a sentence that is wrong"
@@ -28,6 +30,7 @@ SECRET: Final = re.compile("password|secret|token|signature|digest|checksum")
 HARMLESS: Final = {
     "len(token) != TOKEN_CHARACTERS",
     "one.id == request.caller.token_id",
+    "found.epoch != login.tokens_valid_from",
     "checksum(text[:-CHECKSUM_CHARACTERS]) == text[-CHECKSUM_CHARACTERS:]",
 }
 
@@ -45,11 +48,28 @@ async def secrets_of(service: WholeService, tenant: Tenant) -> list[str]:
     page = await tenant.browser.post("/profile/token", data={"csrf_token": tenant.csrf_token})
     handed_out = re.findall(r"eyJ[\w-]+\.[\w-]+\.[\w-]+", page.text)
     assert handed_out
+    factors = await factors_of(service, tenant)
     change = {"current_password": tenants.PASSWORD, "new_password": NEW}
     fresh = (await tenant.do("POST", "/v1/auth/password", json=change))["token"]
     async with tenants.client(service) as http:
         assert (await http.post("/v1/auth/logout", headers={"Authorization": f"Bearer {fresh}"})).status_code == 204
-    return [*tenant.secrets, NEW, WRONG, fresh, *handed_out, service.password]
+    return [*tenant.secrets, NEW, WRONG, fresh, *handed_out, *factors, service.password]
+
+
+async def factors_of(service: WholeService, tenant: Tenant) -> list[str]:
+    """Set up a second factor and log in as far as its code: the secret of the app, the codes, and the cookie."""
+    proof = {"csrf_token": tenant.csrf_token, "proof": tenants.PASSWORD}
+    page = await tenant.browser.post("/profile/security/totp", data=proof)
+    (secret,) = re.findall(r"<code>((?:[A-Z2-7]{4} ?){8})</code>", page.text)
+    plain = secret.replace(" ", "")
+    first = {"csrf_token": tenant.csrf_token, "code": authenticator.code(plain, service.ctx.clock)}
+    page = await tenant.browser.post("/profile/security/totp/confirm", data=first)
+    codes = sorted(set(re.findall(r"\b(?:[2-9a-z]{4}-){3}[2-9a-z]{4}\b", page.text)))
+    assert len(codes) == 10
+    async with tenants.client(service) as http:
+        answer = await http.post("/login", data={"email": tenant.email, "password": tenants.PASSWORD})
+        pending = answer.cookies[cookies.PENDING]
+    return [plain, *codes, *(code.replace("-", "") for code in codes), pending]
 
 
 async def kept(service: WholeService) -> bytes:

@@ -296,6 +296,11 @@ def _refusal(kinds: Sequence[type[errors.PostroadError]], rate: Mapping[str, Sch
             "required": True,
             "schema": {"type": "string"},
         }
+    if errors.SecondFactorRequired in kinds:
+        headers["Second-Factor"] = {
+            "description": "`required` if the password is right and `code` is missing or wrong.",
+            "schema": {"type": "string"},
+        }
     response = _response("\n".join(f"- `{kind.code}`: {kind.__doc__}" for kind in kinds), headers)
     response["content"] = {routing.JSON: {"schema": {"$ref": f"#/components/schemas/{schema}"}}}
     return response

@@ -3,6 +3,7 @@
 import base64
 import hashlib
 import hmac
+from collections.abc import Callable
 
 from postroad.services import context
 from postroad.services.auth import second_factors
@@ -10,7 +11,7 @@ from postroad.storage import logins, users
 from tests.contexts import SECOND, Clock
 
 
-def code(secret: str, clock: Clock, *, steps: int = 0) -> str:
+def code(secret: str, clock: Callable[[], int], *, steps: int = 0) -> str:
     """The code that the app shows, or the one some steps later."""
     counter = clock() // SECOND // 30 + steps
     digest = hmac.new(base64.b32decode(secret), counter.to_bytes(8, "big"), hashlib.sha1).digest()

@@ -6,13 +6,14 @@ import pytest
 
 from postroad.services import context
 from postroad.services.auth import recovery_codes
-from postroad.storage import second_factors
+from postroad.storage import logins, second_factors
 
 LOGIN, OTHER = "lgn_" + "1" * 28, "lgn_" + "2" * 28
 
 
 async def test_ten_codes_work_once_each(ctx: context.Context) -> None:
     async with ctx.store.transaction() as tx:
+        await logins.insert(tx, logins.Login(LOGIN, "jo@example.com", "jo@example.com", "hash", 1, 1))
         codes = await recovery_codes.renew(tx, LOGIN)
         assert len(set(codes)) == 10
         assert all(re.fullmatch(r"([2-9a-z]{4}-){3}[2-9a-z]{4}", code) for code in codes)

@@ -91,3 +91,13 @@ async def test_a_secret_belongs_to_its_login(ctx: context.Context) -> None:
         await second_factors.put_totp(tx, "lgn_" + "2" * 28, stored.secret, now=1)
         with pytest.raises(encryption.DecryptionError):
             await totp.unconfirmed(ctx, tx, "lgn_" + "2" * 28)
+
+
+async def test_an_app_is_set_up_within_an_hour(ctx: context.Context, clock: Clock) -> None:
+    async with ctx.store.transaction() as tx:
+        for seconds, is_set_up in ((3600, False), (3599, True)):
+            assert await totp.begin(ctx, tx, LOGIN)
+            secret = await totp.unconfirmed(ctx, tx, LOGIN)
+            assert secret is not None
+            clock.pass_seconds(seconds)
+            assert await totp.confirm(ctx, tx, LOGIN, authenticator.code(secret, clock)) == is_set_up

@@ -16,6 +16,7 @@ CHECK = {
     "advice": "delete old files",
     "page": "docs/doctor.md#disk",
 }
+FACTOR = {"email": "jo@example.net", "factor": "an authenticator app", "at": "2027-01-15T08:00:00.000Z"}
 LINK = {
     "email": "new@example.net",
     "inviter": "An owner of the account",
@@ -43,6 +44,9 @@ VALUES: dict[str, dict[str, str]] = {
     kinds.NEW_NETWORK: {"email": "jo@example.net", "address": "192.0.2.1", "at": "2027-01-15T08:00:00.000Z"},
     kinds.INVITATION: LINK,
     kinds.PASSWORD_LINK: LINK,
+    kinds.RECOVERY_LINK: LINK,
+    kinds.FACTOR_ADDED: FACTOR,
+    kinds.FACTOR_REMOVED: FACTOR,
 }
 FOOTER = rendering.Footer("https://mail.example.org/profile#mail", "https://mail.example.org/notices/token")
 PREVIEW = """\

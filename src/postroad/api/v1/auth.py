@@ -218,7 +218,7 @@ ROUTES: Final = (
         body_rules={"examples": [{"email": "owner@example.com", "password": "correct horse battery"}]},
         body_limit=BODY_BYTES,
         responses={200: SessionResponse},
-        errors=(errors.Unauthorized, errors.RateLimited),
+        errors=(errors.Unauthorized, errors.SecondFactorRequired, errors.RateLimited),
     ),
     RESOURCE.route("POST /v1/auth/logout", log_out, permission=caller.Permission.VIEW, responses={204: None}),
     RESOURCE.route(

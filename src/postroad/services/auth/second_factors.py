@@ -84,7 +84,7 @@ async def check_code(ctx: context.Context, login: logins.Login, code: str) -> st
         if method == RECOVERY_CODE:
             await _audit(ctx, tx, login, "user.recovery_code_used")
     if method is None:
-        _audit_failure(ctx, login)
+        _audit_failure(ctx, login, "user.second_factor_failed")
         raise _refusal("the code is wrong or was used before; wait for the next one of the app")
     await ctx.access_cache.login_failures.forgive(counters, now=ctx.clock())
     return method
@@ -107,6 +107,7 @@ async def prove(ctx: context.Context, login: logins.Login, proof: str) -> None:
         is_known=await _is_known(ctx, login),
     )
     if matched is None:
+        _audit_failure(ctx, login, "user.login_failed")
         raise errors.InvalidRequest("proof: neither your password nor a code of your authenticator app")
 
 
@@ -115,15 +116,11 @@ async def confirm_totp(ctx: context.Context, login: logins.Login, code: str) -> 
     counters = await _count(ctx, login)
     async with ctx.store.transaction() as tx:
         await access_version.bump(tx)
-        is_right = await totp.confirm(ctx, tx, login.id, code.strip())
-        if is_right:
-            await tell_added(ctx, tx, login, "an authenticator app")
-            factors = await second_factors.of_login(tx, login.id)
-            codes = [] if factors.recovery_codes else await recovery_codes.renew(tx, login.id)
-        else:
-            codes = []
-    if not is_right:
-        raise errors.InvalidRequest("code: wrong; check the clock of your device, or begin again")
+        if not await totp.confirm(ctx, tx, login.id, code.strip()):
+            raise errors.InvalidRequest("code: wrong; check the clock of your device, or begin again")
+        await tell_added(ctx, tx, login, "an authenticator app")
+        factors = await second_factors.of_login(tx, login.id)
+        codes = [] if factors.recovery_codes else await recovery_codes.renew(tx, login.id)
     ctx.access_cache.invalidate()
     await ctx.access_cache.login_failures.forgive(counters, now=ctx.clock())
     return codes
@@ -211,17 +208,17 @@ async def _audit(
         await audit_log.write(ctx, tx, user.account_id, action, user.email, detail)
 
 
-def _audit_failure(ctx: context.Context, login: logins.Login) -> None:
-    """Record a wrong code, after the response, as often as wrong passwords."""
+def _audit_failure(ctx: context.Context, login: logins.Login, action: str) -> None:
+    """Record a wrong code or password, after the response, as often as those of logging in."""
     with contextlib.suppress(errors.ServiceUnavailable):
-        ctx.access_cache.password_checks.start(object(), functools.partial(_write_failure, ctx, login))
+        ctx.access_cache.password_checks.start(object(), functools.partial(_write_failure, ctx, login, action))
 
 
-async def _write_failure(ctx: context.Context, login: logins.Login) -> None:
+async def _write_failure(ctx: context.Context, login: logins.Login, action: str) -> None:
     if await ctx.access_cache.login_failures.attempt(login_throttle.of_audit(login.id), now=ctx.clock()):
         return
     async with ctx.store.transaction() as tx:
-        await _audit(ctx, tx, login, "user.second_factor_failed")
+        await _audit(ctx, tx, login, action)
 
 
 async def _notice(ctx: context.Context, tx: store.Transaction, login: logins.Login, kind: str, factor: str) -> None:

@@ -22,6 +22,8 @@ DIGITS: Final = 6
 STEP: Final = 30 * times.SECOND
 DRIFT_STEPS: Final = 1
 ISSUER: Final = "Postroad"
+# Whoever begins to set up an app finishes it; a secret that was seen by others is not left to be confirmed later.
+SET_UP: Final = times.HOUR
 
 
 def is_code(text: str) -> bool:
@@ -61,7 +63,7 @@ async def unconfirmed(ctx: context.Context, tx: store.Transaction, login_id: str
 async def confirm(ctx: context.Context, tx: store.Transaction, login_id: str, code: str) -> bool:
     """Make the secret a factor, if the code is one of it."""
     found = await second_factors.totp(tx, login_id)
-    if found is None or found.confirmed_at is not None:
+    if found is None or found.confirmed_at is not None or ctx.clock() - found.created_at >= SET_UP:
         return False
     step = matching_step(_secret(ctx, login_id, found), code, now=ctx.clock(), after=0)
     return step is not None and await second_factors.confirm_totp(

@@ -134,8 +134,6 @@ async def create_password_link(
         _refuse_operator(ctx, user)
         if user.disabled_at is not None:
             raise errors.Conflict("this user is disabled; enable the user first")
-        if is_recovery and user.joined_at is None:
-            raise errors.Conflict("this user has not joined yet, and has no second factor; create a new invitation")
         if user.id == ctx.actor.user_id:
             # A stolen session must not suffice to change the password: a link would allow it.
             raise errors.Conflict("to change your own password, use your profile")
@@ -239,9 +237,9 @@ async def _mail_link(
         "sealed_token": password_links.seal(ctx, user.id, made.token),
         "expires_at": times.to_wire(made.expires_at),
     }
-    kind = kinds.INVITATION if user.joined_at is None else kinds.PASSWORD_LINK
+    kind = kinds.RECOVERY_LINK if is_recovery else kinds.PASSWORD_LINK
     told = outbox.NewNotice(
-        kind=kinds.RECOVERY_LINK if is_recovery else kind,
+        kind=kinds.INVITATION if user.joined_at is None else kind,
         subject=auth_logins.email_key(user.email) or user.id,
         values=values,
         account_id=user.account_id,
