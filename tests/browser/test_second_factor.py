@@ -8,7 +8,7 @@ from playwright import async_api
 
 from postroad.model import caller
 from postroad.services.accounts import registry
-from tests.browser import conftest, dev_service, logins, page_monitor
+from tests.browser import axe, conftest, dev_service, logins, page_monitor
 
 expect = async_api.expect
 STEP_SECONDS = 30
@@ -19,12 +19,14 @@ async def set_up(page: async_api.Page, password: str) -> tuple[pyotp.TOTP, list[
     await page.get_by_label("Password", exact=True).fill(password)
     await page.get_by_role("button", name="Set up an app").click()
     await expect(page.get_by_role("img", name="QR code for your authenticator app")).to_be_visible()
+    await axe.check(page)
     secret = await page.get_by_role("group", name="Key").locator("code").inner_text()
     app = pyotp.TOTP(secret.replace(" ", ""))
     await page.get_by_label("Code", exact=True).fill(app.now())
     await page.get_by_role("button", name="Confirm").click()
     codes = page.get_by_role("group", name="Recovery codes").locator("code")
     await expect(codes).to_be_visible()
+    await axe.check(page)
     return app, (await codes.inner_text()).split()
 
 
@@ -34,6 +36,7 @@ async def type_password(page: async_api.Page, login: dev_service.Login) -> None:
     await page.fill("input[name=password]", login.password)
     await page.click("main button[type=submit]")
     await page.wait_for_url("**/login/second-factor?**")
+    await axe.check(page)
 
 
 async def test_an_app_is_set_up_and_asked_for_at_the_next_login(

@@ -5,23 +5,20 @@ import dataclasses
 
 import pytest
 
-from postroad import config, errors
+from postroad import errors
 from postroad.model import actors, caller
 from postroad.services import context
 from postroad.services.accounts import registry
 from postroad.services.auth import (
     authentication,
-    credentials,
     login,
     operators,
     password_links,
     second_factors,
-    sessions,
 )
 from postroad.services.auth import users as account_users
 from postroad.storage import accounts, logins, notices, users
 from postroad.storage import second_factors as stored
-from tests import contexts
 from tests.contexts import PASSWORD, Clock
 from tests.services.audit_entries import ADDRESS, as_user, entries
 from tests.services.auth import authenticator
@@ -309,89 +306,6 @@ async def test_who_may_make_a_recovery_link(ctx: context.Context, account: accou
         await account_users.create_password_link(acting, account.id, owner.id, is_recovery=True)
     operator = dataclasses.replace(acting, actor=dataclasses.replace(acting.actor, kind=actors.Kind.OPERATOR))
     await account_users.create_password_link(operator, account.id, owner.id, is_recovery=True)
-
-
-async def test_a_required_factor_must_be_set_up_first(
-    ctx: context.Context, account: accounts.Account, owner: users.User, clock: Clock
-) -> None:
-    token, session = await log_in(ctx), await contexts.begin_session(ctx, owner)
-    await registry.require_second_factor(ctx, account.id, required=True)
-    with pytest.raises(errors.SecondFactorMissing) as refusal:
-        await who_is(ctx, bearer(token.token))
-    assert (refusal.value.code, refusal.value.status) == ("forbidden", 403)
-    assert refusal.value.headers == (("Second-Factor", "missing"),)
-    with pytest.raises(errors.SecondFactorMissing):
-        await who_is(ctx, bearer((await log_in(ctx)).token))
-    _, known = await sessions.authenticate(ctx, session.token)
-    assert known.lacks_factor
-    secret, codes = await authenticator.set_up(ctx, owner, clock)
-    # Those that began without it have to log in again, unless they have proved it.
-    with pytest.raises(errors.Unauthorized):
-        await sessions.authenticate(ctx, session.token)
-    await sessions.confirm(ctx, known, methods="password totp")
-    _, known = await sessions.authenticate(ctx, session.token)
-    assert not known.lacks_factor
-    clock.pass_seconds(60)
-    for code in (authenticator.code(secret, clock), codes[0]):
-        await who_is(ctx, bearer((await log_in(ctx, code)).token))
-    await registry.require_second_factor(ctx, account.id, required=True)
-    await registry.require_second_factor(ctx, account.id, required=False)
-    changed = [one for one in await actions(ctx, account.id) if one.startswith("account.second")]
-    assert changed == ["account.second_factor_optional", "account.second_factor_required"]
-
-
-async def test_what_one_account_requires_asks_nothing_of_another(
-    ctx: context.Context, account: accounts.Account, owner: users.User
-) -> None:
-    other = await registry.create(ctx, "Other")
-    invited = await account_users.invite(ctx, other.id, email=owner.email, role=caller.Role.MEMBER)
-    await password_links.redeem(at(ctx, ADDRESS), invited.link_token, password=PASSWORD)
-    await registry.require_second_factor(ctx, other.id, required=True)
-    found = await authenticator.login_of(ctx, owner)
-    here = await login.finish(at(ctx, ADDRESS), found, methods="password", account_id=account.id)
-    there = await login.finish(at(ctx, ADDRESS), found, methods="password", account_id=other.id)
-    assert [(await sessions.authenticate(ctx, one.token))[1].lacks_factor for one in (here, there)] == [False, True]
-
-
-@pytest.mark.parametrize("methods", ["passkey", "sso", "password passkey", "operator"])
-async def test_other_methods_satisfy_the_requirement(
-    ctx: context.Context, account: accounts.Account, owner: users.User, methods: str
-) -> None:
-    await registry.require_second_factor(ctx, account.id, required=True)
-    async with ctx.store.transaction() as tx:
-        session = await sessions.begin(ctx, tx, owner, methods=methods)
-    assert not (await sessions.authenticate(ctx, session.token))[1].lacks_factor
-
-
-async def test_keys_and_credentials_need_no_second_factor(
-    ctx: context.Context, account: accounts.Account, owner: users.User, clock: Clock
-) -> None:
-    await authenticator.set_up(ctx, owner, clock)
-    await registry.require_second_factor(ctx, account.id, required=True)
-    credential, password = await credentials.create(ctx, account.id, "Shop")
-    who = await authentication.authenticate_password(ctx, credential.username, password, client_address=ADDRESS)
-    assert who.account_id == account.id
-
-
-class TestOperators:
-    @pytest.fixture
-    def settings(self, database_url: str) -> config.Settings:
-        return config.load(
-            environment={},
-            overrides={
-                "database": {"url": database_url},
-                "security": {"secret_key": contexts.SECRET_KEY, "operator_second_factor": True},
-            },
-        )
-
-    async def test_the_installation_can_require_it_of_operators_only(
-        self, ctx: context.Context, account: accounts.Account, owner: users.User
-    ) -> None:
-        token = (await log_in(ctx)).token
-        await who_is(ctx, bearer(token))
-        await operators.add(ctx, owner.email)
-        with pytest.raises(errors.SecondFactorMissing):
-            await who_is(ctx, bearer(token))
 
 
 async def test_somebody_who_is_invited_needs_the_factor_of_the_login_that_they_join_with(
