@@ -26,6 +26,7 @@ APPROVAL: Final = "apr_"
 NOTICE: Final = "ntc_"
 SAVED_VIEW: Final = "view_"
 JOB: Final = "job_"
+PASSKEY: Final = "psk_"
 TOKEN: Final = "tok_"  # noqa: S105 - a prefix, not a secret
 
 ENTROPY_BYTES: Final = 7
