@@ -6,10 +6,6 @@ the messages whose content may be shown. The account's audit log tells each of t
 value is made.
 """
 
-import base64
-import binascii
-import hashlib
-import hmac
 from typing import Final
 
 import msgspec
@@ -17,11 +13,12 @@ import msgspec
 from postroad.model import times
 from postroad.services import audit_log, context
 from postroad.services.accounts import registry
-from postroad.services.auth import sessions
+from postroad.services.auth import sessions, signed_values
 from postroad.services.messages import lookup
 from postroad.storage import accounts
 
 LOOK_SECONDS: Final = 3_600
+PURPOSE: Final = "look"
 # The value is in a cookie, which browsers keep up to 4 KB.
 MAX_MESSAGES: Final = 20
 
@@ -67,23 +64,12 @@ async def account_of(ctx: context.Context, look: Look) -> accounts.Account | Non
 
 def write(ctx: context.Context, look: Look) -> str:
     """The value for the browser."""
-    text = base64.urlsafe_b64encode(msgspec.json.encode(look)).decode().rstrip("=")
-    return f"{text}.{_signature(ctx.keys.session, text)}"
+    return signed_values.write(ctx, look, purpose=PURPOSE)
 
 
 def read(ctx: context.Context, session: sessions.Session, value: str) -> Look | None:
     """The look of a value, if it is ours, of this session, and not over."""
-    text, _, signature = value.partition(".")
-    keys = (ctx.keys.session, *(previous.session for previous in ctx.keys.previous))
-    if not any(hmac.compare_digest(_signature(key, text).encode(), signature.encode()) for key in keys):
+    look = signed_values.read(ctx, value, Look, purpose=PURPOSE)
+    if look is None or ctx.clock() >= look.ends_at or look.session_id != session.claims.jti:
         return None
-    try:
-        look = msgspec.json.decode(base64.urlsafe_b64decode(text + "=" * (-len(text) % 4)), type=Look)
-    except (binascii.Error, msgspec.DecodeError):  # of another version
-        return None
-    is_over = ctx.clock() >= look.ends_at
-    return None if is_over or look.session_id != session.claims.jti else look
-
-
-def _signature(key: bytes, text: str) -> str:
-    return hmac.new(key, b"look " + text.encode(), hashlib.sha256).hexdigest()
+    return look
