@@ -93,6 +93,10 @@ class SecondFactorMissing(Forbidden):
     """The account requires a second factor of its users, and this one has none."""
 
 
+class ConfirmationRequired(Forbidden):
+    """The action is dangerous, and the person last proved too long ago who they are."""
+
+
 class AccountSuspended(PostroadError):
     """The account is suspended: it can read, but not send."""
 

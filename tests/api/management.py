@@ -20,7 +20,7 @@ from postroad.roles import listeners
 from postroad.services import context
 from postroad.services.accounts import registry as accounts
 from postroad.services.auth import authentication as caller_authentication
-from postroad.services.auth import logins
+from postroad.services.auth import logins, step_up
 from postroad.storage import users
 from postroad.web import application, routing
 
@@ -95,6 +95,7 @@ def serve(
         authenticate=authentication.authenticate,
         require=caller_authentication.require,
         bind_actor=context.acting_as,
+        confirmation=application.Confirmation(step_up.ENDPOINTS, step_up.refuse_unconfirmed),
         # Real time: requests of one test have ids of their own although the clock of the context stands still.
         clock=lambda: time.time_ns() // 1_000,
         entropy=os.urandom,

@@ -26,6 +26,7 @@ BODIES: dict[str, Any] = {
     "POST /emails": {"from": "a@b.example", "to": "c@example.net", "subject": "x", "text": "x"},
     "PATCH /emails/{id}": {"send_at": None},
     "POST /v1/auth/login": {},
+    "POST /v1/auth/confirm": {},
     "POST /v1/auth/password": {},
 }
 # Of each kind of credential: what a declared requirement has to be so that it is enough.

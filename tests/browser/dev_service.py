@@ -21,6 +21,7 @@ from typing import Any, Final
 import httpx
 import msgspec
 
+from benchmarks.peers import process
 from postroad.cli import data_folder, dev, dev_seed, sample_week
 from postroad.model import caller, identifiers, times
 from postroad.model.bounces import disposition
@@ -127,7 +128,8 @@ async def running(folder: Path, *, messages: int) -> AsyncIterator[DevService]:
 @contextlib.contextmanager
 def _started(folder: Path) -> Iterator[tuple[cli_runner.Service, dict[str, Any]]]:
     """`postroad dev`, and what its `dev.json` says."""
-    words = ("dev", "--sample-week", "--http", "127.0.0.1:0", "--smtp", "127.0.0.1:0")
+    # A port that is known before: passkeys are bound to it.
+    words = ("dev", "--sample-week", "--http", f"127.0.0.1:{process.free_port()}", "--smtp", "127.0.0.1:0")
     file = folder / DATA / "dev.json"
     with cli_runner.Service(*words, folder=folder, environment=SOURCES) as service:
         service.wait_for(lambda: "started" in service.errors.read_text() or None, what="the start")

@@ -18,7 +18,7 @@ from postroad.dashboard import site as sites
 from postroad.model import caller, identifiers
 from postroad.services import context
 from postroad.services.messages import dev_inbox
-from postroad.storage import operator_jobs
+from postroad.storage import operator_jobs, passkeys
 from postroad.web import routing
 from tests import webhook_rows
 from tests.dashboard import sample_account
@@ -31,6 +31,10 @@ PUBLIC = {
     ("POST", "/login"),
     ("GET", "/login/second-factor"),
     ("POST", "/login/second-factor"),
+    ("POST", "/login/passkey"),
+    ("POST", "/login/passkey/options"),
+    ("POST", "/login/second-factor/passkey"),
+    ("POST", "/login/second-factor/passkey/options"),
     ("GET", "/notices/{token}"),
     ("POST", "/notices/{token}"),
     ("GET", "/password/{token}"),
@@ -49,6 +53,7 @@ KINDS = {
     "/operator/operators/": "person",
     "/operator/providers/": "provider",
     "/operator/sources/": "source",
+    "/profile/passkeys/": "passkey",
     "/profile/sessions/": "session",
     "/recipients/": "suppression",
     "/suppressions/": "suppression",
@@ -77,6 +82,7 @@ UNKNOWN = {
     "domain": "dom_" + "0" * 28,
     "message": "em_" + "0" * 28,
     "job": "job_" + "0" * 28,
+    "passkey": "psk_" + "0" * 28,
     "person": "usr_" + "0" * 28,
     "provider": "no such host",
     "source": "no such source",
@@ -179,13 +185,26 @@ async def furnish(ctx: context.Context, browser: Browser, mail: dev_inbox.Inbox,
     job = operator_jobs.Job(
         ctx.new_id(identifiers.JOB, now=0), "queue.retry", "all mail", operator_jobs.RUNNING, 0, None, "null", "", 0, 0
     )
+    passkey = passkeys.Passkey(
+        id=ctx.new_id(identifiers.PASSKEY, now=0),
+        login_id=browser.user.login_id or "",
+        credential_id=domain.encode(),
+        public_key=b"",
+        sign_count=0,
+        user_handle=b"",
+        rp_id="localhost",
+        transports="",
+        name="Laptop",
+        created_at=0,
+    )
     async with ctx.store.transaction() as tx:
         await operator_jobs.insert(tx, job)
+        await passkeys.insert(tx, passkey)
     installation = {"account": browser.account_id, "job": job.id, "provider": "google", "source": "out_1"}
     ours = (config.Source(name="out_1", address="192.0.2.1"),)
     msgspec.structs.force_setattr(ctx.settings, "sources", ours)
     assert browser.session is not None
-    people = {"person": browser.user.id, "session": browser.session.row.id}
+    people = {"passkey": passkey.id, "person": browser.user.id, "session": browser.session.row.id}
     return {**things, **installation, **people, "received": sample_account.receive(mail)}
 
 
@@ -224,7 +243,7 @@ def test_every_change_is_a_form_with_a_word_and_a_right(routes: list[Route]) -> 
     # These are everybody's own, whatever the role.
     harmless = {route.path for route in changes if route.permission is caller.Permission.VIEW}
     assert {"/logout", "/profile/password", "/profile/token"} <= harmless
-    others = harmless - {path for path in harmless if path.startswith(("/logout", "/profile/"))}
+    others = harmless - {path for path in harmless if path.startswith(("/logout", "/profile/", "/confirm"))}
     # A look of an operator changes nothing but what they see.
     assert others == {"/template/preview", "/messages/{id}/look", "/switch"}
 

@@ -76,6 +76,7 @@ def test_values_are_escaped_and_a_missing_one_is_a_bug(prepared: sites.Site) -> 
         "request_id": "req",
         "retry_after": None,
         "can_resubmit": False,
+        "can_confirm": False,
         "section": None,
     }
     page = prepared.pages.render("error.html", values).decode()

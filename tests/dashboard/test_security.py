@@ -102,7 +102,7 @@ async def test_whoever_has_no_required_factor_is_led_to_set_one_up_and_to_nothin
     ctx: context.Context, browser: Browser, site: sites.Site, clock: Clock
 ) -> None:
     await registry.require_second_factor(ctx, browser.account_id, required=True)
-    allowed = {"/logout", PAGE, f"{PAGE}/totp", f"{PAGE}/totp/confirm"}
+    allowed = {"/confirm", "/logout", PAGE, f"{PAGE}/totp", f"{PAGE}/totp/confirm"}
     for route in application.routes(site):
         if route.permission is None or "{" in route.path or route.path in allowed or route.method != "GET":
             continue

@@ -23,7 +23,7 @@ from schemathesis import Case, Response
 
 from postroad.model import identifiers, limits, search_query, times, webhook_urls
 from postroad.protocol import address
-from postroad.services.auth import passwords
+from postroad.services.auth import passwords, second_factors
 from tests.openapi import bodies
 
 # Names the file that holds the `ServiceFacts` of a run.
@@ -105,6 +105,7 @@ class CaseFiller:
             "POST /v1/test-email": self._send_test,
             LOG_IN: self._open_session,
             "POST /v1/auth/logout": self._close_session,
+            "POST /v1/auth/confirm": self._confirm,
             "POST /v1/auth/password": self._change_password,
             "PATCH /v1/account": self._require_nothing,
             "POST /v1/api-keys": self._limit_key,
@@ -255,6 +256,16 @@ class CaseFiller:
 
     def _close_session(self, case: Case[Any]) -> None:
         case.headers["Authorization"] = self._log_in()
+
+    def _confirm(self, case: Case[Any]) -> None:
+        """With the password: the owner has no authenticator app."""
+        case.headers["Authorization"] = self._token
+        if not isinstance(case.body, dict) or case.body.keys() - {"password", "code"}:
+            return
+        password, code = case.body.get("password"), case.body.get("code")
+        is_code = isinstance(code, str) and len(code) <= second_factors.MAX_CODE_CHARACTERS
+        if (code is None and _is_password(password)) or (password is None and is_code):
+            case.body = {"password": self._password}
 
     def _change_password(self, case: Case[Any]) -> None:
         case.headers["Authorization"] = self._token

@@ -34,6 +34,7 @@ BODIES: Final[dict[tuple[str, str], dict[str, Any]]] = {
     },
     ("PATCH", "/emails/{id}"): {"send_at": None},
     ("POST", "/v1/auth/login"): {"email": "nobody@example.net", "password": "x"},
+    ("POST", "/v1/auth/confirm"): {"password": "x"},
     ("POST", "/v1/auth/password"): {"current_password": "x", "new_password": "another long sentence"},
 }
 KINDS: Final = {path: kind for (_, path), kind in api.NAMED.items()} | {

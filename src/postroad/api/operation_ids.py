@@ -15,6 +15,7 @@ OPERATION_IDS: Final[Mapping[str, str]] = {
     "POST /v1/auth/login": "logIn",
     "POST /v1/auth/logout": "logOut",
     "POST /v1/auth/password": "changePassword",
+    "POST /v1/auth/confirm": "confirmToken",
     "GET /v1/auth/me": "getCurrentUser",
     "GET /v1/auth/sessions": "listSessions",
     "DELETE /v1/auth/sessions/{id}": "endSession",

@@ -102,6 +102,7 @@ class Security(Section, frozen=True):
     secret_key_file: str
     token_seconds: Positive
     operator_second_factor: bool
+    confirmation_minutes: Annotated[int, msgspec.Meta(ge=1, le=20_160)]
     password_threads: Positive
 
     def check(self) -> None:

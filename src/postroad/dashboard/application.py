@@ -7,6 +7,7 @@ from postroad.dashboard import (
     approvals,
     audit_log,
     bulk_actions,
+    confirm,
     credentials,
     credits,
     deliveries,
@@ -24,6 +25,7 @@ from postroad.dashboard import (
     messages,
     notices,
     overview,
+    passkeys,
     previews,
     profile,
     recipient,
@@ -57,7 +59,7 @@ from postroad.dashboard.operator import audit_log as operator_audit_log
 from postroad.dashboard.operator import live as operator_live
 from postroad.model import caller
 from postroad.services import context
-from postroad.services.auth import authentication
+from postroad.services.auth import authentication, step_up
 from postroad.telemetry import logs
 from postroad.web import application, routing
 from postroad.web import proxies as web_proxies
@@ -110,6 +112,8 @@ ROUTES: Final = (
     *audit_log.ROUTES,
     *profile.ROUTES,
     *security.ROUTES,
+    *passkeys.ROUTES,
+    *confirm.ROUTES,
     *OPERATOR_ROUTES,
 )
 
@@ -142,6 +146,7 @@ def build_application(
         authenticate=authenticate,
         require=require,
         bind_actor=context.acting_as,
+        confirmation=application.Confirmation(step_up.PAGES, step_up.refuse_unconfirmed),
         render_error=error_pages.error_renderer(site),
         proxies=proxies,
         clock=ctx.clock,

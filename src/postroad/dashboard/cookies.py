@@ -1,4 +1,4 @@
-"""The cookies: the session, a pending login, a notice for the next page, and the account that an operator looks at.
+"""The cookies: session, pending login, challenge, a notice for the next page, the account that an operator looks at.
 
 They are HttpOnly and SameSite=Lax, and Secure when the base URL uses TLS (RFC 6265bis; the prefix `__Host-` keeps a
 sibling host from setting one).
@@ -13,6 +13,7 @@ SESSION: Final = "postroad"
 PENDING: Final = "postroad_pending"
 NOTICE: Final = "postroad_notice"
 LOOK: Final = "postroad_look"
+PASSKEY: Final = "postroad_passkey"
 NOTICE_SECONDS: Final = 60
 NOTICE_CHARACTERS: Final = 400
 GOOD: Final = "good"

@@ -8,7 +8,7 @@ from typing import Final
 from urllib import parse
 
 from postroad import errors
-from postroad.dashboard import login, requests
+from postroad.dashboard import confirm, login, requests
 from postroad.dashboard import site as sites
 from postroad.web import responses, routing
 
@@ -26,6 +26,7 @@ _TITLES: Final = {
     500: "Internal error",
     503: "Service unavailable",
 }
+_SAFE: Final = frozenset({"GET", "HEAD"})
 # A form refused with one of these changed nothing and can be submitted again.
 _RESUBMITTABLE: Final = frozenset({400, 401, 409, 413, 429})
 # The page to return to, by the first segment of the path; the names are those of the menu.
@@ -62,11 +63,14 @@ def error_renderer(
             return responses.success(to_enrolment, request_id=refused.request_id)
         if isinstance(error, errors.Unauthorized) and not refused.path.startswith(b"/login"):
             return responses.success(_to_login(site, refused), request_id=refused.request_id)
+        if isinstance(error, errors.ConfirmationRequired) and refused.method in _SAFE:
+            return responses.success(_to_confirm(site, refused), request_id=refused.request_id)
         values = {
             "title": _TITLES.get(error.status, "Request failed"),
             "message": _message(error, refused),
             "section": _section(error, refused),
-            "can_resubmit": refused.method == "POST" and error.status in _RESUBMITTABLE,
+            "can_resubmit": refused.method == "POST" and _can_resubmit(error),
+            "can_confirm": isinstance(error, errors.ConfirmationRequired),
             "code": error.code,
             "request_id": refused.request_id,
             "retry_after": error.retry_after,
@@ -105,10 +109,21 @@ def _to_login(site: sites.Site, refused: routing.RefusedRequest) -> routing.Resp
     return routing.Response(303, headers=(("Location", f"/login{_login_query(refused)}"), *site.headers))
 
 
+def _to_confirm(site: sites.Site, refused: routing.RefusedRequest) -> routing.Response:
+    return routing.Response(303, headers=(("Location", f"{confirm.PATH}{_next_query(refused)}"), *site.headers))
+
+
+def _can_resubmit(error: errors.PostroadError) -> bool:
+    return error.status in _RESUBMITTABLE or isinstance(error, errors.ConfirmationRequired)
+
+
 def _login_query(refused: routing.RefusedRequest) -> str:
     """The page to open after the login, or that a form was not processed."""
-    if refused.method not in ("GET", "HEAD"):
-        return "?session_expired=true"
+    return _next_query(refused) if refused.method in _SAFE else "?session_expired=true"
+
+
+def _next_query(refused: routing.RefusedRequest) -> str:
+    """The page to open afterwards."""
     query = f"?{refused.query.decode('latin-1')}" if refused.query else ""
     path = login.local_path(refused.path.decode("latin-1") + query)
     return "" if path == login.HOME or len(path) > MAX_NEXT_CHARACTERS else f"?next={parse.quote(path, safe='/')}"

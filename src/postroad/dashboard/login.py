@@ -10,7 +10,15 @@ from postroad import errors
 from postroad.dashboard import cookies, forms, requests
 from postroad.dashboard import site as sites
 from postroad.services import context
-from postroad.services.auth import authentication, login, password_links, pending_logins, second_factors, sessions
+from postroad.services.auth import (
+    authentication,
+    login,
+    password_links,
+    pending_logins,
+    relying_party,
+    second_factors,
+    sessions,
+)
 from postroad.storage import logins
 from postroad.web import routing
 
@@ -65,8 +73,14 @@ async def show_login(site: sites.Site, ctx: context.Context, request: routing.Re
     try:
         await requests.authenticate(site, ctx, request.headers)
     except errors.Unauthorized:
-        has_inbox = site.mail is not None
-        return page(site, "login.html", next=next_path, session_expired=expired, has_inbox=has_inbox)
+        return page(
+            site,
+            "login.html",
+            next=next_path,
+            session_expired=expired,
+            has_inbox=site.mail is not None,
+            relying_party=relying_party.of(ctx.settings),
+        )
     return requests.redirect(request.headers, next_path)
 
 

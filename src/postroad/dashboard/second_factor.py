@@ -9,7 +9,7 @@ from postroad.dashboard import cookies, forms, login, requests
 from postroad.dashboard import site as sites
 from postroad.services import context
 from postroad.services.auth import login as services_login
-from postroad.services.auth import password_links, pending_logins, second_factors
+from postroad.services.auth import password_links, pending_logins, relying_party, second_factors
 from postroad.web import routing
 
 PATH: Final = login.SECOND_FACTOR
@@ -44,7 +44,14 @@ async def show(site: sites.Site, ctx: context.Context, request: routing.Request)
         return requests.redirect(request.headers, "/login")
     factors = await second_factors.of_login(ctx, pending.login.id)
     next_path = login.local_path(query.next)
-    return login.page(site, "second_factor.html", next=next_path, account_id=query.account_id, factors=factors)
+    return login.page(
+        site,
+        "second_factor.html",
+        next=next_path,
+        account_id=query.account_id,
+        factors=factors,
+        relying_party=relying_party.of(ctx.settings),
+    )
 
 
 async def check(site: sites.Site, ctx: context.Context, request: routing.Request) -> routing.Response:

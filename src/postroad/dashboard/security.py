@@ -6,7 +6,7 @@ from typing import Any, Final
 
 from postroad import errors
 from postroad.dashboard import forms, qr_codes, requests
-from postroad.services.auth import second_factors, sessions, totp
+from postroad.services.auth import passkeys, relying_party, second_factors, sessions, totp
 from postroad.storage import logins
 from postroad.web import routing
 
@@ -36,7 +36,16 @@ async def show(
     login = await _login(request)
     factors = await second_factors.of_login(request.ctx, login.id)
     is_required = second_factors.is_required(request.ctx, request.user, request.account)
-    return request.page("security.html", status=status, factors=factors, is_required=is_required, app=app, codes=codes)
+    return request.page(
+        "security.html",
+        status=status,
+        factors=factors,
+        is_required=is_required,
+        app=app,
+        codes=codes,
+        passkeys=await passkeys.of_login(request.ctx, login.id),
+        relying_party=relying_party.of(request.ctx.settings),
+    )
 
 
 async def begin(request: requests.PageRequest) -> routing.Response:

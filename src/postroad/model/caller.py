@@ -94,6 +94,8 @@ class Caller:
     user_id: str | None = None
     token_id: str | None = None
     expires_at: int | None = None
+    # When the person of a token last proved who they are.
+    confirmed_at: int | None = None
     key: ApiKey | None = None
     # What it sends goes to the simulator.
     is_test: bool = False

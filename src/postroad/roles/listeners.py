@@ -50,6 +50,7 @@ from postroad.roles import role
 from postroad.services import context as services_context
 from postroad.services import management_rate, operator_jobs, operator_state
 from postroad.services.auth import authentication as caller_authentication
+from postroad.services.auth import step_up
 from postroad.services.certificates import listener_certificates
 from postroad.storage import open_store
 from postroad.submission import listeners as submission_listeners
@@ -123,6 +124,7 @@ async def start_api(role_context: role.RoleContext) -> role.Started:
         authenticate=authentication.authenticate,
         require=rate.require,
         bind_actor=services_context.acting_as,
+        confirmation=application.Confirmation(step_up.ENDPOINTS, step_up.refuse_unconfirmed),
         proxies=proxies,
         clock=ctx.clock,
         entropy=ctx.entropy,

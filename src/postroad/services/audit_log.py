@@ -72,6 +72,7 @@ ACTIONS: Final[Mapping[str, str]] = {
     "source.warm": "ended the warm-up of the source address {subject}",
     "source.warming": "began the warm-up of the source address {subject}",
     "installation.checked": "started a consistency check of {subject}",
+    "user.confirmed": "confirmed a session",
     "user.created": "created the user {subject}",
     "user.disabled": "disabled the user {subject}",
     "user.enabled": "enabled the user {subject}",

@@ -15,6 +15,7 @@ MAX_OF_EMAIL: Final = 8
 OF_A_LOGIN: Final = (
     "sessions.remove_of_login",
     "known_networks.remove",
+    "passkeys.remove_all",
     "second_factors.remove_totp",
     "second_factors.remove_codes",
 )

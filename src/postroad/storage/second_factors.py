@@ -1,4 +1,4 @@
-"""Second factors of logins: the authenticator app, and recovery codes.
+"""Second factors of logins: which there are, the authenticator app, and recovery codes. `passkeys.py` has passkeys.
 
 Each statement that uses up a code says whether it did, so that of two requests with the same code only one succeeds.
 """
@@ -24,12 +24,13 @@ class Factors:
     """The second factors of a login. Recovery codes alone are none: they replace a factor that is lost."""
 
     totp_since: int | None = None
+    passkeys: int = 0
     recovery_codes: int = 0
 
     @property
     def exist(self) -> bool:
         """Whether there is one."""
-        return self.totp_since is not None
+        return self.totp_since is not None or self.passkeys > 0
 
 
 async def of_login(tx: store.Transaction, login_id: str) -> Factors:

@@ -9,7 +9,7 @@ query, a header or a body, so no secret can reach it.
 import asyncio
 import contextlib
 import time
-from collections.abc import AsyncGenerator, Awaitable, Callable, Iterable, MutableMapping
+from collections.abc import AsyncGenerator, Awaitable, Callable, Collection, Iterable, MutableMapping
 from dataclasses import dataclass
 from typing import Any, Final, Generic, Protocol, TypeVar
 
@@ -63,6 +63,14 @@ class BindActor(Protocol[routing.ContextT]):
 
 
 @dataclass(frozen=True, slots=True)
+class Confirmation(Generic[routing.ContextT]):
+    """Dangerous routes, as `METHOD /path`; `refuse` raises unless the caller has proved lately who they are."""
+
+    routes: Collection[str]
+    refuse: Callable[[routing.ContextT, caller.Caller], None]
+
+
+@dataclass(frozen=True, slots=True)
 class _Endpoint(Generic[routing.ContextT]):
     """A route with what is prepared for it at start-up."""
 
@@ -71,6 +79,7 @@ class _Endpoint(Generic[routing.ContextT]):
     challenge: tuple[tuple[bytes, bytes], ...]
     label: str
     scope: caller.Scope | None
+    refuse_unconfirmed: Callable[[routing.ContextT, caller.Caller], None] | None
 
 
 class _Exchange(Generic[routing.ContextT]):
@@ -112,7 +121,8 @@ class Application(Generic[routing.ContextT]):
 
     `bind_actor` returns the context for changes by a user or a key. `render_error` may render an error differently
     from the error object; None means that it declines. `proxies` determine the client address. `large_body_slots`
-    bounds the memory of large bodies, and `threads` decode those that could block the event loop.
+    bounds the memory of large bodies, and `threads` decode those that could block the event loop. `confirmation` says
+    which routes are dangerous.
     """
 
     def __init__(
@@ -123,6 +133,7 @@ class Application(Generic[routing.ContextT]):
         authenticate: Authenticate[routing.ContextT],
         require: Require,
         bind_actor: BindActor[routing.ContextT] | None = None,
+        confirmation: Confirmation[routing.ContextT] | None = None,
         render_error: RenderError | None = None,
         proxies: web_proxies.Proxies | None = None,
         clock: Callable[[], int],
@@ -149,7 +160,8 @@ class Application(Generic[routing.ContextT]):
             responses.check(route)
             challenge = responses.challenges(route.permission)
             label = f"{route.method} {route.path}"
-            endpoint = _Endpoint(route, request_reader.Reader(route), challenge, label, route.key_scope)
+            refuse = confirmation.refuse if confirmation is not None and label in confirmation.routes else None
+            endpoint = _Endpoint(route, request_reader.Reader(route), challenge, label, route.key_scope, refuse)
             self._table.add(route.method, route.path, target=endpoint)
 
     def __call__(self, scope: Scope, receive: Receive, send: Send) -> Awaitable[None]:
@@ -227,6 +239,8 @@ class Application(Generic[routing.ContextT]):
             authenticated = await self._authenticate(self._context, headers, client_address=client_address)
             exchange.account_id = authenticated.account_id
             self._require(authenticated, route.permission, scope=endpoint.scope, client_address=client_address)
+            if endpoint.refuse_unconfirmed is not None:
+                endpoint.refuse_unconfirmed(self._context, authenticated)
         query = reader.read_query(scope["query_string"]) if route.query is not None else None
         key, body = "", None
         if route.body is not None:

@@ -22,8 +22,10 @@ SECONDS_TO_MIDNIGHT = 16 * 3600
 
 @pytest.fixture
 def settings(settings: config.Settings) -> config.Settings:
-    """Days pass in these tests; the owner stays logged in."""
-    security = msgspec.structs.replace(settings.security, token_seconds=30 * 24 * 3600)
+    """Days pass in these tests; the owner stays logged in and confirmed."""
+    security = msgspec.structs.replace(
+        settings.security, token_seconds=30 * 24 * 3600, confirmation_minutes=30 * 24 * 60
+    )
     return msgspec.structs.replace(settings, security=security)
 
 

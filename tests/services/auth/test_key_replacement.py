@@ -175,11 +175,15 @@ def test_every_table_with_ciphertexts_is_covered() -> None:
         "installation_key.fingerprint",
         "login_failures.counter",
         "messages.response",
+        "passkeys.credential_id",
+        "passkeys.public_key",
+        "passkeys.user_handle",
         "password_links.token_hash",
         "pending_logins.invitation",
         "pending_logins.token_hash",
         "previous_keys.fingerprint",
         "recovery_codes.code_hash",
+        "used_challenges.challenge_hash",
         "webhook_deliveries.body",
     }
     sealed = {

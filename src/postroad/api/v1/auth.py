@@ -14,7 +14,15 @@ from postroad.api.v1 import resource, schemas
 from postroad.model import caller, identifiers, times
 from postroad.protocol import address
 from postroad.services import context
-from postroad.services.auth import authentication, login, password_rules, passwords, second_factors, session_list
+from postroad.services.auth import (
+    authentication,
+    login,
+    password_rules,
+    passwords,
+    second_factors,
+    session_list,
+    step_up,
+)
 from postroad.storage import users
 from postroad.web import routing
 
@@ -72,6 +80,16 @@ class PasswordChange(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
 
     def __repr__(self) -> str:
         return "PasswordChange(…)"
+
+
+class Confirmation(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
+    """Your password, or a code of your authenticator app, or a recovery code."""
+
+    password: GivenPassword | None = None
+    code: Code | None = None
+
+    def __repr__(self) -> str:
+        return "Confirmation(…)"
 
 
 class User(msgspec.Struct, frozen=True):
@@ -166,6 +184,22 @@ async def change_password(ctx: context.Context, request: routing.Request) -> rou
     return routing.Response(200, _session(session, request_id=request.id))
 
 
+async def confirm(ctx: context.Context, request: routing.Request) -> routing.Response:
+    """Confirm your token.
+
+    Dangerous requests with a login token get 403 with the header `Confirmation: required` when its last login or
+    confirmation is too long ago. Repeated failures are throttled: 429 with `Retry-After`.
+    """
+    body: Confirmation = request.body
+    if body.password is not None and body.code is None:
+        await step_up.confirm_by_password(ctx, request.caller, body.password)
+    elif body.code is not None and body.password is None:
+        await step_up.confirm_by_code(ctx, request.caller, body.code)
+    else:
+        raise errors.InvalidRequest("send either password or code")
+    return routing.Response(204)
+
+
 async def show_me(ctx: context.Context, request: routing.Request) -> routing.Response:
     """Get the current user.
 
@@ -232,6 +266,22 @@ ROUTES: Final = (
         body_limit=BODY_BYTES,
         responses={200: SessionResponse},
         errors=(errors.RateLimited, errors.Conflict),
+    ),
+    RESOURCE.route(
+        "POST /v1/auth/confirm",
+        confirm,
+        permission=caller.Permission.VIEW,
+        body=Confirmation,
+        body_rules={
+            "examples": [{"password": "correct horse battery"}, {"code": "492039"}],
+            "oneOf": [
+                {"required": ["password"], "properties": {"password": {"type": "string"}}},
+                {"required": ["code"], "properties": {"code": {"type": "string"}}},
+            ],
+        },
+        body_limit=BODY_BYTES,
+        responses={204: None},
+        errors=(errors.RateLimited,),
     ),
     RESOURCE.route("GET /v1/auth/me", show_me, responses={200: MeResponse}),
     RESOURCE.route("GET /v1/auth/sessions", list_sessions, responses={200: SessionsResponse}),

@@ -73,11 +73,20 @@
     delete document.body.dataset.sessionExpired;
   }
 
-  function askToLogIn(form, button) {
+  /* In another tab, because what was typed stays in this one. */
+  function elsewhere(form, button, before, path, label) {
     const link = document.createElement("a");
-    Object.assign(link, { href: "/login", target: "_blank", rel: "noopener", textContent: "Log in in a new tab" });
+    Object.assign(link, { href: path, target: "_blank", rel: "noopener", textContent: label });
+    refuse(form, button, before, link, ", then submit this form again. Your input is still here.");
+  }
+
+  function askToLogIn(form, button) {
     document.body.dataset.sessionExpired = "";
-    refuse(form, button, "Your session has expired, and nothing was changed. ", link, ", then submit this form again. Your input is still here.");
+    elsewhere(form, button, "Your session has expired, and nothing was changed. ", "/login", "Log in in a new tab");
+  }
+
+  function askToConfirm(form, button) {
+    elsewhere(form, button, "This needs a confirmation, and nothing was changed. ", "/confirm", "Confirm that it is you in a new tab");
   }
 
   /* Returns what to focus: the button, or the invalid field. Null when the page is left. */
@@ -91,6 +100,7 @@
     if (where) { location.assign(where); return null; }
     if (answer.ok) { show(await answer.text()); return { focus: button }; }
     if (answer.status === 401 && !location.pathname.startsWith("/login")) { askToLogIn(form, button); return { focus: button }; }
+    if (answer.headers.get("Confirmation") === "required") { askToConfirm(form, button); return { focus: button }; }
     const refusal = await answer.json().catch(() => null);
     const { text, field } = withLabel(form, refusal ? refusal.error : `The service responded ${answer.status} without an explanation. ${UNKNOWN_RESULT}.`);
     /* What somebody typed is theirs to correct; a fault of the service is reported, by the id of its request. */
@@ -119,4 +129,6 @@
   });
 
   window.postroad.notify = (text, kind) => top(notice([text], kind));
+  window.postroad.refuse = (form, button, text) => { forget(form); refuse(form, button, sentence(text)); };
+  window.postroad.askToConfirm = (form, button) => { forget(form); askToConfirm(form, button); };
 })();

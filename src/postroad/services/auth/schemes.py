@@ -173,6 +173,7 @@ async def by_claims(ctx: context.Context, claims: tokens.Claims) -> Authenticate
             user_id=user.id,
             token_id=claims.jti,
             expires_at=claims.expires_at,
+            confirmed_at=session.confirmed_at,
         ),
         (last_used.SESSION, session.id),
         session,

@@ -14,7 +14,7 @@ from postroad.model import login_throttle, times
 from postroad.services import audit_log, context
 from postroad.services.auth import password_checks, recovery_codes, totp
 from postroad.services.notices import kinds, outbox
-from postroad.storage import access_version, accounts, known_networks, logins, second_factors, store, users
+from postroad.storage import access_version, accounts, known_networks, logins, passkeys, second_factors, store, users
 
 TOTP: Final = "totp"
 RECOVERY_CODE: Final = "recovery_code"
@@ -161,6 +161,8 @@ async def remove_all(ctx: context.Context, tx: store.Transaction, login_id: str)
     login = await logins.by_id(tx, login_id)
     if login is not None and await second_factors.remove_totp(tx, login.id):
         await tell_removed(ctx, tx, login, "the authenticator app")
+    if login is not None and await passkeys.remove_all(tx, login.id):
+        await tell_removed(ctx, tx, login, "all passkeys")
 
 
 async def tell_added(ctx: context.Context, tx: store.Transaction, login: logins.Login, factor: str) -> None:

@@ -1,5 +1,6 @@
 -- part: factor_of_user
 SELECT 1 FROM totp_secrets WHERE totp_secrets.login_id = users.login_id AND totp_secrets.confirmed_at IS NOT NULL
+UNION ALL SELECT 1 FROM passkeys WHERE passkeys.login_id = users.login_id
 
 -- name: totp
 -- The authenticator app of a login, also one that is not confirmed yet.
@@ -36,8 +37,9 @@ DELETE FROM recovery_codes WHERE login_id = $1 AND code_hash = $2;
 DELETE FROM recovery_codes WHERE login_id = $1;
 
 -- name: of_login
--- Since when a login has an authenticator app, and how many recovery codes are left.
+-- Since when a login has an authenticator app, how many passkeys, and how many recovery codes are left.
 SELECT (SELECT confirmed_at FROM totp_secrets WHERE login_id = logins.id),
+    (SELECT COUNT(*) FROM passkeys WHERE login_id = logins.id),
     (SELECT COUNT(*) FROM recovery_codes WHERE login_id = logins.id)
 FROM logins WHERE id = $1;
 

@@ -1,0 +1,154 @@
+"""Confirmation before dangerous actions: a session must have proved not long ago who its person is.
+
+A login counts as a proof; later ones are the password, a code of the authenticator app or a passkey. So whoever finds
+an open browser or takes a token can look around, but not make keys, move people or take the data along. API keys are
+limited by their scopes and need no confirmation. The tables below are all dangerous routes.
+"""
+
+from typing import Final
+
+from postroad import errors
+from postroad.model import caller, times
+from postroad.services import audit_log, context
+from postroad.services.auth import login as services_login
+from postroad.services.auth import passkeys, passwords, second_factors, tokens
+from postroad.services.auth.passkey_challenges import Ceremony
+from postroad.storage import access_version, logins, sessions, users
+
+_MINUTE: Final = 60 * times.SECOND
+# Tells programs why they are refused.
+HEADER: Final = "Confirmation"
+PAGES: Final = frozenset(
+    {
+        # Secrets.
+        "POST /keys",
+        "POST /credentials",
+        "POST /webhook",
+        "POST /webhook/rotate",
+        "POST /webhooks",
+        "POST /webhooks/{webhook}/rotate",
+        "POST /welcome/webhook",
+        "POST /domains/{id}/rotate-key",
+        "POST /profile/token",
+        # Factors of the login.
+        "POST /profile/passkeys",
+        "POST /profile/passkeys/options",
+        "POST /profile/passkeys/{id}/remove",
+        # People and domains.
+        "POST /team",
+        "POST /team/{id}/disable",
+        "POST /team/{id}/enable",
+        "POST /team/{id}/link",
+        "POST /team/{id}/recovery-link",
+        "POST /team/{id}/remove",
+        "POST /team/{id}/role",
+        "POST /team/second-factor",
+        "POST /domains/{id}/remove",
+        # Data.
+        "GET /approvals/{id}/request",
+        "GET /audit-log/export",
+        "GET /credits/ledger.csv",
+        "GET /messages.csv",
+        "GET /messages/{id}/attachments/{index}",
+        "GET /messages/{id}/raw",
+        "GET /suppressions/export",
+        # What operators do to others.
+        "POST /messages/{id}/look",
+        "POST /operator/accounts/{id}/close",
+        "POST /operator/accounts/{id}/look",
+        "POST /operator/accounts/{id}/recovery-link",
+        "POST /operator/operators",
+        "POST /operator/operators/{id}/remove",
+    }
+)
+# Those of `/v1/webhook` are not among them: the interface promises what they answer to a login token.
+ENDPOINTS: Final = frozenset(
+    {
+        "POST /v1/api-keys",
+        "PATCH /v1/api-keys/{id}",
+        "POST /v1/credentials",
+        "POST /v1/webhooks",
+        "POST /v1/webhooks/{webhook}/rotate-secret",
+        "POST /v1/domains/{id}/rotate-key",
+        "DELETE /v1/domains/{id}",
+        "POST /v1/team",
+        "PATCH /v1/team/{id}",
+        "DELETE /v1/team/{id}",
+        "POST /v1/team/{id}/password-link",
+        "POST /v1/team/{id}/recovery-link",
+        "PATCH /v1/account",
+        "GET /v1/account/ledger.csv",
+        "GET /v1/messages/{id}/raw",
+        "GET /v1/suppressions/export",
+        "POST /v1/operator/accounts/{id}/close",
+        "POST /v1/operator/accounts/{id}/recovery-link",
+        "POST /v1/operator/operators",
+        "DELETE /v1/operator/operators/{id}",
+    }
+)
+
+
+def refuse_unconfirmed(ctx: context.Context, who: caller.Caller) -> None:
+    """Refuse a person who last proved too long ago who they are."""
+    if who.confirmed_at is None and who.scheme is not caller.Scheme.TOKEN:
+        return
+    if ctx.clock() - (who.confirmed_at or 0) >= ctx.settings.security.confirmation_minutes * _MINUTE:
+        refusal = errors.ConfirmationRequired(
+            "confirm that it is you before this action: on the page /confirm, with POST /v1/auth/confirm, or by "
+            "logging in again"
+        )
+        refusal.headers = ((HEADER, "required"),)
+        raise refusal
+
+
+async def confirm_by_password(ctx: context.Context, who: caller.Caller, password: str) -> None:
+    """Confirm a session with the password of its login. Failures are throttled like those of a login."""
+    passwords.refuse_impossible("password", password)
+    user, login = await person(ctx, who)
+    if not await services_login.check_own_password(ctx, login, password):
+        services_login.audit_failure(ctx, [user])
+        raise errors.Unauthorized("password: wrong")
+    await _confirm(ctx, who, user, method="password")
+
+
+async def confirm_by_code(ctx: context.Context, who: caller.Caller, code: str) -> None:
+    """Confirm a session with a code of the authenticator app, or a recovery code; throttled like those of a login."""
+    user, login = await person(ctx, who)
+    method = await second_factors.check_code(ctx, login, code)
+    await _confirm(ctx, who, user, method=method)
+
+
+async def ask_for_passkey(ctx: context.Context, who: caller.Caller) -> passkeys.Asked:
+    """Ask the person of a session for a passkey of its login."""
+    _, login = await person(ctx, who)
+    return await passkeys.ask(ctx, Ceremony.CONFIRM, login_id=login.id, subject=who.token_id or "")
+
+
+async def confirm_by_passkey(ctx: context.Context, who: caller.Caller, answer: passkeys.Answer) -> None:
+    """Confirm a session with a passkey of its login."""
+    user, login = await person(ctx, who)
+    await passkeys.check(ctx, answer, Ceremony.CONFIRM, login_id=login.id, subject=who.token_id or "")
+    await _confirm(ctx, who, user, method="passkey")
+
+
+async def person(ctx: context.Context, who: caller.Caller) -> tuple[users.User, logins.Login]:
+    """The user of a session, and the login behind it."""
+    async with ctx.store.reading() as tx:
+        user = await users.by_id(tx, who.user_id) if who.user_id is not None else None
+        login = await logins.by_id(tx, user.login_id) if user is not None and user.login_id is not None else None
+    if user is None or login is None:
+        raise errors.Unauthorized("Authorization: only a session of a person can be confirmed")
+    return user, login
+
+
+async def _confirm(ctx: context.Context, who: caller.Caller, user: users.User, *, method: str) -> None:
+    """Record the proof, in every process; the session has this method, too, from now on."""
+    async with ctx.store.transaction() as tx:
+        await access_version.bump(tx)
+        session = await sessions.by_id(tx, who.token_id or "")
+        if session is None:
+            raise tokens.refusal()
+        methods = " ".join(dict.fromkeys((*session.methods.split(), method)))
+        await sessions.confirm(tx, session.id, methods=methods, now=ctx.clock())
+        await audit_log.write(ctx, tx, user.account_id, "user.confirmed", user.email, f"by {method}")
+    ctx.access_cache.invalidate()
