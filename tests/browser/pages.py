@@ -67,6 +67,7 @@ PAGES: Final = (
     Page(name="suppressions", path="/suppressions", sees="Add"),
     Page(name="credits", path="/credits", sees="Available"),
     Page(name="team", path="/team", sees="Invite"),
+    Page(name="roles", path="/team/roles", sees="Permission"),
     Page(name="audit-log", path="/audit-log", sees="Who"),
     Page(name="profile", path="/profile", sees="Password"),
     Page(name="security", path="/profile/security", sees="Authenticator app"),

@@ -38,9 +38,9 @@ def test_a_new_user_logs_in_with_the_password_that_is_shown(installation: Instal
 
 
 def test_people_see_the_password_and_that_it_is_shown_once(installation: Installation) -> None:
-    lines = installation.text("user", "create", "jo@example.com", "--role", "member").splitlines()
-    assert lines[0] == "jo@example.com can log in to 'Shop' as member."
-    assert log_in(installation, "jo@example.com", lines[1].split()[-1]).user.role == "member"
+    lines = installation.text("user", "create", "jo@example.com", "--role", "developer").splitlines()
+    assert lines[0] == "jo@example.com can log in to 'Shop' as developer."
+    assert log_in(installation, "jo@example.com", lines[1].split()[-1]).user.role == "developer"
     assert lines[2] == "Shown only once; store it safely."
 
 
@@ -118,7 +118,7 @@ def test_a_token_is_printed_alone_and_works(installation: Installation) -> None:
 
 
 def test_a_token_without_a_name_is_for_the_first_owner(installation: Installation) -> None:
-    installation.text("user", "create", "member@example.com", "--role", "member")
+    installation.text("user", "create", "member@example.com", "--role", "developer")
     owner = installation.json("user", "create", "owner@example.com")["user"]
     issued = installation.json("token")
     assert issued["user"]["id"] == owner["id"]
@@ -148,7 +148,7 @@ def test_who_is_invited_joins_by_the_link_that_is_shown(installation: Installati
 
 def test_people_see_the_link_on_a_line_of_its_own(installation: Installation) -> None:
     lines = installation.text("user", "invite", "jo@example.com").splitlines()
-    assert lines[0] == "jo@example.com can join 'Shop' as member with this link:"
+    assert lines[0] == "jo@example.com can join 'Shop' as developer with this link:"
     assert use_link(installation, lines[1], PASSWORD).email == "jo@example.com"
     assert re.fullmatch(r"It works once, until \S+Z\. Shown only once; store it safely\.", lines[2])
 
@@ -187,18 +187,18 @@ def test_an_owner_who_has_not_joined_is_not_the_first_owner(installation: Instal
 
 def test_a_role_is_changed_and_the_last_owner_keeps_theirs(installation: Installation) -> None:
     installation.text("user", "create", "jo@example.com")
-    assert "last active owner" in installation.refusal("user", "role", "jo@example.com", "member")
+    assert "last active owner" in installation.refusal("user", "role", "jo@example.com", "developer")
     assert "last active owner" in installation.refusal("user", "remove", "jo@example.com")
     installation.text("user", "create", "al@example.com")
-    assert installation.json("user", "role", "jo@example.com", "member")["user"]["role"] == "member"
+    assert installation.json("user", "role", "jo@example.com", "developer")["user"]["role"] == "developer"
     assert (
         installation.text("user", "role", "jo@example.com", "read_only")
         == "jo@example.com now has the role read_only.\n"
     )
-    assert "nobody" in installation.refusal("user", "role", "nobody@example.com", "member")
+    assert "nobody" in installation.refusal("user", "role", "nobody@example.com", "developer")
 
 
 def test_a_removed_user_is_gone(installation: Installation) -> None:
-    installation.text("user", "create", "jo@example.com", "--role", "member")
+    installation.text("user", "create", "jo@example.com", "--role", "developer")
     assert installation.text("user", "remove", "jo@example.com") == "jo@example.com is removed.\n"
     assert installation.json("user", "list") == {"users": []}

@@ -1,8 +1,8 @@
 """Browsers of users who are logged in, over the real application of the dashboard, on a real store.
 
-`mine` and `theirs` are accounts of one service. `browser` is an owner of `mine`, to which `member` and `reader` belong
-with smaller roles; `stranger` is an owner of `theirs`; `nobody` is not logged in. `operator` only reads in `mine`, and
-operates the installation.
+`mine` and `theirs` are accounts of one service. `browser` is an owner of `mine`, to which `member`, `analyst` and
+`reader` belong with smaller roles; `stranger` is an owner of `theirs`; `nobody` is not logged in. `operator` only reads
+in `mine`, and operates the installation.
 """
 
 import contextlib
@@ -213,7 +213,7 @@ async def browser(ctx: context.Context, served: Served, mine: stored_accounts.Ac
 
 @pytest_asyncio.fixture
 async def member(ctx: context.Context, served: Served, mine: stored_accounts.Account) -> AsyncIterator[Browser]:
-    user = await person(ctx, mine.id, "member@mine.example", caller.Role.MEMBER)
+    user = await person(ctx, mine.id, "member@mine.example", caller.Role.DEVELOPER)
     async with open_browser(ctx, served, user) as opened:
         yield opened
 
@@ -221,6 +221,13 @@ async def member(ctx: context.Context, served: Served, mine: stored_accounts.Acc
 @pytest_asyncio.fixture
 async def reader(ctx: context.Context, served: Served, mine: stored_accounts.Account) -> AsyncIterator[Browser]:
     user = await person(ctx, mine.id, "reader@mine.example", caller.Role.READ_ONLY)
+    async with open_browser(ctx, served, user) as opened:
+        yield opened
+
+
+@pytest_asyncio.fixture
+async def analyst(ctx: context.Context, served: Served, mine: stored_accounts.Account) -> AsyncIterator[Browser]:
+    user = await person(ctx, mine.id, "analyst@mine.example", caller.Role.ANALYST)
     async with open_browser(ctx, served, user) as opened:
         yield opened
 

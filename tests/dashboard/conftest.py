@@ -10,6 +10,7 @@ import pytest
 
 from tests.contexts import clock, ctx
 from tests.dashboard.browser_client import (
+    analyst,
     browser,
     mail,
     member,
@@ -27,6 +28,7 @@ from tests.dashboard.browser_client import (
 )
 
 __all__ = [
+    "analyst",
     "browser",
     "clock",
     "ctx",

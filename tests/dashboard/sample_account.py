@@ -70,14 +70,14 @@ async def create_sample_data(ctx: context.Context, account_id: str, *, domain: s
     }
 
 
-async def ask_for_approval(ctx: context.Context, account_id: str, key_id: str, text: str) -> str:
+async def ask_for_approval(ctx: context.Context, account_id: str, key_id: str, text: str, *, key: str = "k") -> str:
     """A send that waits; its id."""
     asked = approvals.Approval(
         id=ctx.new_id(identifiers.APPROVAL, now=ctx.clock()),
         account_id=account_id,
         key_id=key_id,
         identity=account_id,
-        idempotency_key="k",
+        idempotency_key=key,
         body_hash=b"",
         is_batch=False,
         is_test=False,

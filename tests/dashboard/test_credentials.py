@@ -45,7 +45,7 @@ async def test_an_empty_page_teaches_and_shows_how_to_connect(browser: Browser, 
     assert 'href="/domains">Add a domain' in page
     looked = (await reader.get("/credentials")).text
     assert 'action="/credentials"' not in looked
-    assert "ask an owner" in looked
+    assert "ask a developer, an admin or an owner" in looked
 
 
 async def test_a_new_credential_shows_its_password_once_and_it_works(ctx: context.Context, browser: Browser) -> None:

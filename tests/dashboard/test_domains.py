@@ -48,7 +48,7 @@ async def test_an_empty_page_teaches_and_offers_the_form(browser: Browser, reade
     assert 'action="/domains"' in page.text
     looked = await reader.get("/domains")
     assert 'action="/domains"' not in looked.text
-    assert "ask an owner" in looked.text
+    assert "ask a developer, an admin or an owner" in looked.text
 
 
 async def test_the_form_registers_a_domain_and_leads_to_its_records(ctx: context.Context, browser: Browser) -> None:

@@ -229,7 +229,7 @@ async def test_another_role_counts_from_the_next_request_on(ctx: context.Context
 async def test_an_invited_user_chooses_a_password_and_is_in(
     ctx: context.Context, browser: Browser, nobody: Browser
 ) -> None:
-    invited = await users.invite(ctx, browser.account_id, email="new@mine.example", role=caller.Role.MEMBER)
+    invited = await users.invite(ctx, browser.account_id, email="new@mine.example", role=caller.Role.DEVELOPER)
     path = f"/password/{invited.link_token}"
     page = await nobody.get(path)
     assert (page.status_code, "Welcome to Postroad" in page.text) == (200, True)

@@ -63,7 +63,7 @@ async def test_who_has_no_domain_is_led_to_the_domains(ctx: context.Context, bro
 async def test_who_may_only_look_is_shown_no_form(ctx: context.Context, reader: Browser) -> None:
     await accepted_mail.allow_sending(ctx, reader.account_id)
     page = await reader.get("/")
-    assert "You have read-only access" in page.text
+    assert "Ask a developer, an admin or an owner to send a test." in page.text
     assert 'action="/welcome/test"' not in page.text
 
 

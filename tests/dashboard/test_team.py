@@ -14,7 +14,7 @@ from tests import contexts
 from tests.dashboard import browser_client
 from tests.dashboard.browser_client import Browser
 
-NEW = {"email": "new@mine.example", "role": "member"}
+NEW = {"email": "new@mine.example", "role": "developer"}
 VERBS = ("role", "link", "disable", "enable", "remove")
 
 
@@ -36,8 +36,8 @@ async def person(ctx: context.Context, browser: Browser, email: str) -> users.Us
 async def test_every_user_sees_the_team_and_what_the_roles_mean(
     ctx: context.Context, browser: Browser, reader: Browser
 ) -> None:
-    await account_users.invite(ctx, browser.account_id, email="late@mine.example", role=caller.Role.MEMBER)
-    await browser_client.person(ctx, browser.account_id, "gone@mine.example", caller.Role.MEMBER)
+    await account_users.invite(ctx, browser.account_id, email="late@mine.example", role=caller.Role.DEVELOPER)
+    await browser_client.person(ctx, browser.account_id, "gone@mine.example", caller.Role.DEVELOPER)
     await account_users.disable(ctx, browser.account_id, (await person(ctx, browser, "gone@mine.example")).id)
     text = (await reader.get("/team")).text
     assert "active" in row_of(text, "owner@mine.example")
@@ -45,7 +45,7 @@ async def test_every_user_sees_the_team_and_what_the_roles_mean(
     assert ">invited<" in row_of(text, "late@mine.example")
     assert ">disabled<" in row_of(text, "gone@mine.example")
     assert "Roles" in text
-    assert "Only owners can invite users" in text
+    assert "Only owners and admins can invite users" in text
 
 
 async def test_only_owners_are_shown_what_only_owners_may_do(
@@ -68,7 +68,7 @@ async def test_an_invitation_is_a_link_that_is_shown_once(
     joined = await nobody.client.post(path, data={"password": contexts.PASSWORD})
     assert joined.status_code == 303
     assert (await nobody.get("/team")).status_code == 200
-    assert (await person(ctx, browser, "new@mine.example")).role == caller.Role.MEMBER
+    assert (await person(ctx, browser, "new@mine.example")).role == caller.Role.DEVELOPER
 
 
 async def test_the_link_leads_to_the_configured_address_whatever_the_host_says(browser: Browser) -> None:
@@ -81,11 +81,11 @@ async def test_the_link_leads_to_the_configured_address_whatever_the_host_says(b
 @pytest.mark.parametrize(
     "fields",
     [
-        {"email": "nobody", "role": "member"},
-        {"email": "", "role": "member"},
+        {"email": "nobody", "role": "developer"},
+        {"email": "", "role": "developer"},
         {"email": "new@mine.example"},
         {"email": "new@mine.example", "role": "god"},
-        {"email": "<script>@x", "role": "member"},
+        {"email": "<script>@x", "role": "developer"},
     ],
     ids=str,
 )
@@ -105,7 +105,7 @@ async def test_whoever_is_invited_the_answer_does_not_tell_whether_they_belong_t
     assert browser.user is not None
     answers = []
     for email in (stranger.user.email, "nobody@elsewhere.example"):
-        answer = await browser.post("/team", {"email": email, "role": "member"})
+        answer = await browser.post("/team", {"email": email, "role": "developer"})
         (user_id,) = {*re.findall(r"usr_[0-9a-f]{28}", answer.text)} - {browser.user.id}
         text = answer.text.replace(email, "EMAIL").replace(user_id, "ID")
         lines = sorted(re.sub(r"/password/\w{43}", "/password/TOKEN", text).splitlines())  # ids of one moment
@@ -116,13 +116,19 @@ async def test_whoever_is_invited_the_answer_does_not_tell_whether_they_belong_t
 
 
 async def test_a_user_of_the_account_is_not_invited_again(browser: Browser) -> None:
-    refused = await browser.post("/team", {"email": "Owner@mine.example", "role": "member"})
+    refused = await browser.post("/team", {"email": "Owner@mine.example", "role": "developer"})
     assert (refused.status_code, "already belongs to a user of this account" in refused.text) == (409, True)
 
 
 async def test_a_role_is_changed(ctx: context.Context, browser: Browser, member: Browser) -> None:
     assert member.user is not None
-    for role, words in (("owner", "an owner"), ("read_only", "read only"), ("member", "a member")):
+    for role, words in (
+        ("owner", "an owner"),
+        ("read_only", "read only"),
+        ("developer", "a developer"),
+        ("admin", "an admin"),
+        ("analyst", "an analyst"),
+    ):
         done = await browser.post(f"/team/{member.user.id}/role", {"role": role})
         assert browser_client.notice_of(done) == f"member@mine.example is now {words}."
         assert (await person(ctx, browser, "member@mine.example")).role == role
@@ -166,7 +172,7 @@ async def test_a_user_is_removed(ctx: context.Context, browser: Browser, member:
 async def test_the_last_owner_stays(ctx: context.Context, browser: Browser, member: Browser) -> None:
     assert browser.user is not None
     for verb in ("disable", "remove", "role"):
-        fields = {"role": "member"} if verb == "role" else {}
+        fields = {"role": "developer"} if verb == "role" else {}
         refused = await browser.post(f"/team/{browser.user.id}/{verb}", fields)
         assert (refused.status_code, "the last active owner" in refused.text) == (409, True)
     assert await account_users.find(ctx, browser.account_id, browser.user.id) == browser.user
@@ -188,7 +194,7 @@ async def test_who_is_no_owner_changes_nobody(
 async def test_users_of_another_account_are_unknown(ctx: context.Context, browser: Browser, stranger: Browser) -> None:
     assert browser.user is not None
     for verb in VERBS:
-        fields = {"role": "member"} if verb == "role" else {}
+        fields = {"role": "developer"} if verb == "role" else {}
         for user_id in (browser.user.id, "usr_" + "0" * 28, "x"):
             assert (await stranger.post(f"/team/{user_id}/{verb}", fields)).status_code == 404
     assert "owner@mine.example" not in (await stranger.get("/team")).text

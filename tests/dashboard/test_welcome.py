@@ -283,7 +283,7 @@ async def test_who_may_only_look_sees_the_steps_and_no_forms(
 ) -> None:
     await accepted_mail.allow_sending(ctx, reader.account_id)
     page = (await reader.get("/welcome")).text
-    assert "You have read-only access" in page
+    assert "Your role cannot change this" in page
     assert "/welcome/test" not in page
     assert "/welcome/webhook" not in page
     assert (await reader.post("/welcome/test", TEST)).status_code == 403

@@ -100,13 +100,6 @@ def test_what_is_found_has_the_limits_of_the_code() -> None:
     assert f"Only the {find.EXAMINED:,} newest messages, the {find.EXAMINED:,} oldest domains" in PAGE
 
 
-def test_the_table_of_roles_is_that_of_the_permissions() -> None:
-    asked = [caller.Permission.VIEW, caller.Permission.SEND, caller.Permission.CHANGE, caller.Permission.MANAGE]
-    assert "| | Owner | Member | Read only |" in PAGE
-    for permission, row in zip(asked, rows(""), strict=True):
-        assert row[1:] == ["yes" if permission in caller.ROLE_PERMISSIONS[role] else "no" for role in caller.Role]
-
-
 def test_every_action_of_the_audit_log_is_listed_once() -> None:
     listed = [action for row in rows("About") for action in CODE.findall(row[1])]
     assert sorted(listed) == sorted(audit_log.ACTIONS)

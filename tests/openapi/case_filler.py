@@ -424,7 +424,7 @@ class CaseFiller:
         for person in set(known) - self._kept if len(known) > PEOPLE else ():
             self._client.delete(f"/v1/team/{person}", headers=headers)
         email = f"removed-{self._run}-{next(self._numbers)}@example.net"
-        return str(self._made("POST", "/v1/team", {"email": email, "role": "member"})["user"]["id"])
+        return str(self._made("POST", "/v1/team", {"email": email, "role": "developer"})["user"]["id"])
 
     def _people(self) -> list[str]:
         """The ids of everybody of the account."""

@@ -117,7 +117,7 @@ async def _furnish(tenant: Tenant) -> None:
     key = await do("POST", "/v1/api-keys", json={"name": f"{mark} key", "scopes": ["send", "read"]})
     hook = await do("PUT", "/v1/webhook", json={"url": f"{HOOK}/{mark}"})
     rotated = await do("POST", "/v1/webhook/rotate-secret", json={"overlap_hours": 1})
-    invited = await do("POST", "/v1/team", json={"email": f"jo@{tenant.domain}", "role": "member"})
+    invited = await do("POST", "/v1/team", json={"email": f"jo@{tenant.domain}", "role": "developer"})
     body = {"subject": f"{mark} {{{{name}}}}", "text": f"{mark} {{{{name}}}}", "html": f"<p>{mark} {{{{name}}}}</p>"}
     await do("PUT", f"/v1/templates/{mark}", json=body)
     suppressed = {"email": f"{mark}-never@example.net", "reason": f"{mark} asked"}

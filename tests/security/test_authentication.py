@@ -232,7 +232,7 @@ async def test_e8_whatever_takes_a_password_away_ends_both_kinds_of_sessions(ser
 async def test_e9_a_link_for_a_password_works_once_though_ten_use_it_at_once(service: WholeService) -> None:
     """E9: one of ten gets in, and theirs is the password; a second use and an old link are like an unknown one."""
     async with tenants.settled(service, "north") as north, tenants.client(service) as http:
-        body = {"email": "kim@north.example", "role": "member"}
+        body = {"email": "kim@north.example", "role": "developer"}
         path = httpx.URL((await north.do("POST", "/v1/team", json=body))["link"]).path
         wanted = [f"a password of number {number}" for number in range(10)]
         answers = await asyncio.gather(*(http.post(path, data={"password": each}) for each in wanted))
@@ -255,7 +255,7 @@ async def test_e10_no_field_of_a_request_changes_where_a_link_leads(service: Who
     """E10: links for passwords and invitations, requested from both with another host in every field that names one."""
     evil = dict.fromkeys(HOST_FIELDS, "evil.example") | {"Forwarded": "host=evil.example", "X-Forwarded-Proto": "https"}
     async with tenants.settled(service, "north") as north:
-        body = {"email": "kim@north.example", "role": "member"}
+        body = {"email": "kim@north.example", "role": "developer"}
         answer = await north.ask("POST", "/v1/team", json=body, headers=evil)
         assert answer.status_code == 201, answer.text
         assert "evil" not in answer.text
@@ -285,7 +285,7 @@ async def test_e13_fifty_log_ins_at_once_leave_the_others_alone(
     async with tenants.settled(service, "north") as north, tenants.client(service) as http:
         names = [f"person-{number}@north.example" for number in range(LOG_INS)]
         for name in names:
-            await users.create(service.ctx, north.account_id, email=name, password=PASSWORD, role=caller.Role.MEMBER)
+            await users.create(service.ctx, north.account_id, email=name, password=PASSWORD, role=caller.Role.DEVELOPER)
         monkeypatch.setattr(passwords, "_matches", slow)
         bodies = [{"email": name, "password": PASSWORD} for name in names]
         under_way = [asyncio.create_task(http.post("/v1/auth/login", json=body)) for body in bodies]

@@ -74,7 +74,7 @@ def visit(dev_info: dict[str, Any]) -> list[str]:
             client.put("/v1/webhook", json={"url": HOOK}, headers=mine).json()["secret"],
             client.post("/v1/webhook/rotate-secret", json={}, headers=mine).json()["secret"],
         ]
-        invited = {"email": "jo@example.com", "role": "member"}
+        invited = {"email": "jo@example.com", "role": "developer"}
         link = client.post("/v1/team", json=invited, headers=mine).json()["link"].rpartition("/")[2]
         assert client.get(f"/password/{link}").status_code == 200
         assert client.post(f"/password/{link}", data={"password": CHOSEN}).status_code == 303

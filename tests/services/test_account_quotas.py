@@ -41,7 +41,7 @@ CREATE: Mapping[str, Create] = {
         ctx, account_id, f"t{number}", subject="Hello", text="Hi", html=None
     ),
     "users": lambda ctx, account_id, number: account_users.invite(
-        ctx, account_id, email=f"u{number}@example.com", role=caller.Role.MEMBER
+        ctx, account_id, email=f"u{number}@example.com", role=caller.Role.DEVELOPER
     ),
 }
 

@@ -64,14 +64,14 @@ async def test_a_role_and_the_last_login_change_and_a_user_is_removed(store: Sto
     async with store.transaction() as tx:
         for name in ("usr_1", "usr_2"):
             await users.insert(tx, person(name), email_key=name)
-        await users.set_role(tx, "usr_1", "member")
+        await users.set_role(tx, "usr_1", "member")  # as an earlier version wrote it
         await users.set_login(tx, "usr_1", login_id="lgn_1", now=5)
         joined = await users.by_id(tx, "usr_1")
         assert joined is not None
         assert await users.note_login(tx, joined, now=7)
         await users.remove(tx, "usr_2")
         (left,) = await users.of_account(tx, "acc_1")
-    assert (left.id, left.role, left.last_login_at) == ("usr_1", "member", 7)
+    assert (left.id, left.role, left.last_login_at) == ("usr_1", "developer", 7)
 
 
 async def test_a_login_of_a_disabled_user_or_with_another_login_is_not_noted(store: Store) -> None:

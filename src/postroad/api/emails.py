@@ -10,6 +10,7 @@ from postroad.api import email_schemas
 from postroad.model import batch_request, caller, identifiers, mail, receipt, send_request, send_times
 from postroad.services import context
 from postroad.services.acceptance import submit, submit_batch, transaction
+from postroad.services.messages import hidden_content
 from postroad.services.messages import lookup as messages
 from postroad.services.queue import cancellation, inspection, schedule
 from postroad.web import routing
@@ -61,6 +62,8 @@ async def show(ctx: context.Context, request: routing.Request) -> routing.Respon
         await inspection.entries_of_message(ctx, account_id, message_id) if query.include == "queue" else None
     )
     message, recipients = await messages.find(ctx, account_id, message_id)
+    if not request.caller.sees_content:
+        message = hidden_content.message(message)
     shown = email_schemas.message(message, recipients, request_id=request.id, queue_entries=queue_entries)
     return routing.Response(200, shown)
 

@@ -59,7 +59,7 @@ COMMANDS: Final[Mapping[str, tuple[str, str]]] = {
     "user list": ("users:show_list", "List the users of an account."),
     "user password": ("users:set_password", "Set a new password for a user and end all their sessions."),
     "user link": ("users:link", "Show a link for setting a new password."),
-    "user role": ("users:set_role", "Change the role of a user: owner, member or read_only."),
+    "user role": ("users:set_role", "Change the role of a user."),
     "user disable": ("users:disable", "Disable a user."),
     "user enable": ("users:enable", "Enable a disabled user."),
     "user remove": ("users:remove", "Remove a user and end all their sessions."),

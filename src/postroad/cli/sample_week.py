@@ -135,9 +135,9 @@ async def _keys(ctx: context.Context, account_id: str) -> str:
 
 
 async def _people(ctx: context.Context, account_id: str) -> None:
-    for email, role in (("grace@shop.example", caller.Role.MEMBER), ("alan@shop.example", caller.Role.READ_ONLY)):
+    for email, role in (("grace@shop.example", caller.Role.DEVELOPER), ("alan@shop.example", caller.Role.READ_ONLY)):
         await account_users.create(ctx, account_id, email=email, password=PASSWORD, role=role)
-    await account_users.invite(ctx, account_id, email="margaret@shop.example", role=caller.Role.MEMBER)
+    await account_users.invite(ctx, account_id, email="margaret@shop.example", role=caller.Role.DEVELOPER)
 
 
 async def _webhook(ctx: context.Context, account_id: str, url: str) -> webhooks.Webhook:

@@ -55,7 +55,7 @@ async def show_list(context: services_context.Context, account: accounts.Account
 @click.command("invite", cls=command.AccountCommand)
 @click.argument("email")
 @click.option(
-    "--role", type=click.Choice(ROLES), default=caller.Role.MEMBER.value, show_default=True, help="Role of the user."
+    "--role", type=click.Choice(ROLES), default=caller.Role.DEVELOPER.value, show_default=True, help="Role of the user."
 )
 async def invite(context: services_context.Context, email: str, account: accounts.Account, role: str) -> output.Report:
     """Create a user and show a link for setting the password."""
@@ -79,7 +79,7 @@ async def link(context: services_context.Context, email: str, account: str | Non
 @click.argument("email")
 @click.argument("role", type=click.Choice(ROLES), metavar="ROLE")
 async def set_role(context: services_context.Context, email: str, role: str, account: str | None) -> output.Report:
-    """Change the role of a user: owner, member or read_only."""
+    """Change the role of a user."""
     user = await _find(context, email, account)
     changed = await account_users.change_role(context, user.account_id, user.id, role=caller.Role(role))
     return _report(changed, f"{changed.email} now has the role {changed.role}.")

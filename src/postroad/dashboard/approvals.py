@@ -55,7 +55,7 @@ async def index(request: requests.PageRequest) -> routing.Response:
     names = {key.id: key.name for key in await api_keys.of_account(ctx, account_id)}
     found = await decision.latest(ctx, account_id)
     rows = [await _row(request, one, names.get(one.key_id, one.key_id)) for one in found]
-    if request.look is not None:
+    if request.hides_content:
         # Recipients and content are shown for open ones only.
         rows = [dataclasses.replace(row, is_open=False) for row in rows]
     return request.page("approvals.html", rows=rows)
@@ -132,7 +132,7 @@ async def reject(request: requests.PageRequest) -> routing.Response:
 
 ROUTES: Final = (
     requests.get(PATH, index),
-    requests.get(f"{PATH}/{{id}}/request", download, looking=requests.Looking.REFUSED),
+    requests.get(f"{PATH}/{{id}}/request", download, permission=requests.CONTENT, looking=requests.Looking.REFUSED),
     requests.post(f"{PATH}/approve", approve, form=Decision),
     requests.post(f"{PATH}/reject", reject, form=Decision),
 )

@@ -13,11 +13,11 @@ from typing import Final
 
 import msgspec
 
-from postroad.dashboard import menu, message_rows, requests, urls
+from postroad.dashboard import menu, message_rows, requests, saved_views, urls
 from postroad.model import identifiers, search_query, search_values
 from postroad.services import templates
 from postroad.services.domains import registry as domains
-from postroad.services.messages import lookup, saved_views
+from postroad.services.messages import lookup
 from postroad.services.suppressions import registry as suppressions
 from postroad.web import routing
 
@@ -120,7 +120,7 @@ async def _search(request: requests.PageRequest, text: str) -> lookup.SearchPage
 
 
 async def _views(request: requests.PageRequest, text: str) -> list[Result]:
-    views = await saved_views.of_account(request.ctx, request.account_id)
+    views = await saved_views.visible(request)
     found = (one for one in views if text.lower() in one.name.lower())
     return [Result(urls.messages(one.search), one.name, one.search) for one in islice(found, MAX_RESULTS)]
 
@@ -148,6 +148,8 @@ async def _domains(request: requests.PageRequest, text: str) -> list[Result]:
 
 
 async def _templates(request: requests.PageRequest, text: str) -> list[Result]:
+    if not request.may(requests.CONTENT):
+        return []
     known = await templates.summaries(request.ctx, request.account_id, "", EXAMINED)
     found = (one for one in known if text.lower() in one.alias.lower() or text.lower() in one.subject.lower())
     return [Result(f"/templates/{one.alias}", one.alias, one.subject) for one in islice(found, MAX_RESULTS)]

@@ -71,8 +71,14 @@ def routes(mail: dev_inbox.Inbox) -> tuple[requests.SiteRoute, ...]:
         return mail.find(request.path["id"]).content
 
     return (
-        requests.get(PATH, index, query=Query, looking=requests.Looking.REFUSED),
+        requests.get(PATH, index, query=Query, permission=requests.CONTENT, looking=requests.Looking.REFUSED),
         requests.post(f"{PATH}/clear", clear),
-        requests.get(f"{PATH}/{{id}}", show, query=previews.Query, looking=requests.Looking.REFUSED),
+        requests.get(
+            f"{PATH}/{{id}}",
+            show,
+            query=previews.Query,
+            permission=requests.CONTENT,
+            looking=requests.Looking.REFUSED,
+        ),
         *previews.parts(f"{PATH}/{{id}}", content),
     )

@@ -18,7 +18,7 @@ class Entry:
     permission: caller.Permission = caller.Permission.VIEW
 
 
-INBOX: Final = Entry("inbox", "/inbox", "Inbox", "development simulator received caught")
+INBOX: Final = Entry("inbox", "/inbox", "Inbox", "development simulator received caught", caller.Permission.CONTENT)
 Sections = tuple[tuple[str, tuple[Entry, ...]], ...]
 OPERATE: Final = caller.Permission.OPERATE
 SECTIONS: Final[Sections] = (
@@ -85,6 +85,7 @@ OPERATOR_SECTIONS: Final[Sections] = (
 ELSEWHERE: Final = (
     Entry("tail", "/tail", "Tail", "live events stream follow"),
     Entry("webhooks", "/webhooks", "All webhooks", "endpoints list add"),
+    Entry("roles", "/team/roles", "Roles", "permissions owner admin developer analyst read only"),
     Entry("new_template", "/template/new", "New template", "create", caller.Permission.CHANGE),
 )
 SETTINGS: Final = (

@@ -6,14 +6,12 @@ import functools
 from dataclasses import dataclass
 from typing import Final
 
-import msgspec
-
 from postroad import errors
 from postroad.dashboard import message_rows, previews, requests, timelines, typed_times, urls
 from postroad.model import mail, search_query
 from postroad.model.bounces import disposition
 from postroad.services.acceptance import resend
-from postroad.services.messages import content_checks, neighbours
+from postroad.services.messages import content_checks, hidden_content, neighbours
 from postroad.services.messages import lookup as messages
 from postroad.services.queue import inspection, wait_reasons
 from postroad.services.suppressions import registry as suppressions
@@ -92,9 +90,7 @@ async def show(request: requests.PageRequest) -> routing.Response:
     ctx, account_id, message_id = request.ctx, request.account_id, request.path["id"]
     found = await messages.details(ctx, account_id, message_id)
     if request.hides(message_id):
-        (hidden,) = request.shown([found.message])
-        receipt = msgspec.structs.replace(found.receipt, subject=requests.HIDDEN_SUBJECT, metadata={})
-        found = dataclasses.replace(found, message=hidden, receipt=receipt)
+        found = hidden_content.details(found)
     queue_entries = await inspection.entries_of_message(ctx, account_id, message_id)
     deliveries = await delivery_log.of_message(ctx, account_id, message_id, limit=MAX_DELIVERIES)
     first_webhook = await endpoints.find(ctx, account_id)

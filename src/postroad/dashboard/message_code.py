@@ -74,4 +74,4 @@ def _file(preview: previews.Preview, one: previews.Attachment) -> dict[str, str]
     return {**named, "content_id": rendering.plain(one.content_id)} if one.content_id else named
 
 
-ROUTES: Final = (requests.get("/messages/{id}/code", show),)
+ROUTES: Final = (requests.get("/messages/{id}/code", show, permission=requests.CONTENT),)

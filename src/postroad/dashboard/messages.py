@@ -9,7 +9,7 @@ import msgspec
 
 from postroad.dashboard import lists, message_rows, requests, saved_views, urls
 from postroad.model import mail, search_query
-from postroad.services.messages import bulk_actions, export_csv
+from postroad.services.messages import bulk_actions, export_csv, hidden_content
 from postroad.services.messages import lookup as messages
 from postroad.services.messages import saved_views as views_of_account
 from postroad.storage import saved_views as stored_views
@@ -41,7 +41,7 @@ async def index(request: requests.PageRequest) -> routing.Response:
     """A page of results, or what is wrong with the search."""
     query: Query = request.query
     text = query.text
-    views = await views_of_account.of_account(request.ctx, request.account_id)
+    views = await saved_views.visible(request)
     try:
         found = await messages.search(
             request.ctx, request.account_id, request.searched(text), limit=ROWS, cursor=query.cursor, zone=request.zone
@@ -95,7 +95,11 @@ def _page(
         tail_url=urls.of("/tail", search=text),
         next_url=urls.messages(text, found.next_cursor) if found and found.next_cursor else "",
         wider=urls.messages(search_query.format(dataclasses.replace(query, after=None, before=None, status=None))),
-        examples=[(name, finds, example, urls.messages(example)) for name, finds, example in search_query.HELP],
+        examples=[
+            (name, finds, example, urls.messages(example))
+            for name, finds, example in search_query.HELP
+            if not request.hides_content or hidden_content.can_search(example)
+        ],
         max_characters=search_query.MAX_CHARACTERS,
     )
 
@@ -140,8 +144,8 @@ async def export_file(request: requests.PageRequest) -> routing.Response:
     """All results of a search as CSV."""
     asked: lists.SearchQuery = request.query
     text = asked.text
-    filters = messages.filters_of(request.ctx, search_query.parse(text), zone=request.zone)
-    content = export_csv.export(request.ctx, request.account_id, filters)
+    filters = messages.filters_of(request.ctx, search_query.parse(request.searched(text)), zone=request.zone)
+    content = export_csv.export(request.ctx, request.account_id, filters, hides_content=request.hides_content)
     return routing.attachment(f"{_file_name(text)}.csv", content)
 
 

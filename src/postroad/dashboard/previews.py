@@ -183,9 +183,11 @@ def parts(path: str, source: Source) -> tuple[requests.SiteRoute, ...]:
         return _answer(begun, previews.download_headers(begun.filename))
 
     return (
-        requests.get(f"{path}/preview/html", show_html, query=DocumentQuery),
-        requests.get(f"{path}/raw", save_message, looking=requests.Looking.REFUSED),
-        requests.get(f"{path}/attachments/{{index}}", save_file, looking=requests.Looking.REFUSED),
+        requests.get(f"{path}/preview/html", show_html, query=DocumentQuery, permission=requests.CONTENT),
+        requests.get(f"{path}/raw", save_message, permission=requests.CONTENT, looking=requests.Looking.REFUSED),
+        requests.get(
+            f"{path}/attachments/{{index}}", save_file, permission=requests.CONTENT, looking=requests.Looking.REFUSED
+        ),
     )
 
 

@@ -5,7 +5,7 @@ from typing import Final, Literal
 
 from postroad import errors
 from postroad.dashboard import forms, requests, suppressions, urls
-from postroad.services.messages import recipient_history
+from postroad.services.messages import hidden_content, recipient_history
 from postroad.services.suppressions import registry
 from postroad.web import routing
 
@@ -20,7 +20,7 @@ async def show(request: requests.PageRequest) -> routing.Response:
     """The page."""
     history = await recipient_history.of_address(request.ctx, request.account_id, request.path["email"])
     sent = [
-        dataclasses.replace(one, subject=requests.HIDDEN_SUBJECT) if request.hides(one.message_id) else one
+        dataclasses.replace(one, subject=hidden_content.SUBJECT) if request.hides(one.message_id) else one
         for one in history.sent
     ]
     history = dataclasses.replace(history, sent=sent)

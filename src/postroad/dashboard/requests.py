@@ -4,7 +4,8 @@
 CSRF token of the session, so no handler can forget the check.
 
 While an operator looks at an account (services/accounts/looks.py), requests are those of a reader of that account:
-pages are shown, and forms, downloads and what else a route says are refused.
+pages are shown, and forms, downloads and what else a route says are refused. Their pages hide the content of messages,
+as those of users without the permission to see it do (services/messages/hidden_content.py).
 """
 
 import dataclasses
@@ -21,22 +22,23 @@ import postroad
 from postroad import errors
 from postroad.dashboard import cookies, forms, menu
 from postroad.dashboard import site as sites
-from postroad.model import caller, search_query, time_zones, times
+from postroad.model import caller, time_zones, times
 from postroad.services import context
 from postroad.services.accounts import looks
 from postroad.services.auth import authentication, login, second_factors, sessions
+from postroad.services.messages import hidden_content
 from postroad.services.webhooks import endpoints
 from postroad.storage import accounts, messages, users
 from postroad.web import routing
 
 TAG: Final = "Dashboard"
 VIEW: Final = caller.Permission.VIEW
+CONTENT: Final = caller.Permission.CONTENT
 # Our scripts send this field with a form: they get errors as JSON, and redirects in `Go-To`.
 SCRIPTED_FORM_HEADER: Final = b"x-enhanced"
 # And this one when they refresh an open page.
 REFRESH_HEADER: Final = b"x-refreshed"
 Headers = tuple[tuple[str, str], ...]
-HIDDEN_SUBJECT: Final = "Subject hidden"
 # What an operator may do in the account that they look at.
 LOOK_PERMISSIONS: Final = caller.ROLE_PERMISSIONS[caller.Role.READ_ONLY]
 
@@ -101,7 +103,7 @@ class PageRequest:
     @property
     def has_inbox(self) -> bool:
         """Whether there is an inbox of the simulator; it is nobody's who looks at an account."""
-        return self.site.mail is not None and self.look is None
+        return self.site.mail is not None and not self.hides_content
 
     def may(self, permission: caller.Permission) -> bool:
         """Whether the user has a permission."""
@@ -116,9 +118,14 @@ class PageRequest:
         """A menu as the user sees it."""
         return menu.visible(sections, self.http.caller.permissions, has_inbox=self.has_inbox)
 
+    @property
+    def hides_content(self) -> bool:
+        """Whether content is hidden: the role does not show it, or an operator looks."""
+        return self.look is not None or not self.may(CONTENT)
+
     def hides(self, message_id: str) -> bool:
-        """Whether the content of a message is hidden: an operator looks, and has not asked for it."""
-        return self.look is not None and message_id not in self.look.message_ids
+        """Whether the content of a message is hidden; an operator who looks may have asked for it."""
+        return self.hides_content and (self.look is None or message_id not in self.look.message_ids)
 
     def refuse_hidden(self, message_id: str) -> None:
         """Refuse to show the content of a message that is hidden."""
@@ -126,15 +133,13 @@ class PageRequest:
             raise errors.Forbidden("the content of this message is hidden while you look at the account")
 
     def shown(self, found: Iterable[messages.Message]) -> list[messages.Message]:
-        """Messages, without the subjects that are hidden."""
-        return [dataclasses.replace(one, subject=HIDDEN_SUBJECT) if self.hides(one.id) else one for one in found]
+        """Messages, without the content that is hidden."""
+        return [hidden_content.message(one) if self.hides(one.id) else one for one in found]
 
     def searched(self, text: str) -> str:
-        """A search for messages; refused if it would let an operator who looks guess what is hidden, word by word."""
-        clauses = search_query.parse(text).clauses() if self.look else ()
-        if any(term.name in (None, "metadata") for clause in clauses for term in clause):
-            msg = "subjects and metadata are hidden while you look at the account, and cannot be searched"
-            raise search_query.QueryError(msg, 0, len(text))
+        """A search for messages; refused if it would let somebody guess what is hidden from them, word by word."""
+        if self.hides_content:
+            hidden_content.check_search(text)
         return text
 
     def page(self, name: str, *, status: int = 200, **values: Any) -> routing.Response:
@@ -163,6 +168,8 @@ class PageRequest:
             "account": self.account,
             "may_change": self.may(caller.Permission.CHANGE),
             "may_manage": self.may(caller.Permission.MANAGE),
+            "may_see_content": self.may(CONTENT),
+            "hidden_subject": hidden_content.SUBJECT,
             "csrf_token": sessions.csrf_token(self.ctx, self.session),
             "has_inbox": self.has_inbox,
             "menu_sections": self.menu(self.sections),

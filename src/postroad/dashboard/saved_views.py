@@ -5,7 +5,7 @@ from dataclasses import dataclass
 from typing import Final
 
 from postroad.dashboard import forms, requests, urls
-from postroad.services.messages import saved_views
+from postroad.services.messages import hidden_content, saved_views
 from postroad.storage import saved_views as stored
 from postroad.web import routing
 
@@ -39,6 +39,12 @@ class Renaming(forms.Form, frozen=True, kw_only=True):
     """Another name."""
 
     name: str
+
+
+async def visible(request: requests.PageRequest) -> list[stored.SavedView]:
+    """The views of the account that the user can open: those that search hidden content are left out."""
+    views = await saved_views.of_account(request.ctx, request.account_id)
+    return [one for one in views if not request.hides_content or hidden_content.can_search(one.search)]
 
 
 def chips(saved: Sequence[stored.SavedView], text: str) -> list[Chip]:

@@ -1,6 +1,7 @@
-"""`/team`: the users of the account. Everyone can see them; owners can invite, change and remove them.
+"""`/team`: the users of the account, and what their roles permit.
 
-`/team/{id}` shows owners the sessions of a user in this account, and what the user made.
+Everyone can see them; owners and admins can invite, change and remove them, but only owners other owners.
+`/team/{id}` shows them the sessions of a user in this account, and what the user made.
 """
 
 from collections.abc import Awaitable, Callable
@@ -17,11 +18,12 @@ from postroad.web import routing
 
 PATH: Final = "/team"
 MANAGE: Final = caller.Permission.MANAGE
-# The permissions of each role, as the page explains them.
-ROLES: Final = {
-    caller.Role.OWNER: ("Owner", "Full access, including the team."),
-    caller.Role.MEMBER: ("Member", "Send mail and change everything except the team."),
-    caller.Role.READ_ONLY: ("Read only", "View everything, including the content of messages. No changes."),
+_NOTICES: Final = {
+    caller.Role.OWNER: "an owner",
+    caller.Role.ADMIN: "an admin",
+    caller.Role.DEVELOPER: "a developer",
+    caller.Role.ANALYST: "an analyst",
+    caller.Role.READ_ONLY: "read only",
 }
 
 
@@ -57,15 +59,25 @@ async def index(
     members = await account_users.of_account(request.ctx, request.account_id)
     is_mailed = bool(request.ctx.settings.operator.sender)
     with_factor = await second_factors.users_with(request.ctx, request.account_id)
+    may_own = request.may(caller.Permission.OWN)
     return request.page(
         "team.html",
         status=status,
         people=members,
-        roles=ROLES,
+        roles=caller.ROLE_TEXTS,
+        # Who is no owner changes no owners, and makes none.
+        given={role: name for role, (name, _) in caller.ROLE_TEXTS.items() if may_own or role != caller.Role.OWNER},
         link=link,
         is_mailed=is_mailed,
         with_factor=with_factor,
     )
+
+
+async def show_roles(request: requests.PageRequest) -> routing.Response:
+    """What each role permits: the table of model/caller.py."""
+    columns = {name: caller.ROLE_PERMISSIONS[role] for role, (name, _) in caller.ROLE_TEXTS.items()}
+    columns["Operator"] = caller.OPERATOR_PERMISSIONS
+    return request.page("roles.html", roles=caller.ROLE_TEXTS, permissions=caller.PERMISSION_TEXTS, columns=columns)
 
 
 async def invite(request: requests.PageRequest) -> routing.Response:
@@ -102,7 +114,7 @@ async def change_role(request: requests.PageRequest) -> routing.Response:
     """Change a role."""
     form: RoleChange = request.form
     user = await account_users.change_role(request.ctx, request.account_id, request.path["id"], role=form.role)
-    return request.redirect(PATH, notice=f"{user.email} is now {_with_article(form.role)}.")
+    return request.redirect(PATH, notice=f"{user.email} is now {_NOTICES[form.role]}.")
 
 
 async def disable(request: requests.PageRequest) -> routing.Response:
@@ -161,14 +173,11 @@ def _link(request: requests.PageRequest, user: users.User, token: str, expires_a
     }
 
 
-def _with_article(role: caller.Role) -> str:
-    return {caller.Role.OWNER: "an owner", caller.Role.MEMBER: "a member", caller.Role.READ_ONLY: "read only"}[role]
-
-
 ROUTES: Final = (
     requests.get(PATH, index),
+    requests.get(f"{PATH}/roles", show_roles),
     requests.post(PATH, invite, form=Invitation, permission=MANAGE),
-    requests.post(f"{PATH}/second-factor", require_second_factor, form=Requirement, permission=MANAGE),
+    requests.post(f"{PATH}/second-factor", require_second_factor, form=Requirement, permission=caller.Permission.OWN),
     requests.post(f"{PATH}/{{id}}/role", change_role, form=RoleChange, permission=MANAGE),
     requests.post(f"{PATH}/{{id}}/link", make_link, permission=MANAGE),
     requests.post(f"{PATH}/{{id}}/recovery-link", make_recovery_link, permission=MANAGE),

@@ -63,6 +63,6 @@ def _number(text: str) -> int:
 
 
 ROUTES: Final = (
-    requests.get(PATH, index, query=Query),
+    requests.get(PATH, index, query=Query, permission=requests.CONTENT),
     requests.post(f"{PATH}/{{number}}/restore", restore),
 )

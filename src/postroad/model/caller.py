@@ -1,8 +1,9 @@
 """The authenticated caller and its permissions.
 
-The tables below are all permissions: those of each role and of each kind of credential. An API key has scopes: each
-route of the API belongs to one of them (`web/routing.py`). A credential of the wrong kind for a route, or a key without
-its scope, is `unauthorized`; a user without the permission is `forbidden`.
+The tables below are all permissions: those of each role and of each kind of credential. docs/roles.md and the page
+`/team/roles` are made of them, and tests/permissions walks every route, page and command against them. An
+API key has scopes: each route of the API belongs to one of them (`web/routing.py`). A credential of the wrong kind for
+a route, or a key without its scope, is `unauthorized`; a user without the permission is `forbidden`.
 """
 
 from dataclasses import dataclass
@@ -13,14 +14,15 @@ from postroad.model import key_limits
 
 
 class Permission(StrEnum):
-    """A permission that a route requires."""
+    """A permission that a route requires; `PERMISSION_TEXTS` says what each is."""
 
-    SEND = "send"
     READ = "read"
     VIEW = "view"
+    CONTENT = "content"
+    SEND = "send"
     CHANGE = "change"
     MANAGE = "manage"
-    # Everything of the installation, whichever account it belongs to.
+    OWN = "own"
     OPERATE = "operate"
 
 
@@ -50,17 +52,45 @@ class Role(StrEnum):
     """The role of a user in an account."""
 
     OWNER = "owner"
-    MEMBER = "member"
+    ADMIN = "admin"
+    DEVELOPER = "developer"
+    ANALYST = "analyst"
     READ_ONLY = "read_only"
 
 
+# Everything in an account.
 EVERYTHING: Final = frozenset(Permission) - {Permission.OPERATE}
 ROLE_PERMISSIONS: Final = {
     Role.OWNER: EVERYTHING,
-    Role.MEMBER: EVERYTHING - {Permission.MANAGE},
-    Role.READ_ONLY: frozenset({Permission.READ, Permission.VIEW}),
+    Role.ADMIN: EVERYTHING - {Permission.OWN},
+    Role.DEVELOPER: EVERYTHING - {Permission.OWN, Permission.MANAGE},
+    Role.ANALYST: frozenset({Permission.READ, Permission.VIEW}),
+    Role.READ_ONLY: frozenset({Permission.READ, Permission.VIEW, Permission.CONTENT}),
 }
+# Of an operator of the installation, beside those of the role in the own account.
+OPERATOR_PERMISSIONS: Final = frozenset({Permission.OPERATE})
 PASSWORD_PERMISSIONS: Final = frozenset({Permission.SEND, Permission.READ})
+PERMISSION_TEXTS: Final = {
+    Permission.READ: "Read the state of a message by its id",
+    Permission.VIEW: "See lists, statistics, delivery states, recipient addresses, tags, settings, the team, the audit "
+    "log and the ledger, and export them; use their own profile",
+    Permission.CONTENT: "See content: subjects, bodies, attachments, header fields, metadata, templates, webhook "
+    "payloads and the inbox of the simulator; search it and export it",
+    Permission.SEND: "Send, reschedule and cancel messages",
+    Permission.CHANGE: "Change domains, templates, suppressions, webhooks, SMTP credentials, API keys and saved views; "
+    "retry and resend messages; decide on approvals",
+    Permission.MANAGE: "Invite, change, disable and remove users who are not owners; create API keys that do",
+    Permission.OWN: "Make, change, disable and remove owners; decide how the users of the account log in",
+    Permission.OPERATE: "Operate the installation: all accounts, their credits, limits and closing, the queue, "
+    "providers and operators",
+}
+ROLE_TEXTS: Final = {
+    Role.OWNER: ("Owner", "Everything in the account."),
+    Role.ADMIN: ("Admin", "Everything except owners: cannot make, change or remove them."),
+    Role.DEVELOPER: ("Developer", "Send mail and change everything except the team."),
+    Role.ANALYST: ("Analyst", "See lists, statistics and delivery states with recipient addresses, but no content."),
+    Role.READ_ONLY: ("Read only", "See everything, including the content of messages. No changes."),
+}
 # Stands for all scopes of an account, those of later versions too.
 EVERY_SCOPE: Final = "*"
 SCOPES: Final = frozenset(Scope) - {Scope.OPERATOR}
@@ -101,3 +131,8 @@ class Caller:
     is_test: bool = False
     # The account's own limit of sends per second, if it has one; the accepting transaction reads it again.
     request_rate: int | None = None
+
+    @property
+    def sees_content(self) -> bool:
+        """Whether content is shown: to people by their role, to programs by the scope that brought them here."""
+        return self.scheme is not Scheme.TOKEN or Permission.CONTENT in self.permissions

@@ -7,6 +7,8 @@ from postroad.storage import store
 
 # Accounts that somebody with an email belongs to; more are not read.
 MAX_OF_EMAIL: Final = 100
+# Rows that an earlier version wrote stay as they are.
+_RENAMED_ROLES: Final = {"member": "developer"}
 
 
 @dataclass(frozen=True, slots=True)
@@ -28,6 +30,10 @@ class User:
     time_zone: str | None = None
     operator_since: int | None = None
     login_id: str | None = None
+
+    def __post_init__(self) -> None:
+        """Read the role of earlier versions as the one that replaced it."""
+        object.__setattr__(self, "role", _RENAMED_ROLES.get(self.role, self.role))
 
 
 async def insert(tx: store.Transaction, user: User, *, email_key: str) -> bool:

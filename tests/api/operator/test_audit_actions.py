@@ -67,7 +67,7 @@ async def test_a_change_is_logged_with_the_operator_as_actor(
 ) -> None:
     action, body = ACTIONS[method, path]
     other, _ = await users.create(
-        ctx, theirs.account_id, email="ada@their.example", password=None, role=caller.Role.MEMBER
+        ctx, theirs.account_id, email="ada@their.example", password=None, role=caller.Role.DEVELOPER
     )
     await operators.add(ctx, other.email)
     if path.endswith("/resume") and "accounts" in path:

@@ -13,7 +13,7 @@ async def test_a_user_becomes_an_operator_and_is_one_no_longer(
     ctx: context.Context, operator: Operator, theirs: management.AccountClients
 ) -> None:
     user, _ = await users.create(
-        ctx, theirs.account_id, email="ada@their.example", password=None, role=caller.Role.MEMBER
+        ctx, theirs.account_id, email="ada@their.example", password=None, role=caller.Role.DEVELOPER
     )
     # The owners of the other account may have created this user with anybody's address.
     refused = await operator.http.post(PATH, json={"email": "Ada@Their.example"})

@@ -78,14 +78,14 @@ async def test_a_key_gains_no_rights_by_a_credential_or_a_user(ctx: context.Cont
         ("POST", "/v1/credentials", {"name": "x"}),
         ("POST", "/v1/team", {"email": "eve@example.net", "role": "owner"}),
         ("POST", "/v1/team", {"email": "eve@example.net", "role": "read_only"}),
-        ("PATCH", f"/v1/team/{owner['id']}", {"role": "member"}),
+        ("PATCH", f"/v1/team/{owner['id']}", {"role": "developer"}),
         ("POST", f"/v1/team/{owner['id']}/password-link", None),
     ):
         answer = await mine.nobody.request(method, path, json=body, headers=headers)
         assert "does not have the scope 'read'" in refused(answer, 403, "forbidden")
     assert len((await mine.nobody.get("/v1/team", headers=headers)).json()["users"]) == 2
     full = await key(ctx, mine.account_id, "*", name="admin")
-    invited = await mine.nobody.post("/v1/team", json={"email": "eve@example.net", "role": "member"}, headers=full)
+    invited = await mine.nobody.post("/v1/team", json={"email": "eve@example.net", "role": "developer"}, headers=full)
     assert invited.status_code == 201
     assert (await mine.nobody.post("/v1/credentials", json={"name": "x"}, headers=full)).status_code == 201
 

@@ -16,7 +16,7 @@ from tests.api import management
 from tests.api.management import AccountClients
 from tests.services.auth import authenticator
 
-JO = {"email": "jo@example.com", "role": "member"}
+JO = {"email": "jo@example.com", "role": "developer"}
 
 
 @contextlib.asynccontextmanager
@@ -72,7 +72,7 @@ async def test_a_link_does_not_follow_the_host_of_the_request(mine: AccountClien
 
 async def test_an_invitation_that_makes_no_sense_is_refused(mine: AccountClients) -> None:
     for body, word in (
-        ({"role": "member"}, "email"),
+        ({"role": "developer"}, "email"),
         ({"email": "jo@example.com"}, "role"),
         ({**JO, "role": "king"}, "role"),
         ({**JO, "email": "jo"}, "email"),
@@ -115,7 +115,7 @@ async def test_a_new_link_replaces_the_one_before_it(ctx: context.Context, mine:
     assert (refused.status_code, refused.json()["code"]) == (409, "conflict")
 
 
-@pytest.mark.parametrize("role", [caller.Role.MEMBER, caller.Role.READ_ONLY])
+@pytest.mark.parametrize("role", [caller.Role.DEVELOPER, caller.Role.READ_ONLY])
 async def test_only_owners_manage_users(
     ctx: context.Context, served: application.Application[context.Context], mine: AccountClients, role: caller.Role
 ) -> None:
@@ -137,7 +137,7 @@ async def test_only_owners_manage_users(
 async def test_the_last_owner_keeps_the_account(mine: AccountClients) -> None:
     path = f"/v1/team/{(await owner_of(mine))['id']}"
     for answer in (
-        await mine.owner.patch(path, json={"role": "member"}),
+        await mine.owner.patch(path, json={"role": "developer"}),
         await mine.owner.patch(path, json={"enabled": False}),
         await mine.owner.delete(path),
     ):
@@ -148,7 +148,7 @@ async def test_the_last_owner_keeps_the_account(mine: AccountClients) -> None:
 async def test_a_change_reaches_the_sessions_of_the_user(
     ctx: context.Context, served: application.Application[context.Context], mine: AccountClients, clock: contexts.Clock
 ) -> None:
-    async with colleague(ctx, served, mine.account_id, caller.Role.MEMBER) as client:
+    async with colleague(ctx, served, mine.account_id, caller.Role.DEVELOPER) as client:
         me = (await client.get("/v1/auth/me")).json()["user"]
         await mine.owner.patch(f"/v1/team/{me['id']}", json={"role": "read_only"})
         clock.pass_seconds(1)
@@ -159,7 +159,7 @@ async def test_a_change_reaches_the_sessions_of_the_user(
 
 
 async def test_nothing_of_a_user_is_secret(ctx: context.Context, mine: AccountClients) -> None:
-    await users.create(ctx, mine.account_id, email="al@example.com", password=None, role=caller.Role.MEMBER)
+    await users.create(ctx, mine.account_id, email="al@example.com", password=None, role=caller.Role.DEVELOPER)
     listed = (await mine.reader.get("/v1/team")).text
     assert "argon2" not in listed
     assert "link" not in listed
@@ -169,7 +169,7 @@ async def test_a_recovery_link_removes_second_factors_and_is_for_others(
     ctx: context.Context, mine: AccountClients, clock: contexts.Clock
 ) -> None:
     jo, _ = await users.create(
-        ctx, mine.account_id, email="jo@example.com", password=contexts.PASSWORD, role=caller.Role.MEMBER
+        ctx, mine.account_id, email="jo@example.com", password=contexts.PASSWORD, role=caller.Role.DEVELOPER
     )
     await authenticator.set_up(ctx, jo, clock)
     answer = await mine.owner.post(f"/v1/team/{jo.id}/recovery-link")

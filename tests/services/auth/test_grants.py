@@ -43,7 +43,7 @@ def test_a_key_creates_only_keys_of_its_own_credential() -> None:
     assert grants.credential_of_key(key(TEAM), "cred_1") == "cred_1"
     with pytest.raises(errors.Forbidden, match=r"^credential_id: "):
         grants.credential_of_key(key(TEAM), "cred_2")
-    assert grants.credential_of_key(person(caller.Role.MEMBER), "cred_2") == "cred_2"
+    assert grants.credential_of_key(person(caller.Role.DEVELOPER), "cred_2") == "cred_2"
     assert grants.credential_of_key(actors.OPERATOR, None) is None
 
 
@@ -63,10 +63,10 @@ def test_a_user_sees_everything_so_only_a_key_with_every_scope_gives_users_right
 
 def test_only_an_owner_creates_keys_that_manage_users() -> None:
     grants.check_key(person(caller.Role.OWNER), caller.SCOPES)
-    grants.check_key(person(caller.Role.MEMBER), caller.SCOPES - {TEAM})
+    grants.check_key(person(caller.Role.DEVELOPER), caller.SCOPES - {TEAM})
     for scopes in (caller.SCOPES, frozenset({TEAM})):
         with pytest.raises(errors.Forbidden, match=r"^scopes: only an owner"):
-            grants.check_key(person(caller.Role.MEMBER), scopes)
+            grants.check_key(person(caller.Role.DEVELOPER), scopes)
 
 
 def test_people_and_operators_grant_as_their_role_permits() -> None:

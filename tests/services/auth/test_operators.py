@@ -41,8 +41,8 @@ async def test_an_operator_has_one_permission_more_than_the_role_in_the_account(
     before = permissions(await logged_in(ctx, account_id, user_id))
     await operators.add(ctx, "Jo@Example.org")
     after = permissions(await logged_in(ctx, account_id, user_id))
-    assert {one.value for one in before} == {"read", "view"}
-    assert {one.value for one in after} == {"read", "view", "operate"}
+    assert {one.value for one in before} == {"read", "view", "content"}
+    assert {one.value for one in after} == {"read", "view", "content", "operate"}
     assert [one.id for one in await operators.of_installation(ctx)] == [user_id]
 
 
@@ -114,7 +114,7 @@ async def test_an_owner_of_the_account_cannot_become_the_operator_by_a_password_
     owner = await logged_in(ctx, account_id, owner_id)
     for attempt in (
         users.create_password_link(owner, account_id, operator_id),
-        users.change_role(owner, account_id, operator_id, role=caller.Role.MEMBER),
+        users.change_role(owner, account_id, operator_id, role=caller.Role.DEVELOPER),
         users.disable(owner, account_id, operator_id),
         users.remove(owner, account_id, operator_id),
     ):
@@ -130,7 +130,7 @@ async def test_a_password_link_from_before_does_not_make_its_holder_an_operator(
     await operators.add(ctx, "jo@example.org")
     with pytest.raises(errors.NotFound, match="invalid or has expired"):
         await password_links.redeem(ctx, link.token, password=PASSWORD)
-    invited = await users.invite(owner, account_id, email="sam@example.org", role=caller.Role.MEMBER)
+    invited = await users.invite(owner, account_id, email="sam@example.org", role=caller.Role.DEVELOPER)
     with pytest.raises(errors.Conflict, match="has not joined yet, and whoever invited this user has the link"):
         await operators.add(ctx, "sam@example.org")
     await password_links.redeem(ctx, invited.link_token, password=PASSWORD)

@@ -137,7 +137,7 @@ async def test_a_password_has_to_follow_the_rules_and_a_refused_one_uses_nothing
 async def test_an_invitation_lasts_longer_than_a_reset(
     ctx: context.Context, account: stored_accounts.Account, owner: users.User, clock: Clock
 ) -> None:
-    invited = await account_users.invite(ctx, account.id, email="jo@example.com", role=caller.Role.MEMBER)
+    invited = await account_users.invite(ctx, account.id, email="jo@example.com", role=caller.Role.DEVELOPER)
     again = await account_users.create_password_link(ctx, account.id, invited.user.id)
     assert invited.expires_at == again.expires_at == clock.now + 72 * HOUR * 1_000_000
     reset = await account_users.create_password_link(ctx, account.id, owner.id)
@@ -156,7 +156,7 @@ async def test_whoever_uses_a_link_is_its_user_in_the_audit_log(
     ctx: context.Context, account: stored_accounts.Account, owner: users.User
 ) -> None:
     invited = await account_users.invite(
-        as_user(ctx, owner), account.id, email="jo@example.com", role=caller.Role.MEMBER
+        as_user(ctx, owner), account.id, email="jo@example.com", role=caller.Role.DEVELOPER
     )
     await password_links.redeem(ctx, invited.link_token, password=NEW)
     actors = {entry.action: (entry.actor_kind, entry.actor) for entry in await entries(ctx, account.id)}

@@ -50,7 +50,7 @@ async def test_what_one_account_requires_asks_nothing_of_another(
     ctx: context.Context, account: accounts.Account, owner: users.User
 ) -> None:
     other = await registry.create(ctx, "Other")
-    invited = await account_users.invite(ctx, other.id, email=owner.email, role=caller.Role.MEMBER)
+    invited = await account_users.invite(ctx, other.id, email=owner.email, role=caller.Role.DEVELOPER)
     await password_links.redeem(at(ctx, ADDRESS), invited.link_token, password=PASSWORD)
     await registry.require_second_factor(ctx, other.id, required=True)
     found = await authenticator.login_of(ctx, owner)

@@ -123,7 +123,7 @@ async def test_a_token_of_an_account_without_credentials_has_no_scope_until_ther
     assert (await who_is(ctx, field)).credential_id == credential.id
 
 
-@pytest.mark.parametrize("role", [caller.Role.MEMBER, caller.Role.READ_ONLY])
+@pytest.mark.parametrize("role", [caller.Role.DEVELOPER, caller.Role.READ_ONLY])
 async def test_a_role_counts_as_the_store_has_it_and_not_as_the_token_says(
     ctx: context.Context, account: stored_accounts.Account, clock: Clock, role: caller.Role
 ) -> None:

@@ -195,7 +195,7 @@ async def test_changes_are_audited_in_every_account_and_told_to_the_person(
     ctx: context.Context, account: accounts.Account, owner: users.User, clock: Clock
 ) -> None:
     other = await registry.create(ctx, "Other")
-    invited = await account_users.invite(ctx, other.id, email=owner.email, role=caller.Role.MEMBER)
+    invited = await account_users.invite(ctx, other.id, email=owner.email, role=caller.Role.DEVELOPER)
     await password_links.redeem(at(ctx, ADDRESS), invited.link_token, password=PASSWORD)
     acting = as_user(ctx, owner)
     found = await authenticator.login_of(ctx, owner)
@@ -281,7 +281,7 @@ async def test_the_recovery_link_of_an_owner_reaches_into_no_other_account(
     boss, _ = await account_users.create(
         ctx, other.id, email="boss@example.com", password=PASSWORD, role=caller.Role.OWNER
     )
-    invited = await account_users.invite(ctx, other.id, email=owner.email, role=caller.Role.MEMBER)
+    invited = await account_users.invite(ctx, other.id, email=owner.email, role=caller.Role.DEVELOPER)
     await password_links.redeem(at(ctx, ADDRESS), invited.link_token, password=PASSWORD)
     await authenticator.set_up(ctx, owner, clock)
     made = await account_users.create_password_link(as_user(ctx, boss), other.id, invited.user.id, is_recovery=True)
@@ -313,7 +313,7 @@ async def test_somebody_who_is_invited_needs_the_factor_of_the_login_that_they_j
 ) -> None:
     await authenticator.set_up(ctx, owner, clock)
     other = await registry.create(ctx, "Other")
-    invited = await account_users.invite(ctx, other.id, email=owner.email, role=caller.Role.MEMBER)
+    invited = await account_users.invite(ctx, other.id, email=owner.email, role=caller.Role.DEVELOPER)
     with pytest.raises(password_links.FactorNeeded) as needed:
         await password_links.redeem(at(ctx, ADDRESS), invited.link_token, password=PASSWORD)
     assert (await account_users.find(ctx, other.id, invited.user.id)).login_id is None

@@ -22,9 +22,9 @@ async def log_in(ctx: context.Context, email: str, password: str) -> login.Logge
 
 async def test_a_user_logs_in_with_the_initial_password(ctx: context.Context, account: stored_accounts.Account) -> None:
     user, password = await account_users.create(
-        ctx, account.id, email="Jo@Example.com", password=PASSWORD, role=caller.Role.MEMBER
+        ctx, account.id, email="Jo@Example.com", password=PASSWORD, role=caller.Role.DEVELOPER
     )
-    assert (user.email, user.role, password) == ("Jo@example.com", "member", PASSWORD)
+    assert (user.email, user.role, password) == ("Jo@example.com", "developer", PASSWORD)
     assert (await log_in(ctx, "jo@example.com", PASSWORD)).user == user
 
 
@@ -90,7 +90,7 @@ async def test_the_users_of_an_account_are_listed_in_order(
     for name in ("jo", "al", "cy"):
         clock.pass_seconds(1)
         user, _ = await account_users.create(
-            ctx, account.id, email=f"{name}@example.com", password=PASSWORD, role=caller.Role.MEMBER
+            ctx, account.id, email=f"{name}@example.com", password=PASSWORD, role=caller.Role.DEVELOPER
         )
         made.append(user)
     assert await account_users.of_account(ctx, account.id) == made

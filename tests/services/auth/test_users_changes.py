@@ -18,7 +18,7 @@ from tests.contexts import PASSWORD, Clock
 from tests.services.audit_entries import ADDRESS, as_user, summaries
 from tests.services.auth.test_schemes import bearer, who_is
 
-OWNER, MEMBER, READ_ONLY = caller.Role
+OWNER, MEMBER, READ_ONLY = caller.Role.OWNER, caller.Role.DEVELOPER, caller.Role.READ_ONLY
 Action = Callable[[context.Context, str, str], Awaitable[object]]
 
 
@@ -180,7 +180,7 @@ async def test_an_owner_can_step_down_when_there_is_another(
     ctx: context.Context, account: stored_accounts.Account, owner: users.User
 ) -> None:
     await person(ctx, account.id, "other", OWNER)
-    assert (await demote(as_user(ctx, owner), account.id, owner.id)).role == "member"
+    assert (await demote(as_user(ctx, owner), account.id, owner.id)).role == "developer"
     with pytest.raises(errors.Forbidden):
         await account_users.change_role(as_user(ctx, owner), account.id, owner.id, role=OWNER)
 
@@ -214,12 +214,12 @@ async def test_every_change_of_users_is_in_the_audit_log_and_a_repetition_is_not
     assert [words for words in await summaries(ctx, account.id) if words[1] == "jo@example.com"] == [
         ("user.disabled", "jo@example.com", ""),
         ("user.enabled", "jo@example.com", ""),
-        ("user.invited", "jo@example.com", "as member"),
+        ("user.invited", "jo@example.com", "as developer"),
         ("user.joined", "jo@example.com", ""),
         ("user.password_changed", "jo@example.com", ""),
         ("user.password_link_made", "jo@example.com", ""),
         ("user.removed", "jo@example.com", ""),
-        ("user.role_changed", "jo@example.com", "member to read_only"),
+        ("user.role_changed", "jo@example.com", "developer to read_only"),
     ]
     assert ("user.created", "owner@example.com", "as owner") in await summaries(ctx, account.id)
 

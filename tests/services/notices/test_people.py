@@ -24,7 +24,7 @@ LOG = structlog.get_logger()
 async def test_an_invitation_is_mailed_and_its_link_is_forgotten(
     ctx: context.Context, home: accounts.Account, account: accounts.Account
 ) -> None:
-    invited = await users.invite(ctx, account.id, email="new@example.net", role=caller.Role.MEMBER)
+    invited = await users.invite(ctx, account.id, email="new@example.net", role=caller.Role.DEVELOPER)
     assert invited.link_token not in await told_mail.contents(ctx)
     await sender.send_due(ctx, log=LOG)
     ((to, message),) = await told_mail.queued(ctx)
@@ -66,11 +66,11 @@ async def test_an_account_invites_only_so_many_by_mail_in_a_day(
     ctx: context.Context, home: accounts.Account, account: accounts.Account, clock: Clock
 ) -> None:
     for number in range(21):
-        await users.invite(ctx, account.id, email=f"{number}@example.net", role=caller.Role.MEMBER)
+        await users.invite(ctx, account.id, email=f"{number}@example.net", role=caller.Role.DEVELOPER)
     await sender.send_due(ctx, log=LOG)
     assert len(await told_mail.queued(ctx)) == 20
     clock.pass_seconds(24 * 3600)
-    await users.invite(ctx, account.id, email="late@example.net", role=caller.Role.MEMBER)
+    await users.invite(ctx, account.id, email="late@example.net", role=caller.Role.DEVELOPER)
     await sender.send_due(ctx, log=LOG)
     assert len(await told_mail.queued(ctx)) == 21
 
@@ -79,9 +79,9 @@ async def test_an_address_is_not_invited_again_and_again(
     ctx: context.Context, home: accounts.Account, account: accounts.Account
 ) -> None:
     for account_id in (account.id, home.id, account.id):
-        invited = await users.invite(ctx, account_id, email="new@example.net", role=caller.Role.MEMBER)
+        invited = await users.invite(ctx, account_id, email="new@example.net", role=caller.Role.DEVELOPER)
         await users.remove(ctx, account_id, invited.user.id)
-    await users.invite(ctx, account.id, email="New@example.net", role=caller.Role.MEMBER)
+    await users.invite(ctx, account.id, email="New@example.net", role=caller.Role.DEVELOPER)
     await sender.send_due(ctx, log=LOG)
     assert await told_mail.queued(ctx) == []  # it was for a user who is gone
 
@@ -103,7 +103,7 @@ async def test_logins_of_one_user_do_not_hide_those_of_another(
     ctx: context.Context, home: accounts.Account, account: accounts.Account, owner: stored_users.User, clock: Clock
 ) -> None:
     other, _ = await users.create(
-        ctx, account.id, email="other@example.net", password=PASSWORD, role=caller.Role.MEMBER
+        ctx, account.id, email="other@example.net", password=PASSWORD, role=caller.Role.DEVELOPER
     )
     for number in range(23):
         clock.pass_seconds(1)

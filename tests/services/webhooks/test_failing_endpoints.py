@@ -73,7 +73,7 @@ async def test_three_days_without_a_success_disable_an_endpoint_and_its_owners_a
 ) -> None:
     await accepted_mail.allow_sending(ctx, account.id)
     await users.create(ctx, account.id, email="jo@example.net", password=PASSWORD, role=caller.Role.OWNER)
-    await users.create(ctx, account.id, email="bo@example.net", password=PASSWORD, role=caller.Role.MEMBER)
+    await users.create(ctx, account.id, email="bo@example.net", password=PASSWORD, role=caller.Role.DEVELOPER)
     other, webhook = await create(ctx, account.id), await create(ctx, account.id)
     failing = await note(ctx, webhook, succeeded=False)
     clock.pass_seconds(3 * 24 * 3600 - 1)

@@ -93,11 +93,11 @@ class Confirmation(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
 
 
 class User(msgspec.Struct, frozen=True):
-    """A user. `read_only` users can see everything and change nothing but their own password."""
+    """A user; docs/roles.md says what each role permits."""
 
     id: str
     email: str
-    role: Literal["owner", "member", "read_only"]
+    role: Literal["owner", "admin", "developer", "analyst", "read_only"]
     created_at: times.WireTime
 
 

@@ -50,6 +50,12 @@ class InboxResponse(schemas.Response, frozen=True):
     messages: list[InboxMessage]
 
 
+def _require_of_users(who: caller.Caller, permission: caller.Permission) -> None:
+    """Refuse users whose role does not permit it; credentials of programs that can read mail may read and empty it."""
+    if who.scheme is caller.Scheme.TOKEN:
+        authentication.require(who, permission)
+
+
 def routes(mail: dev_inbox.Inbox) -> tuple[routing.Route[context.Context], ...]:
     """The routes of an inbox."""
 
@@ -58,6 +64,7 @@ def routes(mail: dev_inbox.Inbox) -> tuple[routing.Route[context.Context], ...]:
 
         In `postroad dev` only. The newest 500 messages of all accounts, newest first.
         """
+        _require_of_users(request.caller, caller.Permission.CONTENT)
         query: InboxQuery = request.query
         found = mail.newest_first(to=query.to)
         shown = [schemas.from_record(InboxMessage, received, size=len(received.content)) for received in found]
@@ -68,6 +75,7 @@ def routes(mail: dev_inbox.Inbox) -> tuple[routing.Route[context.Context], ...]:
 
         As the simulator received it, with all headers.
         """
+        _require_of_users(request.caller, caller.Permission.CONTENT)
         received = mail.find(request.path["id"])
 
         async def read() -> previews.Download:
@@ -88,9 +96,7 @@ def routes(mail: dev_inbox.Inbox) -> tuple[routing.Route[context.Context], ...]:
 
         Removes every message that the simulator has received.
         """
-        if request.caller.scheme is caller.Scheme.TOKEN:
-            # Users need the role; API credentials that can read the inbox may also empty it.
-            authentication.require(request.caller, caller.Permission.CHANGE)
+        _require_of_users(request.caller, caller.Permission.CHANGE)
         mail.clear()
         return routing.Response(204)
 

@@ -5,7 +5,7 @@ from typing import Final
 import msgspec
 
 from postroad.api.v1 import resource, schemas
-from postroad.model import identifiers
+from postroad.model import caller, identifiers
 from postroad.network import spamd
 from postroad.services import context
 from postroad.services.messages import content_checks, header_checks, html_support, link_checks
@@ -107,4 +107,11 @@ def _spam(found: spamd.Verdict | spamd.Failure | None) -> SpamVerdict | None:
     return SpamVerdict(found.is_spam, found.score, found.threshold, found.report)
 
 
-ROUTES: Final = (RESOURCE.route("GET /v1/messages/{id}/checks", show, responses={200: MessageChecks}),)
+ROUTES: Final = (
+    RESOURCE.route(
+        "GET /v1/messages/{id}/checks",
+        show,
+        permission=caller.Permission.CONTENT,
+        responses={200: MessageChecks},
+    ),
+)

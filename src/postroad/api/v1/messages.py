@@ -25,7 +25,7 @@ from postroad.protocol.mime import header_text
 from postroad.services import context
 from postroad.services.acceptance import resend as resend_service
 from postroad.services.acceptance import submit
-from postroad.services.messages import downloads, previews
+from postroad.services.messages import downloads, hidden_content, previews
 from postroad.services.messages import lookup as messages
 from postroad.services.queue import inspection
 from postroad.storage import messages as stored_messages
@@ -213,7 +213,8 @@ async def index(ctx: context.Context, request: routing.Request) -> routing.Respo
     page = await messages.page(
         ctx, account_id, filters, limit=query.limit or cursors.DEFAULT_LIMIT, cursor=query.cursor
     )
-    shown = [_summary(row) for row in page.messages]
+    sees_content = request.caller.sees_content
+    shown = [_summary(row if sees_content else hidden_content.message(row)) for row in page.messages]
     response = MessagesResponse(shown, page.next_cursor, request_id=request.id)
     if query.count == "true":
         counted = await messages.count(ctx, account_id, filters)
@@ -224,7 +225,10 @@ async def index(ctx: context.Context, request: routing.Request) -> routing.Respo
 def _filters(ctx: context.Context, request: routing.Request) -> messages.Filters:
     """The filters of the request beside those of its search; a test key sees test messages only."""
     query: MessagesQuery = request.query
-    searched = messages.filters_of(ctx, search_query.parse(query.search or ""))
+    parse = search_query.parse if request.caller.sees_content else hidden_content.check_search
+    if query.metadata is not None and not request.caller.sees_content:
+        raise errors.InvalidRequest("metadata: hidden from your role, and cannot be searched")
+    searched = messages.filters_of(ctx, parse(query.search or ""))
     bounds = {"after": _timestamp("after", query.after), "before": _timestamp("before", query.before)}
     return dataclasses.replace(
         searched,
@@ -249,6 +253,8 @@ async def show(ctx: context.Context, request: routing.Request) -> routing.Respon
     await messages.check_mode(ctx, request.caller, message_id)
     queue_entries = await inspection.entries_of_message(ctx, account_id, message_id)
     found = await messages.details(ctx, account_id, message_id)
+    if not request.caller.sees_content:
+        found = hidden_content.details(found)
     return routing.Response(200, message_details.of(found, queue_entries, request_id=request.id))
 
 
@@ -305,7 +311,13 @@ async def resend(ctx: context.Context, request: routing.Request) -> routing.Resp
 ROUTES: Final = (
     RESOURCE.route("GET /v1/messages", index, query=MessagesQuery, responses={200: MessagesResponse}),
     RESOURCE.route("GET /v1/messages/{id}", show, responses={200: message_details.MessageDetails}),
-    RESOURCE.download("GET /v1/messages/{id}/raw", show_raw, content_type=RAW_TYPE, errors=(errors.RateLimited,)),
+    RESOURCE.download(
+        "GET /v1/messages/{id}/raw",
+        show_raw,
+        content_type=RAW_TYPE,
+        permission=caller.Permission.CONTENT,
+        errors=(errors.RateLimited,),
+    ),
     RESOURCE.route(
         "POST /v1/messages/{id}/retry",
         retry,

@@ -1,4 +1,4 @@
-"""`/v1/team`: the users of the account. All users can list them; owners invite, change and remove them."""
+"""`/v1/team`: the users of the account. All users can list them; owners and admins invite, change and remove them."""
 
 from typing import Annotated, Final, Literal
 
@@ -14,7 +14,10 @@ from postroad.storage import users
 from postroad.web import routing
 
 RESOURCE: Final = resource.Resource("Team", {"id": identifiers.pattern(identifiers.USER)})
-Role = Literal["owner", "member", "read_only"]
+Role = Annotated[
+    Literal["owner", "admin", "developer", "analyst", "read_only"],
+    msgspec.Meta(description="What the user may do: see docs/roles.md."),
+]
 Link = Annotated[
     str,
     msgspec.Meta(
@@ -24,7 +27,7 @@ Link = Annotated[
 
 
 class TeamUser(msgspec.Struct, frozen=True, kw_only=True):
-    """A user of the account. An `owner` can do everything, a `member` cannot manage users, `read_only` only reads."""
+    """A user of the account."""
 
     id: str
     email: str
@@ -121,7 +124,8 @@ async def invite(ctx: context.Context, request: routing.Request) -> routing.Resp
 async def change(ctx: context.Context, request: routing.Request) -> routing.Response:
     """Change a user's role, or disable or enable the user.
 
-    The last active owner cannot be disabled or change role. Owners only.
+    The last active owner cannot be disabled or change role. Owners and admins only; only owners change owners, or make
+    them.
     """
     body: TeamUserUpdate = request.body
     role = caller.Role(body.role) if body.role is not None else None
@@ -137,7 +141,7 @@ async def remove(ctx: context.Context, request: routing.Request) -> routing.Resp
     """Remove a user.
 
     Ends all sessions of the user within a second. Audit log entries are kept. The last active owner cannot be removed.
-    Owners only.
+    Owners and admins only; only owners remove owners.
     """
     query: RemovalQuery = request.query
     belongings = creators.Belongings(query.belongings or creators.Belongings.HAND_OVER)
@@ -168,10 +172,10 @@ ROUTES: Final = (
         invite,
         description=f"The link is returned only in this response. It works once, within "
         f"{password_links.INVITATION_HOURS} hours. If the installation sends notices, the user also gets it "
-        "by mail. Owners only.",
+        "by mail. Owners and admins only; only owners invite owners.",
         permission=caller.Permission.MANAGE,
         body=Invitation,
-        body_rules={"examples": [{"email": "jo@example.com", "role": "member"}]},
+        body_rules={"examples": [{"email": "jo@example.com", "role": "developer"}]},
         responses={201: InvitedUser},
         errors=(errors.Conflict,),
     ),
@@ -203,7 +207,7 @@ ROUTES: Final = (
         make_link,
         description=f"The link works once, within {password_links.RESET_HOURS} hours "
         f"({password_links.INVITATION_HOURS} for an invited user), and replaces the previous link. The current "
-        "password stays valid until then. Owners only.",
+        "password stays valid until then. Owners and admins only; only owners do it for owners.",
         permission=caller.Permission.MANAGE,
         responses={200: PasswordLink},
         errors=(errors.Conflict,),

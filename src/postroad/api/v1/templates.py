@@ -10,6 +10,7 @@ from postroad.model import caller, cursors, limits, mail, times
 from postroad.protocol.mime import header_text
 from postroad.services import context, templates
 from postroad.services.acceptance import validation
+from postroad.services.messages import hidden_content
 from postroad.storage import templates as stored
 from postroad.web import routing
 
@@ -130,7 +131,8 @@ async def index(ctx: context.Context, request: routing.Request) -> routing.Respo
     after = "" if query.cursor is None else validation.check_alias("cursor", query.cursor)
     found = await templates.summaries(ctx, request.caller.account_id, after, query.rows + 1)
     rows, following = cursors.page(found, limit=query.rows, key="alias")
-    shown = [schemas.from_record(TemplateSummary, row) for row in rows]
+    hidden = {} if request.caller.sees_content else {"subject": hidden_content.SUBJECT}
+    shown = [schemas.from_record(TemplateSummary, row, **hidden) for row in rows]
     return routing.Response(200, TemplatesResponse(shown, following, request_id=request.id))
 
 
@@ -185,7 +187,9 @@ async def preview(ctx: context.Context, request: routing.Request) -> routing.Res
 
 ROUTES: Final = (
     RESOURCE.route("GET /v1/templates", index, query=TemplatesQuery, responses={200: TemplatesResponse}),
-    RESOURCE.route("GET /v1/templates/{alias}", show, responses={200: TemplateResponse}),
+    RESOURCE.route(
+        "GET /v1/templates/{alias}", show, permission=caller.Permission.CONTENT, responses={200: TemplateResponse}
+    ),
     RESOURCE.route(
         "PUT /v1/templates/{alias}",
         save,
@@ -198,7 +202,7 @@ ROUTES: Final = (
     RESOURCE.route(
         "POST /v1/templates/{alias}/preview",
         preview,
-        permission=caller.Permission.VIEW,
+        permission=caller.Permission.CONTENT,
         body=PreviewRequest,
         body_rules={"examples": [{"variables": {"name": "Ada"}}]},
         responses={200: PreviewResponse},

@@ -92,7 +92,7 @@ async def index(ctx: context.Context, request: routing.Request) -> routing.Respo
         before=query.before,
         limit=query.limit or cursors.DEFAULT_LIMIT,
     )
-    shown = [schemas.delivery(entry) for entry in found.entries]
+    shown = [schemas.delivery(entry, shows_content=request.caller.sees_content) for entry in found.entries]
     return routing.Response(200, schemas.WebhookDeliveriesResponse(shown, found.next_before, request_id=request.id))
 
 
@@ -103,7 +103,8 @@ async def show_delivery(ctx: context.Context, request: routing.Request) -> routi
     """
     webhook_id = request.path.get(WEBHOOK_ID)
     found = await delivery_log.find(ctx, request.caller.account_id, request.path["id"], webhook_id=webhook_id)
-    return routing.Response(200, schemas.WebhookDeliveryResponse(schemas.delivery(found), request_id=request.id))
+    shown = schemas.delivery(found, shows_content=request.caller.sees_content)
+    return routing.Response(200, schemas.WebhookDeliveryResponse(shown, request_id=request.id))
 
 
 async def replay(ctx: context.Context, request: routing.Request) -> routing.Response:

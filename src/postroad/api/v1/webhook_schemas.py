@@ -334,18 +334,22 @@ def webhook_endpoint(row: stored.Webhook) -> WebhookEndpoint:
     )
 
 
-def delivery(entry: delivery_log.Entry) -> WebhookDelivery:
-    """A log entry in its public form."""
+def delivery(entry: delivery_log.Entry, *, shows_content: bool = True) -> WebhookDelivery:
+    """A log entry in its public form. Without content it has no bodies: events have subjects, responses may have."""
     return schemas.from_record(
         WebhookDelivery,
         entry.delivery,
         status=entry.status,
         next_attempt_at=times.optional_to_wire(entry.next_attempt_at),
         # The bytes are UTF-8; truncation may leave a partial character, which is dropped.
-        request_body=entry.delivery.body[:SHOWN_BYTES].decode(errors="ignore"),
+        request_body=entry.delivery.body[:SHOWN_BYTES].decode(errors="ignore") if shows_content else "",
         attempts=[
             schemas.from_record(
-                WebhookAttempt, attempt, at=times.to_wire(attempt.started_at), duration_ms=attempt.duration / 1_000
+                WebhookAttempt,
+                attempt,
+                at=times.to_wire(attempt.started_at),
+                duration_ms=attempt.duration / 1_000,
+                response_body=attempt.response_body if shows_content else None,
             )
             for attempt in entry.attempts
         ],

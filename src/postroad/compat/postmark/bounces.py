@@ -239,9 +239,11 @@ def _not_found() -> error_shape.BounceNotFound:
 
 
 ROUTES: Final = (
-    compatible_api.route("GET /bounces", index, query=BouncesQuery, scope=caller.Scope.READ),
-    compatible_api.route("GET /bounces/{id}", show, scope=caller.Scope.READ),
-    compatible_api.route("GET /bounces/{id}/dump", dump, scope=caller.Scope.READ),
+    compatible_api.route(
+        "GET /bounces", index, query=BouncesQuery, permission=caller.Permission.CONTENT, scope=caller.Scope.READ
+    ),
+    compatible_api.route("GET /bounces/{id}", show, permission=caller.Permission.CONTENT, scope=caller.Scope.READ),
+    compatible_api.route("GET /bounces/{id}/dump", dump, permission=caller.Permission.CONTENT, scope=caller.Scope.READ),
     compatible_api.route("PUT /bounces/{id}/activate", activate, scope=caller.Scope.SUPPRESSIONS),
     compatible_api.route("GET /deliverystats", delivery_statistics, scope=caller.Scope.STATISTICS),
     compatible_api.route("GET /deliveryStats", delivery_statistics, scope=caller.Scope.STATISTICS),

@@ -139,7 +139,17 @@ def _person(written: str) -> dict[str, str | None]:
 
 
 ROUTES: Final = (
-    compatible_api.route("GET /messages/outbound", index, query=MessagesQuery, scope=caller.Scope.READ),
-    compatible_api.route("GET /messages/outbound/{id}/details", show, scope=caller.Scope.READ),
-    compatible_api.route("GET /messages/outbound/{id}/dump", dump, scope=caller.Scope.READ),
+    compatible_api.route(
+        "GET /messages/outbound",
+        index,
+        query=MessagesQuery,
+        permission=caller.Permission.CONTENT,
+        scope=caller.Scope.READ,
+    ),
+    compatible_api.route(
+        "GET /messages/outbound/{id}/details", show, permission=caller.Permission.CONTENT, scope=caller.Scope.READ
+    ),
+    compatible_api.route(
+        "GET /messages/outbound/{id}/dump", dump, permission=caller.Permission.CONTENT, scope=caller.Scope.READ
+    ),
 )

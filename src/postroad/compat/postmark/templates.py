@@ -200,10 +200,12 @@ def _short(one: stored.Template | stored.Summary) -> dict[str, Any]:
 
 _SCOPE: Final = caller.Scope.TEMPLATES
 ROUTES: Final = (
-    compatible_api.route("GET /templates", index, query=TemplatesQuery, scope=_SCOPE),
+    compatible_api.route(
+        "GET /templates", index, query=TemplatesQuery, permission=caller.Permission.CONTENT, scope=_SCOPE
+    ),
     compatible_api.route("POST /templates", create, body=Template, scope=_SCOPE),
     compatible_api.route("POST /templates/validate", validate, body=Draft, scope=_SCOPE),
-    compatible_api.route("GET /templates/{id}", show, scope=_SCOPE),
+    compatible_api.route("GET /templates/{id}", show, permission=caller.Permission.CONTENT, scope=_SCOPE),
     compatible_api.route("PUT /templates/{id}", edit, body=Template, scope=_SCOPE),
     compatible_api.route("DELETE /templates/{id}", remove, scope=_SCOPE),
 )

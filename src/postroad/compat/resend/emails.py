@@ -256,10 +256,12 @@ _SENDING: Final[dict[str, Any]] = {
 ROUTES: Final = (
     compatible_api.route("POST /emails", send, body=payload.Email, **_SENDING),
     compatible_api.route("POST /emails/batch", send_batch, body=list, **_SENDING),
-    compatible_api.route("GET /emails", index, query=Page, scope=caller.Scope.READ),
+    compatible_api.route(
+        "GET /emails", index, query=Page, permission=caller.Permission.CONTENT, scope=caller.Scope.READ
+    ),
     compatible_api.route("GET /emails/metrics", compatible_api.refuse, scope=caller.Scope.READ),
     compatible_api.route("GET /emails/receiving", compatible_api.refuse, scope=caller.Scope.READ),
-    compatible_api.route("GET /emails/{id}", show, scope=caller.Scope.READ),
+    compatible_api.route("GET /emails/{id}", show, permission=caller.Permission.CONTENT, scope=caller.Scope.READ),
     compatible_api.route("PATCH /emails/{id}", update, permission=caller.Permission.SEND, body=Reschedule),
     compatible_api.route("POST /emails/{id}/cancel", cancel, permission=caller.Permission.SEND),
 )

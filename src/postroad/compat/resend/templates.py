@@ -190,8 +190,8 @@ def _route(endpoint: str, handler: routing.Handler[context.Context], **options: 
 
 ROUTES: Final = (
     _route("POST /templates", create, body=Template),
-    _route("GET /templates", index, query=emails.Page),
-    _route("GET /templates/{id}", show),
+    _route("GET /templates", index, query=emails.Page, permission=caller.Permission.CONTENT),
+    _route("GET /templates/{id}", show, permission=caller.Permission.CONTENT),
     _route("PATCH /templates/{id}", update, body=Template),
     _route("DELETE /templates/{id}", remove),
     _route("POST /templates/{id}/duplicate", duplicate),

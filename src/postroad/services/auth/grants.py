@@ -2,7 +2,8 @@
 
 A key with the scope `team` may create API keys, SMTP credentials and users. Each of them acts without the key, also
 after it is revoked, so it must not be able to do what the key cannot. A user without the permission to manage users may
-not create a key that manages them. Operators grant everything, but a key with limits makes no operators.
+not create a key that manages them, and only owners and operators make or change owners. Operators grant everything, but
+a key with limits makes no operators.
 """
 
 from typing import Final
@@ -29,7 +30,9 @@ def check_key(
     elif caller.Scope.OPERATOR in scopes and actor.who is not None and not may_operate(actor.who):
         raise errors.Forbidden("scopes: only an operator of this installation can give a key the scope 'operator'")
     elif actor.kind is actors.Kind.PERSON and caller.Scope.TEAM in scopes and not _may_manage(actor):
-        raise errors.Forbidden("scopes: only an owner of this account can give a key the scope 'team' or '*'")
+        raise errors.Forbidden(
+            "scopes: only an owner or an admin of this account can give a key the scope 'team' or '*'"
+        )
 
 
 def may_operate(who: caller.Caller) -> bool:
@@ -60,6 +63,17 @@ def check_user(actor: actors.Actor) -> None:
     if key is not None:
         _check_scopes(key, caller.SCOPES, what="a user")
         _check_unlimited(key, what="a user")
+
+
+def check_owner(actor: actors.Actor, role: str | None) -> None:
+    """Refuse to make an owner, or to change one, unless the actor is an owner or an operator.
+
+    `role` is the one that the acting user has now. An API key has none: an admin can create one with every scope, and
+    would be an owner with it.
+    """
+    is_asked = actor.kind in {actors.Kind.PERSON, actors.Kind.API_KEY}
+    if is_asked and (role is None or caller.Permission.OWN not in caller.ROLE_PERMISSIONS[caller.Role(role)]):
+        raise errors.Forbidden("only an owner of this account can make, change or remove owners, logged in as a user")
 
 
 def check_operator(actor: actors.Actor) -> None:

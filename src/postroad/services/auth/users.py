@@ -130,7 +130,9 @@ async def create_password_link(
     """
     grants.check_user(ctx.actor)
     async with ctx.store.transaction() as tx:
-        user = _member(await _lock_members(ctx, tx, account_id), user_id)
+        members = await _lock_members(ctx, tx, account_id)
+        user = _member(members, user_id)
+        _check_owners(ctx, members, user.role)
         _refuse_operator(ctx, user)
         if user.disabled_at is not None:
             raise errors.Conflict("this user is disabled; enable the user first")
@@ -173,6 +175,7 @@ async def change(
         await access_version.bump(tx)
         members = await _lock_members(ctx, tx, account_id)
         user = _member(members, user_id)
+        _check_owners(ctx, members, user.role, role)
         _refuse_operator(ctx, user)
         if role is not None and role != user.role:
             await _set_role(ctx, tx, members, user, role=role)
@@ -204,6 +207,7 @@ async def remove(
         await access_version.bump(tx)
         members = await _lock_members(ctx, tx, account_id)
         user = _member(members, user_id)
+        _check_owners(ctx, members, user.role)
         _refuse_operator(ctx, user)
         _refuse_last_owner(members, user)
         # Before the removal: users who remove themselves need a name in the log.
@@ -233,7 +237,7 @@ async def _mail_link(
     is_operator = ctx.actor.kind is actors.Kind.OPERATOR
     values = {
         "email": user.email,
-        "inviter": "The operator of this service" if is_operator else "An owner of the account",
+        "inviter": "The operator of this service" if is_operator else "An owner or an admin of the account",
         "sealed_token": password_links.seal(ctx, user.id, made.token),
         "expires_at": times.to_wire(made.expires_at),
     }
@@ -289,6 +293,7 @@ async def _insert(
     *,
     members: Sequence[users.User],
 ) -> None:
+    _check_owners(ctx, members, user.role)
     account_quotas.refuse_beyond(ctx, "users", len(members))
     if not await users.insert(tx, user, email_key=mailbox.key):
         raise errors.Conflict(_TAKEN)
@@ -297,16 +302,28 @@ async def _insert(
 async def _lock_members(ctx: context.Context, tx: store.Transaction, account_id: str) -> list[users.User]:
     """The users of an account, locked until the transaction ends.
 
-    The acting user was an owner when the request arrived; another owner may have changed that since.
+    The acting user could manage users when the request arrived; another one may have changed that since.
     """
     if account_id not in await accounts.lock(tx, [account_id]):
         raise errors.NotFound("the account does not exist")
     members = await users.of_account(tx, account_id)
-    if ctx.actor.kind is actors.Kind.PERSON and not any(
-        one.id == ctx.actor.user_id and one.role == caller.Role.OWNER and one.disabled_at is None for one in members
+    role = _acting_role(ctx, members)
+    if ctx.actor.kind is actors.Kind.PERSON and (
+        role is None or caller.Permission.MANAGE not in caller.ROLE_PERMISSIONS[caller.Role(role)]
     ):
-        raise errors.Forbidden("only an owner of this account can do this")
+        raise errors.Forbidden("only an owner or an admin of this account can do this")
     return members
+
+
+def _acting_role(ctx: context.Context, members: Sequence[users.User]) -> str | None:
+    """The role of the acting user, unless disabled; None for whoever is no user of this account."""
+    return next((one.role for one in members if one.id == ctx.actor.user_id and one.disabled_at is None), None)
+
+
+def _check_owners(ctx: context.Context, members: Sequence[users.User], *roles: str | None) -> None:
+    """Refuse to give or change the role of an owner to those who may not."""
+    if caller.Role.OWNER in roles:
+        grants.check_owner(ctx.actor, _acting_role(ctx, members))
 
 
 def _member(members: Sequence[users.User], user_id: str) -> users.User:

@@ -5,6 +5,7 @@ the database. What is accepted after the export has begun is not in it. The list
 read at all (`write_seconds`); one that reads very slowly is ended here.
 """
 
+import dataclasses
 import functools
 import time
 from collections.abc import AsyncGenerator, Mapping, Sequence
@@ -15,7 +16,7 @@ from postroad import errors
 from postroad.model import mail, times
 from postroad.model.bounces import reasons
 from postroad.services import context, csv_rows, work_limits
-from postroad.services.messages import lookup
+from postroad.services.messages import hidden_content, lookup
 from postroad.storage import messages, recipients
 
 COLUMNS: Final = (
@@ -56,14 +57,19 @@ class _Step:
     metadata: Mapping[str, str]
 
 
-async def export(ctx: context.Context, account_id: str, filters: lookup.Filters) -> AsyncGenerator[bytes, None]:
-    """The file."""
+async def export(
+    ctx: context.Context, account_id: str, filters: lookup.Filters, *, hides_content: bool = False
+) -> AsyncGenerator[bytes, None]:
+    """The file, with or without content."""
     with work_limits.acquire(ctx, EXPORTS, account_id):
         yield csv_rows.lines([COLUMNS])
         left = STALLED_SECONDS
         async for part in lookup.matches(ctx, account_id, filters, limit=STEP_MESSAGES):
             if part:
                 step = await _read(ctx, account_id, part)
+                if hides_content:
+                    hidden = [hidden_content.message(one) for one in part]
+                    step = dataclasses.replace(step, messages=hidden, metadata={})
                 # Thousands of rows take some hundredths of a second.
                 lines = await ctx.threads.run(account_id, functools.partial(_lines, step))
                 began = time.monotonic()

@@ -1,7 +1,7 @@
 """Saved views: searches for messages under a name.
 
 They belong to the account, not to a person: "Bounced at Gmail" means the same for everybody who works on it, and stays
-when its author leaves. So saving one is a change like any other, for members, with an entry in the audit log.
+when its author leaves. So saving one is a change like any other, for developers, with an entry in the audit log.
 """
 
 from typing import Final

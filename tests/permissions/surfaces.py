@@ -1,0 +1,140 @@
+"""Every surface of the service with its routes, and clients of it for each kind of credential.
+
+The routes are read off the tables that the service itself is made of: a new one is walked from its first day.
+"""
+
+import base64
+import contextlib
+from collections.abc import AsyncIterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Final
+
+import httpx
+import structlog
+
+from postroad.api.operator import routes as operator_routes
+from postroad.api.v1 import inbox
+from postroad.compat import applications
+from postroad.dashboard import application as dashboard
+from postroad.dashboard import site as sites
+from postroad.model import caller
+from postroad.roles import listeners
+from postroad.services import context
+from postroad.services.auth import credentials, operators
+from postroad.web import application, routing
+from tests import contexts
+from tests.api import management
+from tests.compat import compat_client
+from tests.dashboard import browser_client
+from tests.dashboard import test_every_route as pages
+
+Route = routing.Route[context.Context]
+API, COMPATIBLE, PAGES = "api", "compatible", "pages"
+OPERATOR, SMTP, NOBODY = "operator", "SMTP credential", "nobody"
+KEYS: Final = {f"key with {scope}": frozenset({scope}) for scope in caller.Scope}
+# All kinds of credentials.
+KINDS: Final = (*(role.value for role in caller.Role), OPERATOR, *KEYS, SMTP, NOBODY)
+ENDLESS: Final = ("/live", "/operator/live")
+
+
+@dataclass(frozen=True, slots=True)
+class Surface:
+    """Some routes, and the application that serves them."""
+
+    name: str
+    routes: tuple[Route, ...]
+    app: application.Application[context.Context]
+
+
+@dataclass(frozen=True, slots=True)
+class Credential:
+    """Somebody or something that asks: header fields of the API, and the cookies of a browser."""
+
+    kind: str
+    authorization: str = ""
+    cookies: Mapping[str, str] = field(default_factory=dict)
+
+    @property
+    def permissions(self) -> frozenset[caller.Permission]:
+        """Of a person, as the table has them."""
+        if self.kind == OPERATOR:
+            return caller.ROLE_PERMISSIONS[caller.Role.READ_ONLY] | caller.OPERATOR_PERMISSIONS
+        is_person = self.kind in caller.ROLE_PERMISSIONS
+        return caller.ROLE_PERMISSIONS[caller.Role(self.kind)] if is_person else frozenset()
+
+    def may(self, surface: Surface, route: Route) -> bool:
+        """What the table says about a route."""
+        if route.permission is None or route.permission in self.permissions:
+            return True
+        if surface.name == PAGES:
+            return False
+        if self.kind in KEYS:
+            return route.key_scope in KEYS[self.kind]
+        # Postmark's field has an API key, and no password.
+        is_taken = not route.path.startswith("/compat/postmark")
+        return self.kind == SMTP and is_taken and route.permission in caller.PASSWORD_PERMISSIONS
+
+    def headers(self, surface: Surface) -> dict[str, str]:
+        """What it sends; a page refuses with the error object, because that is asked for."""
+        fields = {"Accept": "application/json"}
+        if self.authorization:
+            fields["Authorization"] = self.authorization
+            fields["X-Postmark-Server-Token"] = fields["X-Postmark-Account-Token"] = self.authorization.split()[-1]
+        if surface.name == PAGES and self.cookies:
+            fields["Cookie"] = "; ".join(f"{name}={value}" for name, value in self.cookies.items())
+        return fields
+
+
+def build(ctx: context.Context, site: sites.Site) -> list[Surface]:
+    """All surfaces."""
+    assert site.mail is not None
+    api = (*listeners.ROUTES, *inbox.routes(site.mail), *operator_routes.build(site.operator_state))
+    log = structlog.wrap_logger(
+        structlog.ReturnLogger(), wrapper_class=structlog.make_filtering_bound_logger("critical")
+    )
+    shown = tuple(route for route in dashboard.routes(site) if pages.is_page(route) and route.path not in ENDLESS)
+    compatible = [
+        Surface(COMPATIBLE, applications.routes(one), applications.build_application(ctx, one, log=log))
+        for one in applications.APIS
+    ]
+    return [
+        Surface(API, api, management.serve(ctx, api)),
+        *compatible,
+        Surface(PAGES, shown, browser_client.serve(ctx, site)),
+    ]
+
+
+@contextlib.asynccontextmanager
+async def opened(surface: Surface) -> AsyncIterator[httpx.AsyncClient]:
+    """A client of a surface, without a credential."""
+    transport = httpx.ASGITransport(surface.app, raise_app_exceptions=False)
+    async with httpx.AsyncClient(transport=transport, base_url=browser_client.BASE_URL, timeout=60) as client:
+        yield client
+
+
+async def new_credential(ctx: context.Context, surfaces: Sequence[Surface], account_id: str, kind: str) -> Credential:
+    """A credential of this kind in the account; people log in."""
+    if kind == NOBODY:
+        return Credential(kind)
+    if kind == SMTP:
+        credential, password = await credentials.create(ctx, account_id, "x")
+        pair = base64.b64encode(f"{credential.username}:{password}".encode()).decode()
+        return Credential(kind, f"Basic {pair}")
+    if kind in KEYS:
+        return Credential(kind, f"Bearer {await compat_client.new_key(ctx, account_id, KEYS[kind])}")
+    role = caller.Role.READ_ONLY if kind == OPERATOR else caller.Role(kind)
+    user = await browser_client.person(ctx, account_id, f"{kind}@mine.example", role)
+    if kind == OPERATOR:
+        await operators.add(ctx, user.email)
+    return await log_in(surfaces, user.email, kind)
+
+
+async def log_in(surfaces: Sequence[Surface], email: str, kind: str) -> Credential:
+    """What somebody has who logged in to both, over the API and with a browser."""
+    given = {"email": email, "password": contexts.PASSWORD}
+    (api,) = [one for one in surfaces if one.name == API]
+    (dashboard_pages,) = [one for one in surfaces if one.name == PAGES]
+    async with opened(api) as client, opened(dashboard_pages) as browser:
+        answer = await client.post("/v1/auth/login", json=given)
+        assert (await browser.post("/login", data=given)).status_code == 303
+        return Credential(kind, f"Bearer {answer.json()['token']}", dict(browser.cookies))

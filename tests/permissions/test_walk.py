@@ -1,0 +1,189 @@
+"""Every route of the API, of the compatible APIs and of the dashboard takes who the table of roles says, and no other.
+
+Permissions are checked before the body is read: where a body would change something, one of the wrong type is sent,
+which is refused in its own way (400) to whoever may use the route.
+"""
+
+import httpx
+import pytest
+
+from postroad.dashboard import site as sites
+from postroad.model import caller
+from postroad.services import context
+from postroad.storage import accounts
+from postroad.web import routing
+from tests.api.v1 import test_tenancy as tenancy
+from tests.dashboard import test_every_route as pages
+from tests.dashboard.browser_client import Switch
+from tests.permissions import surfaces
+
+Permission, Role = caller.Permission, caller.Role
+READ, VIEW, CONTENT, SEND = Permission.READ, Permission.VIEW, Permission.CONTENT, Permission.SEND
+CHANGE, MANAGE, OWN, OPERATE = Permission.CHANGE, Permission.MANAGE, Permission.OWN, Permission.OPERATE
+# What a GET without another entry needs is VIEW, and anything else CHANGE; the operator's need OPERATE.
+NEEDED = {
+    CONTENT: {
+        "GET /approvals/{id}/request",
+        "GET /compat/postmark/bounces",
+        "GET /compat/postmark/bounces/{id}",
+        "GET /compat/postmark/bounces/{id}/dump",
+        "GET /compat/postmark/messages/outbound",
+        "GET /compat/postmark/messages/outbound/{id}/details",
+        "GET /compat/postmark/messages/outbound/{id}/dump",
+        "GET /compat/postmark/templates",
+        "GET /compat/postmark/templates/{id}",
+        "GET /compat/resend/emails",
+        "GET /compat/resend/emails/{id}",
+        "GET /compat/resend/templates",
+        "GET /compat/resend/templates/{id}",
+        "GET /inbox",
+        "GET /inbox/{id}",
+        "GET /inbox/{id}/attachments/{index}",
+        "GET /inbox/{id}/preview/html",
+        "GET /inbox/{id}/raw",
+        "GET /messages/{id}/attachments/{index}",
+        "GET /messages/{id}/code",
+        "GET /messages/{id}/preview/html",
+        "GET /messages/{id}/raw",
+        "GET /templates/{alias}",
+        "GET /templates/{alias}/preview",
+        "GET /templates/{alias}/versions",
+        "GET /v1/messages/{id}/checks",
+        "GET /v1/messages/{id}/raw",
+        "GET /v1/templates/{alias}",
+        "POST /template/preview",
+        "POST /v1/templates/{alias}/preview",
+    },
+    SEND: {
+        "PATCH /compat/resend/emails/{id}",
+        "PATCH /emails/{id}",
+        "POST /compat/postmark/email",
+        "POST /compat/postmark/email/batch",
+        "POST /compat/postmark/email/batchWithTemplates",
+        "POST /compat/postmark/email/withTemplate",
+        "POST /compat/resend/emails",
+        "POST /compat/resend/emails/batch",
+        "POST /compat/resend/emails/{id}/cancel",
+        "POST /emails",
+        "POST /emails/batch",
+        "POST /emails/{id}/cancel",
+        "POST /templates/{alias}/test",
+        "POST /welcome/test",
+    },
+    # Of the inbox, more is required of people below.
+    READ: {"DELETE /v1/inbox", "GET /emails/{id}", "GET /v1/inbox", "GET /v1/inbox/{id}/raw"},
+    CHANGE: {"GET /bulk", "GET /template/new"},
+    # Everybody's own, and what only an operator who looks gets an answer from.
+    VIEW: {
+        "POST /logout",
+        "POST /messages/{id}/look",
+        "POST /profile/notices",
+        "POST /profile/password",
+        "POST /profile/time-zone",
+        "POST /profile/token",
+        "POST /v1/auth/logout",
+        "POST /v1/auth/password",
+    },
+    MANAGE: {
+        "DELETE /v1/team/{id}",
+        "PATCH /v1/team/{id}",
+        "POST /team",
+        "POST /team/{id}/disable",
+        "POST /team/{id}/enable",
+        "POST /team/{id}/link",
+        "POST /team/{id}/remove",
+        "POST /team/{id}/role",
+        "POST /v1/team",
+        "POST /v1/team/{id}/password-link",
+    },
+}
+PUBLIC = {*(" ".join(one) for one in pages.PUBLIC), "POST /v1/auth/login", "POST /v1/inbox/webhook"}
+# The handler asks more of people than the route does of programs.
+OF_PEOPLE = {"GET /v1/inbox": CONTENT, "GET /v1/inbox/{id}/raw": CONTENT, "DELETE /v1/inbox": CHANGE}
+# A link for a password gives everything that its user may do: a key with one scope cannot give that.
+OF_EVERY_SCOPE = {"POST /v1/team/{id}/password-link"}
+WRONG_TYPE = {"Content-Type": "text/plain"}
+
+
+def name(route: surfaces.Route) -> str:
+    # Postmark's routes are there again with a slash at the end.
+    return f"{route.method} {route.path.rstrip('/') or '/'}"
+
+
+def needed(route: surfaces.Route) -> caller.Permission | None:
+    """The permission that a route has to require."""
+    if name(route) in PUBLIC:
+        return None
+    if "/operator" in route.path:
+        return OPERATE
+    found = [permission for permission, names in NEEDED.items() if name(route) in names]
+    return found[0] if found else VIEW if route.method == "GET" else CHANGE
+
+
+def test_each_role_has_these_permissions() -> None:
+    assert {
+        Role.OWNER: {READ, VIEW, CONTENT, SEND, CHANGE, MANAGE, OWN},
+        Role.ADMIN: {READ, VIEW, CONTENT, SEND, CHANGE, MANAGE},
+        Role.DEVELOPER: {READ, VIEW, CONTENT, SEND, CHANGE},
+        Role.ANALYST: {READ, VIEW},
+        Role.READ_ONLY: {READ, VIEW, CONTENT},
+    } == caller.ROLE_PERMISSIONS
+    assert {OPERATE} == caller.OPERATOR_PERMISSIONS
+    assert {SEND, READ} == caller.PASSWORD_PERMISSIONS
+    assert caller.PERMISSION_TEXTS.keys() == set(Permission)
+    assert caller.ROLE_TEXTS.keys() == set(Role)
+
+
+def test_each_route_requires_the_permission_that_is_listed(ctx: context.Context, site: sites.Site) -> None:
+    routes = {name(route): route for one in surfaces.build(ctx, site) for route in one.routes}
+    listed = {one for names in NEEDED.values() for one in names} | PUBLIC
+    assert listed - routes.keys() == set()
+    assert {one: route.permission for one, route in routes.items()} == {
+        one: needed(route) for one, route in routes.items()
+    }
+    assert len(routes) > 250
+
+
+def is_refused(answer: httpx.Response) -> bool:
+    """Whether the credential was not enough. Postmark has no status for a role."""
+    return answer.status_code in (401, 403) or (answer.is_error and "does not permit this" in answer.text)
+
+
+async def ask(client: httpx.AsyncClient, route: surfaces.Route, headers: dict[str, str]) -> httpx.Response:
+    """Ask for something that does not exist, so that nothing is changed where the credential is enough."""
+    path = route.path
+    for parameter in routing.parameters(path):
+        path = path.replace(f"{{{parameter}}}", unknown(route))
+    more = WRONG_TYPE if route.body is not None else {}
+    content = b"x" if route.body is not None else None
+    return await client.request(route.method, path, content=content, headers={**headers, **more})
+
+
+def unknown(route: surfaces.Route) -> str:
+    kind = pages.kind_of(route) or tenancy.NAMED.get((route.method, route.path), "message")
+    return {**pages.UNKNOWN, **tenancy.UNKNOWN}[kind].split("/")[0]
+
+
+@pytest.mark.parametrize("kind", surfaces.KINDS)
+async def test_a_credential_opens_what_the_table_says_and_nothing_else(
+    ctx: context.Context, site: sites.Site, switch: Switch, mine: accounts.Account, kind: str
+) -> None:
+    switch.stopping = True
+    found = surfaces.build(ctx, site)
+    credential = await surfaces.new_credential(ctx, found, mine.id, kind)
+    wrong: list[str] = []
+    # What ends the session comes last, over the API.
+    for surface in reversed(found):
+        async with surfaces.opened(surface) as client:
+            for route in sorted(surface.routes, key=lambda one: one.path.endswith("/logout")):
+                answer = await ask(client, route, credential.headers(surface))
+                is_allowed = credential.may(surface, route) and not (
+                    kind in surfaces.KEYS and name(route) in OF_EVERY_SCOPE
+                )
+                if credential.permissions and name(route) in OF_PEOPLE:
+                    is_allowed = OF_PEOPLE[name(route)] in credential.permissions
+                if is_refused(answer) is is_allowed or answer.status_code >= 500:
+                    wrong.append(f"{name(route)}: {answer.status_code} {answer.text[:80]}")
+                client.cookies.clear()
+    await site.operator_state.close()
+    assert wrong == []
