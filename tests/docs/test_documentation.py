@@ -384,9 +384,9 @@ def test_every_command_that_a_page_names_exists(path: Path) -> None:
     for written in commands(path):
         found: click.Command = cli.main
         for word in shlex.split(written)[1:]:
-            if isinstance(found, click.Group):
+            if word.startswith("-"):
+                assert word in {option for one in found.get_params(click.Context(found)) for option in one.opts}
+            elif isinstance(found, click.Group):
                 assert word in found.commands, written
                 found = found.commands[word]
                 found = found.load() if isinstance(found, lazy_commands.LazyCommand) else found
-            elif word.startswith("-"):
-                assert word in {option for one in found.get_params(click.Context(found)) for option in one.opts}
