@@ -47,7 +47,7 @@ def test_the_database_url_may_be_in_a_file_of_its_own(tmp_path: Path) -> None:
 
 def test_the_database_url_in_a_file_that_everybody_can_read_is_refused(folder: Path) -> None:
     file = folder / "database"
-    file.write_text("postgresql://mail:hunter2@db/postroad")
+    file.write_text("postgresql://mail:hunter2@localhost/postroad")
     file.chmod(0o644)
     settings = load(database={"url_file": str(file)})
     with pytest.raises(config.ConfigError, match=r"database\.url_file: every user of this system can read"):
@@ -117,7 +117,7 @@ def test_a_key_that_its_group_can_read_is_a_warning(folder: Path) -> None:
         {"security": {"secret_key": "x" * 40}},
         {"metrics": {"token": "token-of-the-tests"}},
         {"notices": {"webhook_url": "https://hooks.example.com/secret"}},
-        {"database": {"url": "postgresql://jo:hunter2@host/name"}},
+        {"database": {"url": "postgresql://jo:hunter2@localhost/name"}},
     ],
 )
 def test_a_file_with_secrets_that_everybody_can_read_is_a_warning(folder: Path, sections: dict[str, Any]) -> None:
@@ -182,3 +182,40 @@ def test_passwords_without_tls_on_a_network_are_a_warning(listen: str, count: in
 )
 def test_a_guard_that_lets_everything_through_is_a_warning(sections: dict[str, Any], settings: list[str]) -> None:
     assert [one.partition(":")[0] for one in config.warnings(load(**sections))] == settings
+
+
+@pytest.mark.parametrize(
+    "url",
+    [
+        "postgresql://mail:hunter2@db.example.com/postroad",
+        "postgresql://mail@10.0.0.5:5432/postroad?sslmode=require",
+        "postgresql://mail@127.0.0.1,db2.example.com:5433/postroad",
+        "postgresql://mail@[2001:db8::5]:5432/postroad?sslmode=verify-ca",
+        "postgresql://mail@/postroad?host=my_db",
+    ],
+)
+def test_a_database_on_the_network_without_a_verified_certificate_is_named(url: str) -> None:
+    assert config.warnings(load(database={"url": url})) == [
+        (
+            "database.url: the certificate of the database is not verified, so its password and all mail may be read "
+            "on the network; add sslmode=verify-full, and sslrootcert with the file of its CA certificate"
+        )
+    ]
+    joined = "&" if "?" in url else "?"
+    verified = url.partition("sslmode")[0].rstrip("?&") + ("?" if "sslmode" in url else joined) + "sslmode=verify-full"
+    assert config.warnings(load(database={"url": verified})) == []
+
+
+@pytest.mark.parametrize(
+    "url",
+    [
+        "sqlite:///postroad.db",
+        "postgresql://mail@localhost/postroad",
+        "postgresql://mail@127.0.0.1:5433/postroad",
+        "postgresql://mail@[::1]/postroad",
+        "postgresql:///postroad",
+        "postgresql://mail@/postroad?host=/var/run/postgresql&port=5432",
+    ],
+)
+def test_a_database_on_this_host_needs_no_certificate(url: str) -> None:
+    assert config.warnings(load(database={"url": url})) == []

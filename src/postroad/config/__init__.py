@@ -14,7 +14,7 @@ from typing import Any, Final, get_args
 
 import msgspec
 
-from postroad.config import listener_tls, source_addresses, sources
+from postroad.config import listener_tls, secret_sources, source_addresses, sources
 from postroad.config import upstreams as config_upstreams
 from postroad.config.addresses import Endpoint as Endpoint
 from postroad.config.addresses import dns_server as dns_server
@@ -63,8 +63,7 @@ def load(
         settings = msgspec.convert(tables, Settings)
     except msgspec.ValidationError as problem:
         raise ConfigError(_explain(str(problem))) from None
-    if settings.database.url_file:
-        settings = _with_url_from_file(settings)
+    settings = _with_database_url(settings)
     settings.check()
     listener_tls.check(settings)
     return settings
@@ -89,32 +88,31 @@ def secret_key(settings: Security) -> bytes:
     """The installation key. Raises ConfigError if it is missing or weak."""
     text = settings.secret_key
     if settings.secret_key_file:
-        text = _read_secret(settings.secret_key_file, name="security.secret_key_file")
+        text = secret_sources.read_file(settings.secret_key_file, name="security.secret_key_file").strip()
+    elif settings.secret_key_command:
+        text = secret_sources.run_command(settings.secret_key_command, name="security.secret_key_command").strip()
     key = text.encode()
     if len(key) < SECRET_KEY_BYTES or len(set(key)) < SECRET_KEY_BYTES // 4:
         raise ConfigError(
             f"security.secret_key: missing or too weak; set at least {SECRET_KEY_BYTES} random bytes, "
             "for example from 'openssl rand -base64 48', in the file, as POSTROAD_SECURITY__SECRET_KEY, "
-            "or in the file named by security.secret_key_file"
+            "in the file named by security.secret_key_file, or with security.secret_key_command"
         )
     return key
 
 
-def _with_url_from_file(settings: Settings) -> Settings:
-    if settings.database.url != defaults()["database"]["url"]:
-        raise ConfigError("database: url and url_file are both set; remove one of them")
-    url = _read_secret(settings.database.url_file, name="database.url_file")
-    return msgspec.structs.replace(settings, database=msgspec.structs.replace(settings.database, url=url))
-
-
-def _read_secret(file: str, *, name: str) -> str:
-    """The text of a file, which is not quoted in errors."""
-    try:
-        return Path(file).read_text(encoding="utf-8").strip()
-    except OSError as problem:
-        raise ConfigError(f"{name}: {file} cannot be read: {problem.strerror}") from None
-    except UnicodeDecodeError:
-        raise ConfigError(f"{name}: {file} is not text") from None
+def _with_database_url(settings: Settings) -> Settings:
+    """The same with the URL from a file or a command, if one is named."""
+    given = settings.database
+    if not (given.url_file or given.url_command):
+        return settings
+    is_set = given.url != defaults()["database"]["url"]
+    secret_sources.check_one("database", {"url": is_set, "url_file": given.url_file, "url_command": given.url_command})
+    if given.url_file:
+        url = secret_sources.read_file(given.url_file, name="database.url_file")
+    else:
+        url = secret_sources.run_command(given.url_command, name="database.url_command")
+    return msgspec.structs.replace(settings, database=msgspec.structs.replace(given, url=url.strip()))
 
 
 def _explain(problem: str) -> str:

@@ -10,6 +10,7 @@ import re
 import stat
 from pathlib import Path
 from typing import Final
+from urllib import parse
 
 from postroad.config import addresses, listener_tls
 from postroad.config.sections import Settings
@@ -53,7 +54,25 @@ def warnings(settings: Settings, file: Path | None = None) -> list[str]:
         found.append(
             "submission.auth_without_tls: passwords may cross the network unencrypted; set tls_certificate and tls_key"
         )
-    return found + _opened_guards(settings)
+    return found + _unverified_database(settings.database.url) + _opened_guards(settings)
+
+
+def _unverified_database(url: str) -> list[str]:
+    """Without a verified certificate, whoever is between can answer as the database."""
+    parts = parse.urlsplit(url)
+    options = parse.parse_qs(parts.query)
+    named = options.get("host", []) or [parts.netloc.rpartition("@")[2]]
+    # A path is that of a Unix socket.
+    servers = [server for one in named for server in one.split(",") if server and not server.startswith("/")]
+    is_remote = not all(_is_loopback(parse.urlsplit(f"//{server}").hostname or "") for server in servers)
+    if not is_remote or options.get("sslmode") == ["verify-full"]:
+        return []
+    return [
+        (
+            "database.url: the certificate of the database is not verified, so its password and all mail may be read "
+            "on the network; add sslmode=verify-full, and sslrootcert with the file of its CA certificate"
+        )
+    ]
 
 
 def _opened_guards(settings: Settings) -> list[str]:
@@ -93,7 +112,8 @@ def secret_files(settings: Settings) -> list[tuple[str, Path]]:
 
 
 def _has_secrets(settings: Settings) -> bool:
-    has_password = not settings.database.url_file and _PASSWORD.search(settings.database.url) is not None
+    chosen = settings.database
+    has_password = not (chosen.url_file or chosen.url_command) and _PASSWORD.search(chosen.url) is not None
     has_password = has_password or any(upstream.password for upstream in settings.upstreams)
     return bool(settings.security.secret_key or settings.metrics.token or settings.notices.webhook_url or has_password)
 
@@ -122,7 +142,8 @@ def _is_on_network(listen: str) -> bool:
     """Whether a listen address can be reached from other hosts."""
     if not listen:
         return False
-    host = addresses.endpoint(listen, name="listen").host
-    if not addresses.is_address(host):
-        return host.lower() != "localhost"
-    return not ipaddress.ip_address(host).is_loopback
+    return not _is_loopback(addresses.endpoint(listen, name="listen").host)
+
+
+def _is_loopback(host: str) -> bool:
+    return ipaddress.ip_address(host).is_loopback if addresses.is_address(host) else host.lower() == "localhost"

@@ -9,7 +9,7 @@ from typing import Annotated, Final, Literal
 
 import msgspec
 
-from postroad.config import addresses, source_addresses
+from postroad.config import addresses, secret_sources, source_addresses
 from postroad.config import upstreams as config_upstreams
 from postroad.config.acme import Acme
 from postroad.config.dashboard import Dashboard
@@ -36,13 +36,16 @@ class Database(Section, frozen=True):
 
     url: str
     url_file: str
+    url_command: tuple[str, ...]
     connections: Positive
     migrate_at_start: bool
 
     def check(self) -> None:
         if not self.url.startswith(DATABASE_SCHEMES) or self.url == "sqlite:///":
-            name = "database.url_file" if self.url_file else "database.url"
-            raise ConfigError(f"{name}: write sqlite:///path/to/file.db or postgresql://user:password@host/name")
+            source = "url_file" if self.url_file else "url_command" if self.url_command else "url"
+            raise ConfigError(
+                f"database.{source}: write sqlite:///path/to/file.db or postgresql://user:password@host/name"
+            )
 
 
 class Frontends(Section, frozen=True):
@@ -100,14 +103,15 @@ class Security(Section, frozen=True):
 
     secret_key: str
     secret_key_file: str
+    secret_key_command: tuple[str, ...]
     token_seconds: Positive
     operator_second_factor: bool
     confirmation_minutes: Annotated[int, msgspec.Meta(ge=1, le=20_160)]
     password_threads: Positive
 
     def check(self) -> None:
-        if self.secret_key and self.secret_key_file:
-            raise ConfigError("security: secret_key and secret_key_file are both set; remove one of them")
+        given = {name: getattr(self, name) for name in ("secret_key", "secret_key_file", "secret_key_command")}
+        secret_sources.check_one("security", given)
 
 
 class Credits(Section, frozen=True):

@@ -60,7 +60,7 @@ def _typed(value: str, default: object, *, name: str) -> object:
     """Convert the text of a variable to the type of the default. Lists are separated by commas."""
     if isinstance(default, str):
         return value
-    if isinstance(default, list):
+    if isinstance(default, (list, tuple)):
         parts = [part.strip() for part in value.split(",") if part.strip()]
         return [_typed(part, default[0], name=name) for part in parts] if default else parts
     if isinstance(default, dict):

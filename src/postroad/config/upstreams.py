@@ -12,7 +12,7 @@ from typing import Annotated, Any, Final, Literal
 import msgspec
 from cryptography import x509
 
-from postroad.config import addresses
+from postroad.config import addresses, secret_sources
 from postroad.config.sources import ConfigError
 from postroad.model import providers, route_rules
 from postroad.protocol.smtp import authentication
@@ -36,6 +36,7 @@ class Upstream(msgspec.Struct, frozen=True, forbid_unknown_fields=True, kw_only=
     username: str = ""
     password: str = ""
     password_file: str = ""
+    password_command: tuple[str, ...] = ()
     connections: _Limit = 20
     messages_per_second: _Limit = 10_000
     messages_per_connection: _Limit = 10_000
@@ -74,17 +75,15 @@ def upstream_credentials(upstream: Upstream) -> authentication.Credentials | Non
     """What to log in with, if anything. Raises ConfigError if the password cannot be read."""
     if not upstream.username:
         return None
-    place = f"upstreams.{upstream.name}.password_file"
-    password = upstream.password
+    password, place, source = upstream.password, f"upstreams.{upstream.name}", ""
     if upstream.password_file:
-        try:
-            password = Path(upstream.password_file).read_text(encoding="utf-8").rstrip("\r\n")
-        except OSError as problem:
-            raise ConfigError(f"{place}: {upstream.password_file} cannot be read: {problem.strerror}") from None
-        except UnicodeDecodeError:
-            raise ConfigError(f"{place}: {upstream.password_file} is not text") from None
+        place, source = f"{place}.password_file", f"{upstream.password_file} has to contain"
+        password = secret_sources.read_file(upstream.password_file, name=place).rstrip("\r\n")
+    elif upstream.password_command:
+        place, source = f"{place}.password_command", f"{upstream.password_command[0]} has to print"
+        password = secret_sources.run_command(upstream.password_command, name=place).rstrip("\r\n")
     if not _SECRET.fullmatch(password):
-        raise ConfigError(f"{place}: {upstream.password_file} has to contain the password, in one line")
+        raise ConfigError(f"{place}: {source} the password, in one line")
     return authentication.Credentials(upstream.username, password)
 
 
@@ -124,13 +123,16 @@ def _check_upstream(upstream: Upstream) -> None:
 
 
 def _check_login(upstream: Upstream) -> None:
-    name, passwords = upstream.name, (upstream.password, upstream.password_file)
-    if all(passwords):
-        raise ConfigError(f"upstreams.{name}: password and password_file are both set; remove one of them")
-    if any(passwords) and not upstream.username:
+    name = upstream.name
+    passwords = {one: getattr(upstream, one) for one in ("password", "password_file", "password_command")}
+    secret_sources.check_one(f"upstreams.{name}", passwords)
+    has_password = any(passwords.values())
+    if has_password and not upstream.username:
         raise ConfigError(f"upstreams.{name}.username: empty, but there is a password; set both or neither")
-    if upstream.username and not any(passwords):
-        raise ConfigError(f"upstreams.{name}.password: empty, but there is a username; set it or password_file")
+    if upstream.username and not has_password:
+        raise ConfigError(
+            f"upstreams.{name}.password: empty, but there is a username; set it, password_file or password_command"
+        )
     for key, text in (("username", upstream.username), ("password", upstream.password)):
         if text and not _SECRET.fullmatch(text):
             raise ConfigError(f"upstreams.{name}.{key}: has control characters or more than 1000 characters")
