@@ -64,16 +64,27 @@ async def apply(database: store.Store) -> list[Migration]:
     migrations = known(database.dialect)
     async with database.transaction() as tx:
         await tx.fetch("migrations.lock")
-        if not await _is_recorded(tx):
-            await tx.execute("migrations.create_table")
         state = await _state(tx, migrations)
         _refuse_newer(state, migrations)
-        for migration in state.pending:
-            await tx.run_script(migration.script)
-            await tx.execute("migrations.record", migration.version, migration.name)
-            if migration.compatible_from is not None:
-                await tx.execute("migrations.record_compatibility", migration.version, migration.compatible_from)
+        try:
+            await _apply(tx, state.pending)
+        except store.NotPermitted as problem:
+            msg = (
+                f"{_outdated(state, migrations)}, and the role of database.url may not change it ({problem}): "
+                "run 'postroad migrate' with the URL of the role that owns the tables"
+            )
+            raise SchemaError(msg) from problem
     return state.pending
+
+
+async def _apply(tx: store.Transaction, pending: list[Migration]) -> None:
+    if not await _is_recorded(tx):
+        await tx.execute("migrations.create_table")
+    for migration in pending:
+        await tx.run_script(migration.script)
+        await tx.execute("migrations.record", migration.version, migration.name)
+        if migration.compatible_from is not None:
+            await tx.execute("migrations.record_compatibility", migration.version, migration.compatible_from)
 
 
 async def state_of(database: store.Store) -> State:
@@ -89,12 +100,7 @@ async def require_current(database: store.Store) -> None:
         state = await _state(tx, migrations)
     _refuse_newer(state, migrations)
     if state.pending:
-        needed = migrations[-1].version
-        msg = (
-            f"the database schema is at version {state.version}, but this version needs {needed}: "
-            "run 'postroad migrate'"
-        )
-        raise SchemaError(msg)
+        raise SchemaError(f"{_outdated(state, migrations)}: run 'postroad migrate'")
 
 
 async def _is_recorded(tx: store.Transaction) -> bool:
@@ -113,6 +119,10 @@ async def _state(tx: store.Transaction, migrations: list[Migration]) -> State:
     # Only a database that is newer than this version has the column for sure.
     is_too_new = current > newest and await tx.fetch_one("migrations.incompatible", newest) is not None
     return State(current, pending, is_too_new)
+
+
+def _outdated(state: State, migrations: list[Migration]) -> str:
+    return f"the database schema is at version {state.version}, but this version needs {migrations[-1].version}"
 
 
 def _refuse_newer(state: State, migrations: list[Migration]) -> None:

@@ -41,8 +41,9 @@ def translated() -> Iterator[None]:
     """Maps errors of the server and the network. For single calls, never around a caller's block."""
     try:
         yield
-    except asyncpg.IntegrityConstraintViolationError as cause:
-        raise store.ConstraintViolated(str(cause)) from cause
+    except (asyncpg.IntegrityConstraintViolationError, asyncpg.InsufficientPrivilegeError) as cause:
+        is_forbidden = isinstance(cause, asyncpg.InsufficientPrivilegeError)
+        raise (store.NotPermitted if is_forbidden else store.ConstraintViolated)(str(cause)) from cause
     except asyncpg.InFailedSQLTransactionError as cause:
         raise store.TransactionAborted from cause
     except asyncpg.DataError as cause:

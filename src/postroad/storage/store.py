@@ -30,6 +30,10 @@ class TransactionAborted(Exception):
     """A statement of this transaction failed and the error was ignored: nothing of the transaction is stored."""
 
 
+class NotPermitted(Exception):
+    """The role of the database URL has not the right to do this."""
+
+
 class Transaction(Protocol):
     """Named queries over one consistent view of the data. After a failed query it runs and commits nothing."""
 

@@ -1,0 +1,220 @@
+"""The service runs as a role of PostgreSQL that can read and write its rows, and nothing else (deploy/)."""
+
+import asyncio
+import contextlib
+import re
+import subprocess
+import sys
+from collections.abc import AsyncIterator, Iterator
+from pathlib import Path
+
+import asyncpg
+import pytest
+
+from postroad.model import caller
+from postroad.services.accounts import registry as accounts
+from postroad.services.auth import users
+from postroad.services.maintenance import cleanup
+from postroad.storage import migrations, open_store, queries
+from tests.postgres_server import PostgresServer
+from tests.reliability import service_process, whole_service
+
+ROLES = (Path(__file__).parents[2] / "deploy" / "postgresql-roles.sql").read_text()
+PASSWORD = "seven green bottles on a wall"
+BEFORE, NEWEST = (one.version for one in migrations.known("postgres")[-2:])
+# Statements that are not asked for a plan; NOTIFY and advisory locks are in the whole service below.
+NOT_EXPLAINED = {"migrations.create_table"}
+
+
+@pytest.fixture(scope="module")
+def server() -> Iterator[PostgresServer]:
+    """A server of our own: roles belong to all databases of one."""
+    with PostgresServer() as started:
+        yield started
+
+
+def run_file(server: PostgresServer, url: str) -> None:
+    with contextlib.closing(server.administrator(url)) as administrator:
+        administrator.execute(ROLES)
+
+
+def as_role(url: str, role: str) -> str:
+    return url.replace("://postgres@", f"://{role}@")
+
+
+@pytest.fixture(scope="module")
+def migrated(server: PostgresServer) -> str:
+    """A database for tests that leave it as it is."""
+    made = server.create_database()
+    run_file(server, made)
+    asyncio.run(migrate(made))
+    server.execute("CREATE SCHEMA private; CREATE TABLE private.things (x INTEGER)", url=made)
+    return made
+
+
+@pytest.fixture
+def url(server: PostgresServer) -> Iterator[str]:
+    made = server.create_database()
+    run_file(server, made)
+    yield made
+    server.drop_database(made)
+
+
+async def migrate(url: str) -> None:
+    opened = await open_store.open_store(as_role(url, "postroad_owner"), connections=1)
+    try:
+        await migrations.apply(opened)
+    finally:
+        await opened.close()
+
+
+@contextlib.asynccontextmanager
+async def connected(url: str) -> AsyncIterator[asyncpg.Connection]:
+    connection = await asyncpg.connect(as_role(url, "postroad_service"))
+    try:
+        yield connection
+    finally:
+        await connection.close()
+
+
+async def test_mail_is_sent_delivered_and_reported_as_the_service_role(url: str, tmp_path: Path) -> None:
+    await migrate(url)
+    service_url = as_role(url, "postroad_service")
+    async with whole_service.running_service(tmp_path, service_url) as whole:
+        await asyncio.gather(*(whole.accept(f"http-{number}", f"smtp-{number}") for number in range(5)))
+        await whole.finished()
+        await whole.prove()
+        async with whole_service.open_context(service_url) as ctx:
+            role = caller.Role.OWNER
+            await users.create(ctx, whole.account_id, email="ada@example.com", password=PASSWORD, role=role)
+        base = whole.service.base_url
+        form = {"email": "ada@example.com", "password": PASSWORD}
+        entered = await whole.client.post(f"{base}/login", data=form, headers={"Origin": base})
+        assert entered.status_code == 303, entered.text
+        for page in ("/", "/messages", "/domains", "/webhook", "/suppressions", "/audit-log", "/team"):
+            shown = await whole.client.get(f"{base}{page}", follow_redirects=True)
+            assert shown.status_code == 200, page
+
+
+async def test_old_rows_are_swept_as_the_service_role(migrated: str) -> None:
+    async with service_process.inside(as_role(migrated, "postroad_service")) as ctx:
+        await accounts.create(ctx, "Shop")
+        await cleanup.sweep(ctx)
+
+
+async def test_every_query_is_permitted_to_the_service_role(migrated: str) -> None:
+    refused = {}
+    async with connected(migrated) as connection:
+        for name, statement in queries.load("postgres").items():
+            if name in NOT_EXPLAINED:
+                continue
+            try:
+                await connection.execute(f"EXPLAIN (GENERIC_PLAN) {statement}")
+            except asyncpg.InsufficientPrivilegeError as problem:
+                refused[name] = str(problem)
+            except asyncpg.PostgresError:
+                pass  # a plan that needs the types of its arguments
+    assert refused == {}
+
+
+@pytest.mark.parametrize(
+    "statement",
+    [
+        "CREATE TABLE mine (x INTEGER)",
+        "CREATE TEMPORARY TABLE mine (x INTEGER)",
+        "CREATE SCHEMA mine",
+        "ALTER TABLE messages ADD COLUMN x INTEGER",
+        "DROP TABLE messages",
+        "TRUNCATE messages",
+        "CREATE INDEX ON messages (id)",
+        "CREATE FUNCTION mine() RETURNS INTEGER LANGUAGE SQL AS 'SELECT 1'",
+        "COPY messages TO PROGRAM 'cat'",
+        "COPY messages FROM '/etc/passwd'",
+        "CREATE ROLE other",
+        "CREATE DATABASE other",
+        "SET ROLE postroad_owner",
+        "SELECT * FROM pg_authid",
+        "SELECT * FROM private.things",
+        "SELECT pg_read_file('/etc/passwd')",
+        "ALTER SYSTEM SET fsync = off",
+    ],
+)
+async def test_anything_but_rows_is_refused(migrated: str, statement: str) -> None:
+    async with connected(migrated) as connection:
+        with pytest.raises(asyncpg.InsufficientPrivilegeError):
+            await connection.execute(statement)
+
+
+async def test_the_tables_of_another_database_cannot_be_read(url: str, server: PostgresServer) -> None:
+    plain, other = server.create_database(), server.create_database()
+    server.execute("CREATE TABLE things (x INTEGER)", url=plain)
+    async with connected(plain) as connection:
+        with pytest.raises(asyncpg.InsufficientPrivilegeError):
+            await connection.execute("SELECT * FROM things")
+    name = other.partition("?")[0].rpartition("/")[2]
+    server.execute(f"REVOKE CONNECT ON DATABASE {name} FROM PUBLIC")
+    with pytest.raises(asyncpg.InsufficientPrivilegeError):
+        await asyncpg.connect(as_role(other, "postroad_service"))
+    server.execute("CREATE ROLE stranger LOGIN")
+    with pytest.raises(asyncpg.InsufficientPrivilegeError):
+        await asyncpg.connect(as_role(url, "stranger"))
+    for database in (plain, other):
+        server.drop_database(database)
+
+
+async def test_a_later_migration_leaves_its_tables_usable(url: str, server: PostgresServer) -> None:
+    await migrate(url)
+    server.execute("CREATE TABLE of_a_later_version (x INTEGER)", url=as_role(url, "postroad_owner"))
+    async with connected(url) as connection:
+        await connection.execute("INSERT INTO of_a_later_version VALUES (1)")
+        assert await connection.fetchval("SELECT x FROM of_a_later_version") == 1
+
+
+async def test_a_database_that_has_tables_already_is_taken_over(server: PostgresServer) -> None:
+    url = server.create_database()
+    opened = await open_store.open_current(url, connections=1, migrate=True)
+    await opened.close()
+    for _ in range(2):
+        await asyncio.to_thread(run_file, server, url)
+    async with connected(url) as connection:
+        assert await connection.fetchval("SELECT COUNT(*) FROM accounts") == 0
+        assert await connection.fetchval("SELECT tableowner FROM pg_tables WHERE tablename = 'accounts'") == (
+            "postroad_owner"
+        )
+    async with service_process.inside(as_role(url, "postroad_service")) as ctx:
+        await accounts.create(ctx, "Shop")
+    server.drop_database(url)
+
+
+def test_serve_says_who_has_to_migrate(url: str, tmp_path: Path) -> None:
+    file = tmp_path / "postroad.toml"
+    file.write_text(
+        f'[database]\nurl = "{as_role(url, "postroad_service")}"\n[security]\nsecret_key = "{"0123456789" * 5}"\n'
+    )
+    for command in ("serve", "migrate", "verify"):
+        words = [sys.executable, "-m", "postroad", command, "--config", str(file)]
+        run = subprocess.run(words, env=service_process.environment(), capture_output=True, text=True, check=False)
+        assert (run.returncode, run.stdout) == (1, "")
+        assert run.stderr.splitlines()[-1] == (
+            f"Error: the database schema is at version 0, but this version needs {NEWEST}, and the role of "
+            "database.url may not change it (permission denied for schema public): run 'postroad migrate' with the URL "
+            "of the role that owns the tables"
+        )
+
+
+async def test_a_schema_of_an_earlier_version_is_left_as_it_is(url: str, server: PostgresServer) -> None:
+    await migrate(url)
+    server.execute(f"DELETE FROM schema_migrations WHERE version = {NEWEST}", url=url)  # noqa: S608 - a number of ours
+    with pytest.raises(migrations.SchemaError) as refused:
+        await open_store.open_current(as_role(url, "postroad_service"), connections=1, migrate=True)
+    assert re.fullmatch(
+        rf"the database schema is at version {BEFORE}, but this version needs {NEWEST}, and the role of "
+        r"database\.url may not change it \(.+\): run 'postroad migrate' with the URL of the role that owns the tables",
+        str(refused.value),
+    )
+
+
+def test_the_roles_are_named_on_the_page_about_production() -> None:
+    page = (Path(__file__).parents[2] / "docs" / "production.md").read_text()
+    for name in ("postgresql-roles.sql", "postroad_owner", "postroad_service", "sslmode=verify-full"):
+        assert name in page
