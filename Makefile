@@ -34,13 +34,20 @@ COMPAT := tests/compat/node_modules/.package-lock.json
 # What builds the documentation needs other versions of what the tests need, so it has an environment of its own.
 DOCS := .venv-docs
 DOCS_INSTALLED := $(DOCS)/.installed
+# The same for what looks at a release from outside.
+RELEASE := .venv-release
+RELEASE_INSTALLED := $(RELEASE)/.installed
+# The locks of what the service, its development and its release consist of.
+LOCKS := runtime build development docs release
+# The locks of npm whose packages reach others: developers of the JavaScript client, and browsers. Tests have more.
+NPM_LOCKS := clients/javascript tests/browser/editor_bundle
 # Mail servers that benchmarks measure beside ours: from npm, and from Debian, which installs only one at a time.
 HARAKA := benchmarks/haraka/node_modules/Haraka/package.json
 MTA := benchmarks/mta/.unpacked
 INSTALL := $(BIN)/python -m pip --disable-pip-version-check -qq --no-input install --no-warn-script-location
 INSTALL_LOCKED := $(INSTALL) --no-compile --require-hashes --only-binary :all:
 INSTALL_SELF := $(INSTALL) --no-deps --no-build-isolation --editable .
-SOURCES := src tests benchmarks clients
+SOURCES := src tests benchmarks clients release
 # Tests that need neither a database nor a network.
 PURE := tests/model tests/protocol
 FAST := $(PURE) tests/concurrency tests/test_config.py tests/test_errors.py
@@ -58,7 +65,7 @@ endef
 
 .DEFAULT_GOAL := help
 .DELETE_ON_ERROR:
-.PHONY: help run test test-fast test-all coverage test-clients chaos fuzz mutants check format lock bench bench-accept bench-batch bench-submission bench-deliver bench-backlog bench-growth bench-latency bench-codes bench-destinations bench-webhooks bench-memory bench-read bench-dashboard bench-cli bench-costs simulate screenshots docs clean
+.PHONY: help run test test-fast test-all coverage test-clients chaos fuzz mutants check format lock bench bench-accept bench-batch bench-submission bench-deliver bench-backlog bench-growth bench-latency bench-codes bench-destinations bench-webhooks bench-memory bench-read bench-dashboard bench-cli bench-costs simulate screenshots docs release audit clean
 
 help: ## Print this list
 	@echo "Postroad. Usage: make <target>"
@@ -106,7 +113,7 @@ format: $(DEVELOPMENT) ## Format the code and mend what the linter can mend
 
 lock: $(BIN)/python ## Renew the lock files from requirements/*.in; UPGRADE=1 takes the newest versions
 	@$(INSTALL) uv==$(UV_VERSION)
-	@cd requirements && for name in runtime build development docs; do \
+	@cd requirements && for name in $(LOCKS); do \
 		echo "requirements/$$name.txt"; \
 		UV_CUSTOM_COMPILE_COMMAND="make lock" ../$(BIN)/uv pip compile --quiet --universal --generate-hashes \
 			--python-version 3.11 $(if $(UPGRADE),--upgrade) "$$name.in" --output-file "$$name.txt" || exit 1; \
@@ -177,8 +184,27 @@ docs: $(DOCS_INSTALLED) ## Build the documentation into build/docs/site, a site 
 		$(DOCS)/bin/zensical build --strict --clean --config-file mkdocs.yml
 	@echo "Open build/docs/site/index.html"
 
+# By the commit alone: the same bytes on every machine.
+release: $(RUNTIME) $(RELEASE_INSTALLED) ## Build wheel, sdist, bill of materials and checksums of this commit into dist/
+	@$(BIN)/python -m release
+	@$(RELEASE)/bin/python -m release.schema dist/*.cdx.json
+
+# The databases of vulnerabilities are on the Internet. Strict: a package that cannot be looked up is a failure, not a pass. All
+# locks are looked at before it fails.
+audit: $(RELEASE_INSTALLED) ## Look for known vulnerabilities in everything that is locked, for Python and npm; needs the Internet
+	@failed=; for name in $(LOCKS); do \
+		echo "requirements/$$name.txt"; \
+		$(RELEASE)/bin/pip-audit --strict --progress-spinner off --require-hashes --disable-pip --requirement "requirements/$$name.txt" $(ARGS) \
+			|| failed=1; \
+	done; \
+	for folder in $(NPM_LOCKS); do \
+		echo "$$folder/package-lock.json"; \
+		npm audit --prefix "$$folder" --package-lock-only || failed=1; \
+	done; \
+	[ -z "$$failed" ]
+
 clean: ## Remove the environment and what tools left behind; data of the service stays
-	rm -rf $(VENV) $(DOCS) .cache tests/browser/node_modules clients/javascript/node_modules benchmarks/haraka/node_modules benchmarks/mta build dist .mypy_cache .ruff_cache .pytest_cache .hypothesis .import_linter_cache
+	rm -rf $(VENV) $(DOCS) $(RELEASE) .cache tests/browser/node_modules clients/javascript/node_modules benchmarks/haraka/node_modules benchmarks/mta build dist .mypy_cache .ruff_cache .pytest_cache .hypothesis .import_linter_cache
 	find . -name __pycache__ -type d -prune -exec rm -rf {} +
 
 # --clear: a .venv whose Python has gone is made anew, not repaired.
@@ -207,6 +233,13 @@ $(DOCS_INSTALLED): requirements/docs.txt | $(BIN)/python
 	@$(BIN)/python -m venv --clear $(DOCS)
 	@$(DOCS)/bin/python -m pip --disable-pip-version-check -qq --no-input install --no-compile --require-hashes --only-binary :all: \
 		-r requirements/docs.txt
+	@touch $@
+
+$(RELEASE_INSTALLED): requirements/release.txt | $(BIN)/python
+	@echo "Installing what looks at a release"
+	@$(BIN)/python -m venv --clear $(RELEASE)
+	@$(RELEASE)/bin/python -m pip --disable-pip-version-check -qq --no-input install --no-compile --require-hashes --only-binary :all: \
+		-r requirements/release.txt
 	@touch $@
 
 # Once, and only for root on a machine with apt-get, which is what CI is; on a developer's machine it is for them to do.

@@ -22,8 +22,8 @@ ROOT = Path(__file__).parent.parent
 # The first statement. To parse every file for it would take seconds.
 DOCSTRING = re.compile(r'(?:#.*\n|\s)*r?"""[^"]')
 CEILING_LINES = 400
-CODE_FOLDERS = ("src", "tests", "benchmarks", "clients")
-LOCKS = ("build", "development", "docs", "runtime")
+CODE_FOLDERS = ("src", "tests", "benchmarks", "clients", "release")
+LOCKS = ("build", "development", "docs", "release", "runtime")
 
 # What .gitignore names, and what is hidden.
 PRUNED = frozenset({"__pycache__", "build", "dist", "mta", "node_modules", "target"})

@@ -1,0 +1,209 @@
+"""The software bill of materials of a release: CycloneDX 1.6, as JSON.
+
+It lists what the locked runtime consists of, and what others wrote and the package carries: the vendored files of the
+dashboard, of the API's pages and of the client checks. Nothing in it depends on the machine or the moment. A package
+has the hashes of all of its files that the lock permits, and the licence as its own metadata state it. There are no
+addresses of registries: a package URL names the package.
+"""
+
+import base64
+import datetime as dt
+import json
+import re
+import tomllib
+import uuid
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from importlib import metadata
+from pathlib import Path
+from typing import Any, Final
+
+LOCK: Final = "requirements/runtime.txt"
+# What is carried unchanged, each with a manifest.
+VENDORED: Final = (
+    "src/postroad/api/static/manifest.toml",
+    "src/postroad/dashboard/assets/vendor/manifest.toml",
+    "src/postroad/services/messages/caniemail/manifest.toml",
+)
+# The editor is one file made of several packages, and these are the tools that make it.
+BUNDLES: Final = {"codemirror": "tests/browser/editor_bundle/package-lock.json"}
+BUNDLERS: Final = re.compile(r"node_modules/(?:@esbuild/|esbuild$)")
+_PIN: Final = re.compile(r"^([a-z0-9-]+)==(\S+)")
+_HASH: Final = re.compile(r"--hash=sha256:([0-9a-f]{64})")
+_USER: Final = re.compile(r"^    # +(?:via )?(-r runtime\.in|[a-z0-9-]+)$")
+
+Component = dict[str, Any]
+
+
+class SbomError(Exception):
+    """The bill cannot be complete."""
+
+
+@dataclass(frozen=True, slots=True)
+class Pin:
+    """A package of the lock, and the packages that need it; `-r runtime.in` is the service itself."""
+
+    name: str
+    version: str
+    hashes: list[str] = field(default_factory=list)
+    users: list[str] = field(default_factory=list)
+
+    @property
+    def purl(self) -> str:
+        """Its package URL."""
+        return f"pkg:pypi/{self.name}@{self.version}"
+
+
+@dataclass(frozen=True, slots=True)
+class Release:
+    """What the bill is of."""
+
+    version: str
+    commit: str
+    seconds: int  # of the commit, since 1970
+
+    @property
+    def purl(self) -> str:
+        """Its package URL."""
+        return f"pkg:pypi/postroad@{self.version}"
+
+
+def text(root: Path, release: Release) -> str:
+    """The bill of the files below a folder."""
+    project = tomllib.loads((root / "pyproject.toml").read_text(encoding="utf-8"))["project"]
+    pins = read_lock((root / LOCK).read_text(encoding="utf-8"))
+    packages = [_package(pin) for pin in pins]
+    vendored = [component for manifest in VENDORED for component in _vendored(root, manifest)]
+    made_at = dt.datetime.fromtimestamp(release.seconds, dt.UTC).strftime("%Y-%m-%dT%H:%M:%SZ")
+    bill = {
+        "$schema": "http://cyclonedx.org/schema/bom-1.6.schema.json",
+        "bomFormat": "CycloneDX",
+        "specVersion": "1.6",
+        "serialNumber": f"urn:uuid:{uuid.uuid5(uuid.NAMESPACE_URL, f'{release.purl}#{release.commit}')}",
+        "version": 1,
+        "metadata": {
+            "timestamp": made_at,
+            "component": {
+                "type": "application",
+                "bom-ref": release.purl,
+                "name": project["name"],
+                "version": release.version,
+                "description": project["description"],
+                "licenses": [{"expression": project["license"]}],
+                "purl": release.purl,
+                "externalReferences": [{"type": "vcs", "url": project["urls"]["Repository"]}],
+                "properties": [{"name": "postroad:commit", "value": release.commit}],
+            },
+        },
+        "components": [*packages, *vendored],
+        "dependencies": _dependencies(release, pins, vendored),
+    }
+    return json.dumps(bill, indent=2, ensure_ascii=False) + "\n"
+
+
+def read_lock(lock: str) -> Sequence[Pin]:
+    """The packages of a lock file."""
+    pins: list[Pin] = []
+    for line in lock.splitlines():
+        if pin := _PIN.match(line):
+            pins.append(Pin(pin[1], pin[2]))
+        elif digest := _HASH.search(line):
+            pins[-1].hashes.append(digest[1])
+        elif user := _USER.match(line):
+            pins[-1].users.append(user[1])
+    return pins
+
+
+def _package(pin: Pin) -> Component:
+    return {
+        "type": "library",
+        "bom-ref": pin.purl,
+        "name": pin.name,
+        "version": pin.version,
+        "scope": "required",
+        "hashes": [{"alg": "SHA-256", "content": digest} for digest in pin.hashes],
+        "licenses": [_licence(pin)],
+        "purl": pin.purl,
+    }
+
+
+def _licence(pin: Pin) -> Mapping[str, Any]:
+    """The licence in the metadata of the installed package."""
+    try:
+        found = metadata.metadata(pin.name)
+    except metadata.PackageNotFoundError:
+        raise SbomError(
+            f"{pin.name} {pin.version} is not installed, so its licence is not known; release with Python 3.11 on Linux"
+        ) from None
+    if found["Version"] != pin.version:
+        raise SbomError(f"{pin.name} is installed as {found['Version']}, but locked as {pin.version}")
+    if "License-Expression" in found:
+        return {"expression": found["License-Expression"]}
+    classifiers = [one for one in found.get_all("Classifier") or [] if one.startswith("License ::")]
+    stated = " OR ".join(one.rpartition(" :: ")[2] for one in classifiers)
+    if "License" in found:
+        stated = found["License"]
+    if not stated or "\n" in stated:
+        raise SbomError(f"{pin.name} {pin.version} states no licence")
+    return {"license": {"name": stated}}
+
+
+def _vendored(root: Path, manifest: str) -> Iterator[Component]:
+    for name, entry in tomllib.loads((root / manifest).read_text(encoding="utf-8")).items():
+        purl = _npm_purl(entry["package"], entry["version"])
+        yield {
+            "type": "library",
+            "bom-ref": f"{purl}#vendored",
+            "name": entry["package"],
+            "version": entry["version"],
+            "scope": "required",
+            "licenses": [{"license": {"id": entry["licence"]}}],
+            "purl": purl,
+            "components": [
+                *(
+                    {
+                        "type": "file",
+                        "bom-ref": f"{purl}#{file}",
+                        "name": file,
+                        "hashes": [{"alg": "SHA-256", "content": digest}],
+                    }
+                    for file, digest in entry["sha256"].items()
+                ),
+                *_bundled(root, name),
+            ],
+        }
+
+
+def _bundled(root: Path, name: str) -> Iterator[Component]:
+    """The packages that one file is made of."""
+    if name not in BUNDLES:
+        return
+    for path, entry in json.loads((root / BUNDLES[name]).read_text(encoding="utf-8"))["packages"].items():
+        if not path or BUNDLERS.match(path):
+            continue
+        package, version = path.removeprefix("node_modules/"), entry["version"]
+        algorithm, _, digest = entry["integrity"].partition("-")
+        yield {
+            "type": "library",
+            "bom-ref": _npm_purl(package, version),
+            "name": package,
+            "version": version,
+            "hashes": [{"alg": algorithm.upper().replace("SHA", "SHA-"), "content": base64.b64decode(digest).hex()}],
+            "licenses": [{"license": {"id": entry["license"]}}],
+            "purl": _npm_purl(package, version),
+        }
+
+
+def _npm_purl(package: str, version: str) -> str:
+    return f"pkg:npm/{package.replace('@', '%40')}@{version}"
+
+
+def _dependencies(release: Release, pins: Sequence[Pin], vendored: Sequence[Component]) -> Sequence[Mapping[str, Any]]:
+    def needed_by(user: str) -> list[str]:
+        return [pin.purl for pin in pins if user in pin.users]
+
+    own = [*needed_by("-r runtime.in"), *(component["bom-ref"] for component in vendored)]
+    return [
+        {"ref": release.purl, "dependsOn": own},
+        *({"ref": pin.purl, "dependsOn": needed_by(pin.name)} for pin in pins),
+    ]

@@ -1,0 +1,216 @@
+"""`make release` makes the same bytes anywhere, from a clean commit with a changelog, and lists what is in them."""
+
+import hashlib
+import json
+import os
+import re
+import shutil
+import subprocess
+import sys
+import tarfile
+import zipfile
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+import postroad
+from release import sbom
+from tests import test_repository
+
+VERSION = postroad.__version__
+WHEEL, SDIST, BILL = (f"postroad-{VERSION}{ending}" for ending in ("-py3-none-any.whl", ".tar.gz", ".cdx.json"))
+RUNTIME = (test_repository.ROOT / "requirements" / "runtime.txt").read_text()
+
+pytestmark = pytest.mark.skipif(shutil.which("git") is None, reason="git is not installed")
+
+
+def git(folder: Path, *words: str) -> None:
+    names = {"GIT_AUTHOR_NAME": "Jo", "GIT_AUTHOR_EMAIL": "jo@example.com"}
+    names |= {name.replace("AUTHOR", "COMMITTER"): value for name, value in names.items()}
+    settings = ["-c", "core.hooksPath=", "-c", "commit.gpgSign=false", "-c", "init.defaultBranch=main"]
+    subprocess.run(["git", *settings, *words], cwd=folder, env={**os.environ, **names}, capture_output=True, check=True)
+
+
+@pytest.fixture(scope="module")
+def repository(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A repository with the files of this one and a changelog that is ready."""
+    folder = tmp_path_factory.mktemp("first") / "postroad"
+    hidden = [test_repository.ROOT / ".gitignore"]
+    for file in (*test_repository.repository_files(), *hidden):
+        copy = folder / file.relative_to(test_repository.ROOT)
+        copy.parent.mkdir(parents=True, exist_ok=True)
+        shutil.copy(file, copy)
+    changelog = folder / "CHANGELOG.md"
+    text = changelog.read_text()
+    if f"\n## [{VERSION}]" not in text:
+        ready = f"## [Unreleased]\n\n## [{VERSION}] - 2026-11-17\n"
+        changelog.write_text(text.replace("## [Unreleased]\n", ready, 1))
+    git(folder, "init")
+    git(folder, "add", "--all")
+    git(folder, "commit", "--message", "Release")
+    return folder
+
+
+def release(folder: Path, *, umask: int = 0o022) -> subprocess.CompletedProcess[str]:
+    environment = {**os.environ, "PYTHONPATH": str(folder)}
+    return subprocess.run(
+        [sys.executable, "-m", "release"],
+        cwd=folder,
+        env=environment,
+        capture_output=True,
+        text=True,
+        check=False,
+        umask=umask,
+    )
+
+
+@pytest.fixture(scope="module")
+def made(repository: Path) -> Path:
+    done = release(repository)
+    assert done.returncode == 0, done.stderr
+    for name in (WHEEL, SDIST, BILL, "SHA256SUMS"):
+        assert f"  {name} " in done.stdout
+    return repository / "dist"
+
+
+@pytest.fixture(scope="module")
+def bill(made: Path) -> Any:  # noqa: ANN401 - JSON
+    return json.loads((made / BILL).read_text())
+
+
+def contents(folder: Path) -> Iterator[tuple[str, bytes]]:
+    with zipfile.ZipFile(folder / WHEEL) as wheel:
+        yield from ((f"wheel/{name}", wheel.read(name)) for name in wheel.namelist())
+    with tarfile.open(folder / SDIST) as sdist:
+        for member in sdist.getmembers():
+            file = sdist.extractfile(member)
+            yield f"sdist/{member.name}", file.read() if file else b""
+    yield BILL, (folder / BILL).read_bytes()
+    yield "SHA256SUMS", (folder / "SHA256SUMS").read_bytes()
+
+
+def test_the_same_commit_gives_the_same_bytes_in_another_folder(repository: Path, made: Path, tmp_path: Path) -> None:
+    other = tmp_path / "another" / "place"
+    git(repository, "clone", "--quiet", str(repository), str(other))
+    (other / "dist").mkdir()
+    (other / "dist" / "of-an-earlier-release").touch()
+    again = release(other, umask=0o077)
+    assert again.returncode == 0, again.stderr
+    hashes = {file.name: hashlib.sha256(file.read_bytes()).hexdigest() for file in (other / "dist").iterdir()}
+    assert hashes == {file.name: hashlib.sha256(file.read_bytes()).hexdigest() for file in made.iterdir()}
+    assert hashes.keys() == {WHEEL, SDIST, BILL, "SHA256SUMS"}
+
+
+def test_the_checksums_are_those_of_all_files(made: Path) -> None:
+    lines = [
+        f"{hashlib.sha256((made / name).read_bytes()).hexdigest()}  {name}" for name in sorted((WHEEL, SDIST, BILL))
+    ]
+    assert (made / "SHA256SUMS").read_text().splitlines() == lines
+
+
+def test_nothing_names_a_registry_or_a_path_of_the_machine(repository: Path, made: Path) -> None:
+    folders = [str(repository).encode(), str(test_repository.ROOT).encode(), sys.prefix.encode()]
+    found = []
+    for name, content in contents(made):
+        found += [f"{name}: {folder!r}" for folder in folders if folder in content]
+        if b"\0" not in content:
+            text = content.decode(errors="replace")
+            patterns = (test_repository.MACHINE_PATH, test_repository.REGISTRY)
+            found += [f"{name}: {match[0]}" for one in patterns for match in one.finditer(text)]
+    assert found == []
+
+
+def test_a_changed_working_tree_is_refused_and_keeps_what_was_made(repository: Path, made: Path) -> None:
+    before = sorted(file.name for file in made.iterdir())
+    (repository / "notes.txt").touch()
+    try:
+        refused = release(repository)
+    finally:
+        (repository / "notes.txt").unlink()
+    assert refused.returncode == 1
+    assert refused.stderr == (
+        "No release: the working tree differs from the commit; commit or remove what is there first:\n?? notes.txt\n"
+    )
+    assert sorted(file.name for file in made.iterdir()) == before
+
+
+def test_a_version_without_a_section_in_the_changelog_is_refused(repository: Path, made: Path, tmp_path: Path) -> None:
+    other = tmp_path / "place"
+    git(repository, "clone", "--quiet", str(repository), str(other))
+    changelog = other / "CHANGELOG.md"
+    changelog.write_text(changelog.read_text().replace(f"## [{VERSION}] - ", f"## [{VERSION}] of "))
+    git(other, "commit", "--all", "--message", "Forget the date")
+    refused = release(other)
+    assert refused.returncode == 1
+    assert refused.stderr.startswith(f"No release: CHANGELOG.md has no section for version {VERSION}; rename")
+    assert not (other / "dist").exists()
+
+
+def test_the_bill_lists_every_locked_package_with_version_hashes_and_licence(bill: Any) -> None:  # noqa: ANN401 - JSON
+    assert (bill["bomFormat"], bill["specVersion"]) == ("CycloneDX", "1.6")
+    assert bill["metadata"]["component"]["purl"] == f"pkg:pypi/postroad@{VERSION}"
+    packages = {one["name"]: one for one in bill["components"] if one["purl"].startswith("pkg:pypi/")}
+    assert {name: one["version"] for name, one in packages.items()} == test_repository.pins("runtime")
+    hashes = sorted(digest["content"] for one in packages.values() for digest in one["hashes"])
+    assert hashes == sorted(re.findall("--hash=sha256:([0-9a-f]+)", RUNTIME))
+    assert all(one["licenses"] for one in packages.values())
+    assert packages["asyncpg"]["licenses"] == [{"expression": "Apache-2.0"}]
+    assert packages["jinja2"]["licenses"] == [{"license": {"name": "BSD License"}}]
+
+
+def test_the_bill_lists_what_the_package_carries_with_the_hash_of_each_file(bill: Any) -> None:  # noqa: ANN401 - JSON
+    carried = {one["name"]: one for one in bill["components"] if one["purl"].startswith("pkg:npm/")}
+    assert carried.keys() == {"swagger-ui-dist", "uplot", "@fontsource/inter", "@codemirror/view", "caniemail"}
+    assert carried["@fontsource/inter"]["purl"] == "pkg:npm/%40fontsource/inter@5.3.0"
+    assert carried["@fontsource/inter"]["licenses"] == [{"license": {"id": "OFL-1.1"}}]
+    files = {
+        file["name"]: file["hashes"] for one in carried.values() for file in one["components"] if file["type"] == "file"
+    }
+    script = next((test_repository.ROOT / "src").rglob("uPlot.iife.min.js"))
+    digest = hashlib.sha256(script.read_bytes()).hexdigest()
+    assert files["uPlot.iife.min.js"] == [{"alg": "SHA-256", "content": digest}]
+    bundled = {one["name"] for one in carried["@codemirror/view"]["components"] if one["type"] == "library"}
+    assert {"@codemirror/state", "@lezer/common", "style-mod"} <= bundled
+    assert not {name for name in bundled if "esbuild" in name}
+
+
+def test_the_bill_says_which_package_needs_which(bill: Any) -> None:  # noqa: ANN401 - JSON
+    needs = {one["ref"]: set(one["dependsOn"]) for one in bill["dependencies"]}
+    names = {one["name"]: one["bom-ref"] for one in bill["components"]}
+    assert {names["acme"], names["asyncpg"], names["uplot"]} <= needs[f"pkg:pypi/postroad@{VERSION}"]
+    assert names["cffi"] not in needs[f"pkg:pypi/postroad@{VERSION}"]
+    assert names["requests"] in needs[names["acme"]]
+    reached: set[str] = set()
+    waiting = [f"pkg:pypi/postroad@{VERSION}"]
+    while waiting:
+        one = waiting.pop()
+        if one not in reached:
+            reached.add(one)
+            waiting += needs.get(one, set())
+    assert set(names.values()) <= reached
+
+
+def test_every_reference_of_the_bill_is_unique(bill: Any) -> None:  # noqa: ANN401 - JSON
+    def references(components: Any) -> Iterator[str]:  # noqa: ANN401 - JSON
+        for one in components:
+            yield one["bom-ref"]
+            yield from references(one.get("components", []))
+
+    found = [bill["metadata"]["component"]["bom-ref"], *references(bill["components"])]
+    assert len(found) == len(set(found))
+
+
+def test_a_package_that_is_not_installed_as_locked_is_named(tmp_path: Path) -> None:
+    (tmp_path / "requirements").mkdir()
+    lock = tmp_path / "requirements" / "runtime.txt"
+    shutil.copy(test_repository.ROOT / "pyproject.toml", tmp_path)
+    of = sbom.Release(version=VERSION, commit="0" * 40, seconds=0)
+    for text, sentence in (
+        ("absent-package==1.0 \\\n", "absent-package 1.0 is not installed, so its licence is not known"),
+        ("click==0.1 \\\n", "but locked as 0.1"),
+    ):
+        lock.write_text(text)
+        with pytest.raises(sbom.SbomError, match=sentence):
+            sbom.text(tmp_path, of)
