@@ -394,7 +394,7 @@ async def test_changes_of_provider_queues_and_jobs_are_stored_from_the_version_b
     async with empty.transaction() as tx:
         await tx.run_script(old_process.format(1))
     await upgrade.finish()
-    override = provider_overrides.Override("google", 1, None, 5, None, "they asked", "usr_1", 7, 9)
+    override = provider_overrides.Override("google", 1, None, 5, None, "usr_1", 7, "they asked", 9, "slower", None)
     job = operator_jobs.Job("job_1", "queue.retry", "all mail", "running", 0, None, "null", "usr_1", 7, 7)
     async with empty.transaction() as tx:
         await provider_overrides.put(tx, override)
@@ -404,6 +404,32 @@ async def test_changes_of_provider_queues_and_jobs_are_stored_from_the_version_b
         # A neighbour of the version before still writes.
         await tx.run_script(old_process.format(2))
         assert [one.rates for one in await processes.seen_since(tx, 0)] == ["", ""]
+
+
+async def test_a_pause_and_limits_of_the_version_before_have_the_same_reason_and_end(
+    empty: Store, upgrade: SchemaUpgrade
+) -> None:
+    await upgrade.begin("provider_reasons")
+    old_change = """
+        INSERT INTO provider_overrides (name, paused, connections, reason, set_by, set_at, until)
+        VALUES ('google', 1, 2, '{0}', 'usr_1', {1}, 90)
+        ON CONFLICT (name) DO UPDATE SET reason = excluded.reason, set_at = excluded.set_at, until = excluded.until"""
+    old = provider_overrides.Override("google", 1, 2, None, None, "usr_1", 7, "asked", 90, "asked", 90)
+    async with empty.transaction() as tx:
+        await tx.run_script(old_change.format("asked", 7))
+    await upgrade.finish()
+    async with empty.transaction() as tx:
+        assert await provider_overrides.listed(tx) == [old]
+        changed = msgspec.structs.replace(old, set_at=8, pause_reason="blocked", pause_until=30)
+        await provider_overrides.put(tx, changed)
+        assert await provider_overrides.listed(tx) == [changed]
+        # The later end is that of the whole row, so a neighbour of the version before removes nothing too early.
+        assert await provider_overrides.sweep(tx, before=90) == 0
+        # Such a neighbour changes both.
+        await tx.run_script(old_change.format("theirs", 9))
+        (found,) = await provider_overrides.listed(tx)
+        assert (found.pause_reason, found.pause_until, found.limits_reason) == ("theirs", 90, "theirs")
+        assert await provider_overrides.sweep(tx, before=91) == 1
 
 
 async def test_attempts_of_the_version_before_name_no_source_address_and_none_has_a_state(

@@ -94,7 +94,8 @@ def of_settings(settings: config.Settings, name: str) -> Mapping[str, int]:
 
 async def pause(ctx: context.Context, name: str, *, reason: str, until: int | None) -> Destination:
     """Send nothing to a provider until it is resumed, or until a time."""
-    return await _change(ctx, name, "provider.paused", reason=reason, until=until, changes={"paused": 1})
+    changes: Mapping[str, int | str | None] = {"paused": 1, "pause_reason": reason, "pause_until": until}
+    return await _change(ctx, name, "provider.paused", reason=reason, until=until, changes=changes)
 
 
 async def resume(ctx: context.Context, name: str) -> Destination:
@@ -102,10 +103,7 @@ async def resume(ctx: context.Context, name: str) -> Destination:
     found = await find(ctx, name)
     if found.override is None or not found.override.paused or found.override.name != found.name:
         raise errors.Conflict(f"{found.name} is not paused")
-    if all(getattr(found.override, limit) is None for limit in LIMITS):
-        return await _remove(ctx, found.name, "provider.resumed")
-    reason = found.override.reason
-    return await _change(ctx, name, "provider.resumed", reason=reason, until=None, changes={"paused": 0})
+    return await _end(ctx, found.name, "provider.resumed", found.override.without_pause())
 
 
 async def set_limits(
@@ -115,18 +113,21 @@ async def set_limits(
     name = _checked(ctx, name)
     if not limits:
         raise errors.InvalidRequest(f"connections: give one or more of {', '.join(LIMITS)}")
-    changes = {limit: limits.get(limit) for limit in LIMITS}
+    changes = {**{limit: limits.get(limit) for limit in LIMITS}, "limits_reason": reason, "limits_until": until}
     return await _change(ctx, name, "provider.changed", reason=reason, until=until, changes=changes)
 
 
 async def restore(ctx: context.Context, name: str) -> Destination:
     """Use the settings again."""
-    return await _remove(ctx, _checked(ctx, name), "provider.restored")
+    return await _end(ctx, _checked(ctx, name), "provider.restored", None)
 
 
-async def _remove(ctx: context.Context, name: str, action: str) -> Destination:
+async def _end(ctx: context.Context, name: str, action: str, left: provider_overrides.Override | None) -> Destination:
+    """End a change, and keep what is left of it."""
     async with ctx.store.transaction() as tx:
-        if not await provider_overrides.remove(tx, name):
+        if left is not None and left.has_limits:
+            await provider_overrides.put(tx, msgspec.structs.replace(left, set_by=_who(ctx), set_at=ctx.clock()))
+        elif not await provider_overrides.remove(tx, name):
             raise errors.NotFound(f"{name}: no change is in force; the settings apply")
         await audit_log.write(ctx, tx, audit_log.INSTALLATION, action, name)
     ctx.mail_wakeup.set()
@@ -134,7 +135,13 @@ async def _remove(ctx: context.Context, name: str, action: str) -> Destination:
 
 
 async def _change(
-    ctx: context.Context, name: str, action: str, *, reason: str, until: int | None, changes: Mapping[str, int | None]
+    ctx: context.Context,
+    name: str,
+    action: str,
+    *,
+    reason: str,
+    until: int | None,
+    changes: Mapping[str, int | str | None],
 ) -> Destination:
     name = _checked(ctx, name)
     labels.check("reason", reason, limit=labels.REASON_CHARACTERS)
@@ -143,16 +150,19 @@ async def _change(
         raise errors.InvalidRequest("until: must be in the future")
     async with ctx.store.transaction() as tx:
         await provider_overrides.sweep(tx, before=now)
-        known = {one.name: one for one in await provider_overrides.listed(tx)}
-        before = known.get(name) or provider_overrides.Override(name, 0, None, None, None, reason, "", now)
-        who = ctx.actor.user_id or (ctx.actor.who.key.id if ctx.actor.who and ctx.actor.who.key else "")
-        changed = msgspec.structs.replace(before, reason=reason, set_by=who, set_at=now, until=until, **changes)
+        known = provider_overrides.in_force(await provider_overrides.listed(tx), now=now)
+        before = known.get(name) or provider_overrides.Override(name, 0, None, None, None, "", now)
+        changed = msgspec.structs.replace(before, set_by=_who(ctx), set_at=now, **changes)
         await provider_overrides.put(tx, changed)
         given = ", ".join(f"{limit} {value}" for limit, value in changes.items() if limit in LIMITS and value)
         detail = f"{given}: {reason}" if given else reason
         await audit_log.write(ctx, tx, audit_log.INSTALLATION, action, name, detail)
     ctx.mail_wakeup.set()
     return await find(ctx, name)
+
+
+def _who(ctx: context.Context) -> str:
+    return ctx.actor.user_id or (ctx.actor.who.key.id if ctx.actor.who and ctx.actor.who.key else "")
 
 
 def _checked(ctx: context.Context, name: str) -> str:

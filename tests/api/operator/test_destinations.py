@@ -61,8 +61,9 @@ async def test_a_provider_is_paused_for_a_time_and_resumed(
     answer = await operator.http.post(f"{PATH}/google/pause", json={"reason": "they asked", "until": until})
     assert answer.status_code == 200, answer.text
     change = answer.json()["provider"]["change"]
-    assert (answer.json()["provider"]["state"], change["paused"], change["reason"]) == ("paused", True, "they asked")
-    assert (change["set_by"], change["until"]) == (operator.user_id, until)
+    assert answer.json()["provider"]["state"] == "paused"
+    assert (change["pause"], change["limits"]) == ({"reason": "they asked", "until": until}, None)
+    assert change["set_by"] == operator.user_id
     clock.pass_seconds(61)
     assert (await provider(operator))["state"] == "open"
     await operator.http.post(f"{PATH}/google/pause", json={"reason": "again"})
@@ -88,6 +89,37 @@ async def test_limits_are_changed_and_stay_when_a_pause_ends(ctx: context.Contex
     restored = await operator.http.delete(f"{PATH}/google/limits")
     assert restored.json()["provider"]["limits"] == of_settings
     assert (await operator.http.delete(f"{PATH}/google/limits")).status_code == 404
+
+
+async def test_a_pause_and_changed_limits_have_a_reason_and_an_end_each(
+    ctx: context.Context, clock: contexts.Clock, operator: Operator
+) -> None:
+    soon, later = (times.to_wire(ctx.clock() + seconds * times.SECOND) for seconds in (60, 120))
+    pause = {"reason": "they asked", "until": soon}
+    limits = {"reason": "warm-up", "until": later}
+    await operator.http.post(f"{PATH}/google/pause", json=pause)
+    await operator.http.put(f"{PATH}/google/limits", json={"connections": 1, **limits})
+    both = await provider(operator)
+    assert (both["state"], both["change"]["pause"], both["change"]["limits"]) == ("paused", pause, limits)
+    clock.pass_seconds(61)
+    after = await provider(operator)
+    assert (after["state"], after["change"]["pause"], after["change"]["limits"]) == ("open", None, limits)
+    assert after["limits"]["connections"] == 1
+    # A new pause does not bring back or prolong anything.
+    await operator.http.post(f"{PATH}/google/pause", json={"reason": "again"})
+    clock.pass_seconds(60)
+    last = await provider(operator)
+    assert (last["state"], last["limits"]) == ("paused", last["settings"])
+    assert (last["change"]["pause"], last["change"]["limits"]) == ({"reason": "again", "until": None}, None)
+    assert (await operator.http.post(f"{PATH}/google/resume")).json()["provider"]["change"] is None
+
+
+async def test_a_resume_leaves_the_limits_their_reason_and_their_end(ctx: context.Context, operator: Operator) -> None:
+    later = times.to_wire(ctx.clock() + 60 * times.SECOND)
+    await operator.http.put(f"{PATH}/google/limits", json={"connections": 1, "reason": "warm-up", "until": later})
+    await operator.http.post(f"{PATH}/google/pause", json={"reason": "wait"})
+    resumed = (await operator.http.post(f"{PATH}/google/resume")).json()["provider"]
+    assert (resumed["change"]["pause"], resumed["change"]["limits"]) == (None, {"reason": "warm-up", "until": later})
 
 
 async def test_others_stands_for_all_hosts_without_a_name_of_their_own(operator: Operator) -> None:

@@ -55,7 +55,7 @@ async def test_a_pause_has_a_reason_and_an_end_in_the_users_time(
     paused = await operator.post(f"{PATH}/google/pause", {"reason": "<b>blocked", "until": "2027-06-01T10:30"})
     assert notice_of(paused) == "Paused on all hosts. Its mail waits in the queue."
     found = await destinations.find(ctx, "google")
-    assert (found.state, found.override.until if found.override else None) == ("paused", 1_811_845_800_000_000)
+    assert (found.state, found.override and found.override.pause_until) == ("paused", 1_811_845_800_000_000)
     page = (await operator.follow(paused)).text
     assert "Paused by an operator:</strong> &lt;b&gt;blocked." in page
     assert "2027-06-01 10:30:00" in page
@@ -80,6 +80,16 @@ async def test_limits_are_changed_and_given_back_to_the_settings(ctx: context.Co
     restored = await operator.post(f"{PATH}/yahoo/restore")
     assert "/yahoo/restore" not in (await operator.follow(restored)).text
     assert (await destinations.find(ctx, "yahoo")).limits == before
+
+
+async def test_a_pause_and_changed_limits_are_shown_each_with_its_reason_and_its_end(operator: Browser) -> None:
+    await operator.post(f"{PATH}/yahoo/limits", {"reason": "slower", "connections": "1", "until": "2027-06-02T10:30"})
+    await operator.post(f"{PATH}/yahoo/pause", {"reason": "blocked", "until": "2027-06-01T10:30"})
+    page = re.sub(r"<[^>]+>", "", (await operator.get(f"{PATH}/yahoo")).text)
+    assert re.search(
+        r"Paused by an operator: blocked\. Until 2027-06-01 10:30:00.*, its mail waits in the queue\.", page
+    )
+    assert re.search(r"Limits changed by an operator: slower\. Until 2027-06-02 10:30:00", page)
 
 
 async def test_a_host_that_all_others_cover_is_changed_there(ctx: context.Context, operator: Browser) -> None:

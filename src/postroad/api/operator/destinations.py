@@ -10,7 +10,7 @@ from postroad.api.v1 import resource, schemas
 from postroad.model import labels, times
 from postroad.services import context, destinations
 from postroad.services.queue import queue_summary
-from postroad.storage import hourly_counts, provider_queues
+from postroad.storage import hourly_counts, provider_overrides, provider_queues
 from postroad.web import routing
 
 RESOURCE: Final = resource.Resource("Destinations")
@@ -29,15 +29,21 @@ class ProviderLimits(msgspec.Struct, frozen=True, kw_only=True):
     messages_per_connection: int
 
 
+class ChangeReason(msgspec.Struct, frozen=True, kw_only=True):
+    """Why a change is in force, and until when; null: until it is ended."""
+
+    reason: str
+    until: times.WireTime | None
+
+
 class ProviderChange(msgspec.Struct, frozen=True, kw_only=True):
     """What an operator has changed."""
 
     name: Annotated[str, msgspec.Meta(description="The provider queue that was changed, or `others` for all of them.")]
-    paused: bool
-    reason: str
-    set_by: Annotated[str, msgspec.Meta(description="The id of the user or the API key.")]
-    set_at: times.WireTime
-    until: times.WireTime | None
+    pause: Annotated[ChangeReason | None, msgspec.Meta(description="Null if it is not paused.")]
+    limits: Annotated[ChangeReason | None, msgspec.Meta(description="Null if no limit is changed.")]
+    set_by: Annotated[str, msgspec.Meta(description="The id of the user or the API key of the last change.")]
+    set_at: Annotated[times.WireTime, msgspec.Meta(description="When the last change was made.")]
 
 
 class WorkerReport(msgspec.Struct, frozen=True, kw_only=True):
@@ -114,20 +120,26 @@ class LimitChange(msgspec.Struct, frozen=True, forbid_unknown_fields=True, kw_on
 
 
 def _shown(one: destinations.Destination, counts: hourly_counts.ProviderTotal | None = None) -> Destination:
-    change = one.override
     return schemas.from_record(
         Destination,
         one,
         state=one.state,
         limits=ProviderLimits(**one.limits),
         settings=ProviderLimits(**one.settings),
-        change=None
-        if change is None
-        else schemas.from_record(
-            ProviderChange, change, paused=bool(change.paused), until=times.optional_to_wire(change.until)
-        ),
+        change=None if one.override is None else _change_shown(one.override),
         hosts=[_report(report) for report in one.reported],
         last_hours=None if counts is None else schemas.from_record(ProviderCounts, counts),
+    )
+
+
+def _change_shown(change: provider_overrides.Override) -> ProviderChange:
+    pause = ChangeReason(reason=change.pause_reason, until=times.optional_to_wire(change.pause_until))
+    limits = ChangeReason(reason=change.limits_reason, until=times.optional_to_wire(change.limits_until))
+    return schemas.from_record(
+        ProviderChange,
+        change,
+        pause=pause if change.paused else None,
+        limits=limits if change.has_limits else None,
     )
 
 

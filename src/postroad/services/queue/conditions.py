@@ -42,7 +42,9 @@ async def read(ctx: context.Context, tx: store.Transaction, *, now: int) -> Cond
     reported = await provider_queues.heard_since(tx, now - ALIVE_MICROSECONDS)
     changed = provider_overrides.in_force(await provider_overrides.listed(tx), now=now)
     paused = [
-        provider_queues.Status("", one.name, wait_reasons.PAUSED_BY_OPERATOR, one.reason, one.until or now, one.set_at)
+        provider_queues.Status(
+            "", one.name, wait_reasons.PAUSED_BY_OPERATOR, one.pause_reason, one.pause_until or now, one.set_at
+        )
         for one in changed.values()
         if one.paused
     ]

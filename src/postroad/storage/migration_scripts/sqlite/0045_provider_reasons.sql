@@ -1,0 +1,9 @@
+-- compatible from: 12
+-- A pause and changed limits of a provider queue have a reason and an end each. `reason` and `until` are still written,
+-- for hosts of an older version: the reason of one of the two, and the later end. Where `split_at` is not `set_at`, such a
+-- host has written the row, and both have what it wrote.
+ALTER TABLE provider_overrides ADD COLUMN pause_reason TEXT NOT NULL DEFAULT '';
+ALTER TABLE provider_overrides ADD COLUMN pause_until INTEGER;
+ALTER TABLE provider_overrides ADD COLUMN limits_reason TEXT NOT NULL DEFAULT '';
+ALTER TABLE provider_overrides ADD COLUMN limits_until INTEGER;
+ALTER TABLE provider_overrides ADD COLUMN split_at INTEGER;
