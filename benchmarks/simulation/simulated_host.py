@@ -133,14 +133,15 @@ class Host(engine.Engine):
         self._held = leases.Leases(
             self.store, worker=self.worker, seconds=settings.delivery.lease_seconds, clock=self.clock, log=self._log
         )
-        self._recorder = recorder.Recorder(self._ctx, self._held, self._log)
+        sources = known_sources.KnownSources(self._ctx, self._held, loop.time)
+        self._recorder = recorder.Recorder(self._ctx, self._held, sources, self._log)
         self._hosts = hosts.Hosts(loop.time)
         trusted = lease_clock.LeaseClock(settings.delivery.lease_seconds * times.SECOND)
         services = delivery_services.DeliveryServices(
             ctx=self._ctx,
             held=self._held,
             holds=holds.KnownHolds(self._ctx, loop.time),
-            sources=known_sources.KnownSources(self._ctx, self._held, loop.time),
+            sources=sources,
             message_loader=Loader(self._ctx, None, self._log),
             attempter=attempter.Attempter(self._hosts, self._connect),
             recorder=self._recorder,

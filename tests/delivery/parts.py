@@ -210,14 +210,15 @@ async def opened(
         held = leases.Leases(ctx.store, worker=WORKER, seconds=60, clock=clock, log=log)
         known, wakes = hosts.Hosts(tick), list[None]()
         trusted = lease_clock.LeaseClock(settings.delivery.lease_seconds * contexts.SECOND)
+        sources = known_sources.KnownSources(ctx, held, tick)
         services = delivery_services.DeliveryServices(
             ctx=ctx,
             held=held,
             holds=holds.KnownHolds(ctx, tick),
-            sources=known_sources.KnownSources(ctx, held, tick),
+            sources=sources,
             message_loader=message_loader.MessageLoader(ctx, signer, log),
             attempter=attempter.Attempter(known, connecting),
-            recorder=recorder.Recorder(ctx, held, log),
+            recorder=recorder.Recorder(ctx, held, sources, log),
             permits=permits.Permits(connections),
             log=log,
             clock=tick,

@@ -12,9 +12,8 @@ from postroad.services.notices import kinds
 from postroad.storage import attempts, notices
 from tests import smtp_peers
 from tests.delivery import engine_harness, parts
-from tests.delivery.test_sources import source
+from tests.delivery.test_sources import BLOCKED, source
 
-BLOCKED = "554 5.7.1 Service unavailable; client host blocked using our list"
 GOOGLE = engine_harness.zones_of({"mx.google.com": "127.0.0.1"})
 
 

@@ -8,11 +8,13 @@ import pytest
 
 from postroad.api.v1 import message_details
 from postroad.cli import queue_texts
+from postroad.services import sources
 from postroad.services.messages import lookup
 from postroad.services.queue import inspection
 from tests import accepted_mail, smtp_peers
 from tests.delivery import engine_harness
 
+BLOCKED = "554 5.7.1 Service unavailable; client host blocked using our list"
 ABSENT = "203.0.113.9"  # RFC 5737: no host has it
 
 
@@ -210,3 +212,72 @@ async def test_the_source_address_of_an_attempt_is_shown(url: str) -> None:
         details = await lookup.details(harness.ctx, who.account_id, message_id)
         shown = message_details.of(details, {}, request_id="req_1")
         assert [one.source for one in shown.attempts] == ["out1"]
+
+
+async def test_a_message_that_one_address_may_not_send_leaves_from_another(database_url: str) -> None:
+    first, second = engine_harness.loopback_addresses(2)
+    ours = [source("out1", first), source("out2", second)]
+    blocked: smtp_peers.Script = {"BANNER": lambda client: BLOCKED if client == first else "220 peer.example ESMTP"}
+    async with (
+        smtp_peers.serving(blocked) as peer,
+        engine_harness.running_engine(database_url, port=peer.port, sources=ours) as harness,
+    ):
+        message_id = await harness.send()
+        deferred = await harness.settle(message_id)
+        assert deferred.standing == ("deferred", 1, 554)
+        assert (deferred.attempt.source, deferred.attempt.verdict, deferred.attempt.reason) == (
+            "out1",
+            "retry",
+            "ip_blocked",
+        )
+        harness.pass_seconds(3600)
+        delivered = await harness.settle(message_id, attempts=2)
+        assert delivered.standing == ("delivered", 2, 250)
+        assert [one.source for one in delivered.attempts] == ["out1", "out2"]
+        # As long as the refusal is remembered, other mail leaves from the other address at once.
+        for _ in range(2):
+            assert (await harness.settle(await harness.send())).attempt.source == "out2"
+
+
+async def test_a_message_that_no_address_may_send_bounces_after_each_was_tried(url: str) -> None:
+    first, second = engine_harness.loopback_addresses(2)
+    ours = [source("out1", first), source("out2", second)]
+    async with (
+        smtp_peers.serving({"BANNER": BLOCKED}) as peer,
+        engine_harness.running_engine(url, port=peer.port, sources=ours) as harness,
+    ):
+        message_id = await harness.send()
+        assert (await harness.settle(message_id)).standing == ("deferred", 1, 554)
+        harness.pass_seconds(3600)
+        bounced = await harness.settle(message_id, attempts=2)
+        assert bounced.standing == ("bounced", 2, 554)
+        assert [one.source for one in bounced.attempts] == ["out1", "out2"]
+        # Both are known to be refused now.
+        assert (await harness.settle(await harness.send())).standing == ("bounced", 1, 554)
+
+
+async def test_another_pool_another_address_family_and_a_paused_address_do_not_help(url: str) -> None:
+    first, second, third = engine_harness.loopback_addresses(3)
+    ours = [source("out1", first), source("news", second, pool="news"), source("out2", third), source("out6", "::1")]
+    async with (
+        smtp_peers.serving({"BANNER": BLOCKED}) as peer,
+        engine_harness.running_engine(url, port=peer.port, sources=ours) as harness,
+    ):
+        await sources.pause(harness.ctx, "out2", reason="x", until=None)
+
+        async def is_known() -> bool:
+            return harness.engine._recorder._sources.is_paused("out2", "mx.example.net")
+
+        harness.ctx.mail_wakeup.set()
+        await engine_harness.until(is_known)
+        assert (await harness.settle(await harness.send())).standing == ("bounced", 1, 554)
+
+
+async def test_what_one_address_may_not_send_for_another_reason_bounces_at_once(url: str) -> None:
+    first, second = engine_harness.loopback_addresses(2)
+    ours = [source("out1", first), source("out2", second)]
+    async with (
+        smtp_peers.serving({"RCPT": "550 5.1.1 no such user"}) as peer,
+        engine_harness.running_engine(url, port=peer.port, sources=ours) as harness,
+    ):
+        assert (await harness.settle(await harness.send())).standing == ("bounced", 1, 550)

@@ -68,13 +68,14 @@ class Engine:
         self._signing = signing.DkimSigner(ctx) if settings.sign else None
         worker = f"{hostname.process_name()}:{secrets.token_hex(4)}"
         self._held = leases.Leases(ctx.store, worker=worker, seconds=settings.lease_seconds, clock=ctx.clock, log=log)
-        self._recorder = recorder.Recorder(ctx, self._held, log)
+        sources = known_sources.KnownSources(ctx, self._held, loop.time)
+        self._recorder = recorder.Recorder(ctx, self._held, sources, log)
         trusted = lease_clock.LeaseClock(settings.lease_seconds * times.SECOND)
         services = delivery_services.DeliveryServices(
             ctx=ctx,
             held=self._held,
             holds=holds.KnownHolds(ctx, loop.time),
-            sources=known_sources.KnownSources(ctx, self._held, loop.time),
+            sources=sources,
             message_loader=message_loader.MessageLoader(ctx, self._signing, log),
             attempter=attempter.Attempter(self._hosts, self._connect, setting=tls_choice.BY_SETTING[settings.tls]),
             recorder=self._recorder,

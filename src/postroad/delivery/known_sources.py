@@ -3,6 +3,9 @@
 All hosts may have the same `[[sources]]`, and an address may move to another host, so each host looks which of them it
 has. Mail whose pool has none that may send stays in the store, where another host may claim it.
 
+An address that a provider queue refuses because of the address is used last for it, for a while. A message that such a
+refusal would end is tried again if there is another one.
+
 An address that warms up sends no more to a provider in a day than its schedule has. What this process has claimed
 counts as sent until its results are stored. Processes that share an address see each other's results within a poll.
 """
@@ -12,6 +15,7 @@ from collections.abc import Callable, Container, Iterable, Sequence
 from typing import Final
 
 from postroad import config
+from postroad.concurrency import lru
 from postroad.delivery import routing
 from postroad.model import providers, times, warmup
 from postroad.network import probe
@@ -23,6 +27,11 @@ from postroad.storage.source_states import State
 # How often a host looks which addresses it has.
 OWN_SECONDS: Final = 10.0
 UNLIMITED: Final = 2**31
+# How long a refusal is remembered: longer than the first delays of the retry schedule, so that a message that was
+# refused to one address leaves from another.
+REFUSED_SECONDS: Final = 3600.0
+# Pairs with a refusal; a forgotten one is tried again.
+MAX_REFUSED: Final = 10_000
 _Pair = tuple[str, str]  # source address and provider
 
 
@@ -50,6 +59,8 @@ class KnownSources:
         self._warming: dict[str, int] = {}
         self._left: dict[_Pair, int] = {}
         self._pending: dict[queue.Key, _Pair] = {}
+        # By source address and provider queue: until when a refusal counts.
+        self._refused: lru.LruCache[_Pair, float] = lru.LruCache(MAX_REFUSED)
 
     async def refresh(self, tx: store.Transaction) -> None:
         """Read the states, and look which addresses this host has, unless that was a moment ago."""
@@ -97,6 +108,27 @@ class KnownSources:
         if source not in self._warming:
             return UNLIMITED
         return max(0, self._left.get((source, providers.label_of(provider_queue)), UNLIMITED))
+
+    def note_refusal(self, source: str, provider_queue: str) -> None:
+        """A provider queue has refused mail because of the address it came from."""
+        self._refused.put((source, provider_queue), self._clock() + REFUSED_SECONDS)
+
+    def note_delivery(self, source: str, provider_queue: str) -> None:
+        """A provider queue has accepted mail from an address."""
+        self._refused.discard((source, provider_queue))
+
+    def is_refused(self, source: str, provider_queue: str) -> bool:
+        """Whether a provider queue has lately refused an address."""
+        return (self._refused.get((source, provider_queue)) or 0.0) > self._clock()
+
+    def has_other(self, source: str, provider_queue: str) -> bool:
+        """Whether this host may send from another address of the pool that can reach the same hosts."""
+        own = next((one for one in self.configured if one.name == source), None)
+        return own is not None and any(
+            one.is_ipv6 == own.is_ipv6 and not self.is_refused(one.name, provider_queue)
+            for one in self.usable(own.pool, provider_queue)
+            if one.name != source
+        )
 
     def take(
         self, route: routing.Route, claims: Sequence[queue.Claimed]

@@ -13,9 +13,10 @@ from typing import Final
 import msgspec
 
 from postroad import errors
-from postroad.delivery import attempter, leases, message_loader, source_guard
+from postroad.delivery import attempter, known_sources, leases, message_loader, routing, source_guard
 from postroad.model import identifiers, mail, providers, retry, simulated_outcomes, times
 from postroad.model.bounces import disposition as bounces_disposition
+from postroad.model.bounces import reasons
 from postroad.protocol.smtp import values
 from postroad.services import context
 from postroad.services.results import bounce_guard, outcomes
@@ -48,9 +49,12 @@ class AttemptInfo(msgspec.Struct, frozen=True):
 class Recorder:
     """Records outcomes, and retries until it succeeds."""
 
-    def __init__(self, ctx: context.Context, held: leases.Leases, log: logs.Logger) -> None:
+    def __init__(
+        self, ctx: context.Context, held: leases.Leases, sources: known_sources.KnownSources, log: logs.Logger
+    ) -> None:
         self._ctx = ctx
         self._held = held
+        self._sources = sources
         self._log = log
         self._warnings = limited_warnings.LimitedWarnings(log, ctx.clock)
         self._schedule = ctx.settings.delivery.retry_seconds
@@ -79,7 +83,7 @@ class Recorder:
         )
         await self.record(
             [
-                self._outcome(claim, result, disposition, attempt_info)
+                self._outcome(claim, result, self._for_source(claim, disposition, job.route), attempt_info)
                 for claim, result, disposition in zip(
                     job.claims, job_result.results, job_result.dispositions, strict=True
                 )
@@ -185,6 +189,21 @@ class Recorder:
 
     def _refused(self, waiting: int, error: errors.PostroadError) -> None:
         self._log.warning("results_recording_deferred", results=waiting, error=error.code)
+
+    def _for_source(
+        self, claim: queue.Claimed, disposition: bounces_disposition.Disposition, route: routing.Route
+    ) -> bounces_disposition.Disposition:
+        """A refusal of the source address does not end a message that may leave from another one."""
+        pair = (route.source, route.provider_queue)
+        if not route.source or disposition.reason != reasons.IP_BLOCKED:
+            if disposition.verdict is bounces_disposition.Verdict.DELIVERED:
+                self._sources.note_delivery(*pair)
+            return disposition
+        self._sources.note_refusal(*pair)
+        is_final = disposition.verdict is bounces_disposition.Verdict.BOUNCED
+        if not is_final or not self._sources.has_other(*pair) or self._delay(claim, disposition) is None:
+            return disposition
+        return msgspec.structs.replace(disposition, verdict=bounces_disposition.Verdict.RETRY)
 
     def _outcome(
         self,

@@ -1,4 +1,4 @@
-"""The source address of a route: one of the pool that may send now and whose provider queue is the least busy.
+"""The source address of a route: one of the pool that may send now, is not refused, and has the least to do.
 
 Every source address has provider queues, and breakers of hosts, of its own: what a provider refuses to one address, or
 how much it accepts from it, says nothing about another.
@@ -56,9 +56,12 @@ class SourceChooser:
             self._routes.put(key, known)
         return known[1]
 
-    def _busyness(self, route: routing.Route) -> tuple[bool, int, float]:
+    def _busyness(self, route: routing.Route) -> tuple[bool, bool, int, float]:
         one = self._queues.get(route.queue_name)
-        return (False, 0, 0.0) if one is None else (not one.capacity_left(), one.load, one.used_at)
+        is_refused = self._sources.is_refused(route.source, route.provider_queue)
+        return (
+            (False, is_refused, 0, 0.0) if one is None else (not one.capacity_left(), is_refused, one.load, one.used_at)
+        )
 
     def _unreachable(self, route: routing.Route, pool: str) -> routing.NoRoute | None:
         """Why no source address of the pool can ever reach the route; None when one may do so later."""
