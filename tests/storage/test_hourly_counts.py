@@ -41,6 +41,21 @@ async def test_rows_add_up_by_account_hour_and_provider(store: Store) -> None:
     assert await summed(store, "acc_3") == []
 
 
+async def test_a_provider_has_the_results_and_the_mean_delivery_time_of_all_accounts(store: Store) -> None:
+    await count(
+        store,
+        CountIncrement(account_id="acc_1", hour=5, provider="google", delivered=1, deferred=1, delivery_time=10),
+        CountIncrement(account_id="acc_2", hour=6, provider="google", delivered=3, bounced=1, delivery_time=30),
+        CountIncrement(account_id="acc_2", hour=4, provider="google", delivered=9, delivery_time=9_000),
+        CountIncrement(account_id="acc_2", hour=6, provider="yahoo", deferred=2),
+    )
+    async with store.scanning() as tx:
+        google, yahoo = await hourly_counts.by_provider(tx, from_hour=5)
+    assert google == hourly_counts.ProviderTotal("google", 0, 4, 1, 0, 1, 40)
+    assert (google.attempts, google.mean_delivery_time) == (6, 10)
+    assert (yahoo.attempts, yahoo.mean_delivery_time) == (2, None)
+
+
 async def test_the_same_hour_may_be_named_several_times_at_once(store: Store) -> None:
     rows = [CountIncrement(account_id="acc_1", hour=5, provider="google", delivered=number) for number in range(1, 5)]
     await count(store, *rows, CountIncrement(account_id="acc_1", hour=5, provider="google", failed=1))

@@ -18,6 +18,7 @@ from postroad.storage import (
     domain_checks,
     domains,
     holds,
+    hourly_counts,
     idempotency,
     known_networks,
     login_failures,
@@ -430,6 +431,26 @@ async def test_a_pause_and_limits_of_the_version_before_have_the_same_reason_and
         (found,) = await provider_overrides.listed(tx)
         assert (found.pause_reason, found.pause_until, found.limits_reason) == ("theirs", 90, "theirs")
         assert await provider_overrides.sweep(tx, before=91) == 1
+
+
+async def test_results_of_the_version_before_have_no_delivery_time(empty: Store, upgrade: SchemaUpgrade) -> None:
+    await upgrade.begin("provider_reasons")
+    old_count = """
+        INSERT INTO hourly_counts
+            (account_id, hour, provider, messages, recipients, delivered, bounced, failed, deferred)
+        VALUES ('acc_{0}', 5, 'google', 0, 0, 1, 0, 0, 0)"""
+    async with empty.transaction() as tx:
+        await tx.run_script(old_count.format(1))
+    await upgrade.finish()
+    async with empty.transaction() as tx:
+        # A neighbour of the version before still writes.
+        await tx.run_script(old_count.format(2))
+        new = hourly_counts.CountIncrement(
+            account_id="acc_1", hour=5, provider="google", delivered=2, delivery_time=8_000_000
+        )
+        await hourly_counts.add(tx, [new])
+        (found,) = await hourly_counts.by_provider(tx, from_hour=5)
+    assert (found.delivered, found.delivery_time, found.mean_delivery_time) == (4, 8_000_000, 2_000_000)
 
 
 async def test_attempts_of_the_version_before_name_no_source_address_and_none_has_a_state(

@@ -220,6 +220,7 @@ class Recorder:
             self._warnings.warning(
                 "configuration_fault", name, provider_queue=attempt_info.provider_queue, error=_described(result)
             )
+        is_delivered = verdict is bounces_disposition.Verdict.DELIVERED
         code = result.reply.code if result.reply else None
         response = result.response_text
         return outcomes.Outcome(
@@ -253,7 +254,9 @@ class Recorder:
                 in_doubt=int(result.in_doubt),
                 source=attempt_info.source,
             ),
-            conversation="" if verdict is bounces_disposition.Verdict.DELIVERED else attempt_info.conversation,
+            conversation="" if is_delivered else attempt_info.conversation,
+            # A clock that was set back gives no negative time.
+            delivery_time=max(0, now - claim.queued_at) if is_delivered else 0,
         )
 
     def _verdict(

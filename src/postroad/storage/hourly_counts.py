@@ -25,6 +25,7 @@ class CountIncrement(msgspec.Struct, frozen=True, kw_only=True):
     bounced: int = 0
     failed: int = 0
     deferred: int = 0
+    delivery_time: int = 0  # microseconds from queued to delivered, of all recipients together
 
 
 class BucketTotal(msgspec.Struct, frozen=True):
@@ -49,6 +50,17 @@ class ProviderTotal(msgspec.Struct, frozen=True):
     bounced: int
     failed: int
     deferred: int
+    delivery_time: int = 0
+
+    @property
+    def attempts(self) -> int:
+        """Attempts that ended a delivery, and those that were deferred."""
+        return self.delivered + self.bounced + self.failed + self.deferred
+
+    @property
+    def mean_delivery_time(self) -> int | None:
+        """Microseconds from queued to delivered; None without a delivery."""
+        return self.delivery_time // self.delivered if self.delivered else None
 
 
 def hour_of(time: int) -> int:

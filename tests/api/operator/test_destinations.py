@@ -29,7 +29,12 @@ async def test_providers_are_listed_with_what_hosts_report_of_them(ctx: context.
         ]
         await provider_queues.put(tx, reports)
         counted = hourly_counts.CountIncrement(
-            account_id=operator.account_id, hour=hourly_counts.hour_of(now), provider="google", delivered=3, deferred=1
+            account_id=operator.account_id,
+            hour=hourly_counts.hour_of(now),
+            provider="google",
+            delivered=3,
+            deferred=1,
+            delivery_time=6_000_000,
         )
         await hourly_counts.add(tx, [counted])
     listed = (await operator.http.get(PATH)).json()["providers"]
@@ -48,7 +53,14 @@ async def test_providers_are_listed_with_what_hosts_report_of_them(ctx: context.
         ("mail1-7:a", "slowed", "421 4.7.28 too fast"),
         ("mail2-8:b", "paused", "421 4.7.0 later"),
     ]
-    assert google["last_hours"] == {"delivered": 3, "bounced": 0, "failed": 0, "deferred": 1}
+    assert google["last_hours"] == {
+        "delivered": 3,
+        "bounced": 0,
+        "failed": 0,
+        "deferred": 1,
+        "deferred_share": 0.25,
+        "delivery_seconds": 2.0,
+    }
     assert google["limits"] == google["settings"]
     assert google["change"] is None
     assert (await operator.http.get(f"{PATH}/google")).json()["provider"] == google

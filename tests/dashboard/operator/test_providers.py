@@ -32,17 +32,27 @@ async def test_those_that_are_not_open_come_first_with_the_reply(ctx: context.Co
     assert "continues at a lower rate" in one
 
 
-async def test_the_share_of_deferrals_is_that_of_the_attempts(ctx: context.Context, operator: Browser) -> None:
+async def test_the_share_of_deferrals_and_the_delivery_time_are_those_of_all_accounts(
+    ctx: context.Context, operator: Browser
+) -> None:
     hour = hourly_counts.hour_of(ctx.clock())
     # As mail is counted: what is accepted has no provider yet.
     accepted = hourly_counts.CountIncrement(account_id=operator.account_id, hour=hour, messages=7, recipients=7)
     results = hourly_counts.CountIncrement(
-        account_id=operator.account_id, hour=hour, provider="google", delivered=4, bounced=1, failed=1, deferred=2
+        account_id=operator.account_id,
+        hour=hour,
+        provider="google",
+        delivered=4,
+        bounced=1,
+        failed=1,
+        deferred=2,
+        delivery_time=8_000_000,
     )
     async with ctx.store.transaction() as tx:
         await hourly_counts.add(tx, [accepted, results])
     page = (await operator.get(PATH)).text
     assert re.findall(r'data-label="Deferred">([^<]+)<', page) == ["25.0%", "–", "–", "–", "–"]
+    assert re.findall(r'data-label="Delivery time">([^<]+)<', page) == ["2.0 s", "–", "–", "–", "–"]
     assert "<dd>2 attempts, 25.0% of all</dd>" in (await operator.get(f"{PATH}/google")).text
 
 

@@ -70,6 +70,12 @@ class ProviderCounts(msgspec.Struct, frozen=True, kw_only=True):
     bounced: int
     failed: int
     deferred: Annotated[int, msgspec.Meta(description="Deferred attempts, which will be retried.")]
+    deferred_share: Annotated[
+        float | None, msgspec.Meta(description="The share of all attempts that were deferred, from 0 to 1.")
+    ]
+    delivery_seconds: Annotated[
+        float | None, msgspec.Meta(description="Mean time of those that were delivered, since they were queued.")
+    ]
 
 
 class Destination(msgspec.Struct, frozen=True, kw_only=True):
@@ -128,7 +134,7 @@ def _shown(one: destinations.Destination, counts: hourly_counts.ProviderTotal | 
         settings=ProviderLimits(**one.settings),
         change=None if one.override is None else _change_shown(one.override),
         hosts=[_report(report) for report in one.reported],
-        last_hours=None if counts is None else schemas.from_record(ProviderCounts, counts),
+        last_hours=None if counts is None else _counts(counts),
     )
 
 
@@ -140,6 +146,16 @@ def _change_shown(change: provider_overrides.Override) -> ProviderChange:
         change,
         pause=pause if change.paused else None,
         limits=limits if change.has_limits else None,
+    )
+
+
+def _counts(counts: hourly_counts.ProviderTotal) -> ProviderCounts:
+    mean = counts.mean_delivery_time
+    return schemas.from_record(
+        ProviderCounts,
+        counts,
+        deferred_share=round(counts.deferred / counts.attempts, 4) if counts.attempts else None,
+        delivery_seconds=None if mean is None else round(mean / times.SECOND, 3),
     )
 
 

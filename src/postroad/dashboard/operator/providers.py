@@ -55,8 +55,7 @@ class ProviderRow:
     @property
     def attempts(self) -> int:
         """The attempts of the last hours: those that ended a delivery, and those that were deferred."""
-        one = self.counts
-        return 0 if one is None else one.delivered + one.bounced + one.failed + one.deferred
+        return 0 if self.counts is None else self.counts.attempts
 
     @property
     def url(self) -> str:

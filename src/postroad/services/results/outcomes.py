@@ -81,6 +81,7 @@ class Outcome(msgspec.Struct, frozen=True, kw_only=True):
     suppress: bool = False
     attempt: attempts.Attempt | None = None
     conversation: str = ""  # what was said in an attempt that did not succeed
+    delivery_time: int = 0  # microseconds since it was queued, once it is delivered
     ended_as: mail.RecipientStatus | None = None
 
     @property
@@ -246,9 +247,13 @@ def _counted(outcome: Outcome) -> account_guard.AccountCounts:
 
 def _count_increments(recorded: Sequence[Outcome]) -> list[hourly_counts.CountIncrement]:
     """The increments of the hourly counts, by provider. A decision without a server has none."""
-    counts = collections.Counter(
-        (*_count_key(outcome), COUNTED[outcome.status]) for outcome in recorded if outcome.status in COUNTED
-    )
+    counts: collections.Counter[tuple[str, int, str, str]] = collections.Counter()
+    for outcome in recorded:
+        if outcome.status in COUNTED:
+            key = _count_key(outcome)
+            counts[*key, COUNTED[outcome.status]] += 1
+            if outcome.delivery_time:
+                counts[*key, "delivery_time"] += outcome.delivery_time
     return [
         hourly_counts.CountIncrement(account_id=account_id, hour=hour, provider=provider, **{column: count})
         for (account_id, hour, provider, column), count in counts.items()

@@ -1,11 +1,13 @@
 -- name: add
 -- Add to the counts of an hour.
-INSERT INTO hourly_counts (account_id, hour, provider, messages, recipients, delivered, bounced, failed, deferred)
-VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9)
+INSERT INTO hourly_counts (account_id, hour, provider, messages, recipients, delivered, bounced, failed, deferred,
+    delivery_time)
+VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10)
 ON CONFLICT (account_id, hour, provider) DO UPDATE
 SET messages = hourly_counts.messages + excluded.messages, recipients = hourly_counts.recipients + excluded.recipients,
     delivered = hourly_counts.delivered + excluded.delivered, bounced = hourly_counts.bounced + excluded.bounced,
-    failed = hourly_counts.failed + excluded.failed, deferred = hourly_counts.deferred + excluded.deferred;
+    failed = hourly_counts.failed + excluded.failed, deferred = hourly_counts.deferred + excluded.deferred,
+    delivery_time = hourly_counts.delivery_time + excluded.delivery_time;
 
 -- name: sums
 -- The counts of an account between two hours, in buckets of $4 hours, by provider. There are a few rows an hour.
@@ -24,7 +26,7 @@ FROM hourly_counts WHERE account_id = $1 AND hour >= $2;
 -- name: by_provider
 -- The counts of all accounts from an hour on, by provider.
 SELECT provider, CAST(SUM(recipients) AS BIGINT), CAST(SUM(delivered) AS BIGINT), CAST(SUM(bounced) AS BIGINT),
-    CAST(SUM(failed) AS BIGINT), CAST(SUM(deferred) AS BIGINT)
+    CAST(SUM(failed) AS BIGINT), CAST(SUM(deferred) AS BIGINT), CAST(SUM(delivery_time) AS BIGINT)
 FROM hourly_counts WHERE hour >= $1 GROUP BY provider ORDER BY provider;
 
 -- name: sweep

@@ -7,3 +7,7 @@ ALTER TABLE provider_overrides ADD COLUMN pause_until BIGINT;
 ALTER TABLE provider_overrides ADD COLUMN limits_reason TEXT COLLATE "C" NOT NULL DEFAULT '';
 ALTER TABLE provider_overrides ADD COLUMN limits_until BIGINT;
 ALTER TABLE provider_overrides ADD COLUMN split_at BIGINT;
+
+-- Microseconds from the time at which mail was queued to its delivery, summed over the recipients that are counted as
+-- delivered. Hosts of an older version add nothing, so means are too low until all are upgraded.
+ALTER TABLE hourly_counts ADD COLUMN delivery_time BIGINT NOT NULL DEFAULT 0;
