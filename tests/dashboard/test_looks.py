@@ -103,6 +103,17 @@ async def keep_secrets(ctx: context.Context, account_id: str, things: dict[str, 
     }
 
 
+async def test_the_menu_keeps_the_way_back_to_the_console(operator: Browser, theirs: accounts.Account) -> None:
+    await look(operator, theirs)
+    for path in ("/", "/messages"):
+        page = (await operator.get(path)).text
+        assert BANNER in page
+        assert '<li><a href="/operator">Operator console</a></li>' in page
+    console = await operator.get("/operator")
+    assert console.status_code == 200
+    assert BANNER not in console.text
+
+
 async def test_each_page_is_shown_with_the_banner_or_refused_on_purpose_and_each_form_is_refused(
     ctx: context.Context,
     mail: dev_inbox.Inbox,

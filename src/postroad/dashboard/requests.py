@@ -115,8 +115,11 @@ class PageRequest:
         return self.http.headers.get(REFRESH_HEADER) is not None
 
     def menu(self, sections: menu.Sections) -> list[tuple[str, list[menu.Entry]]]:
-        """A menu as the user sees it."""
-        return menu.visible(sections, self.http.caller.permissions, has_inbox=self.has_inbox)
+        """A menu as the user sees it. Who looks at an account is an operator, and finds the way back."""
+        permissions = self.http.caller.permissions
+        if self.look is not None:
+            permissions |= {caller.Permission.OPERATE}
+        return menu.visible(sections, permissions, has_inbox=self.has_inbox)
 
     @property
     def hides_content(self) -> bool:
