@@ -17,7 +17,7 @@ from postroad.services.domains import registry as domains
 from postroad.storage import domains as stored
 from postroad.storage import warmups
 from tests import contexts, dns_server
-from tests.dashboard import browser_client
+from tests.dashboard import browser_client, sample_account
 from tests.dashboard.browser_client import Browser
 from tests.services import domain_zones
 
@@ -65,6 +65,22 @@ async def test_the_form_registers_a_domain_and_leads_to_its_records(ctx: context
     assert 'data-copy="v=DMARC1; p=none; rua=mailto:postmaster@xn--bcher-kva.example"' in page
     assert "status-unverified" in page
     assert page.count("status-pending") == 5
+
+
+async def test_a_domain_without_a_key_gets_one_with_a_check_and_not_with_a_view(
+    ctx: context.Context, browser: Browser, settings: config.Settings
+) -> None:
+    domain = await domains.add(ctx, browser.account_id, "example.com", verified=False)
+    before = await sample_account.dump(settings.database.url)
+    for path in ("/domains", f"/domains/{domain.id}"):
+        assert (await browser.get(path)).status_code == 200
+    page = (await browser.get(f"/domains/{domain.id}")).text
+    assert "This domain has no DKIM key yet." in page
+    assert "_domainkey" not in page
+    assert await sample_account.dump(settings.database.url) == before
+    checked = (await browser.follow(await browser.post(f"/domains/{domain.id}/check"))).text
+    assert "This domain has no DKIM key yet." not in checked
+    assert f'data-copy="{(await domain_keys.record(ctx, domain)).name}"' in checked
 
 
 async def test_a_name_that_is_none_is_refused_with_a_sentence(ctx: context.Context, browser: Browser) -> None:

@@ -23,6 +23,7 @@ from postroad.services.auth import (
     users,
 )
 from postroad.services.auth import login as auth_login
+from postroad.services.dkim import domain_keys
 from postroad.services.domains import registry as domains
 from postroad.storage import accounts as stored_accounts
 from postroad.storage import logins
@@ -75,7 +76,7 @@ async def _register_domain(ctx: context.Context, account_id: str) -> None:
     try:
         await domains.by_name(ctx, account_id, DOMAIN)
     except errors.NotFound:
-        await domains.add(ctx, account_id, DOMAIN, verified=True)
+        await domain_keys.keys(ctx, await domains.add(ctx, account_id, DOMAIN, verified=True))
 
 
 async def _store_template(ctx: context.Context, account_id: str) -> None:

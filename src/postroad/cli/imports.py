@@ -16,6 +16,7 @@ import click
 from postroad.cli import command, domain_texts, output, views
 from postroad.network import json_api
 from postroad.services import context as services_context
+from postroad.services.dkim import domain_keys
 from postroad.services.domains import checks as domain_checks
 from postroad.services.domains import registry as domains
 from postroad.services.imports import found, importer, postmark, resend
@@ -119,7 +120,7 @@ async def _run(
 ) -> output.Report:
     report = await importer.Importer(context, account.id, reader, dry_run=dry_run).run()
     named = [*report.domains.created, *report.domains.existing] if not dry_run else report.domains.existing
-    records = {one.name: await _records(context, account, one.name) for one in named}
+    records = {one.name: await _records(context, account, one.name, dry_run=dry_run) for one in named}
     sections = {name: _section_view(section) for name, section in report.sections.items()}
     for one in sections["domains"]["created"] + sections["domains"]["existing"]:
         one["records"] = [views.dns_record(each) for each in records.get(one["name"], ())]
@@ -129,9 +130,11 @@ async def _run(
 
 
 async def _records(
-    context: services_context.Context, account: accounts.Account, name: str
+    context: services_context.Context, account: accounts.Account, name: str, *, dry_run: bool
 ) -> Sequence[domain_checks.RecordStatus]:
     domain = await domains.by_name(context, account.id, name)
+    if not dry_run:
+        await domain_keys.keys(context, domain)
     return [domain_texts.for_operator(one) for one in await domain_checks.records(context, domain)]
 
 

@@ -15,6 +15,7 @@ from postroad.services import context, templates
 from postroad.services.accounts import credits
 from postroad.services.auth import api_keys, credentials
 from postroad.services.auth import users as account_users
+from postroad.services.dkim import domain_keys
 from postroad.services.domains import registry as domains
 from postroad.services.suppressions import registry as suppressions
 from postroad.services.webhooks import signing_secrets
@@ -106,6 +107,7 @@ async def _domains(ctx: context.Context, account_id: str, *, now: int) -> str:
     last = ""
     for name, states, warming in sample_data.DOMAINS:
         domain = await domains.add(ctx, account_id, name, verified=False)
+        await domain_keys.keys(ctx, domain)
         last = domain.id
         if states[0] is sample_data.State.OK:
             await domains.verify(ctx, account_id, domain.id, by=stored_domains.DNS)

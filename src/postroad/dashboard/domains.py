@@ -134,6 +134,7 @@ async def create(request: requests.PageRequest) -> routing.Response:
     """Add a domain and open its page."""
     form: NewDomain = request.form
     made = await domains.add(request.ctx, request.account_id, form.name, verified=False)
+    await domain_keys.keys(request.ctx, made)
     return request.redirect(f"/domains/{made.id}", notice=f"{made.name} added. Now add its DNS records.")
 
 
@@ -156,6 +157,7 @@ async def show(request: requests.PageRequest) -> routing.Response:
         calendar=calendar,
         today=next((day for day in calendar or () if day.state is warmup.Step.TODAY), None),
         date_of=date_of,
+        has_key=any(shown.record.purpose is domain_records.RecordPurpose.DKIM for shown in records),
         is_rotating=is_rotating(records),
         overlap_days=request.ctx.settings.domains.key_overlap_days,
         is_warmup_enabled=request.ctx.settings.warmup.enabled,

@@ -46,12 +46,16 @@ async def test_a_domain_comes_with_the_record_to_publish(mine: AccountClients) -
     assert record["value"].startswith("v=DKIM1; k=rsa; p=")
 
 
-async def test_a_domain_from_before_there_were_keys_gets_its_record_when_it_is_read(
+async def test_a_domain_from_before_there_were_keys_gets_its_record_with_a_check_and_not_when_it_is_read(
     ctx: context.Context, mine: AccountClients
 ) -> None:
     domain = await domains.add(ctx, mine.account_id, "example.com", verified=True)
-    assert (await mine.reader.get("/v1/domains")).json()["domains"][0]["dkim"] is None
-    shown = (await mine.reader.get(f"/v1/domains/{domain.id}")).json()["domain"]
+    for _ in range(2):
+        assert (await mine.reader.get("/v1/domains")).json()["domains"][0]["dkim"] is None
+        read = (await mine.reader.get(f"/v1/domains/{domain.id}")).json()["domain"]
+        assert read["dkim"] is None
+        assert "dkim" not in [one["purpose"] for one in read["records"]]
+    shown = (await mine.owner.post(f"/v1/domains/{domain.id}/check")).json()["domain"]
     assert shown["dkim"]["name"].endswith("._domainkey.example.com")
     assert (await mine.reader.get("/v1/domains")).json()["domains"] == [light(shown)]
 

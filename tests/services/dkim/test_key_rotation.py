@@ -244,7 +244,7 @@ async def test_opendkim_accepts_both_signatures_before_and_after_a_rotation(
             assert dkim_verifiers.opendkim_accepts(alone + CONTENT, records, tmp_path)
 
 
-async def test_a_domain_of_an_older_version_gets_its_second_key_when_its_records_are_shown(
+async def test_a_domain_of_an_older_version_gets_its_second_key_when_its_records_are_checked(
     ctx: context.Context, domain: stored.Domain
 ) -> None:
     second, rsa_key = await stored_keys(ctx, domain)

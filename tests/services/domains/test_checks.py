@@ -13,6 +13,7 @@ from postroad.roles import composition
 from postroad.services import context
 from postroad.services.accounts import credits
 from postroad.services.accounts import registry as accounts
+from postroad.services.dkim import domain_keys
 from postroad.services.domains import checks as domain_checks
 from postroad.services.domains import registry as domains
 from postroad.storage import accounts as stored_accounts
@@ -55,6 +56,9 @@ async def find(ctx: context.Context, domain: stored.Domain) -> stored.Domain:
 
 
 async def test_records_are_pending_until_they_are_checked(ctx: context.Context, domain: stored.Domain) -> None:
+    # To look at them creates no key.
+    assert [one.record.purpose for one in await domain_checks.records(ctx, domain)] == ["spf", "return_path", "dmarc"]
+    await domain_keys.keys(ctx, domain)
     shown = await domain_checks.records(ctx, domain)
     assert [one.record.purpose for one in shown] == ["dkim", "spf", "return_path", "dmarc", "dkim_ed25519"]
     assert {(one.state, one.detail, one.checked_at) for one in shown} == {
@@ -317,7 +321,7 @@ async def test_of_many_callers_at_once_one_is_served(ctx: context.Context, domai
 async def test_a_domain_that_is_removed_while_dns_is_asked_leaves_nothing(
     ctx: context.Context, server: dns_server.DnsServer, domain: stored.Domain
 ) -> None:
-    await domain_checks.records(ctx, domain)  # its key is made
+    await domain_keys.keys(ctx, domain)
     with server.holding():
         checking = asyncio.create_task(domain_checks.check(ctx, domain))
         while not server.questions:

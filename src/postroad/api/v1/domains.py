@@ -58,9 +58,7 @@ class Domain(msgspec.Struct, frozen=True):
     created_at: times.WireTime
     dkim: Annotated[
         Dkim | None,
-        msgspec.Meta(
-            description="Null only in lists, for a domain that has no key yet; getting the domain creates one."
-        ),
+        msgspec.Meta(description="Null for a domain that has no key yet; a check of its records creates one."),
     ]
 
 
@@ -150,13 +148,12 @@ def _record(shown: domain_checks.RecordStatus) -> DnsRecord:
 
 
 async def _details(ctx: context.Context, row: stored.Domain) -> DomainDetails:
-    """The details of a domain. A domain without a DKIM key gets one now."""
-    key = await domain_keys.record(ctx, row)
+    known = await domain_keys.existing_records(ctx, [row])
     warmth = await warmup_status.view(ctx, row)
     return _domain(
         DomainDetails,
         row,
-        key,
+        known.get(row.id),
         records=[_record(shown) for shown in await domain_checks.records(ctx, row)],
         warmup=None if warmth is None else schemas.from_record(Warmup, warmth),
     )
@@ -183,6 +180,7 @@ async def create(ctx: context.Context, request: routing.Request) -> routing.Resp
     """
     body: NewDomain = request.body
     made = await domains.add(ctx, request.caller.account_id, body.name, verified=False)
+    await domain_keys.keys(ctx, made)
     return routing.Response(201, DomainResponse(await _details(ctx, made), request_id=request.id))
 
 

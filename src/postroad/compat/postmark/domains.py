@@ -10,6 +10,7 @@ from postroad.compat import compatible_api
 from postroad.compat.postmark import error_shape, numbers, schemas
 from postroad.model import caller, domain_records
 from postroad.services import context
+from postroad.services.dkim import domain_keys
 from postroad.services.domains import checks, registry
 from postroad.storage import domains as stored
 from postroad.web import routing
@@ -51,9 +52,9 @@ async def create(ctx: context.Context, request: routing.Request) -> routing.Resp
     body: NewDomain = request.body
     if body.return_path_domain:
         raise errors.InvalidRequest("ReturnPathDomain: cannot be chosen; leave it out and publish the record returned")
-    return compatible_api.respond(
-        await _domain(ctx, await registry.add(ctx, request.caller.account_id, body.name, verified=False))
-    )
+    made = await registry.add(ctx, request.caller.account_id, body.name, verified=False)
+    await domain_keys.keys(ctx, made)
+    return compatible_api.respond(await _domain(ctx, made))
 
 
 async def remove(ctx: context.Context, request: routing.Request) -> routing.Response:
@@ -87,7 +88,7 @@ async def _find(ctx: context.Context, request: routing.Request) -> stored.Domain
 
 async def _domain(ctx: context.Context, row: stored.Domain) -> dict[str, Any]:
     records = {one.record.purpose: one for one in await checks.records(ctx, row)}
-    dkim, path, spf = records[_PURPOSE.DKIM], records.get(_PURPOSE.RETURN_PATH), records.get(_PURPOSE.SPF)
+    dkim, path, spf = (records.get(one) for one in (_PURPOSE.DKIM, _PURPOSE.RETURN_PATH, _PURPOSE.SPF))
     return {
         "ID": numbers.of(row.id),
         "Name": row.name,
@@ -97,8 +98,8 @@ async def _domain(ctx: context.Context, row: stored.Domain) -> dict[str, Any]:
         "DKIMVerified": row.verified_at is not None,
         "WeakDKIM": False,
         "ReturnPathDomainVerified": _is_ok(path),
-        "DKIMHost": dkim.record.name,
-        "DKIMTextValue": dkim.value or "",
+        "DKIMHost": dkim.record.name if dkim else "",
+        "DKIMTextValue": (dkim.value or "") if dkim else "",
         "DKIMPendingHost": "",
         "DKIMPendingTextValue": "",
         "DKIMRevokedHost": "",

@@ -99,8 +99,7 @@ def _domain(row: stored.Domain, status: str) -> dict[str, Any]:
 
 
 async def _details(ctx: context.Context, row: stored.Domain) -> dict[str, Any]:
-    """A domain with its records. A domain without a DKIM key gets one now."""
-    await domain_keys.record(ctx, row)
+    """A domain with its records."""
     found = [one for one in await checks.records(ctx, row) if one.value is not None]
     is_checked = any(one.checked_at is not None for one in found)
     status = _status(row, is_checked=is_checked)
@@ -118,6 +117,7 @@ async def create(ctx: context.Context, request: routing.Request) -> routing.Resp
     body: NewDomain = request.body
     _refuse_unsupported(body)
     made = await registry.add(ctx, request.caller.account_id, body.name, verified=False)
+    await domain_keys.keys(ctx, made)
     return compatible_api.respond(await _details(ctx, made), status=201)
 
 

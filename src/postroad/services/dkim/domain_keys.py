@@ -79,8 +79,18 @@ async def record(ctx: context.Context, domain: domains.Domain) -> DkimRecord:
 
 
 async def records(ctx: context.Context, domain: domains.Domain) -> list[domain_records.Record]:
-    """The records of all keys of a domain, whose purposes tell them apart."""
-    found = await keys(ctx, domain)
+    """The records of all keys of a domain, whose purposes tell them apart; creates the keys if there are none."""
+    return _dns_records(ctx, domain, await keys(ctx, domain))
+
+
+async def stored_records(ctx: context.Context, domain: domains.Domain) -> list[domain_records.Record]:
+    """The same of the keys that there are."""
+    return _dns_records(ctx, domain, await _stored(ctx, domain))
+
+
+def _dns_records(
+    ctx: context.Context, domain: domains.Domain, found: Sequence[dkim_keys.DkimKey]
+) -> list[domain_records.Record]:
     made = [_dns_record(ctx, domain, key) for key in found]
     if ctx.settings.domains.key_zone and not any(key.status == dkim_keys.Status.NEXT for key in found):
         made += [_reserved(ctx, domain, key) for key in found if key.status == _CURRENT]
@@ -115,10 +125,14 @@ async def signing_key(ctx: context.Context, account_id: str, name: str) -> Signi
     return SigningKey(signing.selector, _decrypted(ctx, domain, signing), _second(ctx, domain, found))
 
 
+async def _stored(ctx: context.Context, domain: domains.Domain) -> list[dkim_keys.DkimKey]:
+    async with ctx.store.reading() as tx:
+        return await dkim_keys.of_domain(tx, domain.account_id, domain.id)
+
+
 async def keys(ctx: context.Context, domain: domains.Domain) -> list[dkim_keys.DkimKey]:
     """All keys of a domain, which has at least those of one generation afterwards."""
-    async with ctx.store.reading() as tx:
-        found = await dkim_keys.of_domain(tx, domain.account_id, domain.id)
+    found = await _stored(ctx, domain)
     if {key.algorithm for key in found if key.status == _CURRENT} == set(dkim_keys.Algorithm):
         return found
     # A domain of an older version has an RSA key alone.

@@ -59,9 +59,9 @@ class CheckResult:
 
 
 async def records(ctx: context.Context, domain: domains.Domain) -> list[RecordStatus]:
-    """The records of a domain with the results of the last check."""
+    """The records of a domain with the results of the last check; without those of keys that it has not got yet."""
     service = await ctx.dns.service()
-    wanted = await _wanted(ctx, domain, service)
+    wanted = _wanted(domain, service, await domain_keys.stored_records(ctx, domain))
     async with ctx.store.reading() as tx:
         checks = await domain_checks.of_domain(tx, domain.account_id, domain.id)
     return [_record_status(record, checks.get(record.purpose), service, ctx.clock()) for record in wanted]
@@ -96,9 +96,9 @@ def _too_soon(asked_at: int, now: int) -> errors.RateLimited:
 
 
 async def check(ctx: context.Context, domain: domains.Domain) -> CheckResult:
-    """Query every record of a domain. Raises NotFound when the domain was removed meanwhile."""
+    """Query every record of a domain, which has a key then. Raises NotFound when it was removed meanwhile."""
     service = await ctx.dns.service()
-    wanted = await _wanted(ctx, domain, service)
+    wanted = _wanted(domain, service, await domain_keys.records(ctx, domain))
     findings = await asyncio.gather(
         *(ctx.dns.check(record, domain=domain.name, account_id=domain.account_id) for record in wanted)
     )
@@ -107,7 +107,8 @@ async def check(ctx: context.Context, domain: domains.Domain) -> CheckResult:
         ctx.metrics.domain_checks.add(record.purpose, finding.state)
     states = {record.selector: by_record[_question(record)].state for record in wanted if record.selector}
     if await key_rotation.apply(ctx, domain, states):
-        wanted = await _wanted(ctx, domain, service)  # with other purposes: the next key is the current one
+        # With other purposes: the next key is the current one.
+        wanted = _wanted(domain, service, await domain_keys.records(ctx, domain))
     found = {record.purpose: by_record[_question(record)] for record in wanted if _question(record) in by_record}
     rotating_since = await key_rotation.rotating_since(ctx, domain)
     domain = await services_domains.find(ctx, domain.account_id, domain.id)
@@ -209,10 +210,10 @@ async def _apply_change(
     return domain, change
 
 
-async def _wanted(
-    ctx: context.Context, domain: domains.Domain, service: domain_records.Service
+def _wanted(
+    domain: domains.Domain, service: domain_records.Service, keys: Sequence[domain_records.Record]
 ) -> Sequence[domain_records.Record]:
-    return domain_records.records(domain.name, keys=await domain_keys.records(ctx, domain), service=service)
+    return domain_records.records(domain.name, keys=keys, service=service)
 
 
 def _record_status(
