@@ -40,4 +40,7 @@ GRANT SELECT, INSERT, UPDATE, DELETE ON ALL TABLES IN SCHEMA public TO postroad_
 -- The same for every table that a later migration creates.
 ALTER DEFAULT PRIVILEGES FOR ROLE postroad_owner GRANT SELECT, INSERT, UPDATE, DELETE ON TABLES TO postroad_service;
 
+-- Whoever restores a backup sees whether the service still runs.
+GRANT postroad_service TO postroad_owner;
+
 COMMIT;

@@ -186,14 +186,45 @@ async def test_a_database_that_has_tables_already_is_taken_over(server: Postgres
     server.drop_database(url)
 
 
-def test_serve_says_who_has_to_migrate(url: str, tmp_path: Path) -> None:
-    file = tmp_path / "postroad.toml"
-    file.write_text(
-        f'[database]\nurl = "{as_role(url, "postroad_service")}"\n[security]\nsecret_key = "{"0123456789" * 5}"\n'
-    )
-    for command in ("serve", "migrate", "verify"):
-        words = [sys.executable, "-m", "postroad", command, "--config", str(file)]
-        run = subprocess.run(words, env=service_process.environment(), capture_output=True, text=True, check=False)
+def command(server: PostgresServer, file: Path, *words: str) -> subprocess.CompletedProcess[str]:
+    """Run `postroad`, with the programs of the server."""
+    environment = service_process.environment()
+    environment["PATH"] = f"{server._programs}:{environment['PATH']}"
+    whole = [sys.executable, "-m", "postroad", *words, "--config", str(file)]
+    return subprocess.run(whole, env=environment, capture_output=True, text=True, check=False)
+
+
+def configured(folder: Path, url: str, role: str) -> Path:
+    file = folder / f"{role}.toml"
+    key = "0123456789" * 5
+    file.write_text(f'[database]\nurl = "{as_role(url, role)}"\n[security]\nsecret_key = "{key}"\n')
+    return file
+
+
+def test_the_service_role_makes_backups_and_the_owner_restores_them(
+    url: str, server: PostgresServer, tmp_path: Path
+) -> None:
+    owner, service = (configured(tmp_path, url, role) for role in ("postroad_owner", "postroad_service"))
+    backup = str(tmp_path / "backup")
+    assert command(server, owner, "migrate").returncode == 0
+    assert command(server, service, "account", "create", "--name", "Shop").returncode == 0
+    made = command(server, service, "backup", backup)
+    assert made.returncode == 0, made.stderr
+    running = server.administrator(f"{as_role(url, 'postroad_service')}&application_name=postroad")
+    with contextlib.closing(running):
+        refused = command(server, owner, "restore", "--force", backup)
+        assert "the database is in use" in refused.stderr
+    restored = command(server, owner, "restore", "--force", backup)
+    assert restored.returncode == 0, restored.stderr
+    run_file(server, url)
+    listed = command(server, service, "account", "list")
+    assert (listed.returncode, "Shop" in listed.stdout) == (0, True), listed.stderr
+
+
+def test_serve_says_who_has_to_migrate(url: str, server: PostgresServer, tmp_path: Path) -> None:
+    file = configured(tmp_path, url, "postroad_service")
+    for word in ("serve", "migrate", "verify"):
+        run = command(server, file, word)
         assert (run.returncode, run.stdout) == (1, "")
         assert run.stderr.splitlines()[-1] == (
             f"Error: the database schema is at version 0, but this version needs {NEWEST}, and the role of "
