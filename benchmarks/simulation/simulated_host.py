@@ -170,6 +170,7 @@ class Host(engine.Engine):
             ),
             outbox=UNUSED,
             webhook_client=UNUSED,
+            sso_providers=UNUSED,
             dns=UNUSED,
             clock=self.clock,
             entropy=bytes,

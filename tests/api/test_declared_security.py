@@ -141,6 +141,7 @@ def test_every_route_of_the_management_belongs_to_a_scope() -> None:
         "domains": {"domains"},
         "event-schemas": {"webhooks"},
         "messages": {"read", "send"},
+        "sso": {"None"},
         "statistics": {"statistics"},
         "suppressions": {"suppressions"},
         "team": {"team"},

@@ -42,6 +42,7 @@ class Page:
 
 PAGES: Final = (
     Page(name="login", path="/login", sees="Password", as_visitor=True),
+    Page(name="login-sso", path="/login/sso", sees="Its domain decides", as_visitor=True),
     Page(name="welcome", path="/welcome", sees="test"),
     Page(name="overview", path="/", sees="Delivered"),
     Page(name="failures", path="/failures?period=30d", sees="Why mail was not delivered"),
@@ -68,6 +69,7 @@ PAGES: Final = (
     Page(name="credits", path="/credits", sees="Available"),
     Page(name="team", path="/team", sees="Invite"),
     Page(name="roles", path="/team/roles", sees="Permission"),
+    Page(name="team-sso", path="/team/sso", sees="Redirect URI"),
     Page(name="audit-log", path="/audit-log", sees="Who"),
     Page(name="profile", path="/profile", sees="Password"),
     Page(name="security", path="/profile/security", sees="Authenticator app"),

@@ -14,6 +14,7 @@ LEFT_OUT = {
     "createCredential", "getCredential", "revokeCredential",
     "listLedgerEntries", "exportLedger", "exportSuppressions", "importSuppressions", "getRawMessage", "sendTestEmail",
     "checkMessage", "resendMessage",
+    "getSso", "saveSso", "removeSso",
     "listEventSchemas", "getEventSchemas", "createWebhookListener", "receiveWebhookEvents",
 }  # fmt: skip
 # What has types of its own.

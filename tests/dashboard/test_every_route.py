@@ -35,10 +35,13 @@ PUBLIC = {
     ("POST", "/login/passkey/options"),
     ("POST", "/login/second-factor/passkey"),
     ("POST", "/login/second-factor/passkey/options"),
+    ("GET", "/login/sso"),
+    ("POST", "/login/sso"),
     ("GET", "/notices/{token}"),
     ("POST", "/notices/{token}"),
     ("GET", "/password/{token}"),
     ("POST", "/password/{token}"),
+    ("GET", "/sso/{connection}/callback"),
 }
 # The kind of thing that a path names, by how the path begins; the longest beginning counts.
 KINDS = {
@@ -56,6 +59,7 @@ KINDS = {
     "/profile/passkeys/": "passkey",
     "/profile/sessions/": "session",
     "/recipients/": "suppression",
+    "/sso/": "account",
     "/suppressions/": "suppression",
     "/team/": "person",
     "/templates/": "template",

@@ -185,7 +185,9 @@ async def test_a_recovery_link_lets_in_without_a_factor(
 async def test_somebody_who_is_invited_joins_with_their_login_after_its_factor(
     ctx: context.Context, nobody: Browser, stranger: Browser, secret: str, clock: Clock
 ) -> None:
-    invited = await account_users.invite(ctx, stranger.account_id, email="owner@mine.example", role=caller.Role.DEVELOPER)
+    invited = await account_users.invite(
+        ctx, stranger.account_id, email="owner@mine.example", role=caller.Role.DEVELOPER
+    )
     answer = await nobody.client.post(f"/password/{invited.link_token}", data={"password": contexts.PASSWORD})
     assert answer.headers["location"] == f"{STEP}?next=%2F"
     wrong = await nobody.client.post(STEP, data={"code": authenticator.wrong(secret, clock)})

@@ -35,7 +35,15 @@ PARTS = (
     "/audit-log/export",
     "/credits/ledger.csv",
 )
-OUTSIDE = {"/login", "/login/second-factor", "/notices/{token}", "/password/{token}", "/live"}
+OUTSIDE = {
+    "/login",
+    "/login/second-factor",
+    "/login/sso",
+    "/notices/{token}",
+    "/password/{token}",
+    "/sso/{connection}/callback",
+    "/live",
+}
 
 
 def rows(title: str) -> list[list[str]]:

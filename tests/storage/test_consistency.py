@@ -51,6 +51,10 @@ ORPHANS = {
     "recovery code": "INSERT INTO recovery_codes VALUES ('lgn_9', CAST('h' AS BLOB))",
     "session": "INSERT INTO sessions VALUES "
     "('tok_1', 'lgn_1', 'usr_9', 'acc_1', 'browser', '', '', '', '', 0, 0, 0, 0, NULL)",
+    "single sign-on identity": "INSERT INTO sso_identities VALUES ('acc_1', 'https://x.example', '7', 'lgn_9', 0)",
+    "single sign-on": "INSERT INTO sso_connections VALUES "
+    "('acc_9', 'https://x.example', 'c', NULL, '', 'owner', 'groups', '{}', 0, 1, 0, 0)",
+    "single sign-on domain": "INSERT INTO sso_domains VALUES ('corp.example', 'acc_1')",
     "API key": "INSERT INTO api_keys (id, account_id, credential_id, name, key_hash, hint, scopes, created_at) "
     "VALUES ('key_1', 'acc_9', 'cred_9', '', CAST('h' AS BLOB), '', '', 0)",
     "domain": "INSERT INTO domains (id, account_id, name, created_at) VALUES ('dom_1', 'acc_9', 'example.com', 0)",

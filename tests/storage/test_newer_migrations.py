@@ -39,6 +39,8 @@ from postroad.storage import (
     source_counts,
     source_states,
     sqlite,
+    sso_connections,
+    sso_identities,
     tls_reports,
     users,
     webhooks,
@@ -532,3 +534,17 @@ async def test_logins_have_second_factors_from_the_version_before_on(empty: Stor
         assert account is not None
         assert account.second_factor_since is None
         assert await second_factors.of_login(tx, "lgn_1") == second_factors.Factors()
+
+
+async def test_single_sign_on_begins_with_nothing_and_leaves_logins_as_they_are(
+    empty: Store, upgrade: SchemaUpgrade
+) -> None:
+    await upgrade.begin("single_sign_on")
+    async with empty.transaction() as tx:
+        await logins.insert(tx, logins.Login("lgn_1", "jo@example.com", "jo@example.com", "hash", 1, 1))
+    await upgrade.finish()
+    async with empty.transaction() as tx:
+        assert await sso_connections.by_domain(tx, "example.com") is None
+        assert await sso_identities.of_login(tx, "lgn_1") == []
+        await logins.remove_unused(tx, "lgn_1")
+        assert await logins.by_id(tx, "lgn_1") is None

@@ -12,7 +12,7 @@ import asyncpg
 import pytest
 
 import postroad
-from postroad.storage import account_removal, consistency, open_store, queries, sealed_values, webhooks
+from postroad.storage import account_removal, consistency, logins, open_store, queries, sealed_values, webhooks
 from postroad.storage.sqlite import SqliteStore
 from postroad.storage.store import ConstraintViolated, Store
 
@@ -126,7 +126,7 @@ SAMPLES: dict[str, Any] = {"text": "x", "int8": 1, "int4": 1, "bytea": b"x"}
 @functools.cache
 def asked() -> list[tuple[str, str]]:
     """The name of each query that the code asks, and the method that asks it."""
-    return [
+    return [(name, "execute") for name in logins.OF_A_LOGIN] + [
         (name, node.func.attr)
         for path in set(SOURCE.rglob("*.py")) - ENGINES
         if any(f".{method}(" in (text := path.read_text(encoding="utf-8")) for method in ASKING)

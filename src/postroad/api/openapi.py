@@ -70,6 +70,7 @@ TAGS: Final = {
     "Suppressions": "Addresses that receive no mail from the account.",
     "Webhook": "The first webhook endpoint of the account, and its delivery log.",
     "Webhooks": "All webhook endpoints of the account, each with its events, filters, secret and delivery log.",
+    "Single sign-on": "The OpenID Connect provider with which people of the account log in. For owners, with a token.",
     "Team": "The users of the account. Owners invite and remove them.",
     "Audit log": "Who did what in the account.",
     "Health": "For load balancers and supervisors; public.",

@@ -38,6 +38,10 @@ from postroad.config.sections import Security as Security
 from postroad.config.sections import Settings as Settings
 from postroad.config.source_addresses import Source as Source
 from postroad.config.sources import ConfigError as ConfigError
+from postroad.config.sso import OPERATOR as OPERATOR
+from postroad.config.sso import Sso as Sso
+from postroad.config.sso import is_issuer as is_issuer
+from postroad.config.sso import sso_client_secret as sso_client_secret
 from postroad.config.upstreams import Upstream as Upstream
 from postroad.config.upstreams import check_upstream_files as check_upstream_files
 from postroad.config.upstreams import upstream_credentials as upstream_credentials

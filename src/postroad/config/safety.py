@@ -105,6 +105,7 @@ def secret_files(settings: Settings) -> list[tuple[str, Path]]:
     named = {
         "database.url_file": settings.database.url_file,
         "security.secret_key_file": settings.security.secret_key_file,
+        "sso.client_secret_file": settings.sso.client_secret_file,
         **{f"{name}.tls_key": listener_tls.section_of(settings, name).tls_key for name in listener_tls.LISTENERS},
     }
     named |= {f"upstreams.{upstream.name}.password_file": upstream.password_file for upstream in settings.upstreams}
@@ -115,6 +116,7 @@ def _has_secrets(settings: Settings) -> bool:
     chosen = settings.database
     has_password = not (chosen.url_file or chosen.url_command) and _PASSWORD.search(chosen.url) is not None
     has_password = has_password or any(upstream.password for upstream in settings.upstreams)
+    has_password = has_password or bool(settings.sso.client_secret)
     return bool(settings.security.secret_key or settings.metrics.token or settings.notices.webhook_url or has_password)
 
 

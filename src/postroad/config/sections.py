@@ -18,6 +18,7 @@ from postroad.config.notices import Notices
 from postroad.config.operator import Operator
 from postroad.config.section import Section
 from postroad.config.sources import ConfigError
+from postroad.config.sso import Sso
 from postroad.model import route_rules
 
 DATABASE_SCHEMES: Final = ("sqlite:///", "postgresql://", "postgres://")
@@ -368,6 +369,7 @@ class Settings(Section, frozen=True):
     submission: Submission
     acme: Acme
     security: Security
+    sso: Sso
     credits: Credits
     domains: Domains
     delivery: Delivery

@@ -1,4 +1,4 @@
-"""The cookies: session, pending login, challenge, a notice for the next page, the account that an operator looks at.
+"""The cookies: session, pending login, challenge, begun single sign-on, a notice for the next page, an operator's look.
 
 They are HttpOnly and SameSite=Lax, and Secure when the base URL uses TLS (RFC 6265bis; the prefix `__Host-` keeps a
 sibling host from setting one).
@@ -14,6 +14,8 @@ PENDING: Final = "postroad_pending"
 NOTICE: Final = "postroad_notice"
 LOOK: Final = "postroad_look"
 PASSKEY: Final = "postroad_passkey"
+# A login that has been begun at a provider of single sign-on.
+SSO: Final = "postroad_sso"
 NOTICE_SECONDS: Final = 60
 NOTICE_CHARACTERS: Final = 400
 GOOD: Final = "good"

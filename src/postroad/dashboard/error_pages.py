@@ -40,6 +40,7 @@ SECTIONS: Final = {
     "messages": ("/messages", "Messages"),
     "operator": ("/operator", "Operator console"),
     "profile": ("/profile", "Profile"),
+    "sso": ("/login", "Log in"),
     "suppressions": ("/suppressions", "Suppressions"),
     "team": ("/team", "Team"),
     "template": ("/templates", "Templates"),

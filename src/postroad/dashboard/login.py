@@ -19,6 +19,7 @@ from postroad.services.auth import (
     second_factors,
     sessions,
 )
+from postroad.services.sso import flow, rules
 from postroad.storage import logins
 from postroad.web import routing
 
@@ -127,10 +128,14 @@ def pending_token(site: sites.Site, request: routing.Request) -> str | None:
 
 
 async def log_out(request: requests.PageRequest) -> routing.Response:
-    """End the session. Even if the store cannot be written, this browser loses it."""
+    """End the session, also at the provider of single sign-on. Even without the store, this browser loses it."""
+    row, provider = request.session.row, None
     with contextlib.suppress(errors.NotFound, errors.ServiceUnavailable, errors.TemporaryFailure):
-        await sessions.end(request.ctx, request.session.row.id)
+        provider = await flow.log_out_url(request.ctx, row.login_id) if rules.SSO in row.methods.split() else None
+        await sessions.end(request.ctx, row.id)
     gone = cookies.remove(cookies.SESSION, is_secure=request.site.is_secure)
+    if provider is not None:
+        return requests.leave(request.site, request.http.headers, provider, headers=(gone,))
     return requests.redirect(request.http.headers, "/login", headers=(gone,))
 
 

@@ -211,6 +211,15 @@ def redirect(asked: routing.Headers, path: str, *, headers: Headers = ()) -> rou
     return routing.Response(303, headers=(("Location", path), *headers))
 
 
+def leave(site: sites.Site, asked: routing.Headers, url: str, *, headers: Headers = ()) -> routing.Response:
+    """Send the browser to another site. A redirect would not do: our policy keeps forms on this site, also then."""
+    if asked.get(SCRIPTED_FORM_HEADER) is not None:
+        return redirect(asked, url, headers=headers)
+    content = site.pages.render("leave.html", {"url": url})
+    onward = ("Refresh", f"0; url={url}")
+    return routing.Response(200, content, headers=(*site.headers, onward, *headers), content_type=sites.HTML)
+
+
 def session_cookie(ctx: context.Context, site: sites.Site, session: sessions.Session) -> tuple[str, str]:
     """The header field that sets the session cookie."""
     seconds = max(0, session.claims.exp - ctx.clock() // times.SECOND)
@@ -285,6 +294,7 @@ def _route(
     query: type[msgspec.Struct] | None = None,
     form: type[forms.Form] | None = None,
     body_limit: int = routing.MAX_BODY_BYTES,
+    ignores_bad_query: bool = False,
 ) -> routing.Route[context.Context]:
     return routing.Route(
         method=method,
@@ -298,6 +308,7 @@ def _route(
         body_type=routing.JSON if form is None else routing.FORM,
         body_limit=body_limit,
         query=query,
+        ignores_bad_query=ignores_bad_query,
         content_type=sites.HTML,
     )
 

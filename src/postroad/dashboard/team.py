@@ -133,7 +133,7 @@ async def show(request: requests.PageRequest) -> routing.Response:
     return request.page(
         "team_user.html",
         user=user,
-        roles=ROLES,
+        roles=caller.ROLE_TEXTS,
         sessions=await session_list.of_user(request.ctx, user),
         made=await creators.made_by(request.ctx, user),
     )

@@ -14,6 +14,7 @@ from postroad.services.auth import access_cache as auth_access_cache
 from postroad.services.auth import installation_keys, key_check, passwords
 from postroad.services.domains import dns as domain_dns
 from postroad.services.results import bounce_guard, outcomes
+from postroad.services.sso import providers as sso_providers
 from postroad.services.webhooks import client as webhooks_client
 from postroad.services.webhooks import outbox as webhook_outbox
 from postroad.storage import group_commit, open_store, store
@@ -90,6 +91,7 @@ async def open_context(
     remembered = auth_access_cache.AccessCache(database)
     mark = acceptance_queue_limit.QueueLimit(database, max_recipients=settings.limits.queued_recipients)
     client = webhooks_client.WebhookClient(settings)
+    providers = sso_providers.Providers(settings, client)
     ctx = context.Context(
         settings=settings,
         store=database,
@@ -102,6 +104,7 @@ async def open_context(
         outcome_commits=record,
         outbox=outbox,
         webhook_client=client,
+        sso_providers=providers,
         dns=domain_dns.DomainDns(settings),
         clock=clock,
         mail_wakeup=mail_wakeup,
@@ -116,6 +119,7 @@ async def open_context(
         await record.close()
         await remembered.close()
         await mark.close()
+        await providers.close()
         await client.close()
         await hasher.close()
         await database.close()

@@ -24,6 +24,7 @@ from postroad.api.v1 import (
     message_checks,
     messages,
     send_test,
+    sso,
     statistics,
     suppressions,
     team,
@@ -79,6 +80,7 @@ ROUTES: Final[tuple[routing.Route[services_context.Context], ...]] = (
     *webhook_listeners.ROUTES,
     *event_schemas.ROUTES,
     *team.ROUTES,
+    *sso.ROUTES,
     *audit_log.ROUTES,
 )
 # The name of the listener at each setting, in log lines.

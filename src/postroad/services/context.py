@@ -20,6 +20,7 @@ from postroad.services.auth import access_cache as auth_access_cache
 from postroad.services.auth import installation_keys, passwords
 from postroad.services.domains import dns as domain_dns
 from postroad.services.results import outcomes
+from postroad.services.sso import providers as sso_providers
 from postroad.services.webhooks import client as webhooks_client
 from postroad.services.webhooks import outbox as webhook_outbox
 from postroad.storage import group_commit, store
@@ -48,6 +49,7 @@ class Context:
     outcome_commits: group_commit.GroupCommit[Sequence[outcomes.Outcome], outcomes.RecordResult]
     outbox: webhook_outbox.Outbox
     webhook_client: webhooks_client.WebhookClient
+    sso_providers: sso_providers.Providers
     dns: domain_dns.DomainDns
     clock: Callable[[], int] = system_clock
     entropy: Callable[[int], bytes] = os.urandom

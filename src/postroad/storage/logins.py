@@ -18,6 +18,7 @@ OF_A_LOGIN: Final = (
     "passkeys.remove_all",
     "second_factors.remove_totp",
     "second_factors.remove_codes",
+    "sso_identities.remove_of_login",
 )
 
 

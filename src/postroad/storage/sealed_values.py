@@ -15,6 +15,7 @@ TABLES: Final[Mapping[str, tuple[object, ...]]] = {
     "additional_webhooks": ("",),
     "certificates": ("", ""),
     "dkim_keys": ("", "", ""),
+    "sso_connections": ("",),
     "totp_secrets": ("",),
     "webhook_secrets": ("", "", 0),
 }

@@ -53,6 +53,13 @@ INSERT INTO sessions (id, login_id, user_id, account_id, kind, name, device, net
 SELECT 'tok_' || id, login_id, id, account_id, 'browser', '', '', '', 'password', 1, 1, 9, 1 FROM users;
 INSERT INTO totp_secrets (login_id, secret, created_at, last_step) SELECT id, SECRET, 1, 0 FROM logins;
 INSERT INTO recovery_codes (login_id, code_hash) SELECT id, SECRET FROM logins;
+INSERT INTO sso_connections (account_id, issuer, client_id, scopes, role, groups_claim, group_roles, admits_newcomers,
+    allows_passwords, created_at, updated_at)
+SELECT id, 'https://x.example', 'c', '', 'owner', 'groups', '{}', 0, 1, 1, 1 FROM accounts;
+INSERT INTO sso_domains (domain, account_id) SELECT id || '.example', id FROM accounts;
+INSERT INTO sso_identities (account_id, issuer, subject, login_id, created_at)
+SELECT account_id, 'https://x.example', id, login_id, 1 FROM users
+    UNION ALL SELECT '', 'https://x.example', id, login_id, 1 FROM users;
 INSERT INTO webhook_attempts (account_id, webhook_id, delivery_id, number, started_at, duration, status_code)
 SELECT account_id, webhook_id, id, 1, 1, 1, 204 FROM webhook_deliveries;
 INSERT INTO notices (id, kind, account_id, user_id, subject, content, created_at)
@@ -130,6 +137,7 @@ async def test_a_removed_account_leaves_nothing_and_takes_nothing_of_another(
     assert await samples.count(ctx.store, "known_networks") == 3  # of the other user, login and credential
     for table in ("logins", "totp_secrets", "recovery_codes"):
         assert await samples.count(ctx.store, table) == 1, table
+    assert await samples.count(ctx.store, "sso_identities") == 2
     for table in ("notice_mails", "notice_choices"):
         assert await samples.count(ctx.store, table) == 1, table  # of the other user
     assert (await consistency.run(ctx)).findings == []

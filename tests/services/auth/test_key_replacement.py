@@ -192,6 +192,7 @@ def test_every_table_with_ciphertexts_is_covered() -> None:
         "certificates.private_key",
         "dkim_keys.private_key",
         "previous_keys.installation_key",
+        "sso_connections.client_secret",
         "totp_secrets.secret",
         "webhook_secrets.secret",
     }

@@ -50,6 +50,10 @@ ORPHANS = {
     "authenticator app": "UPDATE totp_secrets SET login_id = 'lgn_gone'",
     "recovery code": "UPDATE recovery_codes SET login_id = 'lgn_gone'",
     "session": "UPDATE sessions SET user_id = 'usr_gone'",
+    "single sign-on identity": "INSERT INTO sso_identities VALUES ('', 'https://x.example', '7', 'lgn_gone', 0)",
+    "single sign-on": "INSERT INTO sso_connections VALUES "
+    "('acc_gone', 'https://x.example', 'c', NULL, '', 'owner', 'groups', '{}', 0, 1, 0, 0)",
+    "single sign-on domain": "INSERT INTO sso_domains VALUES ('corp.example', 'acc_gone')",
     "API key": "UPDATE api_keys SET account_id = 'acc_gone'",
     "credential": "UPDATE credentials SET account_id = 'acc_gone'",
     "domain": "UPDATE domains SET account_id = 'acc_gone'",

@@ -21,6 +21,8 @@ SCOPES: Final[Mapping[str, caller.Scope | None]] = {
     "inbox": caller.Scope.READ,
     "messages": caller.Scope.READ,
     "operator": caller.Scope.OPERATOR,
+    # It decides who is an owner, which is for people to decide.
+    "sso": None,
     "statistics": caller.Scope.STATISTICS,
     "suppressions": caller.Scope.SUPPRESSIONS,
     "team": caller.Scope.TEAM,

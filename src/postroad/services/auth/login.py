@@ -19,7 +19,8 @@ from postroad.services import audit_log, context
 from postroad.services.auth import logins as auth_logins
 from postroad.services.auth import password_checks, passwords, schemes, sessions, tokens
 from postroad.services.notices import kinds, outbox
-from postroad.storage import access_version, accounts, known_networks, logins, store, users
+from postroad.services.sso import rules as sso_rules
+from postroad.storage import access_version, accounts, known_networks, logins, sso_identities, store, users
 from postroad.storage import sessions as stored_sessions
 
 
@@ -68,12 +69,17 @@ async def find_for_invitation(ctx: context.Context, email: str, password: str) -
     """The login of somebody who is invited with this email and types the password that they have already.
 
     Tries are throttled like logging in. It takes the same time however many logins there are, and is told to nobody:
-    whoever invited does not learn whether the person belongs to other accounts.
+    whoever invited does not learn whether the person belongs to other accounts. A login that the provider of an account
+    can open stays with that account.
     """
     passwords.refuse_impossible("password", password)
     key = auth_logins.email_key(email) or ""
     async with ctx.store.reading() as tx:
-        found = [one for one in await logins.by_email(tx, key) if one.password_hash is not None]
+        found = [
+            one
+            for one in await logins.by_email(tx, key)
+            if one.password_hash is not None and not await sso_identities.is_of_account(tx, one.id)
+        ]
         is_known = await _is_known(tx, [one.id for one in found], ctx.actor.client_address)
     dummies = [ctx.passwords.dummy_hash(f"{key} {number}") for number in range(logins.MAX_OF_EMAIL - len(found))]
     place = await password_checks.check_user_password(
@@ -117,7 +123,7 @@ async def finish(
     known one, or all are new.
     """
     async with ctx.store.reading() as tx:
-        user, account = await _membership(tx, login, account_id)
+        user, account = await _membership(ctx, tx, login, account_id=account_id, methods=methods)
     acting_user = dataclasses.replace(ctx, actor=dataclasses.replace(ctx.actor, user_id=user.id))
     network = login_throttle.network_of(ctx.actor.client_address)
     async with ctx.store.transaction() as tx:
@@ -180,7 +186,7 @@ async def _is_known(tx: store.Transaction, login_ids: Sequence[str], client_addr
 
 
 async def _membership(
-    tx: store.Transaction, login: logins.Login, account_id: str | None
+    ctx: context.Context, tx: store.Transaction, login: logins.Login, *, account_id: str | None, methods: str
 ) -> tuple[users.User, accounts.Account]:
     """The user to act for, and the account: the one that is named, or the one that was used last."""
     found = await _enterable(tx, login.id)
@@ -192,7 +198,11 @@ async def _membership(
         if any(user.disabled_at is None for user in await users.of_login(tx, login.id)):
             raise errors.AccountClosed(schemes.CLOSED)
         raise refusal()
-    return max(found, key=lambda pair: (pair[0].last_login_at or 0, pair[0].id))
+    admitted = [pair for pair in found if await sso_rules.admits(ctx, tx, pair[0], methods)]
+    if not admitted:
+        audit_failure(ctx, [user for user, _ in found])
+        raise sso_rules.refusal()
+    return max(admitted, key=lambda pair: (pair[0].last_login_at or 0, pair[0].id))
 
 
 async def _enterable(tx: store.Transaction, login_id: str) -> list[tuple[users.User, accounts.Account]]:

@@ -7,7 +7,7 @@ login only if no other account uses it (`is_shared`), or for an operator.
 from postroad.model import identifiers
 from postroad.protocol import address
 from postroad.services import audit_log, context
-from postroad.storage import logins, password_links, sessions, store, users
+from postroad.storage import logins, password_links, sessions, sso_identities, store, users
 
 
 def email_key(email: str) -> str | None:
@@ -40,8 +40,10 @@ async def give(ctx: context.Context, tx: store.Transaction, user: users.User, *,
 
 
 async def is_shared(tx: store.Transaction, user: users.User) -> bool:
-    """Whether the login of a user belongs to other accounts, too."""
-    return user.login_id is not None and len(await users.of_login(tx, user.login_id)) > 1
+    """Whether the login of a user belongs to other accounts, too, or to somebody whom a provider vouches for."""
+    if user.login_id is None:
+        return False
+    return len(await users.of_login(tx, user.login_id)) > 1 or bool(await sso_identities.of_login(tx, user.login_id))
 
 
 async def set_password(ctx: context.Context, tx: store.Transaction, user: users.User, *, password_hash: str) -> None:

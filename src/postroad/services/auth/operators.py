@@ -13,7 +13,7 @@ from postroad.services import audit_log, context
 from postroad.services.auth import grants
 from postroad.services.auth import logins as auth_logins
 from postroad.services.auth import users as account_users
-from postroad.storage import access_version, accounts, password_links, store, users
+from postroad.storage import access_version, accounts, password_links, sso_identities, store, users
 
 
 async def of_installation(ctx: context.Context) -> list[users.User]:
@@ -44,6 +44,11 @@ async def add(ctx: context.Context, email: str, *, account_id: str | None = None
             raise errors.Conflict(
                 f"user {email!r} has not joined yet, and whoever invited this user has the link; wait until they have "
                 "set a password"
+            )
+        if user.login_id is not None and await sso_identities.is_of_account(tx, user.login_id):
+            raise errors.Conflict(
+                f"user {email!r} comes by the single sign-on of their account, whose owners could log in as this user; "
+                "use another user"
             )
         since = user.operator_since or ctx.clock()
         await _set(ctx, tx, user, since=since)

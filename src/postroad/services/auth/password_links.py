@@ -18,7 +18,7 @@ from postroad.model import actors, login_throttle, times
 from postroad.services import audit_log, context
 from postroad.services.auth import encryption, installation_keys, login, password_rules, second_factors
 from postroad.services.auth import logins as auth_logins
-from postroad.storage import access_version, accounts, logins, password_links, store, users
+from postroad.storage import access_version, accounts, logins, password_links, sso_identities, store, users
 
 # A weekend may lie between an invitation and its use; who asks for a new password waits for it.
 INVITATION_HOURS: Final = 72
@@ -126,7 +126,7 @@ async def _join(
 ) -> None:
     if own is None:
         await auth_logins.give_new(ctx, tx, user, password_hash=password_hash)
-    elif await logins.hold(tx, own):
+    elif await logins.hold(tx, own) and not await sso_identities.is_of_account(tx, own.id):
         await auth_logins.give(ctx, tx, user, login_id=own.id)
     else:
         raise errors.Conflict("password: was changed at the same time; try again")

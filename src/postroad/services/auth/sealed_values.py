@@ -22,6 +22,11 @@ def dkim_owner(account_id: str, domain_id: str) -> str:
     return f"dkim {account_id} {domain_id}"
 
 
+def sso_owner(account_id: str) -> str:
+    """The owner of the client secret of an account's single sign-on."""
+    return f"single sign-on {account_id}"
+
+
 def totp_owner(login_id: str) -> str:
     """The owner of the secret of an authenticator app."""
     return f"totp {login_id}"
@@ -43,6 +48,7 @@ OWNERS: Final[Mapping[str, Callable[[Sequence[Any]], str]]] = {
     "additional_webhooks": lambda row: webhook_headers_owner(row[0]),
     "certificates": lambda row: certificate_owner(row[0], row[1]),
     "dkim_keys": lambda row: dkim_owner(row[0], row[1]),
+    "sso_connections": lambda row: sso_owner(row[0]),
     "totp_secrets": lambda row: totp_owner(row[0]),
     "webhook_secrets": lambda row: webhook_owner(row[1]),
 }

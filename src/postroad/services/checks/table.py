@@ -10,7 +10,16 @@ from dataclasses import dataclass
 from enum import Enum
 from typing import Final
 
-from postroad.services.checks import certificates, connections, data, host, names, operators, subject
+from postroad.services.checks import (
+    certificates,
+    connections,
+    data,
+    host,
+    names,
+    operators,
+    single_sign_on,
+    subject,
+)
 from postroad.services.checks import findings as check_findings
 from postroad.telemetry import logs
 
@@ -65,6 +74,7 @@ CHECKS: Final[Mapping[str, Check]] = {
     "listeners": Check(connections.listeners),
     "certificates": Check(certificates.certificates),
     "secret_files": Check(certificates.secret_files),
+    "single_sign_on": Check(single_sign_on.single_sign_on),
     "database": Check(data.database),
     "key": Check(data.key),
     "disk": Check(data.disk),

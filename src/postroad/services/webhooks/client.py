@@ -11,7 +11,7 @@ import asyncio
 import codecs
 import functools
 import time
-from collections.abc import Awaitable, Callable, Sequence
+from collections.abc import Awaitable, Callable, Coroutine, Sequence
 from dataclasses import dataclass
 from enum import StrEnum
 from typing import Final, Generic, TypeVar
@@ -142,21 +142,19 @@ class WebhookClient:
         self, url: str, *, max_bytes: int, seconds: float, redirects: int = 0, headers: Sequence[tuple[str, str]] = ()
     ) -> bytes:
         """The file at a customer's URL. Raises InvalidRequest, whose message says why there is none."""
-        try:
-            async with asyncio.timeout(seconds):
-                found = await self._follow(url, headers, max_body=max_bytes, redirects=redirects)
-        except TimeoutError:
-            raise errors.InvalidRequest(f"no complete response within {seconds:g} seconds") from None
-        if isinstance(found, WebhookResponse):
-            raise errors.InvalidRequest((found.error or "").partition(": ")[2])
+        asked = self._follow(url, headers, max_body=max_bytes, redirects=redirects)
+        found = await _in_time(asked, seconds=seconds)
         if found.status != OK:
             raise errors.InvalidRequest(f"the server responded with {found.status}; it must respond with 200")
-        if found.is_truncated:
-            raise errors.InvalidRequest(f"the file is larger than {max_bytes} bytes")
-        if found.ends_with_connection:
-            # Whoever cuts the connection would shorten the file, and nobody would see it.
-            raise errors.InvalidRequest("the response states no length, so the file may be incomplete")
-        return found.body
+        return _complete(found, max_bytes=max_bytes)
+
+    async def submit(
+        self, url: str, body: bytes, headers: Sequence[tuple[str, str]], *, max_bytes: int, seconds: float
+    ) -> tuple[int, bytes]:
+        """The status and the body that a POST gets. Raises InvalidRequest, whose message says why there is none."""
+        asked = self._reach(url, lambda receiver: _request(receiver, body, headers), max_body=max_bytes)
+        found = await _in_time(asked, seconds=seconds)
+        return found.status, _complete(found, max_bytes=max_bytes)
 
     async def _follow(
         self, url: str, headers: Sequence[tuple[str, str]], *, max_body: int, redirects: int
@@ -249,6 +247,30 @@ class _Lazy(Generic[Made]):
                 if not self._made:
                     self._made.append(await self._make())
         return self._made[0]
+
+
+async def _in_time(
+    asked: Coroutine[None, None, http_client.Response | WebhookResponse], *, seconds: float
+) -> http_client.Response:
+    """The response, if there is one within this time."""
+    try:
+        async with asyncio.timeout(seconds):
+            found = await asked
+    except TimeoutError:
+        raise errors.InvalidRequest(f"no complete response within {seconds:g} seconds") from None
+    if isinstance(found, WebhookResponse):
+        raise errors.InvalidRequest((found.error or "").partition(": ")[2])
+    return found
+
+
+def _complete(found: http_client.Response, *, max_bytes: int) -> bytes:
+    """The body of a response, of which nothing is missing."""
+    if found.is_truncated:
+        raise errors.InvalidRequest(f"the file is larger than {max_bytes} bytes")
+    if found.ends_with_connection:
+        # Whoever cuts the connection would shorten the file, and nobody would see it.
+        raise errors.InvalidRequest("the response states no length, so the file may be incomplete")
+    return found.body
 
 
 def failure(code: FailureCode, sentence: str) -> WebhookResponse:

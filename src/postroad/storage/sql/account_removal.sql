@@ -108,6 +108,21 @@ DELETE FROM recovery_codes WHERE (login_id, code_hash) IN (
     WHERE users.account_id = $1 AND NOT EXISTS (
         SELECT 1 FROM users AS others WHERE others.login_id = users.login_id AND others.account_id <> $1) LIMIT $2);
 
+-- name: sso_identities
+-- Delete whom its provider knows, and who its users are at that of the installation if they belong to no other account.
+DELETE FROM sso_identities WHERE (account_id, issuer, subject) IN (
+    SELECT account_id, issuer, subject FROM sso_identities WHERE account_id = $1 OR login_id IN (
+        SELECT login_id FROM users WHERE account_id = $1 AND NOT EXISTS (
+            SELECT 1 FROM users AS others WHERE others.login_id = users.login_id AND others.account_id <> $1)) LIMIT $2);
+
+-- name: sso_domains
+-- Delete rows of sso_domains.
+DELETE FROM sso_domains WHERE domain IN (SELECT domain FROM sso_domains WHERE account_id = $1 LIMIT $2);
+
+-- name: sso_connections
+-- Delete rows of sso_connections.
+DELETE FROM sso_connections WHERE account_id IN (SELECT account_id FROM sso_connections WHERE account_id = $1 LIMIT $2);
+
 -- name: logins
 -- Delete logins of its users that belong to no other account.
 DELETE FROM logins WHERE id IN (

@@ -130,6 +130,16 @@ SELECT kind, id FROM (
     SELECT 'session', sessions.id FROM sessions
         LEFT JOIN users ON users.id = sessions.user_id AND users.login_id = sessions.login_id WHERE users.id IS NULL
     UNION ALL
+    SELECT 'single sign-on identity', sso_identities.subject FROM sso_identities
+        LEFT JOIN logins ON logins.id = sso_identities.login_id WHERE logins.id IS NULL
+    UNION ALL
+    SELECT 'single sign-on', sso_connections.account_id FROM sso_connections
+        LEFT JOIN accounts ON accounts.id = sso_connections.account_id WHERE accounts.id IS NULL
+    UNION ALL
+    SELECT 'single sign-on domain', sso_domains.domain FROM sso_domains
+        LEFT JOIN sso_connections ON sso_connections.account_id = sso_domains.account_id
+        WHERE sso_connections.account_id IS NULL
+    UNION ALL
     SELECT 'credential', credentials.id FROM credentials
         LEFT JOIN accounts ON accounts.id = credentials.account_id WHERE accounts.id IS NULL
     UNION ALL

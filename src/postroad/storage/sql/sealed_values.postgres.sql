@@ -32,3 +32,9 @@ FROM unnest($1::text[], $2::bytea[]) AS other (id, request_headers) WHERE additi
 -- Secrets of authenticator apps with another ciphertext.
 UPDATE totp_secrets SET secret = other.secret
 FROM unnest($1::text[], $2::bytea[]) AS other (login_id, secret) WHERE totp_secrets.login_id = other.login_id;
+
+-- name: replace_sso_connections
+-- Client secrets with another ciphertext.
+UPDATE sso_connections SET client_secret = other.client_secret
+FROM unnest($1::text[], $2::bytea[]) AS other (account_id, client_secret)
+WHERE sso_connections.account_id = other.account_id;

@@ -49,3 +49,12 @@ SELECT login_id, secret FROM totp_secrets WHERE login_id > $1 ORDER BY login_id 
 -- name: replace_totp_secrets
 -- Secrets of authenticator apps with another ciphertext.
 UPDATE totp_secrets SET secret = $2 WHERE login_id = $1;
+
+-- name: sso_connections
+-- Encrypted client secrets of single sign-on after a place: what names them, and the ciphertext.
+SELECT account_id, client_secret FROM sso_connections
+WHERE account_id > $1 AND client_secret IS NOT NULL ORDER BY account_id LIMIT $2;
+
+-- name: replace_sso_connections
+-- Client secrets with another ciphertext.
+UPDATE sso_connections SET client_secret = $2 WHERE account_id = $1;
