@@ -171,6 +171,7 @@ class PageRequest:
             "account": self.account,
             "may_change": self.may(caller.Permission.CHANGE),
             "may_manage": self.may(caller.Permission.MANAGE),
+            "may_own": self.may(caller.Permission.OWN),
             "may_see_content": self.may(CONTENT),
             "hidden_subject": hidden_content.SUBJECT,
             "csrf_token": sessions.csrf_token(self.ctx, self.session),

@@ -3,14 +3,14 @@
 from typing import Any, Final
 
 from postroad import errors
-from postroad.dashboard import forms, requests, sso, team
+from postroad.dashboard import forms, requests, sso
 from postroad.model import caller
 from postroad.services.domains import registry
 from postroad.services.sso import connections, flow
 from postroad.web import routing
 
 PATH: Final = "/team/sso"
-MANAGE: Final = caller.Permission.MANAGE
+OWN: Final = caller.Permission.OWN
 
 
 class ConnectionForm(forms.Form, frozen=True, kw_only=True):
@@ -41,7 +41,7 @@ async def show(request: requests.PageRequest) -> routing.Response:
         groups="" if found is None else "\n".join(f"{group} = {role}" for group, role in found.row.roles.items()),
         domains=sorted({*names, *chosen}),
         chosen=chosen,
-        role_names=[(role.value, name) for role, (name, _) in team.ROLES.items()],
+        role_names=[(role.value, name) for role, (name, _) in caller.ROLE_TEXTS.items()],
         redirect_uri=connections.redirect_uri(request.ctx.settings, request.account_id),
         log_out_uri=connections.log_out_uri(request.ctx.settings),
     )
@@ -92,8 +92,8 @@ def _groups(text: str) -> dict[str, Any]:
 
 
 ROUTES: Final = (
-    requests.get(PATH, show, permission=MANAGE, looking=requests.Looking.REFUSED),
-    requests.post(PATH, save, form=ConnectionForm, permission=MANAGE),
-    requests.post(f"{PATH}/test", test, permission=MANAGE),
-    requests.post(f"{PATH}/remove", remove, permission=MANAGE),
+    requests.get(PATH, show, permission=OWN, looking=requests.Looking.REFUSED),
+    requests.post(PATH, save, form=ConnectionForm, permission=OWN),
+    requests.post(f"{PATH}/test", test, permission=OWN),
+    requests.post(f"{PATH}/remove", remove, permission=OWN),
 )

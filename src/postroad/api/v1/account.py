@@ -191,7 +191,7 @@ ROUTES: Final = (
     RESOURCE.route(
         "PATCH /v1/account",
         change,
-        permission=caller.Permission.MANAGE,
+        permission=caller.Permission.OWN,
         body=AccountChange,
         body_rules={"examples": [{"second_factor_required": True}]},
         responses={200: AccountResponse},

@@ -134,14 +134,14 @@ ROUTES: Final = (
     RESOURCE.route(
         "GET /v1/sso",
         show,
-        permission=caller.Permission.MANAGE,
+        permission=caller.Permission.OWN,
         responses={200: SsoResponse},
         errors=(errors.NotFound,),
     ),
     RESOURCE.route(
         "PUT /v1/sso",
         save,
-        permission=caller.Permission.MANAGE,
+        permission=caller.Permission.OWN,
         body=NewSsoConnection,
         body_rules={
             "examples": [
@@ -154,7 +154,7 @@ ROUTES: Final = (
     RESOURCE.route(
         "DELETE /v1/sso",
         remove,
-        permission=caller.Permission.MANAGE,
+        permission=caller.Permission.OWN,
         responses={204: None},
         errors=(errors.NotFound, errors.Conflict),
     ),

@@ -145,7 +145,7 @@ async def switch(ctx: context.Context, session: sessions.Session, account_id: st
         login = await logins.by_id(tx, session.row.login_id)
         if login is None:
             raise tokens.refusal()
-        user, account = await _membership(tx, login, account_id)
+        user, account = await _membership(ctx, tx, login, account_id=account_id, methods=session.row.methods)
     acting_user = dataclasses.replace(ctx, actor=dataclasses.replace(ctx.actor, user_id=user.id, who=None))
     async with ctx.store.transaction() as tx:
         await access_version.bump(tx)
