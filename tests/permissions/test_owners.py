@@ -161,6 +161,17 @@ async def test_forms_for_owners_are_shown_to_owners_only(team: Team) -> None:
         assert 'href="/team/roles"' in page
 
 
+async def test_an_admin_neither_sees_nor_ends_the_sessions_of_an_owner(team: Team) -> None:
+    for kind, person, status in (
+        ("admin", "second", 403),
+        ("admin", "developer", 200),
+        ("owner", "second", 200),
+        ("developer", "developer", 403),
+    ):
+        answer = await team.open(kind, f"/team/{team.people[person].id}")
+        assert answer.status_code == status, (kind, person)
+
+
 async def test_the_page_of_roles_shows_the_table(team: Team) -> None:
     for kind in ("owner", "analyst"):
         page = (await team.open(kind, "/team/roles")).text

@@ -11,7 +11,7 @@ from postroad.dashboard import forms, requests
 from postroad.model import caller
 from postroad.services import context
 from postroad.services.accounts import registry
-from postroad.services.auth import creators, password_links, second_factors, session_list
+from postroad.services.auth import creators, grants, password_links, second_factors, session_list
 from postroad.services.auth import users as account_users
 from postroad.storage import users
 from postroad.web import routing
@@ -129,7 +129,7 @@ async def enable(request: requests.PageRequest) -> routing.Response:
 
 async def show(request: requests.PageRequest) -> routing.Response:
     """A user: their sessions in this account, and what they made, before they are removed."""
-    user = await account_users.find(request.ctx, request.account_id, request.path["id"])
+    user = await _managed(request)
     return request.page(
         "team_user.html",
         user=user,
@@ -141,7 +141,7 @@ async def show(request: requests.PageRequest) -> routing.Response:
 
 async def end_session(request: requests.PageRequest) -> routing.Response:
     """End a session of a user in this account."""
-    user = await account_users.find(request.ctx, request.account_id, request.path["id"])
+    user = await _managed(request)
     await session_list.end_of_user(request.ctx, user, request.path["session"])
     return request.redirect(f"{PATH}/{user.id}", notice=f"A session of {user.email} is ended.")
 
@@ -153,6 +153,14 @@ async def remove(request: requests.PageRequest) -> routing.Response:
         request.ctx, request.account_id, request.path["id"], belongings=form.belongings or creators.Belongings.HAND_OVER
     )
     return request.redirect(PATH, notice=f"{user.email} is removed from the team.")
+
+
+async def _managed(request: requests.PageRequest) -> users.User:
+    """The user of the path, whom the user of the request may manage."""
+    user = await account_users.find(request.ctx, request.account_id, request.path["id"])
+    if user.role == caller.Role.OWNER and not request.may(caller.Permission.OWN):
+        raise grants.only_owners()
+    return user
 
 
 async def _done(

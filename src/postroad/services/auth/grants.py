@@ -73,7 +73,12 @@ def check_owner(actor: actors.Actor, role: str | None) -> None:
     """
     is_asked = actor.kind in {actors.Kind.PERSON, actors.Kind.API_KEY}
     if is_asked and (role is None or caller.Permission.OWN not in caller.ROLE_PERMISSIONS[caller.Role(role)]):
-        raise errors.Forbidden("only an owner of this account can make, change or remove owners, logged in as a user")
+        raise only_owners()
+
+
+def only_owners() -> errors.Forbidden:
+    """The refusal of what concerns owners."""
+    return errors.Forbidden("only an owner of this account can make, change or remove owners, logged in as a user")
 
 
 def check_operator(actor: actors.Actor) -> None:
