@@ -7,9 +7,10 @@ import pytest
 from postroad import config, errors
 from postroad.dashboard import application
 from postroad.dashboard import site as sites
+from postroad.model import caller
 from postroad.services import context
 from postroad.services.accounts import registry
-from postroad.services.auth import authentication, second_factors
+from postroad.services.auth import authentication, login, password_links, second_factors, users
 from tests import contexts
 from tests.contexts import Clock
 from tests.dashboard import browser_client
@@ -110,6 +111,15 @@ async def test_whoever_has_no_required_factor_is_led_to_set_one_up_and_to_nothin
         assert answer.status_code in (303, 400, 403), route.path
         if answer.status_code == 303:
             assert answer.headers["location"] == PAGE, route.path
+    allowed |= {"/switch"}
+    for route in application.routes(site):
+        if route.permission is None or route.method != "POST" or route.path in allowed:
+            continue
+        path = re.sub(r"\{\w+\}", "x", route.path)
+        answer = await browser.post(path)
+        assert answer.status_code in (303, 400, 403), path
+        if answer.status_code == 303:
+            assert answer.headers["location"] == PAGE, path
     refused = await browser.post("/team", {"email": "new@mine.example", "role": "member"})
     assert refused.headers["location"] == PAGE
     page = await browser.get(PAGE)
@@ -173,3 +183,29 @@ class TestOperators:
         assert "This installation requires a second factor" in (await operator.get(PAGE)).text
         await set_up(operator, clock)
         assert (await operator.get("/operator/accounts")).status_code == 200
+
+
+async def test_whoever_has_to_set_one_up_can_log_out_or_go_to_another_account(
+    ctx: context.Context, browser: Browser, stranger: Browser
+) -> None:
+    assert browser.user is not None
+    invited = await users.invite(ctx, stranger.account_id, email=browser.user.email, role=caller.Role.MEMBER)
+    acting = login.acting(ctx, client_address="127.0.0.1")
+    await password_links.redeem(acting, invited.link_token, password=contexts.PASSWORD)
+    await registry.require_second_factor(ctx, browser.account_id, required=True)
+    assert (await browser.get("/messages")).headers["location"] == PAGE
+    switched = await browser.post("/switch", {"account_id": stranger.account_id})
+    assert switched.status_code == 303
+    assert (await browser.get("/messages")).status_code == 200
+    back = {"account_id": browser.account_id, "csrf_token": await csrf_token(browser, "/messages")}
+    assert (await browser.client.post("/switch", data=back)).status_code == 303
+    assert (await browser.get("/messages")).headers["location"] == PAGE
+    out = await browser.client.post("/logout", data={"csrf_token": await csrf_token(browser, PAGE)})
+    assert out.headers["location"] == "/login"
+
+
+async def csrf_token(browser: Browser, path: str) -> str:
+    """That of the session after a switch, as a page has it."""
+    found = re.search(r'name="csrf_token" value="(\w+)"', (await browser.get(path)).text)
+    assert found is not None
+    return found[1]

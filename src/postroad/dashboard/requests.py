@@ -255,7 +255,7 @@ def get(
 ) -> SiteRoute:
     """The route of a page. `options` are those of `_route`.
 
-    Whoever has to set up a second factor first can open only pages of this `is_enrolment`.
+    Whoever has to set up a second factor first can use only routes with `is_enrolment`.
     """
     checks = functools.partial(
         _authenticated, handler=handler, permission=permission, looking=looking, is_enrolment=is_enrolment
