@@ -304,6 +304,6 @@ $(MTA): benchmarks/peers/debian.py | $(DEVELOPMENT)
 
 # By the hashes of the lock. A failure leaves nothing behind: the next run tries again.
 $(AXE): tests/browser/package-lock.json | $(LANGUAGES)
-	@echo "Installing axe-core for the accessibility tests"
+	@echo "Installing axe-core and oidc-provider for the browser tests"
 	@timeout 900 npm ci --prefix tests/browser --ignore-scripts --fetch-retries 2 </dev/null >/dev/null 2>&1 && touch $@ \
-		|| echo "axe-core could not be installed; the accessibility tests will be left out" >&2
+		|| echo "They could not be installed; the accessibility tests and those of single sign-on will be left out" >&2
