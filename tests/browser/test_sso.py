@@ -127,7 +127,7 @@ async def test_an_owner_connects_a_provider_and_people_log_in_and_out_with_it(
     await owner.get_by_role("button", name="Test the connection").click()
     await oidc_process.log_in(owner, "jo@corp.example")
     await async_api.expect(owner.get_by_text("The connection works.")).to_be_visible()
-    await async_api.expect(owner.get_by_text("member", exact=True)).to_be_visible()
+    await async_api.expect(owner.get_by_text("developer", exact=True)).to_be_visible()
     await owner.goto("/team")
     await async_api.expect(owner.get_by_text("jo@corp.example")).to_have_count(0)
 

@@ -20,7 +20,7 @@ from tests.dashboard import browser_client
 
 DANGEROUS = re.compile(
     r"^GET .*(/export|/raw|/request|/attachments/.*|\.csv)$"
-    r"|^(POST|PUT|PATCH|DELETE) .*/(api-keys|keys|credentials|team|operators|profile)\b"
+    r"|^(POST|PUT|PATCH|DELETE) .*/(api-keys|keys|credentials|team|sso|operators|profile)\b"
     r"|^(POST|PUT|PATCH|DELETE) .*/(look|close|recovery-link|rotate|rotate-key|rotate-secret)\b"
     r"|^(POST|PUT) (/v1)?/(welcome/)?webhooks?$"
     r"|^(DELETE /v1/domains/|POST /domains/.*/remove|PATCH /v1/account$)"
@@ -31,6 +31,9 @@ HARMLESS = {
     "DELETE /v1/credentials/{id}",
     "POST /credentials/{id}/revoke",
     "POST /keys/{id}/revoke",
+    "POST /profile/sessions/end-others",
+    "POST /profile/sessions/{id}/end",
+    "POST /team/{id}/sessions/{session}/end",
     "POST /operator/look/end",
     # They ask for the password, or a code, themselves.
     "POST /profile/password",

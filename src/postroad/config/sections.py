@@ -4,7 +4,6 @@
 """
 
 import math
-import re
 from typing import Annotated, Final, Literal
 
 import msgspec
@@ -14,6 +13,7 @@ from postroad.config import upstreams as config_upstreams
 from postroad.config.acme import Acme
 from postroad.config.dashboard import Dashboard
 from postroad.config.doctor import Doctor
+from postroad.config.metrics import Metrics
 from postroad.config.notices import Notices
 from postroad.config.operator import Operator
 from postroad.config.section import Section
@@ -22,8 +22,6 @@ from postroad.config.sso import Sso
 from postroad.model import route_rules
 
 DATABASE_SCHEMES: Final = ("sqlite:///", "postgresql://", "postgres://")
-# A bearer token (RFC 6750 section 2.1).
-_TOKEN = re.compile(r"[!-~]{16,1000}")
 MAX_INTEGER: Final = 1_000_000_000
 # How long the hosts behind the next hop may keep mail (RFC 5321 section 4.5.4.1).
 MAX_RELAY_DAYS: Final = 5
@@ -334,19 +332,6 @@ class TlsReports(Section, frozen=True):
 
     def check(self) -> None:
         addresses.check_mailbox(self.sender, name="tls_reports.from", example="tls-reports@example.org")
-
-
-class Metrics(Section, frozen=True):
-    """Access to /metrics."""
-
-    token: str
-    listen: str
-
-    def check(self) -> None:
-        if self.listen:
-            addresses.endpoint(self.listen, name="metrics.listen")
-        if self.token and not _TOKEN.fullmatch(self.token):
-            raise ConfigError("metrics.token: write at least 16 printable ASCII characters without spaces, or nothing")
 
 
 class Logs(Section, frozen=True):

@@ -34,8 +34,8 @@ async def test_it_is_set_up_shown_without_its_secret_changed_and_removed(
     shown = await mine.owner.get("/v1/sso")
     assert shown.json()["sso"] == expected
     assert "hush" not in shown.text
-    changed = await mine.owner.put("/v1/sso", json={**BODY, "client_secret": "", "role": "member"})
-    assert (changed.json()["sso"]["has_client_secret"], changed.json()["sso"]["role"]) == (False, "member")
+    changed = await mine.owner.put("/v1/sso", json={**BODY, "client_secret": "", "role": "developer"})
+    assert (changed.json()["sso"]["has_client_secret"], changed.json()["sso"]["role"]) == (False, "developer")
     assert (await mine.owner.delete("/v1/sso")).status_code == 409, "no owner has a password"
     await account_users.create(
         ctx, mine.account_id, email="boss@example.com", password=contexts.PASSWORD, role=caller.Role.OWNER

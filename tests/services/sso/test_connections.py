@@ -47,7 +47,7 @@ async def test_a_connection_is_saved_and_its_secret_is_encrypted(
     found = await connections.find(ctx, account.id)
     assert found == saved
     assert found.domains == ["corp.example"]
-    assert list(found.row.roles.items()) == [("b", "owner"), ("a", "member")], "in the order in which they count"
+    assert list(found.row.roles.items()) == [("b", "owner"), ("a", "developer")], "in the order in which they count"
     assert found.row.client_secret is not None
     assert oidc_provider.SECRET.encode() not in found.row.client_secret
     assert connections.registration(ctx, found.row).client_secret == oidc_provider.SECRET

@@ -79,7 +79,7 @@ async def test_a_newcomer_is_refused_where_owners_do_not_want_them(
     )
     await account_users.invite(ctx, account.id, email=JO, role=MEMBER)
     begun = await sso_setup.log_in(ctx, account.id, provider)
-    assert (begun.user.role, begun.user.joined_at is not None) == ("member", True)
+    assert (begun.user.role, begun.user.joined_at is not None) == ("developer", True)
 
 
 async def test_an_invitation_is_accepted_by_single_sign_on_and_its_link_ends(
@@ -193,11 +193,11 @@ async def test_groups_decide_the_role_at_every_login(
     begun = await sso_setup.log_in(ctx, account.id, provider)
     assert begun.user.role == "owner"
     provider.claims = {"groups": ["staff"]}
-    assert (await sso_setup.log_in(ctx, account.id, provider)).user.role == "member"
+    assert (await sso_setup.log_in(ctx, account.id, provider)).user.role == "developer"
     provider.claims = {"groups": []}
     assert (await sso_setup.log_in(ctx, account.id, provider)).user.role == "read_only"
     found = await audit_entries.summaries(ctx, account.id)
-    assert ("user.role_changed", JO, "owner to member, by single sign-on") in found
+    assert ("user.role_changed", JO, "owner to developer, by single sign-on") in found
     assert owner.role == "owner"
 
 
@@ -343,22 +343,22 @@ async def test_a_newcomer_of_the_installation_joins_its_account(
     with pytest.raises(errors.Forbidden, match="not a user of an account here"):
         await sso_setup.enter(without, flow.INSTALLATION, provider)
     begun = await sso_setup.log_in(
-        of_installation(ctx, provider, account=account.id, role="member"), flow.INSTALLATION, provider
+        of_installation(ctx, provider, account=account.id, role="developer"), flow.INSTALLATION, provider
     )
-    assert (begun.account.id, begun.user.role) == (account.id, "member")
+    assert (begun.account.id, begun.user.role) == (account.id, "developer")
 
 
 async def test_groups_make_operators_and_end_it(
     ctx: context.Context, account: accounts.Account, owner: users.User, provider: oidc_provider.Provider
 ) -> None:
     await operators.add(ctx, owner.email)
-    installed = of_installation(ctx, provider, account=account.id, groups={"mail": "operator", "staff": "member"})
+    installed = of_installation(ctx, provider, account=account.id, groups={"mail": "operator", "staff": "developer"})
     provider.claims = {"groups": ["mail", "staff"]}
     begun = await sso_setup.log_in(installed, flow.INSTALLATION, provider)
-    assert (begun.user.role, begun.user.operator_since is not None) == ("member", True)
+    assert (begun.user.role, begun.user.operator_since is not None) == ("developer", True)
     provider.claims = {"groups": ["staff"]}
     begun = await sso_setup.log_in(installed, flow.INSTALLATION, provider)
-    assert (begun.user.role, begun.user.operator_since) == ("member", None)
+    assert (begun.user.role, begun.user.operator_since) == ("developer", None)
     found = await audit_entries.summaries(ctx, "")
     assert ("operator.added", JO, "by single sign-on") in found
     assert ("operator.removed", JO, "by single sign-on") in found

@@ -36,6 +36,9 @@ PAGES: Final = frozenset(
         "POST /profile/passkeys/{id}/remove",
         # People and domains.
         "POST /team",
+        "POST /team/sso",
+        "POST /team/sso/remove",
+        "POST /team/sso/test",
         "POST /team/{id}/disable",
         "POST /team/{id}/enable",
         "POST /team/{id}/link",
@@ -74,6 +77,8 @@ ENDPOINTS: Final = frozenset(
         "POST /v1/team",
         "PATCH /v1/team/{id}",
         "DELETE /v1/team/{id}",
+        "PUT /v1/sso",
+        "DELETE /v1/sso",
         "POST /v1/team/{id}/password-link",
         "POST /v1/team/{id}/recovery-link",
         "PATCH /v1/account",
