@@ -7,7 +7,7 @@ from tests import oidc_provider, webhook_server
 from tests.services.checks import setups
 
 
-def given(issuer: str, **more: Any) -> subject.Subject:  # noqa: ANN401 - settings of [sso]
+def given(issuer: str, **more: Any) -> subject.Subject:
     return setups.given(None, {"sso": {"issuer": issuer, "client_id": "postroad", **more}})
 
 
