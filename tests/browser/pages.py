@@ -73,7 +73,6 @@ PAGES: Final = (
     Page(name="audit-log", path="/audit-log", sees="Who"),
     Page(name="profile", path="/profile", sees="Password"),
     Page(name="security", path="/profile/security", sees="Authenticator app"),
-    Page(name="confirm", path="/confirm", sees="Confirmed"),
     Page(name="inbox", path="/inbox", sees="Welcome to the Corner Shop"),
     Page(name="received", path="/inbox/{received}", sees="example.net"),
     Page(name="operator-health", path="/operator", sees="The checks of postroad doctor"),

@@ -13,7 +13,7 @@ from postroad.services.domains import registry as domains
 from postroad.services.messages import dev_inbox, saved_views
 from postroad.services.suppressions import registry as suppressions
 from postroad.services.webhooks import endpoints
-from postroad.storage import approvals, recipients, webhook_deliveries
+from postroad.storage import approvals, passkeys, recipients, webhook_deliveries
 from postroad.storage import suppressions as stored_suppressions
 from tests import accepted_mail, webhook_rows
 from tests.services import claimed_mail
@@ -119,3 +119,22 @@ def _of_file(path: str) -> Dump:
         return {name: sorted(connection.execute(f"SELECT * FROM {name}"), key=repr) for name in tables}  # noqa: S608
     finally:
         connection.close()
+
+
+async def add_passkey(ctx: context.Context, login_id: str, *, mark: str) -> str:
+    """A passkey that no authenticator has; returns its id."""
+    passkey = passkeys.Passkey(
+        id=ctx.new_id(identifiers.PASSKEY, now=ctx.clock()),
+        login_id=login_id,
+        credential_id=mark.encode(),
+        public_key=b"",
+        sign_count=0,
+        user_handle=b"",
+        rp_id="localhost",
+        transports="",
+        name=mark,
+        created_at=ctx.clock(),
+    )
+    async with ctx.store.transaction() as tx:
+        await passkeys.insert(tx, passkey)
+    return passkey.id

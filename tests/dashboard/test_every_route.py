@@ -18,7 +18,7 @@ from postroad.dashboard import site as sites
 from postroad.model import caller, identifiers
 from postroad.services import context
 from postroad.services.messages import dev_inbox
-from postroad.storage import operator_jobs, passkeys
+from postroad.storage import operator_jobs
 from postroad.web import routing
 from tests import webhook_rows
 from tests.dashboard import sample_account
@@ -189,26 +189,14 @@ async def furnish(ctx: context.Context, browser: Browser, mail: dev_inbox.Inbox,
     job = operator_jobs.Job(
         ctx.new_id(identifiers.JOB, now=0), "queue.retry", "all mail", operator_jobs.RUNNING, 0, None, "null", "", 0, 0
     )
-    passkey = passkeys.Passkey(
-        id=ctx.new_id(identifiers.PASSKEY, now=0),
-        login_id=browser.user.login_id or "",
-        credential_id=domain.encode(),
-        public_key=b"",
-        sign_count=0,
-        user_handle=b"",
-        rp_id="localhost",
-        transports="",
-        name="Laptop",
-        created_at=0,
-    )
     async with ctx.store.transaction() as tx:
         await operator_jobs.insert(tx, job)
-        await passkeys.insert(tx, passkey)
     installation = {"account": browser.account_id, "job": job.id, "provider": "google", "source": "out_1"}
     ours = (config.Source(name="out_1", address="192.0.2.1"),)
     msgspec.structs.force_setattr(ctx.settings, "sources", ours)
+    passkey = await sample_account.add_passkey(ctx, browser.user.login_id or "", mark=domain)
     assert browser.session is not None
-    people = {"passkey": passkey.id, "person": browser.user.id, "session": browser.session.row.id}
+    people = {"passkey": passkey, "person": browser.user.id, "session": browser.session.row.id}
     return {**things, **installation, **people, "received": sample_account.receive(mail)}
 
 

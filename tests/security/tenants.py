@@ -105,6 +105,8 @@ async def settled(service: WholeService, mark: str) -> AsyncIterator[Tenant]:
         await _furnish(tenant)
         view = await saved_views.save(service.ctx, account.id, name=f"{mark} view", search=f'"{mark}"')
         tenant.things["view"] = view.id
+        # Of a login of its own: that of the owner logs in with the password alone.
+        tenant.things["passkey"] = await sample_account.add_passkey(service.ctx, f"lgn_{mark}", mark=mark)
         tenant.things["approval"] = await sample_account.ask_for_approval(
             service.ctx, account.id, tenant.things["api_key"], mark
         )
