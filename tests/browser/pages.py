@@ -68,6 +68,7 @@ PAGES: Final = (
     Page(name="suppressions", path="/suppressions", sees="Add"),
     Page(name="credits", path="/credits", sees="Available"),
     Page(name="team", path="/team", sees="Invite"),
+    Page(name="team-user", path="/team/{user}", sees="Remove from the team"),
     Page(name="roles", path="/team/roles", sees="Permission"),
     Page(name="team-sso", path="/team/sso", sees="Redirect URI"),
     Page(name="audit-log", path="/audit-log", sees="Who"),

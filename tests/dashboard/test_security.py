@@ -189,7 +189,7 @@ async def test_whoever_has_to_set_one_up_can_log_out_or_go_to_another_account(
     ctx: context.Context, browser: Browser, stranger: Browser
 ) -> None:
     assert browser.user is not None
-    invited = await users.invite(ctx, stranger.account_id, email=browser.user.email, role=caller.Role.MEMBER)
+    invited = await users.invite(ctx, stranger.account_id, email=browser.user.email, role=caller.Role.DEVELOPER)
     acting = login.acting(ctx, client_address="127.0.0.1")
     await password_links.redeem(acting, invited.link_token, password=contexts.PASSWORD)
     await registry.require_second_factor(ctx, browser.account_id, required=True)

@@ -308,16 +308,18 @@ async def test_accepting_mail_writes_nothing(ctx: context.Context, account: stor
     assert await summaries(ctx, account.id) == before
 
 
-async def test_a_login_is_recorded_with_its_address_and_a_logout_is_no_change(
+async def test_a_login_is_recorded_with_its_address_and_so_is_the_end_of_its_session(
     ctx: context.Context, account: stored_accounts.Account, owner: users.User
 ) -> None:
     session = await authentication.log_in(ctx, owner.email, PASSWORD, client_address=ADDRESS, request_id="req_1")
     who = await authentication.authenticate(ctx, f"Bearer {session.token}", client_address=ADDRESS)
     await authentication.log_out(ctx, who)
-    (entry,) = [entry for entry in await entries(ctx, account.id) if not entry.action.endswith(".created")]
-    assert (entry.action, entry.subject, entry.user_id) == ("user.logged_in", owner.email, owner.id)
+    found = [entry for entry in await entries(ctx, account.id) if not entry.action.endswith(".created")]
+    assert {entry.action for entry in found} == {"user.logged_in", "user.token_revoked"}
+    (entry,) = [entry for entry in found if entry.action == "user.logged_in"]
+    assert (entry.subject, entry.user_id) == (owner.email, owner.id)
     assert (entry.client_address, entry.request_id) == (ADDRESS, "req_1")
-    assert f"{entry.actor} {audit_log.text(entry)}" == "owner@example.com logged in"
+    assert f"{entry.actor} {audit_log.text(entry)}" == "owner@example.com logged in (by password)"
 
 
 async def test_failed_logins_of_a_user_are_recorded_with_their_addresses_up_to_a_bound(

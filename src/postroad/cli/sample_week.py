@@ -49,6 +49,7 @@ class SampleIds:
     template: str
     delivery: str
     recipient: str
+    user: str
 
 
 async def write(
@@ -77,7 +78,7 @@ async def write(
     who = caller.Caller(account_id, credential_id, caller.Scheme.PASSWORD, caller.PASSWORD_PERMISSIONS)
     messages = await sample_mail.write(ctx, who, count=count, waiting=WAITING, now=now)
     delivery = await _deliver_webhooks(ctx, webhook)
-    await _people(_at(ctx, now - 5 * times.DAY, owner), account_id)
+    user = await _people(_at(ctx, now - 5 * times.DAY, owner), account_id)
     for email, reason, source in SUPPRESSED:
         await suppressions.add(_at(ctx, now - 3 * times.DAY, owner), account_id, email, reason=reason, source=source)
     newest_ended = messages[-WAITING - 1]
@@ -90,6 +91,7 @@ async def write(
         template="receipt",
         delivery=delivery,
         recipient=reached.email,
+        user=user,
     )
 
 
@@ -136,10 +138,14 @@ async def _keys(ctx: context.Context, account_id: str) -> str:
     return shop.id
 
 
-async def _people(ctx: context.Context, account_id: str) -> None:
-    for email, role in (("grace@shop.example", caller.Role.DEVELOPER), ("alan@shop.example", caller.Role.READ_ONLY)):
+async def _people(ctx: context.Context, account_id: str) -> str:
+    """Two users and an invitation; returns the id of the first."""
+    made = [
         await account_users.create(ctx, account_id, email=email, password=PASSWORD, role=role)
+        for email, role in (("grace@shop.example", caller.Role.DEVELOPER), ("alan@shop.example", caller.Role.READ_ONLY))
+    ]
     await account_users.invite(ctx, account_id, email="margaret@shop.example", role=caller.Role.DEVELOPER)
+    return made[0][0].id
 
 
 async def _webhook(ctx: context.Context, account_id: str, url: str) -> webhooks.Webhook:

@@ -90,6 +90,13 @@
   }
 
   /* Returns what to focus: the button, or the invalid field. Null when the page is left. */
+  /* To a place on the page that is open, a browser only scrolls: what has changed is seen after a reload. */
+  function go(target) {
+    const isHere = target.hash && target.pathname === location.pathname && target.search === location.search;
+    location.assign(target);
+    if (isHere) location.reload();
+  }
+
   async function send(form, button) {
     if ("sessionExpired" in document.body.dataset) await renewToken();
     const body = new URLSearchParams(new FormData(form, button));
@@ -97,7 +104,7 @@
     const action = button?.getAttribute("formaction") ?? form.getAttribute("action") ?? location.href;
     const answer = await fetch(action, { method: "POST", body, headers: { "X-Enhanced": "form", "Accept": "text/html" } });
     const where = answer.headers.get("Go-To");
-    if (where) { location.assign(where); return null; }
+    if (where) { go(new URL(where, location.href)); return null; }
     if (answer.ok) { show(await answer.text()); return { focus: button }; }
     if (answer.status === 401 && !location.pathname.startsWith("/login")) { askToLogIn(form, button); return { focus: button }; }
     if (answer.headers.get("Confirmation") === "required") { askToConfirm(form, button); return { focus: button }; }

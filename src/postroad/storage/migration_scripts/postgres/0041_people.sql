@@ -14,15 +14,37 @@ INSERT INTO logins (id, email, email_key, password_hash, tokens_valid_from, crea
 SELECT 'lgn_' || SUBSTR(id, 5), email, email_key, password_hash, tokens_valid_from, created_at FROM users
 WHERE joined_at IS NOT NULL;
 
--- An email is unique in its account only, and there are more roles. Older versions read `password_hash` and
--- `tokens_valid_from` here; they cannot create users any more.
-ALTER TABLE users DROP CONSTRAINT users_email_key_key;
-ALTER TABLE users ADD CONSTRAINT users_account_id_email_key_key UNIQUE (account_id, email_key);
-ALTER TABLE users DROP CONSTRAINT users_role_check;
-ALTER TABLE users ADD CONSTRAINT users_role_check
-    CHECK (role IN ('owner', 'admin', 'developer', 'analyst', 'member', 'read_only'));
-ALTER TABLE users ADD COLUMN login_id TEXT COLLATE "C";
-UPDATE users SET login_id = 'lgn_' || SUBSTR(id, 5) WHERE joined_at IS NOT NULL;
+-- An email is unique in its account only, and there are more roles. As in SQLite, which cannot change a constraint, the
+-- table is copied. Older versions read `password_hash` and `tokens_valid_from` here; they cannot create users any more.
+CREATE TABLE users_new (
+    id TEXT COLLATE "C" NOT NULL PRIMARY KEY,
+    account_id TEXT COLLATE "C" NOT NULL,
+    email TEXT COLLATE "C" NOT NULL,
+    email_key TEXT COLLATE "C" NOT NULL,
+    password_hash TEXT COLLATE "C" NOT NULL,
+    role TEXT COLLATE "C" NOT NULL CHECK (role IN ('owner', 'admin', 'developer', 'analyst', 'member', 'read_only')),
+    tokens_valid_from BIGINT NOT NULL,
+    disabled_at BIGINT,
+    created_at BIGINT NOT NULL,
+    joined_at BIGINT,
+    last_login_at BIGINT,
+    time_zone TEXT COLLATE "C",
+    operator_since BIGINT,
+    login_id TEXT COLLATE "C",
+    UNIQUE (account_id, email_key)
+);
+INSERT INTO users_new (id, account_id, email, email_key, password_hash, role, tokens_valid_from, disabled_at, created_at,
+    joined_at, last_login_at, time_zone, operator_since, login_id)
+SELECT id, account_id, email, email_key, password_hash, role, tokens_valid_from, disabled_at, created_at,
+    joined_at, last_login_at, time_zone, operator_since,
+    CASE WHEN joined_at IS NOT NULL THEN 'lgn_' || SUBSTR(id, 5) END
+FROM users;
+DROP TABLE users;
+ALTER TABLE users_new RENAME TO users;
+ALTER TABLE users RENAME CONSTRAINT users_new_pkey TO users_pkey;
+ALTER TABLE users RENAME CONSTRAINT users_new_role_check TO users_role_check;
+ALTER TABLE users RENAME CONSTRAINT users_new_account_id_email_key_key TO users_account_id_email_key_key;
+CREATE INDEX users_by_account ON users (account_id, id);
 CREATE INDEX users_by_email ON users (email_key, id);
 CREATE INDEX users_by_login ON users (login_id) WHERE login_id IS NOT NULL;
 
