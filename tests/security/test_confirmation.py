@@ -35,8 +35,6 @@ HARMLESS = {
     "POST /profile/sessions/{id}/end",
     "POST /team/{id}/sessions/{session}/end",
     "POST /operator/look/end",
-    "POST /profile/sessions/end-others",
-    "POST /profile/sessions/{id}/end",
     "POST /team/{id}/sessions/{session}/end",
     # They ask for the password, or a code, themselves.
     "POST /profile/password",

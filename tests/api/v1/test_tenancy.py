@@ -72,7 +72,7 @@ BODIES: Mapping[Key, dict[str, Any]] = {
     ("POST", "/v1/messages/{id}/resend"): {},
     ("POST", "/v1/messages/{id}/retry"): {},
     ("POST", "/v1/suppressions"): {"email": "new@example.net"},
-    ("PUT", "/v1/sso"): {"issuer": "https://login.example.org", "client_id": "postroad", "domains": ["new.example"]},
+    ("PUT", "/v1/sso"): {"issuer": "https://login.example.org", "client_id": "postroad", "domains": ["corp.example"]},
     ("POST", "/v1/team"): {"email": "new@example.net", "role": "developer"},
     ("PATCH", "/v1/team/{id}"): {"role": "owner"},
     ("PUT", "/v1/templates/{alias}"): {"subject": "New", "text": "x"},
