@@ -35,7 +35,6 @@ HARMLESS = {
     "POST /profile/sessions/{id}/end",
     "POST /team/{id}/sessions/{session}/end",
     "POST /operator/look/end",
-    "POST /team/{id}/sessions/{session}/end",
     # They ask for the password, or a code, themselves.
     "POST /profile/password",
     "POST /profile/security/recovery-codes",
