@@ -144,7 +144,7 @@ async def show(ctx: context.Context, request: routing.Request) -> routing.Respon
 
 
 async def change(ctx: context.Context, request: routing.Request) -> routing.Response:
-    """Require a second factor of the users of the account, or no longer.
+    """Require a second factor of all users, or no longer.
 
     Users without one can then do nothing but set one up, and their tokens are refused. Owners only.
     """
