@@ -158,6 +158,11 @@ def test_each_route_requires_the_permission_that_is_listed(ctx: context.Context,
     assert len(routes) > 250
 
 
+def test_no_api_key_opens_what_only_owners_may(ctx: context.Context, site: sites.Site) -> None:
+    routes = [route for one in surfaces.build(ctx, site) for route in one.routes if name(route) in NEEDED[OWN]]
+    assert {route.scope for route in routes} == {None}
+
+
 def is_refused(answer: httpx.Response) -> bool:
     """Whether the credential was not enough. Postmark has no status for a role."""
     return answer.status_code in (401, 403) or (answer.is_error and "does not permit this" in answer.text)

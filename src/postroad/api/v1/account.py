@@ -192,6 +192,8 @@ ROUTES: Final = (
         "PATCH /v1/account",
         change,
         permission=caller.Permission.OWN,
+        # People decide this; the scope of the resource is one to read with.
+        scope=None,
         body=AccountChange,
         body_rules={"examples": [{"second_factor_required": True}]},
         responses={200: AccountResponse},
