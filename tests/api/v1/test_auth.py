@@ -315,3 +315,27 @@ async def test_a_token_is_refused_until_a_required_second_factor_is_set_up(
     refused = await client.get("/v1/auth/me", headers=bearer(answer))
     assert (refused.status_code, refused.json()["code"]) == (403, "forbidden")
     assert refused.headers["second-factor"] == "missing"
+
+
+async def test_sessions_are_listed_and_ended_one_by_one(client: httpx.AsyncClient, owner: users.User) -> None:
+    first = await log_in(client)
+    second = await client.post("/v1/auth/login", json=LOG_IN, headers={"User-Agent": "curl/8.5.0"})
+    mine = {"Authorization": f"Bearer {first.json()['token']}"}
+    listed = (await client.get("/v1/auth/sessions", headers=mine)).json()["sessions"]
+    assert [(one["kind"], one["current"]) for one in listed if one["current"]] == [("token", True)]
+    (other,) = [one for one in listed if not one["current"]]
+    assert (other["device"], other["methods"], other["account_id"]) == ("curl/8.5.0", ["password"], owner.account_id)
+    assert (await client.delete(f"/v1/auth/sessions/{other['id']}", headers=mine)).status_code == 204
+    theirs = {"Authorization": f"Bearer {second.json()['token']}"}
+    assert is_refusal(await client.get("/v1/auth/me", headers=theirs), 401, "unauthorized")
+    assert is_refusal(await client.delete(f"/v1/auth/sessions/{other['id']}", headers=mine), 404, "not_found")
+    assert (await client.get("/v1/auth/me", headers=mine)).status_code == 200
+
+
+async def test_a_token_is_for_the_account_that_is_named(client: httpx.AsyncClient, owner: users.User) -> None:
+    answer = await log_in(client, account_id=owner.account_id)
+    assert answer.json()["account"]["id"] == owner.account_id
+    assert is_refusal(await log_in(client, account_id="acc_" + "0" * 28), 403, "forbidden")
+    # Whoever does not know the password learns nothing about accounts.
+    wrong = await log_in(client, account_id="acc_" + "0" * 28, password="wrong password")
+    assert is_refusal(wrong, 401, "unauthorized")

@@ -5,7 +5,7 @@ import pytest
 from postroad import errors
 from postroad.model import actors, caller, key_limits
 from postroad.services import audit_log, context
-from postroad.services.accounts import registry
+from postroad.services.accounts import closure, registry
 from postroad.services.auth import api_keys, credentials, operators, password_links, schemes, sessions, users
 from tests import contexts
 
@@ -223,3 +223,18 @@ async def test_what_an_operator_does_at_the_console_names_the_role_and_knows_the
     entry = next(one for one in written if one.action == "account.suspended")
     assert (entry.actor, entry.user_id, audit_log.kind_of(entry)) == ("operator", user_id, actors.Kind.OPERATOR)
     assert (entry.request_id, entry.client_address) == ("req_1", "192.0.2.1")
+
+
+async def test_an_operator_of_a_closed_account_does_not_count_as_able_to_log_in(
+    ctx: context.Context, account_id: str
+) -> None:
+    other = await registry.create(ctx, "Other")
+    remaining, elsewhere = await user(ctx, account_id), await user(ctx, other.id, "sam")
+    await operators.add(ctx, "jo@example.org")
+    await operators.add(ctx, "sam@example.org")
+    acting = context.as_operator(await logged_in(ctx, account_id, remaining))
+    await closure.close(acting, other.id)
+    with pytest.raises(errors.Conflict, match="the last active operator"):
+        await operators.remove(acting, remaining)
+    await operators.remove(acting, elsewhere)
+    assert [one.id for one in await operators.of_installation(ctx)] == [remaining]

@@ -10,6 +10,7 @@ import pytest
 from postroad import errors
 from postroad.model import actors, caller
 from postroad.services import context
+from postroad.services.accounts import closure
 from postroad.services.auth import authentication, login, password_links
 from postroad.services.auth import users as account_users
 from postroad.services.maintenance import cleanup
@@ -188,3 +189,12 @@ async def test_whoever_tries_many_links_is_slowed_like_whoever_tries_many_passwo
     assert refusal.value.retry_after == 3
     elsewhere = dataclasses.replace(ctx, actor=actors.Actor(actors.Kind.PERSON, client_address="203.0.113.1"))
     assert (await password_links.redeem(elsewhere, token, password=NEW)).id == owner.id
+
+
+async def test_a_link_of_a_closed_account_does_not_work(
+    ctx: context.Context, account: stored_accounts.Account, owner: users.User, token: str
+) -> None:
+    await closure.close(ctx, account.id)
+    await refused(ctx, token)
+    await closure.reopen(ctx, account.id)
+    assert (await password_links.redeem(ctx, token, password=NEW)).id == owner.id
