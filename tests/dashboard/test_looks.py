@@ -45,6 +45,7 @@ REFUSED = {
     "/profile",
     "/suppressions/export",
     "/template/new",
+    "/team/sso",
 }
 # Shown once the operator has asked for the content of the message.
 ASKED_FOR = {"/messages/{id}/code", "/messages/{id}/preview/html"}
