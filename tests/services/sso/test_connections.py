@@ -12,7 +12,7 @@ from postroad.roles import composition
 from postroad.services import context
 from postroad.services.accounts import registry as accounts_registry
 from postroad.services.auth import login as auth_login
-from postroad.services.auth import operators, sessions
+from postroad.services.auth import operators, password_links, sessions
 from postroad.services.auth import users as account_users
 from postroad.services.domains import registry
 from postroad.services.sso import connections, flow
@@ -258,3 +258,21 @@ async def test_the_operator_can_always_remove_a_connection(
     acting = dataclasses.replace(ctx, actor=actors.OPERATOR)
     await connections.remove(acting, account.id)
     assert await connections.find(ctx, account.id) is None
+
+
+async def test_a_session_with_a_password_does_not_switch_to_where_passwords_are_off(
+    ctx: context.Context, account: accounts.Account, provider: oidc_provider.Provider
+) -> None:
+    """The account is one of two that the person belongs to with one login."""
+    visitor = sso_setup.visitor(ctx)
+    email = "two@corp.example"
+    await account_users.create(ctx, account.id, email=email, password=contexts.PASSWORD, role=caller.Role.MEMBER)
+    other = await accounts_registry.create(ctx, "Other")
+    invited = await account_users.invite(ctx, other.id, email=email, role=caller.Role.MEMBER)
+    await password_links.redeem(visitor, invited.link_token, password=contexts.PASSWORD)
+    await sso_setup.connect(ctx, account.id, provider, allows_passwords=False)
+    login = await auth_login.check_password(visitor, email, contexts.PASSWORD)
+    begun = await auth_login.finish(visitor, login, methods="password")
+    assert begun.account.id == other.id
+    with pytest.raises(errors.Forbidden, match="log in with single sign-on"):
+        await auth_login.switch(visitor, begun.session, account.id)
