@@ -46,7 +46,7 @@ async def test_pages_show_what_the_role_permits(
     sees = caller.Permission.CONTENT in granted
     await page.goto(pages.path_of(PATHS["message"], dev))
     await expect(main.locator("h1")).to_have_text("Subject hidden") if not sees else None
-    await expect(main.get_by_text("Your role does not show the subject")).to_have_count(int(not sees))
+    await expect(main.get_by_text("Your role cannot see the subject")).to_have_count(int(not sees))
     await expect(main.get_by_role("link", name="Copy as code")).to_have_count(int(sees))
     await axe.check(page)
 

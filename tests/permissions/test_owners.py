@@ -87,7 +87,7 @@ async def test_who_is_no_owner_makes_no_owner_and_changes_none(team: Team, kind:
         answer = await team.call(kind, method, path, body)
         assert (answer.status_code, answer.json()["error"]) == (
             403,
-            "only an owner of this account can make, change or remove owners, logged in as a user",
+            "only an owner of this account, logged in as a user, can add, change or remove owners",
         ), (method, path)
     assert await team.roles() == before
     # Everybody else is theirs to manage.
@@ -159,6 +159,7 @@ async def test_forms_for_owners_are_shown_to_owners_only(team: Team) -> None:
         page = (await team.open(kind, "/team")).text
         assert (second in page, developer in page, '<option value="owner"' in page) == shown, kind
         assert 'href="/team/roles"' in page
+        assert ('action="/team/second-factor"' in page) == (kind == "owner"), kind
 
 
 async def test_an_admin_neither_sees_nor_ends_the_sessions_of_an_owner(team: Team) -> None:

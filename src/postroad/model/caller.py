@@ -1,7 +1,7 @@
 """The authenticated caller and its permissions.
 
 The tables below are all permissions: those of each role and of each kind of credential. docs/roles.md and the page
-`/team/roles` are made of them, and tests/permissions walks every route, page and command against them. An
+`/team/roles` are generated from them, and tests/permissions checks every route, page and command against them. An
 API key has scopes: each route of the API belongs to one of them (`web/routing.py`). A credential of the wrong kind for
 a route, or a key without its scope, is `unauthorized`; a user without the permission is `forbidden`.
 """
@@ -67,7 +67,7 @@ ROLE_PERMISSIONS: Final = {
     Role.ANALYST: frozenset({Permission.READ, Permission.VIEW}),
     Role.READ_ONLY: frozenset({Permission.READ, Permission.VIEW, Permission.CONTENT}),
 }
-# Of an operator of the installation, beside those of the role in the own account.
+# Of an operator of the installation, in addition to those of the role in their own account.
 OPERATOR_PERMISSIONS: Final = frozenset({Permission.OPERATE})
 PASSWORD_PERMISSIONS: Final = frozenset({Permission.SEND, Permission.READ})
 PERMISSION_TEXTS: Final = {
@@ -79,15 +79,16 @@ PERMISSION_TEXTS: Final = {
     Permission.SEND: "Send, reschedule and cancel messages",
     Permission.CHANGE: "Change domains, templates, suppressions, webhooks, SMTP credentials, API keys and saved views; "
     "retry and resend messages; decide on approvals",
-    Permission.MANAGE: "Invite, change, disable and remove users who are not owners; create API keys that do",
-    Permission.OWN: "Make, change, disable and remove owners; decide how the users of the account log in",
+    Permission.MANAGE: "Invite, change, disable and remove users who are not owners; create API keys with the "
+    "scope team or *",
+    Permission.OWN: "Add, change, disable and remove owners; decide how users of the account log in",
     Permission.OPERATE: "Operate the installation: all accounts, their credits, limits and closing, the queue, "
     "providers and operators",
 }
 ROLE_TEXTS: Final = {
     Role.OWNER: ("Owner", "Everything in the account."),
-    Role.ADMIN: ("Admin", "Everything except owners: cannot make, change or remove them."),
-    Role.DEVELOPER: ("Developer", "Send mail and change everything except the team."),
+    Role.ADMIN: ("Admin", "Everything except managing owners and how users log in."),
+    Role.DEVELOPER: ("Developer", "Send mail, and change everything except the team."),
     Role.ANALYST: ("Analyst", "See lists, statistics and delivery states with recipient addresses, but no content."),
     Role.READ_ONLY: ("Read only", "See everything, including the content of messages. No changes."),
 }

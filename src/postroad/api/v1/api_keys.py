@@ -29,7 +29,7 @@ Scopes = Annotated[
     list[Scope],
     msgspec.Meta(
         description="What the key may do: `send` by default; `*` is everything. A key cannot give scopes that it does "
-        "not have, and only an owner can give `team` and `*`.",
+        "not have, and only an owner or an admin can give `team` and `*`.",
         min_length=1,
         max_length=len(get_args(Scope)),
     ),

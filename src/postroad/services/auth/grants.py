@@ -2,7 +2,7 @@
 
 A key with the scope `team` may create API keys, SMTP credentials and users. Each of them acts without the key, also
 after it is revoked, so it must not be able to do what the key cannot. A user without the permission to manage users may
-not create a key that manages them, and only owners and operators make or change owners. Operators grant everything, but
+not create a key that manages them, and only owners and operators add or change owners. Operators grant everything, but
 a key with limits makes no operators.
 """
 
@@ -66,10 +66,10 @@ def check_user(actor: actors.Actor) -> None:
 
 
 def check_owner(actor: actors.Actor, role: str | None) -> None:
-    """Refuse to make an owner, or to change one, unless the actor is an owner or an operator.
+    """Refuse to add or change an owner unless the actor is an owner or an operator.
 
-    `role` is the one that the acting user has now. An API key has none: an admin can create one with every scope, and
-    would be an owner with it.
+    `role` is the one that the acting user has now. An API key has none: otherwise an admin, who can create one with every
+    scope, could act as an owner.
     """
     is_asked = actor.kind in {actors.Kind.PERSON, actors.Kind.API_KEY}
     if is_asked and (role is None or caller.Permission.OWN not in caller.ROLE_PERMISSIONS[caller.Role(role)]):
@@ -78,7 +78,7 @@ def check_owner(actor: actors.Actor, role: str | None) -> None:
 
 def only_owners() -> errors.Forbidden:
     """The refusal of what concerns owners."""
-    return errors.Forbidden("only an owner of this account can make, change or remove owners, logged in as a user")
+    return errors.Forbidden("only an owner of this account, logged in as a user, can add, change or remove owners")
 
 
 def check_operator(actor: actors.Actor) -> None:
