@@ -126,6 +126,17 @@ async def test_a_key_with_the_scope_team_removes_users_but_no_owner(team: Team) 
         assert answer.status_code == status, answer.text
 
 
+async def test_only_an_owner_decides_whether_a_second_factor_is_required(team: Team) -> None:
+    change = {"second_factor_required": False}
+    for scopes in (["statistics"], ["*"]):
+        made = await team.call("owner", "POST", "/v1/api-keys", {"name": "a key", "scopes": scopes})
+        team.credentials["key"] = surfaces.Credential("key", f"Bearer {made.json()['secret']}")
+        assert (await team.call("key", "GET", "/v1/account")).status_code == 200
+        assert (await team.call("key", "PATCH", "/v1/account", change)).status_code == 401
+    for kind, status in (("admin", 403), ("developer", 403), ("owner", 200)):
+        assert (await team.call(kind, "PATCH", "/v1/account", change)).status_code == status, kind
+
+
 async def test_a_changed_role_counts_for_sessions_and_tokens_that_are_open(team: Team) -> None:
     user = team.people["developer"]
     assert (await team.open("developer", "/template/new")).status_code == 200

@@ -95,7 +95,7 @@ class AccountChange(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
 
     second_factor_required: Annotated[
         bool,
-        msgspec.Meta(description="True requires a second factor of every user, from their next request on."),
+        msgspec.Meta(description="True requires a second factor for every user, from their next request."),
     ]
 
 
@@ -144,9 +144,10 @@ async def show(ctx: context.Context, request: routing.Request) -> routing.Respon
 
 
 async def change(ctx: context.Context, request: routing.Request) -> routing.Response:
-    """Require a second factor of all users, or no longer.
+    """Require a second factor for all users, or no longer.
 
-    Users without one can then do nothing but set one up, and their tokens are refused. Owners only.
+    Users without one can then only set one up, and their tokens are refused. Only for owners who are logged in: API
+    keys get 401.
     """
     body: AccountChange = request.body
     changed = await accounts.require_second_factor(ctx, request.caller.account_id, required=body.second_factor_required)
