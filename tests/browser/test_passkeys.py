@@ -153,7 +153,7 @@ async def test_a_device_keeps_one_passkey_of_a_login(local: async_api.Page, dev:
     await add_passkey(local, "Laptop")
     await local.get_by_label("Name", exact=True).fill("Again")
     await local.get_by_role("button", name="Add passkey").click()
-    await expect(local.get_by_role("alert")).to_have_text("This device has a passkey of your login already.")
+    await expect(local.get_by_role("alert")).to_have_text("This device already has a passkey for your login.")
 
 
 async def test_a_form_that_needs_a_confirmation_keeps_its_input_and_is_sent_again(

@@ -138,7 +138,7 @@ async def test_an_owner_requires_it_on_the_page_of_the_team(
     assert page.count(">second factor<") == 1
     answer = await browser.post("/team/second-factor", {"required": "true"})
     assert browser_client.notice_of(answer) == "A second factor is required now."
-    assert "Required of everybody" in (await browser.get("/team")).text
+    assert "Required for everybody" in (await browser.get("/team")).text
     assert (await member.get("/messages")).headers["location"] == PAGE
     answer = await browser.post("/team/second-factor", {"required": "false"})
     assert browser_client.notice_of(answer) == "A second factor is no longer required."

@@ -14,7 +14,7 @@ PATH: Final = "/profile/security"
 
 
 class Proof(forms.Form, frozen=True, kw_only=True):
-    """The password, or a code of the authenticator app."""
+    """The password, or a code from the authenticator app."""
 
     proof: str
 

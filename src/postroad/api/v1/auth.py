@@ -37,7 +37,7 @@ Code = Annotated[
     str,
     msgspec.Meta(
         max_length=second_factors.MAX_CODE_CHARACTERS,
-        description="The code of the authenticator app, or a recovery code, if the login has a second factor.",
+        description="A code from the authenticator app, or a recovery code, if the login has a second factor.",
     ),
 ]
 NewPassword = Annotated[
@@ -83,7 +83,7 @@ class PasswordChange(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
 
 
 class Confirmation(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
-    """Your password, or a code of your authenticator app, or a recovery code."""
+    """Your password, a code from your authenticator app, or a recovery code."""
 
     password: GivenPassword | None = None
     code: Code | None = None

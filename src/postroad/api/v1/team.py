@@ -21,7 +21,7 @@ Role = Annotated[
 Link = Annotated[
     str,
     msgspec.Meta(
-        description="The link where the user sets a password. It is shown once and works once; no mail is sent."
+        description="The link where the user sets a password. It is shown once and works once."
     ),
 ]
 
@@ -32,7 +32,7 @@ class TeamUser(msgspec.Struct, frozen=True, kw_only=True):
     id: str
     email: str
     role: Role
-    enabled: Annotated[bool, msgspec.Meta(description="False when an owner has disabled the user.")]
+    enabled: Annotated[bool, msgspec.Meta(description="False for a disabled user.")]
     created_at: times.WireTime
     joined_at: Annotated[
         times.WireTime | None, msgspec.Meta(description="Null for an invited user who has not set a password yet.")
@@ -217,7 +217,7 @@ ROUTES: Final = (
         make_recovery_link,
         description="For a user who has lost their second factor. Whoever opens the link sets a new password, and the "
         f"second factors are removed. It works once, within {password_links.RESET_HOURS} hours, and replaces the "
-        "previous link. Owners only.",
+        "previous link. Owners and admins only; only owners do it for owners.",
         permission=caller.Permission.MANAGE,
         responses={200: PasswordLink},
         errors=(errors.Conflict,),

@@ -54,8 +54,8 @@
   }
 
   const explain = (problem) => {
-    if (problem.name === "NotAllowedError") return "No passkey was used: it was cancelled, or took too long.";
-    if (problem.name === "InvalidStateError") return "This device has a passkey of your login already.";
+    if (problem.name === "NotAllowedError") return "No passkey was used: the request was canceled or timed out.";
+    if (problem.name === "InvalidStateError") return "This device already has a passkey for your login.";
     if (problem.name === "SecurityError") return "Passkeys do not work at this address.";
     return problem.message;
   };

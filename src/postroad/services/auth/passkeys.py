@@ -114,7 +114,7 @@ async def register(
         await passkey_challenges.use(ctx, tx, challenge)
         _refuse_more(await passkeys.of_login(tx, login.id))
         if not await passkeys.insert(tx, passkey):
-            raise errors.Conflict("this passkey is registered already")
+            raise errors.Conflict("this passkey is already registered")
         await second_factors.tell_added(ctx, tx, login, f"the passkey {name}")
         has_codes = (await stored_factors.of_login(tx, login.id)).recovery_codes > 0
         codes = [] if has_codes else await recovery_codes.renew(tx, login.id)

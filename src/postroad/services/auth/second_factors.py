@@ -62,14 +62,14 @@ async def login_of(ctx: context.Context, login_id: str) -> logins.Login:
 def required() -> errors.SecondFactorRequired:
     """The refusal of a login with a right password and no code."""
     return _refusal(
-        "a second factor is required; send the code of the authenticator app, or a recovery code, as 'code'"
+        "a second factor is required; send a code from the authenticator app, or a recovery code, as 'code'"
     )
 
 
 def missing() -> errors.SecondFactorMissing:
     """The refusal of a user who has to set up a second factor first."""
     refusal = errors.SecondFactorMissing(
-        "a second factor is required of you, and you have none; log in to the dashboard to set one up"
+        "you need a second factor and have none; log in to the dashboard to set one up"
     )
     refusal.headers = ((HEADER, "missing"),)
     return refusal
@@ -85,13 +85,13 @@ async def check_code(ctx: context.Context, login: logins.Login, code: str) -> st
             await _audit(ctx, tx, login, "user.recovery_code_used")
     if method is None:
         _audit_failure(ctx, login, "user.second_factor_failed")
-        raise _refusal("the code is wrong or was used before; wait for the next one of the app")
+        raise _refusal("the code is wrong or was already used; wait for the next one")
     await ctx.access_cache.login_failures.forgive(counters, now=ctx.clock())
     return method
 
 
 async def prove(ctx: context.Context, login: logins.Login, proof: str) -> None:
-    """Refuse unless the text is the password of the login, or a code of its authenticator app.
+    """Refuse unless the text is the password of the login, or a code from its authenticator app.
 
     A stolen session must not suffice to change what a person logs in with.
     """
@@ -108,7 +108,7 @@ async def prove(ctx: context.Context, login: logins.Login, proof: str) -> None:
     )
     if matched is None:
         _audit_failure(ctx, login, "user.login_failed")
-        raise errors.InvalidRequest("proof: neither your password nor a code of your authenticator app")
+        raise errors.InvalidRequest("proof: neither your password nor a code from your authenticator app")
 
 
 async def confirm_totp(ctx: context.Context, login: logins.Login, code: str) -> list[str]:
@@ -117,7 +117,7 @@ async def confirm_totp(ctx: context.Context, login: logins.Login, code: str) -> 
     async with ctx.store.transaction() as tx:
         await access_version.bump(tx)
         if not await totp.confirm(ctx, tx, login.id, code.strip()):
-            raise errors.InvalidRequest("code: wrong; check the clock of your device, or begin again")
+            raise errors.InvalidRequest("code: wrong; check the clock of your device, or start again")
         await tell_added(ctx, tx, login, "an authenticator app")
         factors = await second_factors.of_login(tx, login.id)
         codes = [] if factors.recovery_codes else await recovery_codes.renew(tx, login.id)
@@ -132,7 +132,7 @@ async def begin_totp(ctx: context.Context, login: logins.Login) -> str:
         is_new = await totp.begin(ctx, tx, login.id)
         secret = await totp.unconfirmed(ctx, tx, login.id) if is_new else None
     if secret is None:
-        raise errors.Conflict("you have an authenticator app; remove it first")
+        raise errors.Conflict("you already have an authenticator app; remove it first")
     return secret
 
 

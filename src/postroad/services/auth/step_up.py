@@ -1,6 +1,6 @@
 """Confirmation before dangerous actions: a session must have proved not long ago who its person is.
 
-A login counts as a proof; later ones are the password, a code of the authenticator app or a passkey. So whoever finds
+A login counts as a proof; later ones are the password, a code from the authenticator app or a passkey. So whoever finds
 an open browser or takes a token can look around, but not make keys, move people or take the data along. API keys are
 limited by their scopes and need no confirmation. The tables below are all dangerous routes.
 """
