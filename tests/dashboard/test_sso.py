@@ -107,7 +107,7 @@ async def test_an_answer_counts_once_and_for_the_browser_that_asked(
     target = f"/sso/{browser.account_id}/callback"
     answer = provider.authorize(url)
     other = await stranger.client.get(target, params=answer)
-    assert (other.status_code, "begun in another browser" in other.text) == (400, True)
+    assert (other.status_code, "started in another browser" in other.text) == (400, True)
     assert (await nobody.client.get(target, params=answer)).status_code == 303
     again = await nobody.client.get(target, params=answer)
     assert (again.status_code, "is over already" in again.text) == (400, True)
@@ -157,7 +157,7 @@ async def test_a_test_changes_nothing_and_shows_what_the_provider_says(
     assert (await browser.get("/team")).status_code == 200, "the owner is still logged in"
     provider.claims = {"email": "jo@other.example"}
     back = await come_back(browser, leads_to(await browser.post("/team/sso/test")), provider)
-    assert "nobody could log in like this: Your email is not in a domain" in back.text
+    assert "this person could not log in: Your email is not in a domain" in back.text
 
 
 async def test_the_page_shows_what_was_saved_and_never_the_secret(

@@ -81,7 +81,7 @@ async def test_an_answer_to_another_request_is_refused(
     ctx: context.Context, account: accounts.Account, provider: oidc_provider.Provider, answer: dict[str, Any]
 ) -> None:
     await sso_setup.connect(ctx, account.id, provider)
-    with pytest.raises(errors.InvalidRequest, match="begun in another browser"):
+    with pytest.raises(errors.InvalidRequest, match="started in another browser"):
         await sso_setup.complete(ctx, account.id, provider, **answer)
     assert provider.asked("/token") == 0
 
@@ -95,9 +95,9 @@ async def test_an_attempt_belongs_to_its_browser_its_time_and_its_connection(
     other = await flow.begin(visitor, account.id, next_path="/")
     answer = provider.authorize(begun.url)
     for cookie in (None, "", "forged.00", other.cookie, begun.cookie[:-1] + ("0" if begun.cookie[-1] != "0" else "1")):
-        with pytest.raises(errors.InvalidRequest, match="begun in another browser"):
+        with pytest.raises(errors.InvalidRequest, match="started in another browser"):
             await flow.complete(visitor, account.id, cookie=cookie, answer=answer)
-    with pytest.raises(errors.InvalidRequest, match="begun in another browser"):
+    with pytest.raises(errors.InvalidRequest, match="started in another browser"):
         await flow.complete(visitor, flow.INSTALLATION, cookie=begun.cookie, answer=answer)
     clock.pass_seconds(flow.ATTEMPT_SECONDS)
     with pytest.raises(errors.InvalidRequest, match="took too long"):

@@ -129,7 +129,7 @@ async def test_an_email_that_changes_hands_opens_nothing(
     "claims, why",
     [
         ({"email_verified": False}, "does not say that your email is verified"),
-        ({"email": None}, "did not tell your email"),
+        ({"email": None}, "did not send your email"),
         ({"email": "jo@other.example"}, "not in a domain"),
         ({"email": "jo@sub.corp.example"}, "not in a domain"),
         ({"email": "jo@corp.example.evil.example"}, "not in a domain"),

@@ -127,7 +127,7 @@ async def complete(
     is_over = attempt is None or attempt.until <= ctx.clock() // times.SECOND
     if attempt is None or not is_ours or is_over or attempt.account_id != account_id:
         raise errors.InvalidRequest(
-            "this login was begun in another browser or window, took too long, or is over already; start again"
+            "this login was started in another browser or window, took too long, or has already ended; start again"
         )
     # Whoever tries codes, or tokens, is slowed like one who tries passwords.
     counters = login_throttle.of_network(ctx.actor.client_address)
@@ -155,7 +155,7 @@ async def complete(
         raise _unusable(problem) from None
     except id_tokens.TokenRefused as problem:
         await _audit_refusal(ctx, account_id, chosen.registration.issuer, f"ID token: {problem}")
-        raise errors.Forbidden(f"the provider's ID token is refused: {problem}") from None
+        raise errors.Forbidden(f"the provider's ID token was refused: {problem}") from None
     await ctx.access_cache.login_failures.withdraw(counters, now=ctx.clock())
     return Completed(attempt, chosen.plan, person)
 

@@ -165,7 +165,7 @@ def _check_parties(claims: _Claims, expected: Expected) -> None:
     if (claims.azp is None and len(audience) > 1) or claims.azp not in (None, expected.client_id):
         raise TokenRefused("it was made for another client")
     if claims.nonce != expected.nonce:
-        raise TokenRefused("it is of another login")
+        raise TokenRefused("it belongs to another login")
 
 
 def _check_times(claims: _Claims, *, now: int) -> None:

@@ -67,12 +67,12 @@ def mailbox(plan: Plan, person: id_tokens.Person) -> address.Mailbox:
         raise errors.Forbidden(
             "the provider does not say that your email is verified (email_verified)"
             if person.has_email
-            else "the provider did not tell your email; its client must release the claims email and email_verified"
+            else "the provider did not send your email; it must put the claims email and email_verified into the ID token"
         )
     try:
         found = address.parse(person.email)
     except address.AddressError:
-        raise errors.Forbidden("the provider told an email that is not an address") from None
+        raise errors.Forbidden("the provider sent an email that is not an address") from None
     if found.display_name is not None or (plan.domains and found.domain not in plan.domains):
         raise errors.Forbidden("your email is not in a domain that this single sign-on is for")
     return found

@@ -127,7 +127,7 @@ class Providers:
         """Raise ProviderError unless the provider has a discovery document, and keys that we can use."""
         keys = (await self._known_keys(registration)).found
         if not any(id_tokens.fits(key, algorithm) for key in keys for algorithm in id_tokens.ALGORITHMS):
-            raise ProviderError("the provider has no key that we could verify ID tokens with")
+            raise ProviderError("the provider has no key that can verify its ID tokens")
 
     async def verify(
         self, registration: Registration, text: str, *, nonce: str, groups_claim: str, now: int
@@ -180,7 +180,7 @@ class Providers:
         found = await self._document(registration, url, Metadata, what="the discovery document")
         if found.issuer != registration.issuer:
             raise ProviderError(
-                f"the discovery document is of the issuer {found.issuer[:200]!r}; enter the issuer exactly like this"
+                f"the discovery document names the issuer {found.issuer[:200]!r}; enter the issuer exactly like this"
             )
         for endpoint in (found.authorization_endpoint, found.end_session_endpoint):
             if endpoint and not self._is_web_url(registration, endpoint):
