@@ -110,7 +110,7 @@ async def test_an_answer_counts_once_and_for_the_browser_that_asked(
     assert (other.status_code, "started in another browser" in other.text) == (400, True)
     assert (await nobody.client.get(target, params=answer)).status_code == 303
     again = await nobody.client.get(target, params=answer)
-    assert (again.status_code, "is over already" in again.text) == (400, True)
+    assert (again.status_code, "has already ended" in again.text) == (400, True)
 
 
 async def test_an_email_without_single_sign_on_is_told_whoever_it_is(nobody: Browser, browser: Browser) -> None:
