@@ -126,7 +126,7 @@ def test_the_times_are_those_of_the_settings_and_the_links() -> None:
     assert f"for {kept.session_hours} hours after you last did something, and {kept.session_days} days" in PAGE
     assert (kept.audit_log_days, "It is kept for a year (`dashboard.audit_log_days`)" in PAGE) == (365, True)
     assert f"works once, for {password_links.INVITATION_HOURS} hours" in PAGE
-    assert f"A link for a new password works for {password_links.RESET_HOURS} hours" in PAGE
+    assert f"A password reset link works for {password_links.RESET_HOURS} hours" in PAGE
     assert (SETTINGS.security.token_seconds, "after an hour at the latest (`security.token_seconds`)" in PAGE) == (
         3600,
         True,

@@ -9,7 +9,7 @@ from tests.contexts import Clock
 from tests.services.auth import authenticator
 from tests.services.checks import setups
 
-ADVICE = "set security.operator_second_factor = true; they set one up when they log in next"
+ADVICE = "set security.operator_second_factor = true; they must then set one up when they next log in"
 
 
 async def test_an_operator_with_only_a_password_is_a_warning(
@@ -30,7 +30,7 @@ async def test_an_operator_with_only_a_password_is_a_warning(
 async def test_nothing_is_counted_where_it_is_required(ctx: context.Context, *, has_store: bool) -> None:
     required = {"security": {"secret_key": "x" * 40, "operator_second_factor": True}}
     given = setups.given(None, required, store=ctx.store if has_store else None)
-    assert await setups.told("operators", given) == [("ok", "a second factor is required of operators", "")]
+    assert await setups.told("operators", given) == [("ok", "a second factor is required for operators", "")]
 
 
 async def test_without_a_database_it_is_skipped() -> None:

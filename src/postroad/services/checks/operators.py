@@ -9,7 +9,7 @@ from postroad.storage import second_factors
 async def second_factors_of_operators(given: subject.Subject) -> Sequence[findings.Finding]:
     """Every operator needs a second factor."""
     if given.settings.security.operator_second_factor:
-        return [findings.ok("a second factor is required of operators")]
+        return [findings.ok("a second factor is required for operators")]
     if given.store is None:
         return [findings.skipped("the database cannot be used")]
     async with given.store.reading() as tx:
@@ -19,6 +19,6 @@ async def second_factors_of_operators(given: subject.Subject) -> Sequence[findin
     return [
         findings.warning(
             f"operators who can log in with a password alone: {without}",
-            "set security.operator_second_factor = true; they set one up when they log in next",
+            "set security.operator_second_factor = true; they must then set one up when they next log in",
         )
     ]
