@@ -164,9 +164,9 @@ async def test_the_page_shows_what_was_saved_and_never_the_secret(
     ctx: context.Context, browser: Browser, provider: oidc_provider.Provider
 ) -> None:
     assert "Add and verify a domain" in (await browser.get("/team/sso")).text
-    await connect(ctx, browser, provider, groups="b = owner\n\n a group = member ")
+    await connect(ctx, browser, provider, groups="b = owner\n\n a group = developer ")
     page = await browser.get("/team/sso")
-    for text in (provider.issuer, oidc_provider.CLIENT_ID, "b = owner\na group = member", "Test the connection"):
+    for text in (provider.issuer, oidc_provider.CLIENT_ID, "b = owner\na group = developer", "Test the connection"):
         assert text in page.text
     assert oidc_provider.SECRET not in html.unescape(page.text)
     assert f"/sso/{browser.account_id}/callback" in page.text
