@@ -28,7 +28,7 @@ FORM = {
     "scopes": "email",
     "role": "read_only",
     "groups_claim": "groups",
-    "admits_newcomers": "true",
+    "creates_users": "true",
     "allows_passwords": "true",
 }
 

@@ -22,7 +22,7 @@ async def show(context: services_context.Context, *, account: str | None) -> out
         "issuer": row.issuer,
         "client_id": row.client_id,
         "domains": [*found.domains],
-        "admits_newcomers": bool(row.admits_newcomers),
+        "creates_users": bool(row.creates_users),
         "role": row.role,
         "groups": dict(row.roles),
         "allows_passwords": bool(row.allows_passwords),

@@ -25,7 +25,7 @@ class ConnectionForm(forms.Form, frozen=True, kw_only=True):
     role: caller.Role
     groups_claim: str | None = None
     groups: str | None = None
-    admits_newcomers: bool | None = None
+    creates_users: bool | None = None
     allows_passwords: bool | None = None
 
 
@@ -59,7 +59,7 @@ async def save(request: requests.PageRequest) -> routing.Response:
         role=form.role,
         groups_claim=form.groups_claim or connections.DEFAULT_GROUPS_CLAIM,
         groups=_groups(form.groups or ""),
-        admits_newcomers=form.admits_newcomers is True,
+        creates_users=form.creates_users is True,
         allows_passwords=form.allows_passwords is True,
     )
     await connections.save(request.ctx, request.account_id, draft)

@@ -22,7 +22,7 @@ class Connection:
     role: str
     groups_claim: str
     group_roles: str
-    admits_newcomers: int
+    creates_users: int
     allows_passwords: int
     created_at: int
     updated_at: int

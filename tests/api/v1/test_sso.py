@@ -21,7 +21,7 @@ async def test_it_is_set_up_shown_without_its_secret_changed_and_removed(
         **BODY,
         "has_client_secret": True,
         "scopes": "email",
-        "admits_newcomers": False,
+        "creates_users": False,
         "role": "read_only",
         "groups_claim": "groups",
         "groups": {"a": "owner"},

@@ -53,7 +53,7 @@ INSERT INTO sessions (id, login_id, user_id, account_id, kind, name, device, net
 SELECT 'tok_' || id, login_id, id, account_id, 'browser', '', '', '', 'password', 1, 1, 9, 1 FROM users;
 INSERT INTO totp_secrets (login_id, secret, created_at, last_step) SELECT id, SECRET, 1, 0 FROM logins;
 INSERT INTO recovery_codes (login_id, code_hash) SELECT id, SECRET FROM logins;
-INSERT INTO sso_connections (account_id, issuer, client_id, scopes, role, groups_claim, group_roles, admits_newcomers,
+INSERT INTO sso_connections (account_id, issuer, client_id, scopes, role, groups_claim, group_roles, creates_users,
     allows_passwords, created_at, updated_at)
 SELECT id, 'https://x.example', 'c', '', 'owner', 'groups', '{}', 0, 1, 1, 1 FROM accounts;
 INSERT INTO sso_domains (domain, account_id) SELECT id || '.example', id FROM accounts;

@@ -24,7 +24,7 @@ def draft(provider: oidc_provider.Provider, **more: Any) -> connections.Draft:
         "client_secret": oidc_provider.SECRET,
         "domains": [DOMAIN],
         "groups": {},
-        "admits_newcomers": True,
+        "creates_users": True,
     }
     return connections.Draft(**{**values, **more})
 

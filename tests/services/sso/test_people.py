@@ -71,7 +71,7 @@ async def test_a_newcomer_becomes_a_user_without_a_password(
 async def test_a_newcomer_is_refused_where_owners_do_not_want_them(
     ctx: context.Context, account: accounts.Account, provider: oidc_provider.Provider
 ) -> None:
-    await sso_setup.connect(ctx, account.id, provider, admits_newcomers=False)
+    await sso_setup.connect(ctx, account.id, provider, creates_users=False)
     with pytest.raises(errors.Forbidden, match="ask an owner to invite you"):
         await sso_setup.enter(ctx, account.id, provider)
     assert ("sso.refused", JO, "you are not a user of this account; ask an owner to invite you") in (

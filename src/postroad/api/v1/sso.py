@@ -34,7 +34,7 @@ class SsoConnection(msgspec.Struct, frozen=True, kw_only=True):
     has_client_secret: bool
     domains: list[str]
     scopes: str
-    admits_newcomers: Annotated[bool, msgspec.Meta(description="Whether users are created at their first login.")]
+    creates_users: Annotated[bool, msgspec.Meta(description="Whether users are created at their first login.")]
     role: Annotated[caller.Role, msgspec.Meta(description="The role of new users.")]
     groups_claim: str
     groups: dict[str, caller.Role]
@@ -56,7 +56,7 @@ class NewSsoConnection(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown
     ) = None
     domains: Domains
     scopes: Annotated[str, msgspec.Meta(description="In addition to `openid`; `email` if absent.")] | None = None
-    admits_newcomers: bool | None = None
+    creates_users: bool | None = None
     role: Annotated[caller.Role, msgspec.Meta(description="`read_only` if absent.")] | None = None
     groups_claim: Annotated[str, msgspec.Meta(description="`groups` if absent.")] | None = None
     groups: Groups | None = None
@@ -77,7 +77,7 @@ def _shown(ctx: context.Context, found: connections.Connection) -> SsoConnection
         has_client_secret=row.client_secret is not None,
         domains=[*found.domains],
         scopes=row.scopes,
-        admits_newcomers=bool(row.admits_newcomers),
+        creates_users=bool(row.creates_users),
         role=caller.Role(row.role),
         groups_claim=row.groups_claim,
         groups={group: caller.Role(role) for group, role in row.roles.items()},
@@ -114,7 +114,7 @@ async def save(ctx: context.Context, request: routing.Request) -> routing.Respon
         role=body.role or caller.Role.READ_ONLY,
         groups_claim=body.groups_claim or connections.DEFAULT_GROUPS_CLAIM,
         groups=body.groups or {},
-        admits_newcomers=body.admits_newcomers is True,
+        creates_users=body.creates_users is True,
         allows_passwords=body.allows_passwords is not False,
     )
     saved = await connections.save(ctx, request.caller.account_id, draft)

@@ -40,7 +40,7 @@ class Draft:
     role: caller.Role = caller.Role.READ_ONLY
     groups_claim: str = DEFAULT_GROUPS_CLAIM
     groups: Mapping[str, caller.Role]
-    admits_newcomers: bool = False
+    creates_users: bool = False
     allows_passwords: bool = True
 
     def __repr__(self) -> str:
@@ -84,7 +84,7 @@ async def save(ctx: context.Context, account_id: str, draft: Draft) -> Connectio
             role=draft.role.value,
             groups_claim=draft.groups_claim,
             group_roles=msgspec.json.encode(draft.groups).decode(),
-            admits_newcomers=int(draft.admits_newcomers),
+            creates_users=int(draft.creates_users),
             allows_passwords=int(draft.allows_passwords),
             created_at=now if before is None else before.created_at,
             updated_at=now,

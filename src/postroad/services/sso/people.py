@@ -36,7 +36,7 @@ class Plan:
     domains: Sequence[str]
     role: str
     roles: Mapping[str, str]
-    admits_newcomers: bool
+    creates_users: bool
 
 
 @dataclass(frozen=True, slots=True)
@@ -51,7 +51,7 @@ class _Arrival:
 def plan_of(connection: connections.Connection) -> Plan:
     """What the connection of an account does."""
     row = connection.row
-    return Plan(row.account_id, connection.domains, row.role, row.roles, bool(row.admits_newcomers))
+    return Plan(row.account_id, connection.domains, row.role, row.roles, bool(row.creates_users))
 
 
 def plan_of_installation(settings: config.Settings) -> Plan:
@@ -122,7 +122,7 @@ async def enter_installation(ctx: context.Context, plan: Plan, person: id_tokens
             raise errors.NotFound("sso.account names an account that does not exist")
         login = await _installation_login(ctx, tx, arrival)
         await _adopt(ctx, tx, arrival.email, login)
-        if plan.admits_newcomers:
+        if plan.creates_users:
             await _member_of_installation(ctx, tx, arrival, login)
         if not await users.of_login(tx, login.id):
             raise errors.Forbidden("you are not a user of an account here; ask an owner to invite you")
@@ -144,7 +144,7 @@ async def _newcomer(
 ) -> users.User:
     """A new user of the account of a connection."""
     plan, email = arrival.plan, arrival.email
-    if not plan.admits_newcomers:
+    if not plan.creates_users:
         raise errors.Forbidden("you are not a user of this account; ask an owner to invite you")
     account_quotas.refuse_beyond(ctx, "users", len(members))
     now = ctx.clock()

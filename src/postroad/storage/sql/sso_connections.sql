@@ -1,5 +1,5 @@
 -- part: connection
-SELECT account_id, issuer, client_id, client_secret, scopes, role, groups_claim, group_roles, admits_newcomers,
+SELECT account_id, issuer, client_id, client_secret, scopes, role, groups_claim, group_roles, creates_users,
     allows_passwords, created_at, updated_at
 FROM sso_connections
 
@@ -19,12 +19,12 @@ WHERE account_id = (
 -- name: put
 -- Create or change the connection of an account.
 INSERT INTO sso_connections (account_id, issuer, client_id, client_secret, scopes, role, groups_claim, group_roles,
-    admits_newcomers, allows_passwords, created_at, updated_at)
+    creates_users, allows_passwords, created_at, updated_at)
 VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11, $12)
 ON CONFLICT (account_id) DO UPDATE SET issuer = excluded.issuer, client_id = excluded.client_id,
     client_secret = excluded.client_secret, scopes = excluded.scopes, role = excluded.role,
     groups_claim = excluded.groups_claim, group_roles = excluded.group_roles,
-    admits_newcomers = excluded.admits_newcomers, allows_passwords = excluded.allows_passwords,
+    creates_users = excluded.creates_users, allows_passwords = excluded.allows_passwords,
     updated_at = excluded.updated_at;
 
 -- name: remove

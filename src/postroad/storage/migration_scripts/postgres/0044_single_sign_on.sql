@@ -10,7 +10,7 @@ CREATE TABLE sso_connections (
     role TEXT COLLATE "C" NOT NULL,
     groups_claim TEXT COLLATE "C" NOT NULL,
     group_roles TEXT COLLATE "C" NOT NULL,
-    admits_newcomers BIGINT NOT NULL,
+    creates_users BIGINT NOT NULL,
     allows_passwords BIGINT NOT NULL,
     created_at BIGINT NOT NULL,
     updated_at BIGINT NOT NULL

@@ -10,7 +10,7 @@ CREATE TABLE sso_connections (
     role TEXT NOT NULL,
     groups_claim TEXT NOT NULL,
     group_roles TEXT NOT NULL,
-    admits_newcomers INTEGER NOT NULL,
+    creates_users INTEGER NOT NULL,
     allows_passwords INTEGER NOT NULL,
     created_at INTEGER NOT NULL,
     updated_at INTEGER NOT NULL
