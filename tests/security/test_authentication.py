@@ -273,20 +273,20 @@ async def test_e13_fifty_log_ins_at_once_leave_the_others_alone(
 ) -> None:
     """E13: while the hashes of fifty users are being computed, a few at a time, everybody else is answered."""
     may_end, at_work, most_at_work = threading.Event(), [], []
-    matches = passwords._matches
+    match = passwords._match
 
-    def slow(*arguments: Any) -> bool:
+    def slow(*arguments: Any) -> str | None:
         at_work.append(arguments)
         most_at_work.append(len(at_work))
         may_end.wait(submission_server.TIMEOUT_SECONDS)
         at_work.pop()
-        return matches(*arguments)
+        return match(*arguments)
 
     async with tenants.settled(service, "north") as north, tenants.client(service) as http:
         names = [f"person-{number}@north.example" for number in range(LOG_INS)]
         for name in names:
             await users.create(service.ctx, north.account_id, email=name, password=PASSWORD, role=caller.Role.DEVELOPER)
-        monkeypatch.setattr(passwords, "_matches", slow)
+        monkeypatch.setattr(passwords, "_match", slow)
         bodies = [{"email": name, "password": PASSWORD} for name in names]
         under_way = [asyncio.create_task(http.post("/v1/auth/login", json=body)) for body in bodies]
         try:

@@ -9,8 +9,8 @@ from typing import Final
 
 from postroad.storage import store
 
-# A login with this email beyond them cannot log in: every one costs a check of the password.
-MAX_OF_EMAIL: Final = 8
+# A login with this email beyond them cannot log in: each one has counters of failures.
+MAX_OF_EMAIL: Final = 100
 # Queries that delete what belongs to a login.
 OF_A_LOGIN: Final = (
     "sessions.remove_of_login",
@@ -49,6 +49,12 @@ async def by_id(tx: store.Transaction, login_id: str) -> Login | None:
 async def by_email(tx: store.Transaction, email_key: str) -> list[Login]:
     """The logins with this email that somebody can use, oldest first."""
     return [Login(*row) for row in await tx.fetch("logins.by_email", email_key, MAX_OF_EMAIL)]
+
+
+async def a_hash(tx: store.Transaction, email_key: str) -> str | None:
+    """The hash of the password of the first login with this email."""
+    row = await tx.fetch_one("logins.a_hash", email_key)
+    return row[0] if row else None
 
 
 async def hold(tx: store.Transaction, login: Login) -> bool:

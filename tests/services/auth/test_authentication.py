@@ -158,16 +158,16 @@ async def test_a_credential_revoked_while_its_password_is_checked_is_refused(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     credential, password = await credentials.create(ctx, account.id, "main")
-    verify = passwords.Passwords.verify
+    find = passwords.Passwords.find
 
-    async def slow_verify(self: passwords.Passwords, password: str, password_hash: str | None, *, party: str) -> bool:
-        result = await verify(self, password, password_hash, party=party)
+    async def slow_find(self: passwords.Passwords, password: str, hashes: list[str], *, party: str) -> int | None:
+        result = await find(self, password, hashes, party=party)
         if self is ctx.passwords and clock.now % SECOND == 0:
             await credentials.revoke(other_process, account.id, credential.id)
             clock.pass_seconds(0.9)
         return result
 
-    monkeypatch.setattr(passwords.Passwords, "verify", slow_verify)
+    monkeypatch.setattr(passwords.Passwords, "find", slow_find)
     with pytest.raises(errors.Unauthorized):
         await who_is(ctx, basic(credential.username, password))
 
@@ -370,9 +370,9 @@ async def test_of_two_changes_at_once_one_wins(
     session = await log_in(ctx)
     both_proven, hashed = asyncio.Barrier(2), passwords.Passwords.hash
 
-    async def hash_together(self: passwords.Passwords, password: str, *, party: str) -> str:
+    async def hash_together(self: passwords.Passwords, password: str, *, party: str, like: str | None) -> str:
         await both_proven.wait()
-        return await hashed(self, password, party=party)
+        return await hashed(self, password, party=party, like=like)
 
     monkeypatch.setattr(passwords.Passwords, "hash", hash_together)
     results = await asyncio.gather(

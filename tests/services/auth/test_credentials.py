@@ -55,13 +55,13 @@ async def test_a_login_does_not_wait_until_somebody_has_created_150_credentials(
         return hash_password(hasher, octets)
 
     monkeypatch.setattr(argon2.PasswordHasher, "hash", held)
-    verify, is_checked = passwords.Passwords.verify, asyncio.Event()
+    find, is_checked = passwords.Passwords.find, asyncio.Event()
 
-    async def noted(self: passwords.Passwords, *pair: str, party: str) -> bool:
+    async def noted(self: passwords.Passwords, password: str, hashes: list[str], *, party: str) -> int | None:
         is_checked.set()
-        return await verify(self, *pair, party=party)
+        return await find(self, password, hashes, party=party)
 
-    monkeypatch.setattr(passwords.Passwords, "verify", noted)
+    monkeypatch.setattr(passwords.Passwords, "find", noted)
     creations = [asyncio.create_task(credentials.create(ctx, account.id, f"No. {number}")) for number in range(150)]
     await asyncio.sleep(0)
     field = basic(credential.username, password)

@@ -1,8 +1,9 @@
 """Logins: one for several accounts, several for one address, and none that another account can reach."""
 
+import contextlib
 import dataclasses
+from typing import Any
 
-import argon2
 import pytest
 import pytest_asyncio
 
@@ -10,10 +11,10 @@ from postroad import errors
 from postroad.model import actors, caller
 from postroad.services import context
 from postroad.services.accounts import registry
-from postroad.services.auth import authentication, login, password_links, sessions
+from postroad.services.auth import authentication, login, password_links, passwords, sessions
 from postroad.services.auth import users as account_users
 from postroad.storage import accounts as stored_accounts
-from postroad.storage import logins, users
+from postroad.storage import users
 from postroad.storage import sessions as stored_sessions
 from tests.contexts import PASSWORD, Clock
 from tests.services.audit_entries import as_user, summaries
@@ -74,28 +75,97 @@ async def test_whoever_types_another_password_gets_a_login_of_their_own(
         await enter(ctx, PASSWORD, joined.account_id)
 
 
+class Argon:
+    """How often Argon2 runs to check a password."""
+
+    def __init__(self) -> None:
+        self.count = 0
+
+
+@pytest.fixture
+def argon(monkeypatch: pytest.MonkeyPatch) -> Argon:
+    watched = Argon()
+    match = passwords._match
+
+    def counted(*arguments: Any) -> str | None:
+        watched.count += 1
+        return match(*arguments)
+
+    monkeypatch.setattr(passwords, "_match", counted)
+    return watched
+
+
 async def test_an_invitation_costs_the_same_work_whoever_is_invited(
-    ctx: context.Context, owner: users.User, banker: users.User, monkeypatch: pytest.MonkeyPatch
+    ctx: context.Context, owner: users.User, banker: users.User, argon: Argon
 ) -> None:
-    counts = []
-    verify = argon2.PasswordHasher.verify
-
-    def counted(hasher: argon2.PasswordHasher, password_hash: str, password: bytes) -> bool:
-        counts.append(password_hash)
-        return verify(hasher, password_hash, password)
-
-    monkeypatch.setattr(argon2.PasswordHasher, "verify", counted)
-    costs = []
-    for email in ("owner@example.com", "nobody@example.com"):
+    for number, email in enumerate(("owner@example.com", "nobody@example.com"), 1):
         await redeem(ctx, await invited(ctx, banker, email), OTHER)
-        costs.append(len(counts))
-        counts.clear()
-    assert costs == [logins.MAX_OF_EMAIL, logins.MAX_OF_EMAIL]
+        assert argon.count == number
     # What others see is the same, too.
     seen = [one for one in await account_users.of_account(ctx, banker.account_id) if one.id != banker.id]
     assert len({(one.role, one.disabled_at, one.last_login_at) for one in seen}) == 1
     told = [action for action, _, _ in await summaries(ctx, owner.account_id)]
     assert told == ["account.created", "user.created"]
+
+
+async def test_logging_in_costs_the_same_work_whoever_else_has_the_email(
+    ctx: context.Context, owner: users.User, banker: users.User, argon: Argon
+) -> None:
+    """The owner of another account makes a login with somebody's email, and measures how long a log-in takes."""
+    await redeem(ctx, await invited(ctx, banker), OTHER)
+    await redeem(ctx, await invited(ctx, banker, "nobody@example.com"), OTHER)
+    ctx.passwords._proofs._values.clear()
+    for email in ("owner@example.com", "nobody@example.com"):
+        argon.count = 0
+        for password in (OTHER, "a wrong password"):
+            with contextlib.suppress(errors.Unauthorized):
+                await authentication.log_in(ctx, email, password, client_address=HERE)
+        assert argon.count == 2
+
+
+async def test_a_login_with_somebodys_email_gives_no_more_guesses_at_their_password(
+    ctx: context.Context, owner: users.User, banker: users.User
+) -> None:
+    member = await redeem(ctx, await invited(ctx, banker), OTHER)
+    for _ in range(3):
+        for number in range(4):
+            with pytest.raises(errors.Unauthorized):
+                await enter(ctx, f"a guess, number {number}")
+        assert (await enter(ctx, OTHER)).user.id == member.id
+    # Twelve guesses were sent, and five were checked: even the right password is not any more.
+    with pytest.raises(errors.Unauthorized):
+        await enter(ctx, PASSWORD)
+    elsewhere = await authentication.log_in(ctx, "owner@example.com", PASSWORD, client_address="203.0.113.9")
+    assert elsewhere.user.id == owner.id
+
+
+async def test_nine_logins_of_one_email_all_log_in(ctx: context.Context, owner: users.User, clock: Clock) -> None:
+    for number in range(9):
+        account = await registry.create(ctx, f"Account {number}")
+        email, password = "owner@example.com", f"the sentence of account {number}"
+        await account_users.create(ctx, account.id, email=email, password=password, role=caller.Role.OWNER)
+    for number in range(9):
+        clock.pass_seconds(60)  # each one is a failure of the others
+        assert (await enter(ctx, f"the sentence of account {number}")).account.name == f"Account {number}"
+
+
+async def test_a_mistyped_password_is_not_shown_to_other_accounts_with_the_email(
+    ctx: context.Context, owner: users.User, banker: users.User
+) -> None:
+    async def failures(password: str, address: str) -> list[int]:
+        with pytest.raises(errors.Unauthorized):
+            await authentication.log_in(ctx, "owner@example.com", password, client_address=address)
+        await ctx.access_cache.password_checks._wait()  # until it is written
+        found = [await summaries(ctx, one.account_id) for one in (owner, banker)]
+        return [sum(action == "user.login_failed" for action, _, _ in one) for one in found]
+
+    await enter(ctx, PASSWORD)
+    token = await invited(ctx, banker)
+    # Whoever is only invited has no login that could fail.
+    assert await failures("mistyped", "203.0.113.9") == [1, 0]
+    await redeem(ctx, token, OTHER)
+    assert await failures("mistyped", HERE) == [2, 0]
+    assert await failures("mistyped", "203.0.113.9") == [3, 1]
 
 
 async def test_guessing_by_invitations_is_slowed_like_guessing_at_the_login(

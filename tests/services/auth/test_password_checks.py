@@ -4,6 +4,7 @@ import asyncio
 import contextlib
 import threading
 from collections.abc import Iterator
+from typing import Any
 
 import argon2
 import pytest
@@ -57,11 +58,8 @@ async def password_hash(request: pytest.FixtureRequest, ctx: context.Context) ->
 async def person(
     ctx: context.Context, password: str, password_hash: str | None, *, address: str = HERE, is_known: bool = False
 ) -> bool:
-    hashes = [] if password_hash is None else [password_hash]
-    matched = await password_checks.check_user_password(
-        ctx, "jo", password, password_hashes=hashes, client_address=address, is_known=is_known
-    )
-    return matched is not None
+    targets = [password_checks.Target("jo", password_hash, is_known)]
+    return await password_checks.check_user_password(ctx, password, targets, client_address=address) is not None
 
 
 async def credential(ctx: context.Context, password: str, password_hash: str | None) -> bool:
@@ -160,13 +158,11 @@ async def test_a_network_that_tries_many_names_is_slowed(ctx: context.Context, m
     monkeypatch.setitem(login_throttle.IPV4_NETWORKS, 32, limit)
     address = "192.0.2.200"  # which no other test used: limits are looked up once per address
     for number in range(3):
-        assert not await password_checks.check_user_password(
-            ctx, f"name {number}", "password1", password_hashes=[], client_address=address, is_known=False
-        )
+        nobody = [password_checks.Target(f"name {number}", None, is_known=False)]
+        assert await password_checks.check_user_password(ctx, "password1", nobody, client_address=address) is None
     with pytest.raises(errors.RateLimited) as refusal:
-        await password_checks.check_user_password(
-            ctx, "another", "password1", password_hashes=[], client_address=address, is_known=False
-        )
+        another = [password_checks.Target("another", None, is_known=False)]
+        await password_checks.check_user_password(ctx, "password1", another, client_address=address)
     assert refusal.value.retry_after == 10
 
 
@@ -212,12 +208,12 @@ async def test_the_right_person_gets_in_from_a_new_network_while_others_take_eve
     ctx: context.Context, clock: Clock, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     right = await ctx.passwords.hash("right horse")
-    verify = ctx.passwords.verify
+    find = ctx.passwords.find
 
-    async def quick(password: str, password_hash: str | None, *, party: str = "") -> bool:
-        return password == "right horse" and await verify(password, password_hash, party=party)
+    async def quick(password: str, hashes: list[str], *, party: str = "") -> int | None:
+        return await find(password, hashes, party=party) if password == "right horse" else None
 
-    monkeypatch.setattr(ctx.passwords, "verify", quick)
+    monkeypatch.setattr(ctx.passwords, "find", quick)
     allowed = 0
     for second in range(600):
         clock.pass_seconds(1)
@@ -264,3 +260,46 @@ async def test_a_proven_credential_writes_nothing(ctx: context.Context, monkeypa
     monkeypatch.setattr(ctx.store, "transaction", refuse)
     for _ in range(3):
         assert await credential(ctx, "right horse", right)
+
+
+async def test_a_success_with_one_of_several_passwords_gives_no_more_guesses_at_the_others(
+    ctx: context.Context, clock: Clock
+) -> None:
+    right = await ctx.passwords.hash("right horse")
+    own = await ctx.passwords.hash("my own horse", like=right)
+    both = [
+        password_checks.Target("lgn_1", right, is_known=False),
+        password_checks.Target("lgn_2", own, is_known=True),
+    ]
+
+    async def attempt(password: str) -> int | None:
+        return await password_checks.check_user_password(ctx, password, both, client_address=HERE)
+
+    for number in range(4):
+        assert await attempt(f"guess {number}") is None
+    assert await attempt("my own horse") == 1
+    # Five failures of the first one, the success of the other among them: it is not checked any more.
+    assert await attempt("right horse") is None
+    assert await attempt("my own horse") == 1
+    clock.pass_seconds(60)
+    assert await attempt("right horse") == 0
+
+
+async def test_several_passwords_of_one_salt_cost_one_computation(
+    ctx: context.Context, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    computed = []
+    hash_secret = argon2.low_level.hash_secret
+
+    def counted(*arguments: Any) -> bytes:
+        computed.append(arguments)
+        return hash_secret(*arguments)
+
+    first = await ctx.passwords.hash("first horse")
+    hashes = [first, *[await ctx.passwords.hash(f"{number} horses", like=first) for number in range(3)]]
+    monkeypatch.setattr(argon2.low_level, "hash_secret", counted)
+    monkeypatch.delattr(argon2.PasswordHasher, "verify")
+    assert await ctx.passwords.find("2 horses", hashes) == 3
+    assert await ctx.passwords.find("first horse", hashes) == 0
+    assert await ctx.passwords.find("no horse", hashes) is None
+    assert len(computed) == 3

@@ -216,7 +216,7 @@ async def change_password(
         login.audit_failure(ctx, [user])
         raise errors.Unauthorized("current_password: wrong")
     password_rules.check_new("new_password", new_password, email=user.email)
-    new_hash = await ctx.passwords.hash(new_password, party=user.account_id)
+    new_hash = await auth_logins.hash_password(ctx, new_password, email=found.email, party=user.account_id)
     async with ctx.store.transaction() as tx:
         await access_version.bump(tx)
         now = ctx.clock()

@@ -53,59 +53,32 @@ async def check_password(ctx: context.Context, email: str, password: str) -> log
     passwords.refuse_impossible("password", password)
     key = auth_logins.email_key(email) or ""
     async with ctx.store.reading() as tx:
-        found = [one for one in await logins.by_email(tx, key) if one.password_hash is not None]
-        people = await users.by_email(tx, key)
-        is_known = await _is_known(tx, [one.id for one in found], ctx.actor.client_address)
-    place = await password_checks.check_user_password(
-        ctx, key, password, password_hashes=_hashes(found), client_address=ctx.actor.client_address, is_known=is_known
-    )
-    if place is None or not found:
+        found = await _with_password(tx, key)
+        people = await _accountable(tx, key, ctx.actor.client_address)
+    matched = await _find(ctx, key, found, password)
+    if matched is None:
         audit_failure(ctx, people)
         raise refusal()
-    return found[place]
+    return matched
 
 
 async def find_for_invitation(ctx: context.Context, email: str, password: str) -> logins.Login | None:
     """The login of somebody who is invited with this email and types the password that they have already.
 
-    Tries are throttled like logging in. It takes the same time however many logins there are, and is told to nobody:
-    whoever invited does not learn whether the person belongs to other accounts. A login that the provider of an account
-    can open stays with that account.
+    Tries are throttled like logging in, and told to nobody: whoever invited does not learn whether the person belongs
+    to other accounts. A login that the provider of an account can open stays with that account.
     """
     passwords.refuse_impossible("password", password)
     key = auth_logins.email_key(email) or ""
     async with ctx.store.reading() as tx:
-        found = [
-            one
-            for one in await logins.by_email(tx, key)
-            if one.password_hash is not None and not await sso_identities.is_of_account(tx, one.id)
-        ]
-        is_known = await _is_known(tx, [one.id for one in found], ctx.actor.client_address)
-    dummies = [ctx.passwords.dummy_hash(f"{key} {number}") for number in range(logins.MAX_OF_EMAIL - len(found))]
-    place = await password_checks.check_user_password(
-        ctx,
-        key,
-        password,
-        password_hashes=[*_hashes(found), *dummies],
-        client_address=ctx.actor.client_address,
-        is_known=is_known,
-    )
-    return None if place is None else found[place]
+        with_password = await _with_password(tx, key)
+        found = [one for one in with_password if not await sso_identities.is_of_account(tx, one.id)]
+    return await _find(ctx, key, found, password)
 
 
 async def check_own_password(ctx: context.Context, login: logins.Login, password: str) -> bool:
     """Whether this is the password of a login; throttled like logging in. A failure is for the caller to record."""
-    async with ctx.store.reading() as tx:
-        is_known = await _is_known(tx, [login.id], ctx.actor.client_address)
-    place = await password_checks.check_user_password(
-        ctx,
-        login.email_key,
-        password,
-        password_hashes=_hashes([login]),
-        client_address=ctx.actor.client_address,
-        is_known=is_known,
-    )
-    return place is not None
+    return await _find(ctx, login.email_key, [login], password) is not None
 
 
 async def finish(
@@ -175,14 +148,39 @@ def refusal() -> errors.Unauthorized:
     return errors.Unauthorized("wrong email or password")
 
 
-def _hashes(found: Sequence[logins.Login]) -> list[str]:
-    return [one.password_hash for one in found if one.password_hash is not None]
+async def _with_password(tx: store.Transaction, email_key: str) -> list[logins.Login]:
+    return [one for one in await logins.by_email(tx, email_key) if one.password_hash is not None]
 
 
-async def _is_known(tx: store.Transaction, login_ids: Sequence[str], client_address: str) -> bool:
-    """Whether one of the logins was used from this network before; an unknown email takes the same time."""
-    network = login_throttle.network_of(client_address)
-    return any([await known_networks.is_known(tx, login_id, network) for login_id in login_ids or [""]])
+async def _find(
+    ctx: context.Context, email_key: str, found: Sequence[logins.Login], password: str
+) -> logins.Login | None:
+    """The login whose password it is; an email without a login takes the same time."""
+    client_address = ctx.actor.client_address
+    pairs = [(one.id, one.password_hash) for one in found] or [(email_key, None)]
+    async with ctx.store.reading() as tx:
+        targets = [
+            password_checks.Target(name, password_hash, await _is_known(tx, name, client_address))
+            for name, password_hash in pairs
+        ]
+    place = await password_checks.check_user_password(ctx, password, targets, client_address=client_address)
+    return None if place is None or not found else found[place]
+
+
+async def _is_known(tx: store.Transaction, login_id: str, client_address: str) -> bool:
+    """Whether a login was used from this network before."""
+    return await known_networks.is_known(tx, login_id, login_throttle.network_of(client_address))
+
+
+async def _accountable(tx: store.Transaction, email_key: str, client_address: str) -> list[users.User]:
+    """The users whose accounts hear of a failed login: those of the logins that were used from this network.
+
+    From a network that none was used from, it is all of them. So whoever mistypes their password where they are used to
+    log in does not show their address to an account that has invited them, or made a login with their email.
+    """
+    joined = [(one, one.login_id) for one in await users.by_email(tx, email_key) if one.login_id is not None]
+    here = [one for one, login_id in joined if await _is_known(tx, login_id, client_address)]
+    return here or [one for one, _ in joined]
 
 
 async def _membership(

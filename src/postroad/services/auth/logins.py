@@ -39,6 +39,17 @@ async def give(ctx: context.Context, tx: store.Transaction, user: users.User, *,
         await logins.remove_unused(tx, user.login_id)
 
 
+async def hash_password(ctx: context.Context, password: str, *, email: str, party: str) -> str:
+    """The hash of a password for a login with this email.
+
+    All of them have one salt, so that logging in costs one check of a password, however many there are: its time tells
+    nobody whether the person belongs to other accounts.
+    """
+    async with ctx.store.reading() as tx:
+        like = await logins.a_hash(tx, email_key(email) or email)
+    return await ctx.passwords.hash(password, party=party, like=like)
+
+
 async def is_shared(tx: store.Transaction, user: users.User) -> bool:
     """Whether the login of a user belongs to other accounts, too, or to somebody whom a provider vouches for."""
     if user.login_id is None:

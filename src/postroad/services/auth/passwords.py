@@ -3,7 +3,8 @@
 Argon2 is slow on purpose, so work is not repeated: a correct (password, hash) pair is cached as a keyed digest that is
 meaningless outside this process, and a pair being checked is not checked in parallel. The cache entry is for the pair:
 a changed password has another hash and no entry. An unknown name gets a hash that nothing matches, so that it takes the
-same time and path as a real one.
+same time and path as a real one. Several hashes with one salt cost one computation together: the time does not tell how
+many there are.
 
 `party` is who waits: the network of a client that logs in, the account that gets a new password. However many
 credentials one account creates, logins wait for one of them at most.
@@ -12,10 +13,11 @@ credentials one account creates, logins wait for one of them at most.
 import base64
 import functools
 import hashlib
+import hmac
 import os
 import time
 import unicodedata
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from typing import Final
 
 import argon2
@@ -66,21 +68,21 @@ class Passwords:
         # Digests of correct pairs, and their expiry.
         self._proofs: lru.LruCache[bytes, float] = lru.LruCache(MAX_PROOFS)
 
-    async def hash(self, password: str, *, party: str = "") -> str:
-        """The stored hash of a password."""
-        work = functools.partial(self._hasher.hash, _octets(password))
+    async def hash(self, password: str, *, party: str = "", like: str | None = None) -> str:
+        """The stored hash of a password, with a new salt or the one of the hash `like`."""
+        salt = {} if like is None else {"salt": _salt(like)}
+        work = functools.partial(self._hasher.hash, _octets(password), **salt)
         return await self._jobs.join(object(), functools.partial(self._threads.run, party, work), party=party)
 
-    async def verify(self, password: str, password_hash: str | None, *, party: str = "") -> bool:
-        """Whether the password matches the hash; without a hash it is False, after the same time."""
+    async def find(self, password: str, hashes: Sequence[str], *, party: str = "") -> int | None:
+        """The place of the hash that the password matches. All salts are tried, whichever matches."""
         if len(password) > MAX_CHARACTERS or not _is_text(password):
-            return False
-        target = self.dummy_hash("") if password_hash is None else password_hash
-        digest = self._digest(password, target)
-        if self._is_proven(digest):
-            return True
-        work = functools.partial(_matches, self._hasher, target, _octets(password))
-        return await self._jobs.join(digest, functools.partial(self._check, digest, work, party), party=party)
+            return None
+        proven = next((one for one in hashes if self._is_proven(self._digest(password, one))), None)
+        if proven is not None:
+            return hashes.index(proven)
+        matched = [await self._find(password, same, party) for same in _by_salt(hashes)]
+        return next((hashes.index(one) for one in matched if one is not None), None)
 
     def is_proven(self, password: str, password_hash: str) -> bool:
         """Whether the pair was verified recently."""
@@ -99,11 +101,16 @@ class Passwords:
         self._threads.close()
         await self._jobs.close()
 
-    async def _check(self, digest: bytes, work: Callable[[], bool], party: str) -> bool:
-        is_match = await self._threads.run(party, work)
-        if is_match:
-            self._proofs.put(digest, self._clock() + PROOF_SECONDS)
-        return is_match
+    async def _find(self, password: str, hashes: tuple[str, ...], party: str) -> str | None:
+        work = functools.partial(_match, self._hasher, hashes, _octets(password))
+        digest = self._digest(password, " ".join(hashes))
+        return await self._jobs.join(digest, functools.partial(self._check, password, work, party), party=party)
+
+    async def _check(self, password: str, work: Callable[[], str | None], party: str) -> str | None:
+        matched = await self._threads.run(party, work)
+        if matched is not None:
+            self._proofs.put(self._digest(password, matched), self._clock() + PROOF_SECONDS)
+        return matched
 
     def _is_proven(self, digest: bytes) -> bool:
         now = self._clock()
@@ -120,11 +127,31 @@ class Passwords:
         return pair.digest()
 
 
-def _matches(hasher: argon2.PasswordHasher, password_hash: str, octets: bytes) -> bool:
+def _match(hasher: argon2.PasswordHasher, hashes: tuple[str, ...], octets: bytes) -> str | None:
+    """The hash of a password, among those with one salt."""
+    if len(hashes) > 1:
+        known = argon2.extract_parameters(hashes[0])
+        costs = known.time_cost, known.memory_cost, known.parallelism, known.hash_len, known.type, known.version
+        computed = argon2.low_level.hash_secret(octets, _salt(hashes[0]), *costs)
+        return next((one for one in hashes if hmac.compare_digest(one.encode(), computed)), None)
     try:
-        return hasher.verify(password_hash, octets)
+        hasher.verify(hashes[0], octets)
     except argon2.exceptions.VerifyMismatchError:
-        return False
+        return None
+    return hashes[0]
+
+
+def _by_salt(hashes: Sequence[str]) -> list[tuple[str, ...]]:
+    """The hashes in groups with the same costs and salt, which are all but the last part of a hash."""
+    groups: dict[str, list[str]] = {}
+    for one in hashes:
+        groups.setdefault(one.rpartition("$")[0], []).append(one)
+    return [tuple(group) for group in groups.values()]
+
+
+def _salt(password_hash: str) -> bytes:
+    encoded = password_hash.split("$")[-2]
+    return base64.b64decode(encoded + "=" * (-len(encoded) % 4))
 
 
 def _octets(password: str) -> bytes:

@@ -98,14 +98,8 @@ async def prove(ctx: context.Context, login: logins.Login, proof: str) -> None:
     if totp.is_code(proof.strip()):
         await check_code(ctx, login, proof)
         return
-    matched = await password_checks.check_user_password(
-        ctx,
-        login.email_key,
-        proof,
-        password_hashes=[] if login.password_hash is None else [login.password_hash],
-        client_address=ctx.actor.client_address,
-        is_known=await _is_known(ctx, login),
-    )
+    own = password_checks.Target(login.id, login.password_hash, await _is_known(ctx, login))
+    matched = await password_checks.check_user_password(ctx, proof, [own], client_address=ctx.actor.client_address)
     if matched is None:
         _audit_failure(ctx, login, "user.login_failed")
         raise errors.InvalidRequest("proof: neither your password nor a code from your authenticator app")

@@ -48,7 +48,7 @@ async def create(
         password_rules.check_new("password", password, email=email)
     chosen = installation_keys.random_text(GENERATED_CHARACTERS) if password is None else password
     mailbox = _plain_address(email)
-    password_hash = await ctx.passwords.hash(chosen, party=account_id)
+    password_hash = await auth_logins.hash_password(ctx, chosen, email=email, party=account_id)
     user = _new(ctx, account_id, mailbox, role=role)
     async with ctx.store.transaction() as tx:
         await _insert(ctx, tx, user, mailbox, members=await _lock_members(ctx, tx, account_id))
@@ -110,7 +110,7 @@ async def set_password(ctx: context.Context, account_id: str, user_id: str, *, p
     """Set a person's password without the old one, in all their accounts; for operators."""
     user = await find(ctx, account_id, user_id)
     password_rules.check_new("password", password, email=user.email)
-    password_hash = await ctx.passwords.hash(password, party=account_id)
+    password_hash = await auth_logins.hash_password(ctx, password, email=user.email, party=account_id)
     async with ctx.store.transaction() as tx:
         await access_version.bump(tx)
         current = await users.by_id(tx, user.id)

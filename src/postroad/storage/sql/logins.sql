@@ -18,6 +18,10 @@ WHERE id = $1;
 WHERE email_key = $1 AND EXISTS (SELECT 1 FROM users WHERE users.login_id = logins.id AND users.disabled_at IS NULL)
 ORDER BY id LIMIT $2;
 
+-- name: a_hash
+-- A hash of a password of this email, whose salt the others get.
+SELECT password_hash FROM logins WHERE email_key = $1 AND password_hash IS NOT NULL ORDER BY id LIMIT 1;
+
 -- name: hold
 -- Lock a login until the transaction ends, unless its sessions were ended meanwhile.
 UPDATE logins SET tokens_valid_from = tokens_valid_from WHERE id = $1 AND tokens_valid_from = $2;
