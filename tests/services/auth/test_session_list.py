@@ -5,9 +5,10 @@ import pytest_asyncio
 
 from postroad import errors
 from postroad.model import caller
+from postroad.roles import composition
 from postroad.services import context
 from postroad.services.accounts import registry
-from postroad.services.auth import authentication, login, password_links, session_list, sessions
+from postroad.services.auth import authentication, login, password_links, session_list, sessions, step_up
 from postroad.services.auth import users as account_users
 from postroad.storage import users
 from tests import contexts
@@ -171,6 +172,30 @@ async def test_a_new_password_ends_tokens_with_a_name_too(
     await account_users.set_password(ctx, owner.account_id, owner.id, password="quite another sentence")
     with pytest.raises(errors.Unauthorized):
         await who_is(ctx, bearer(token.token))
+
+
+async def test_no_token_is_made_in_a_session_that_has_ended_elsewhere(
+    ctx: context.Context, owner: users.User, session: sessions.Session, clock: Clock
+) -> None:
+    async with composition.open_context(ctx.settings, clock=clock) as elsewhere:
+        _, stolen = await sessions.authenticate(elsewhere, session.token)
+        await account_users.set_password(ctx, owner.account_id, owner.id, password="quite another sentence")
+        await sessions.authenticate(elsewhere, session.token)  # which has not heard of it yet
+        for name, expires_at in (("", None), ("nightly", clock.now + DAY)):
+            with pytest.raises(errors.Unauthorized):
+                await session_list.make_token(elsewhere, owner, stolen, name=name, expires_at=expires_at)
+    assert await session_list.of_user(ctx, owner) == []
+
+
+async def test_a_token_is_confirmed_as_long_as_the_session_that_it_was_made_in(
+    ctx: context.Context, owner: users.User, session: sessions.Session, clock: Clock
+) -> None:
+    clock.pass_seconds(14 * 60)
+    token = await session_list.make_token(ctx, owner, session, name="nightly", expires_at=clock.now + DAY)
+    step_up.refuse_unconfirmed(ctx, await who_is(ctx, bearer(token.token)))
+    clock.pass_seconds(60)
+    with pytest.raises(errors.ConfirmationRequired):
+        step_up.refuse_unconfirmed(ctx, await who_is(ctx, bearer(token.token)))
 
 
 async def test_tokens_of_a_session_continue_when_it_continues_in_another_account(

@@ -71,6 +71,8 @@ async def make_token(
     # The session may be renewed, or not: until its present end it lives in any case, unless somebody ends it.
     ending = min(session.expires_at, now + ctx.settings.security.token_seconds * times.SECOND)
     async with ctx.store.transaction() as tx:
+        await access_version.bump(tx)
+        await auth_sessions.refuse_ended(tx, session.row.id)
         made = await auth_sessions.begin(
             ctx,
             tx,
@@ -80,9 +82,11 @@ async def make_token(
             device=session.row.device,
             name=name,
             seconds=((expires_at or ending) - now) // times.SECOND,
-            parent_id=session.row.id if expires_at is None else None,
+            parent=session,
+            outlives_parent=expires_at is not None,
         )
         await audit_log.write(ctx, tx, user.account_id, "user.token_made", user.email, name)
+    ctx.access_cache.invalidate()
     return made
 
 

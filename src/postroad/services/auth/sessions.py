@@ -49,11 +49,13 @@ async def begin(
     device: str = "",
     name: str = "",
     seconds: int | None = None,
-    parent_id: str | None = None,
+    parent: Session | None = None,
+    outlives_parent: bool = False,
 ) -> Session:
     """A new session for a user who has proved who they are, by `methods`, from where the context acts.
 
-    A token lives for so many seconds, or as long as configured.
+    A token lives for so many seconds, or as long as configured. One that is made in another session proves no more than
+    that, and ends with it unless it outlives it.
     """
     if user.login_id is None:
         raise errors.Conflict(f"{user.email} has not joined yet")
@@ -75,8 +77,8 @@ async def begin(
         created_at=now,
         last_used_at=now,
         expires_at=_last_second(ctx, claims) * times.SECOND if is_browser else claims.expires_at,
-        confirmed_at=now,
-        parent_id=parent_id,
+        confirmed_at=now if parent is None else parent.row.confirmed_at,
+        parent_id=None if parent is None or outlives_parent else parent.row.id,
     )
     await sessions.insert(tx, row)
     return _signed(ctx, claims, row)
@@ -127,6 +129,16 @@ async def confirm(ctx: context.Context, session: Session, *, methods: str) -> No
         if not await sessions.confirm(tx, session.row.id, methods=methods, now=ctx.clock()):
             raise tokens.refusal()
     ctx.access_cache.invalidate()
+
+
+async def refuse_ended(tx: store.Transaction, session_id: str) -> None:
+    """Refuse to make something that lasts, in a session that has ended.
+
+    A process learns of the end within a second. Whatever ends sessions raises the access version first, as the
+    transaction must have done: the end is before it, and seen here, or after it, and finds what was made.
+    """
+    if await sessions.by_id(tx, session_id) is None:
+        raise tokens.refusal()
 
 
 async def end(
