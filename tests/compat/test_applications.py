@@ -12,9 +12,11 @@ from postroad.compat.resend import api as resend
 from postroad.compat.resend import error_shape
 from postroad.model import caller
 from postroad.services import context
+from postroad.services.auth import authentication, users
 from postroad.storage import accounts
 from postroad.web import responses, routing
 from tests.compat import compat_client
+from tests.contexts import PASSWORD, Clock
 from tests.roles import test_metrics
 
 KEYS: Final = {"Resend": "Authorization", "Postmark": "X-Postmark-Server-Token"}
@@ -160,3 +162,19 @@ async def test_the_rooms_are_served_beside_the_api(tmp_path: Path, monkeypatch: 
     _, answer = await test_metrics.asked(["api"], chosen, monkeypatch, where="http", path="/compat/postmark/nothing")
     assert answer.status_code == 404
     assert answer.json()["Message"].startswith("GET /nothing: Postroad does not support this part of the Postmark API")
+
+
+@pytest.mark.parametrize("api", applications.APIS, ids=lambda api: api.service)
+async def test_an_old_token_of_a_person_opens_nothing_until_it_is_confirmed(
+    ctx: context.Context, account: accounts.Account, clock: Clock, api: compatible_api.CompatibleApi
+) -> None:
+    """Keys, secrets and exports are here, too."""
+    email, role = "owner@example.com", caller.Role.OWNER
+    await users.create(ctx, account.id, email=email, password=PASSWORD, role=role)
+    token = (await authentication.log_in(ctx, email, PASSWORD, client_address="192.0.2.1")).token
+    async with compat_client.opened(ctx, api, presented(api, token)) as client:
+        assert (await client.get("/domains")).status_code == 200
+        clock.pass_seconds(15 * 60)
+        for route in api.routes:
+            answer = await client.request(route.method, route.path.replace("{", "").replace("}", ""))
+            assert (answer.is_client_error, answer.headers.get("confirmation")) == (True, "required"), route.path

@@ -10,7 +10,7 @@ from postroad.compat.postmark import api as postmark
 from postroad.compat.resend import api as resend
 from postroad.model import caller
 from postroad.services import context
-from postroad.services.auth import authentication
+from postroad.services.auth import authentication, step_up
 from postroad.telemetry import logs
 from postroad.web import application, body_limits, routing
 from postroad.web import proxies as web_proxies
@@ -32,7 +32,13 @@ def build_application(
     proxies: web_proxies.Proxies | None = None,
     large_body_slots: body_limits.LargeBodySlots | None = None,
 ) -> application.Application[context.Context]:
-    """The application of a compatible API."""
+    """The application of a compatible API.
+
+    It is for API keys. A person's token must be confirmed for all of it: keys, secrets and exports are among its
+    routes.
+    """
+    offered = routes(api)
+    labels = frozenset(f"{route.method} {route.path}" for route in offered)
 
     async def authenticate(asked: context.Context, headers: routing.Headers, *, client_address: str) -> caller.Caller:
         try:
@@ -51,10 +57,11 @@ def build_application(
 
     return application.Application(
         ctx,
-        routes(api),
+        offered,
         authenticate=authenticate,
         require=require_scope,
         bind_actor=context.acting_as,
+        confirmation=application.Confirmation(labels, step_up.refuse_unconfirmed),
         render_error=functools.partial(compatible_api.render_error, api),
         proxies=proxies,
         clock=ctx.clock,

@@ -2,7 +2,8 @@
 
 A login counts as a proof; later ones are the password, a code from the authenticator app or a passkey. So whoever finds
 an open browser or takes a token can look around, but not make keys, move people or take the data along. API keys are
-limited by their scopes and need no confirmation. The tables below are all dangerous routes.
+limited by their scopes and need no confirmation. The tables below are all dangerous routes, but for those of the
+compatible APIs, which need it as a whole (compat/applications.py).
 """
 
 from typing import Final
@@ -26,6 +27,7 @@ PAGES: Final = frozenset(
         "POST /webhook",
         "POST /webhook/rotate",
         "POST /webhooks",
+        "POST /webhooks/{webhook}",
         "POST /webhooks/{webhook}/rotate",
         "POST /welcome/webhook",
         "POST /domains/{id}/rotate-key",
@@ -46,6 +48,8 @@ PAGES: Final = frozenset(
         "POST /team/{id}/remove",
         "POST /team/{id}/role",
         "POST /team/second-factor",
+        "POST /team/sso",
+        "POST /team/sso/remove",
         "POST /domains/{id}/remove",
         # Data.
         "GET /approvals/{id}/request",
@@ -71,6 +75,7 @@ ENDPOINTS: Final = frozenset(
         "PATCH /v1/api-keys/{id}",
         "POST /v1/credentials",
         "POST /v1/webhooks",
+        "PATCH /v1/webhooks/{webhook}",
         "POST /v1/webhooks/{webhook}/rotate-secret",
         "POST /v1/domains/{id}/rotate-key",
         "DELETE /v1/domains/{id}",
@@ -82,6 +87,8 @@ ENDPOINTS: Final = frozenset(
         "POST /v1/team/{id}/password-link",
         "POST /v1/team/{id}/recovery-link",
         "PATCH /v1/account",
+        "PUT /v1/sso",
+        "DELETE /v1/sso",
         "GET /v1/account/ledger.csv",
         "GET /v1/messages/{id}/raw",
         "GET /v1/suppressions/export",
