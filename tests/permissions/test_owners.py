@@ -13,6 +13,7 @@ from postroad.dashboard import site as sites
 from postroad.model import caller
 from postroad.services import context
 from postroad.services.auth import credentials as credentials_service
+from postroad.services.auth import login, password_links
 from postroad.services.auth import users as account_users
 from postroad.storage import accounts, users
 from tests.dashboard import browser_client
@@ -116,6 +117,19 @@ async def test_nobody_raises_their_own_role(team: Team, kind: str) -> None:
         answer = await team.call(kind, "POST", "/v1/api-keys", {"name": "x", "scopes": [scope]})
         assert (answer.status_code, answer.json()["code"]) == (403, "forbidden")
     assert await team.roles() == before
+
+
+async def test_a_link_that_an_admin_made_does_not_open_who_becomes_an_owner(team: Team) -> None:
+    body = {"email": "new@mine.example", "role": "developer"}
+    invited = (await team.call("admin", "POST", "/v1/team", body)).json()
+    linked = (await team.call("admin", "POST", f"/v1/team/{team.people['developer'].id}/password-link")).json()
+    acting = login.acting(team.ctx, client_address="192.0.2.1")
+    for answer in (invited, linked):
+        token = answer["link"].rpartition("/")[2]
+        user = await password_links.find_user(acting, token)
+        assert (await team.call("owner", "PATCH", f"/v1/team/{user.id}", {"role": "owner"})).status_code == 200
+        with pytest.raises(errors.NotFound, match="this link is invalid"):
+            await password_links.find_user(acting, token)
 
 
 async def test_a_key_with_the_scope_team_removes_users_but_no_owner(team: Team) -> None:

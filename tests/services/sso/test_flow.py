@@ -6,6 +6,7 @@ from urllib import parse
 import pytest
 
 from postroad import errors
+from postroad.model import login_throttle
 from postroad.services import context
 from postroad.services.sso import flow
 from postroad.storage import accounts
@@ -200,6 +201,9 @@ async def test_whoever_tries_codes_is_slowed(
             break
     assert refusals == {errors.InvalidRequest, errors.RateLimited}
     assert provider.asked("/token") < 1_000
+    # Whoever reads the audit log sees it, and everything else.
+    told = [action for action, _, _ in await audit_entries.summaries(ctx, account.id)]
+    assert told.count("sso.refused") == login_throttle.AUDITED.free
 
 
 async def test_the_secret_is_sent_as_the_provider_wants_it(

@@ -62,6 +62,9 @@ class NewSsoConnection(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown
     groups: Groups | None = None
     allows_passwords: Annotated[bool, msgspec.Meta(description="True if absent.")] | None = None
 
+    def __repr__(self) -> str:
+        return "NewSsoConnection(…)"
+
 
 class SsoResponse(schemas.Response, frozen=True):
     """The single sign-on of the account."""

@@ -257,6 +257,9 @@ async def _set_role(
 ) -> None:
     _refuse_last_owner(members, user)
     await users.set_role(tx, user.id, role)
+    if role == caller.Role.OWNER:
+        # An admin may have made them, who must not become an owner with them.
+        await stored_links.remove(tx, user.id)
     await audit_log.write(ctx, tx, user.account_id, "user.role_changed", user.email, f"{user.role} to {role}")
 
 

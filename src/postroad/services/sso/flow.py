@@ -221,6 +221,10 @@ async def _check_answer(ctx: context.Context, chosen: _Chosen, answer: Mapping[s
 
 
 async def _audit_refusal(ctx: context.Context, account_id: str, subject: str, why: str) -> None:
+    """Record a refusal, as often as failed logins of one user: strangers can cause any number of them."""
+    counters = login_throttle.of_audit(f"sso {account_id}")
+    if await ctx.access_cache.login_failures.attempt(counters, now=ctx.clock()):
+        return
     async with ctx.store.transaction() as tx:
         await audit_log.write(ctx, tx, account_id or audit_log.INSTALLATION, "sso.refused", subject, why)
 

@@ -204,6 +204,7 @@ async def _follow_groups(
     if owners == [user.id]:
         return
     await users.set_role(tx, user.id, role.value)
+    await password_links.remove(tx, user.id)
     detail = f"{user.role} to {role}, {BY_SSO}"
     await audit_log.write(_acting(ctx, user), tx, user.account_id, "user.role_changed", user.email, detail)
 
