@@ -59,10 +59,14 @@ async def put(tx: store.Transaction, connection: Connection, domains: Iterable[s
 
 
 async def remove(tx: store.Transaction, account_id: str) -> bool:
-    """Delete the connection of an account and whom it knows; False when there is none."""
+    """Delete the connection of an account; False when there is none. Whom it knows stays: it has opened their logins."""
     await tx.execute("sso_connections.remove_domains", account_id)
-    await tx.execute("sso_identities.remove_of_account", account_id)
     return await tx.execute("sso_connections.remove", account_id) == 1
+
+
+async def end_sso_sessions(tx: store.Transaction, user_id: str, *, but: str) -> None:
+    """End the sessions of a user that began by single sign-on, but for one and what was made in it."""
+    await tx.execute("sso_connections.end_sso_sessions", user_id, but)
 
 
 async def end_local_sessions(tx: store.Transaction, user_id: str, *, but: str) -> None:

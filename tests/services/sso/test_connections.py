@@ -16,7 +16,7 @@ from postroad.services.auth import operators, password_links, sessions
 from postroad.services.auth import users as account_users
 from postroad.services.domains import registry
 from postroad.services.sso import connections, flow
-from postroad.storage import accounts, users
+from postroad.storage import accounts, logins, users
 from tests import contexts, oidc_provider
 from tests.services import audit_entries
 from tests.services.sso import sso_setup
@@ -189,8 +189,14 @@ async def test_where_passwords_are_off_only_single_sign_on_and_owners_with_a_fac
     assert (await auth_login.finish(sso_setup.visitor(ctx), login, methods="password")).user.id == owner.id
 
 
+@pytest.mark.parametrize("is_operator", [False, True])
 async def test_switching_passwords_off_ends_the_sessions_that_began_with_one(
-    ctx: context.Context, account: accounts.Account, owner: users.User, provider: oidc_provider.Provider
+    ctx: context.Context,
+    account: accounts.Account,
+    owner: users.User,
+    provider: oidc_provider.Provider,
+    *,
+    is_operator: bool,
 ) -> None:
     await sso_setup.connect(ctx, account.id, provider)
     visitor = sso_setup.visitor(ctx)
@@ -200,8 +206,8 @@ async def test_switching_passwords_off_ends_the_sessions_that_began_with_one(
     login = await auth_login.check_password(visitor, user.email, contexts.PASSWORD)
     theirs = await auth_login.finish(visitor, login, methods="password")
     by_sso = await sso_setup.log_in(ctx, account.id, provider)
-    strong = await session_of(ctx, owner, "password totp")
-    await sso_setup.connect(strong, account.id, provider, allows_passwords=False)
+    acting = ctx if is_operator else await session_of(ctx, owner, "password totp")
+    await sso_setup.connect(acting, account.id, provider, allows_passwords=False)
     with pytest.raises(errors.Unauthorized):
         await sessions.authenticate(ctx, theirs.token)
     assert (await sessions.authenticate(ctx, by_sso.token))[0].user_id == by_sso.user.id
@@ -230,6 +236,64 @@ async def test_one_operator_can_come_in_where_passwords_are_off_for_all(
         else:
             with pytest.raises(errors.Forbidden, match="log in with single sign-on"):
                 await auth_login.finish(visitor, login, methods=methods)
+
+
+async def test_a_session_with_a_password_ends_when_passwords_are_off_for_all(
+    ctx: context.Context, owner: users.User
+) -> None:
+    begun = await contexts.begin_session(ctx, owner)
+    off = sso_setup.changed(ctx, issuer="https://x.example", client_id="x", passwords=False, break_glass=owner.email)
+    with pytest.raises(errors.Unauthorized):
+        await sessions.authenticate(off, begun.token)
+    assert (await sessions.authenticate(ctx, begun.token))[0].user_id == owner.id
+
+
+async def test_sessions_end_with_the_provider_that_vouched_for_them(
+    ctx: context.Context, account: accounts.Account, owner: users.User, provider: oidc_provider.Provider
+) -> None:
+    local = await contexts.begin_session(ctx, owner)
+    await sso_setup.connect(ctx, account.id, provider)
+    draft = sso_setup.draft(provider)
+    for end in (
+        connections.save(ctx, account.id, dataclasses.replace(draft, issuer="https://other.example")),
+        connections.remove(ctx, account.id),
+    ):
+        await connections.save(ctx, account.id, draft)
+        begun = await sso_setup.log_in(ctx, account.id, provider)
+        assert (await sessions.authenticate(ctx, begun.token))[0].user_id == begun.user.id
+        await end
+        with pytest.raises(errors.Unauthorized):
+            await sessions.authenticate(ctx, begun.token)
+    assert (await sessions.authenticate(ctx, local.token))[0].user_id == owner.id
+
+
+async def test_a_login_that_a_provider_has_opened_never_reaches_another_account(
+    ctx: context.Context, account: accounts.Account, owner: users.User, provider: oidc_provider.Provider
+) -> None:
+    """An owner comes as somebody else by a provider of their own, removes it, and waits for them to join others."""
+    email, password = oidc_provider.EMAIL, "a password of their own"
+    member, _ = await account_users.create(ctx, account.id, email=email, password=password, role=caller.Role.OWNER)
+    await sso_setup.connect(ctx, account.id, provider)
+    begun = await sso_setup.log_in(ctx, account.id, provider)
+    assert begun.user.login_id == member.login_id
+    await connections.remove(ctx, account.id)
+    bank = await accounts_registry.create(ctx, "Bank")
+    invited = await account_users.invite(ctx, bank.id, email=email, role=caller.Role.OWNER)
+    joined = await password_links.redeem(sso_setup.visitor(ctx), invited.link_token, password=password)
+    assert joined.login_id != member.login_id
+    for entering in (
+        auth_login.switch(sso_setup.visitor(ctx), begun.session, bank.id),
+        auth_login.finish(sso_setup.visitor(ctx), await login_of(ctx, member), methods="passkey", account_id=bank.id),
+    ):
+        with pytest.raises((errors.Unauthorized, errors.Forbidden)):
+            await entering
+
+
+async def login_of(ctx: context.Context, user: users.User) -> logins.Login:
+    async with ctx.store.reading() as tx:
+        found = await logins.by_id(tx, user.login_id or "")
+    assert found is not None
+    return found
 
 
 async def test_a_connection_that_somebody_needs_stays_until_an_owner_has_another_way(

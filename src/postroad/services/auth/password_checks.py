@@ -97,7 +97,9 @@ async def _count_and_find(ctx: context.Context, password: str, tries: tuple[_Try
         seconds = min(seconds for _, seconds in counted)
         raise errors.RateLimited(f"too many failed login attempts; try again in {seconds} seconds", retry_after=seconds)
     try:
-        matched = await ctx.passwords.find(password, [tries[place].password_hash for place, _ in allowed], party=network)
+        matched = await ctx.passwords.find(
+            password, [tries[place].password_hash for place, _ in allowed], party=network
+        )
     except errors.ServiceUnavailable:  # the queue was full: nothing was checked
         for _, counters in allowed:
             await failures.withdraw(counters, now=ctx.clock())

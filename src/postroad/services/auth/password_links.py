@@ -85,9 +85,7 @@ async def redeem(ctx: context.Context, token: str, *, password: str) -> users.Us
     password_hash = ""
     if own is None:
         password_rules.check_new("password", password, email=invited.email)
-        password_hash = await auth_logins.hash_password(
-            ctx, password, email=invited.email, party=invited.account_id
-        )
+        password_hash = await auth_logins.hash_password(ctx, password, email=invited.email, party=invited.account_id)
     async with ctx.store.transaction() as tx:
         await access_version.bump(tx)
         link = await password_links.consume(tx, _hash(token))

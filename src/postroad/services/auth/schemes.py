@@ -15,6 +15,7 @@ from postroad.model import caller, login_throttle, times
 from postroad.protocol import authorization
 from postroad.services import context
 from postroad.services.auth import installation_keys, last_used, password_checks, second_factors, tokens
+from postroad.services.sso import rules as sso_rules
 from postroad.storage import accounts, api_keys, credentials, known_networks, sessions, store, users
 from postroad.storage import second_factors as stored_factors
 
@@ -152,9 +153,18 @@ async def by_claims(ctx: context.Context, claims: tokens.Claims) -> Authenticate
         credential_id = await credentials.default_of(tx, user.account_id) if user else None
         account = await accounts.by_id(tx, user.account_id) if user else None
         factors = await stored_factors.of_login(tx, session.login_id) if session else None
+        # An account that switches passwords off ends its sessions itself; a setting cannot.
+        is_barred = (
+            not ctx.settings.sso.passwords
+            and session is not None
+            and user is not None
+            and not await sso_rules.admits(ctx, tx, user, session.methods)
+        )
     if session is None or user is None or user.disabled_at is not None or user.login_id != session.login_id:
         raise tokens.refusal()
     if (user.id, user.account_id) != (claims.sub, claims.acc):
+        raise tokens.refusal()
+    if is_barred:
         raise tokens.refusal()
     is_short = (
         account is not None

@@ -16,7 +16,7 @@ from postroad.protocol import address
 from postroad.services import audit_log, context
 from postroad.services.auth import encryption, sealed_values
 from postroad.services.sso import providers, rules
-from postroad.storage import access_version, accounts, domains, sso_connections, store, users
+from postroad.storage import access_version, accounts, domains, sso_connections, sso_identities, store, users
 
 MAX_DOMAINS: Final = 20
 MAX_GROUPS: Final = 50
@@ -72,6 +72,8 @@ async def save(ctx: context.Context, account_id: str, draft: Draft) -> Connectio
         for name in names:
             await _check_domain(ctx, tx, account_id, name)
         before = await sso_connections.of_account(tx, account_id)
+        if before is not None and before.issuer != draft.issuer:
+            await _end_sso_sessions(ctx, tx, account_id)
         if not draft.allows_passwords:
             await rules.check_without_passwords(ctx, tx)
             await _end_local_sessions(ctx, tx, account_id, names)
@@ -97,15 +99,21 @@ async def save(ctx: context.Context, account_id: str, draft: Draft) -> Connectio
 
 
 async def remove(ctx: context.Context, account_id: str) -> None:
-    """Remove the connection of an account; somebody must be able to log in without it."""
+    """Remove the connection of an account, and end the sessions that began by it.
+
+    Somebody must be able to log in without it.
+    """
     async with ctx.store.transaction() as tx:
+        await access_version.bump(tx)
         await accounts.lock(tx, [account_id])
         row = await sso_connections.of_account(tx, account_id)
         if row is None:
             raise errors.NotFound("this account has no single sign-on")
         await rules.check_without_connection(ctx, tx, account_id)
+        await _end_sso_sessions(ctx, tx, account_id)
         await sso_connections.remove(tx, account_id)
         await audit_log.write(ctx, tx, account_id, "sso.removed", _host(row.issuer))
+    ctx.access_cache.invalidate()
 
 
 async def usable(ctx: context.Context, account_id: str) -> Connection:
@@ -182,10 +190,21 @@ async def _end_local_sessions(
     ctx: context.Context, tx: store.Transaction, account_id: str, names: Sequence[str]
 ) -> None:
     """End the sessions of people of these domains that began without single sign-on; the acting one goes on."""
-    acting = (None if ctx.actor.who is None else ctx.actor.who.token_id) or ""
+    acting = _acting_session(ctx)
     for user in await users.of_account(tx, account_id):
         if rules.domain_of(user.email) in names:
             await sso_connections.end_local_sessions(tx, user.id, but=acting)
+
+
+async def _end_sso_sessions(ctx: context.Context, tx: store.Transaction, account_id: str) -> None:
+    """End the sessions that a provider has vouched for, whom the account trusts no longer; the acting one goes on."""
+    for user in await users.of_account(tx, account_id):
+        if user.login_id is not None and await sso_identities.is_of_account(tx, user.login_id):
+            await sso_connections.end_sso_sessions(tx, user.id, but=_acting_session(ctx))
+
+
+def _acting_session(ctx: context.Context) -> str:
+    return (None if ctx.actor.who is None else ctx.actor.who.token_id) or ""
 
 
 async def _is_usable(ctx: context.Context, tx: store.Transaction, account_id: str, name: str) -> bool:

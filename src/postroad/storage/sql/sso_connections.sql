@@ -44,7 +44,12 @@ ON CONFLICT (domain) DO UPDATE SET account_id = excluded.account_id;
 -- Delete the email domains of a connection.
 DELETE FROM sso_domains WHERE account_id = $1;
 
+-- name: end_sso_sessions
+-- End the sessions of a user that began by single sign-on, but for one and what was made in it.
+DELETE FROM sessions WHERE user_id = $1 AND (methods = 'sso' OR methods LIKE 'sso %') AND id <> $2
+    AND (parent_id IS NULL OR parent_id <> $2);
+
 -- name: end_local_sessions
 -- End the sessions of a user that began without single sign-on, but for one and what was made in it.
 DELETE FROM sessions WHERE user_id = $1 AND methods NOT IN ('sso', 'operator') AND id <> $2
-    AND COALESCE(parent_id, '') <> $2;
+    AND (parent_id IS NULL OR parent_id <> $2);

@@ -19,7 +19,3 @@ ON CONFLICT (account_id, issuer, subject) DO UPDATE SET login_id = excluded.logi
 -- name: remove_of_login
 -- Delete the identities of a login.
 DELETE FROM sso_identities WHERE login_id = $1;
-
--- name: remove_of_account
--- Delete the identities of the connection of an account.
-DELETE FROM sso_identities WHERE account_id = $1;
