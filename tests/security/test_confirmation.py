@@ -23,7 +23,6 @@ DANGEROUS = re.compile(
     r"|^(POST|PUT|PATCH|DELETE) .*/(api-keys|keys|credentials|team|sso|operators|profile)\b"
     r"|^(POST|PUT|PATCH|DELETE) .*/(look|close|recovery-link|rotate|rotate-key|rotate-secret)\b"
     r"|^(POST|PUT|PATCH) (/v1)?/(welcome/)?webhooks?(/{webhook})?$"
-    r"|^(PUT|DELETE) /v1/sso$"
     r"|^(DELETE /v1/domains/|POST /domains/.*/remove|PATCH /v1/account$)"
 )
 HARMLESS = {
@@ -36,9 +35,6 @@ HARMLESS = {
     "POST /profile/sessions/{id}/end",
     "POST /team/{id}/sessions/{session}/end",
     "POST /operator/look/end",
-    "POST /profile/sessions/end-others",
-    "POST /profile/sessions/{id}/end",
-    "POST /team/{id}/sessions/{session}/end",
     # They ask for the password, or a code, themselves.
     "POST /profile/password",
     "POST /profile/security/recovery-codes",
@@ -48,7 +44,6 @@ HARMLESS = {
     # They give nothing away.
     "POST /profile/notices",
     "POST /profile/time-zone",
-    "POST /team/sso/test",
     # The interface promises what they answer to a login token.
     "POST /v1/webhook/rotate-secret",
     "PUT /v1/webhook",

@@ -59,7 +59,7 @@ async def put(tx: store.Transaction, connection: Connection, domains: Iterable[s
 
 
 async def remove(tx: store.Transaction, account_id: str) -> bool:
-    """Delete the connection of an account; False when there is none. Whom it knows stays: it has opened their logins."""
+    """Delete the connection of an account; False when there is none. Whom it knows stays: it opened their logins."""
     await tx.execute("sso_connections.remove_domains", account_id)
     return await tx.execute("sso_connections.remove", account_id) == 1
 

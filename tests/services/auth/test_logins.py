@@ -14,8 +14,8 @@ from postroad.services.accounts import registry
 from postroad.services.auth import authentication, login, password_links, passwords, sessions
 from postroad.services.auth import users as account_users
 from postroad.storage import accounts as stored_accounts
-from postroad.storage import users
 from postroad.storage import sessions as stored_sessions
+from postroad.storage import users
 from tests.contexts import PASSWORD, Clock
 from tests.services.audit_entries import as_user, summaries
 from tests.services.auth.test_schemes import HERE, bearer, who_is

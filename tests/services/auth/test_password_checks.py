@@ -160,8 +160,8 @@ async def test_a_network_that_tries_many_names_is_slowed(ctx: context.Context, m
     for number in range(3):
         nobody = [password_checks.Target(f"name {number}", None, is_known=False)]
         assert await password_checks.check_user_password(ctx, "password1", nobody, client_address=address) is None
+    another = [password_checks.Target("another", None, is_known=False)]
     with pytest.raises(errors.RateLimited) as refusal:
-        another = [password_checks.Target("another", None, is_known=False)]
         await password_checks.check_user_password(ctx, "password1", another, client_address=address)
     assert refusal.value.retry_after == 10
 

@@ -48,8 +48,6 @@ PAGES: Final = frozenset(
         "POST /team/{id}/remove",
         "POST /team/{id}/role",
         "POST /team/second-factor",
-        "POST /team/sso",
-        "POST /team/sso/remove",
         "POST /domains/{id}/remove",
         # Data.
         "GET /approvals/{id}/request",
@@ -87,8 +85,6 @@ ENDPOINTS: Final = frozenset(
         "POST /v1/team/{id}/password-link",
         "POST /v1/team/{id}/recovery-link",
         "PATCH /v1/account",
-        "PUT /v1/sso",
-        "DELETE /v1/sso",
         "GET /v1/account/ledger.csv",
         "GET /v1/messages/{id}/raw",
         "GET /v1/suppressions/export",
