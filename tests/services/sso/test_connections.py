@@ -330,9 +330,9 @@ async def test_a_session_with_a_password_does_not_switch_to_where_passwords_are_
     """The account is one of two that the person belongs to with one login."""
     visitor = sso_setup.visitor(ctx)
     email = "two@corp.example"
-    await account_users.create(ctx, account.id, email=email, password=contexts.PASSWORD, role=caller.Role.MEMBER)
+    await account_users.create(ctx, account.id, email=email, password=contexts.PASSWORD, role=caller.Role.DEVELOPER)
     other = await accounts_registry.create(ctx, "Other")
-    invited = await account_users.invite(ctx, other.id, email=email, role=caller.Role.MEMBER)
+    invited = await account_users.invite(ctx, other.id, email=email, role=caller.Role.DEVELOPER)
     await password_links.redeem(visitor, invited.link_token, password=contexts.PASSWORD)
     await sso_setup.connect(ctx, account.id, provider, allows_passwords=False)
     login = await auth_login.check_password(visitor, email, contexts.PASSWORD)

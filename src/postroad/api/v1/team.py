@@ -20,9 +20,7 @@ Role = Annotated[
 ]
 Link = Annotated[
     str,
-    msgspec.Meta(
-        description="The link where the user sets a password. It is shown once and works once."
-    ),
+    msgspec.Meta(description="The link where the user sets a password. It is shown once and works once."),
 ]
 
 

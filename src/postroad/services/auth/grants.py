@@ -68,8 +68,8 @@ def check_user(actor: actors.Actor) -> None:
 def check_owner(actor: actors.Actor, role: str | None) -> None:
     """Refuse to add or change an owner unless the actor is an owner or an operator.
 
-    `role` is the one that the acting user has now. An API key has none: otherwise an admin, who can create one with every
-    scope, could act as an owner.
+    `role` is the one that the acting user has now. An API key has none: otherwise an admin, who can create one with
+    every scope, could act as an owner.
     """
     is_asked = actor.kind in {actors.Kind.PERSON, actors.Kind.API_KEY}
     if is_asked and (role is None or caller.Permission.OWN not in caller.ROLE_PERMISSIONS[caller.Role(role)]):

@@ -67,7 +67,7 @@ def mailbox(plan: Plan, person: id_tokens.Person) -> address.Mailbox:
         raise errors.Forbidden(
             "the provider does not say that your email is verified (email_verified)"
             if person.has_email
-            else "the provider did not send your email; it must put the claims email and email_verified into the ID token"
+            else "the provider did not send your email; the ID token must have the claims email and email_verified"
         )
     try:
         found = address.parse(person.email)
