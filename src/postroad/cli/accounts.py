@@ -62,6 +62,7 @@ async def show(context: services_context.Context, named: str) -> output.Report:
         "suspended_until": until,
         "sending": dataclasses.asdict(sending),
         "credits_unlimited": not services_credits.needs_credits(context, account),
+        "second_factor_required": account.second_factor_since is not None,
     }
     return output.Report(data={"account": details}, text=text)
 
