@@ -21,6 +21,20 @@ async def test_logins_of_an_email_are_those_that_an_enabled_user_has(store: Stor
         assert await logins.by_id(tx, "lgn_4") == samples.login("lgn_4", email_key="one")
 
 
+async def test_logins_of_an_email_are_found_by_a_network_and_share_a_salt(store: Store) -> None:
+    async with store.transaction() as tx:
+        assert await logins.a_hash(tx, "one") is None
+        for number, password_hash in enumerate((None, "first", "second"), 1):
+            login = samples.login(f"lgn_{number}", email_key="one")
+            await logins.insert(tx, dataclasses.replace(login, password_hash=password_hash))
+        await logins.insert(tx, samples.login("lgn_4", email_key="two"))
+        for login_id in ("lgn_2", "lgn_3", "lgn_4"):
+            await known_networks.put(tx, login_id, "192.0.2.1", now=1)
+        assert await logins.used_from(tx, "one", "192.0.2.1") == {"lgn_2", "lgn_3"}
+        assert await logins.used_from(tx, "one", "192.0.2.2") == set()
+        assert await logins.a_hash(tx, "one") == "first"
+
+
 async def test_a_login_is_held_only_as_it_was_read(store: Store) -> None:
     async with store.transaction() as tx:
         await logins.insert(tx, samples.login())

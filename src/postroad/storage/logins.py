@@ -51,6 +51,11 @@ async def by_email(tx: store.Transaction, email_key: str) -> list[Login]:
     return [Login(*row) for row in await tx.fetch("logins.by_email", email_key, MAX_OF_EMAIL)]
 
 
+async def used_from(tx: store.Transaction, email_key: str, network: str) -> set[str]:
+    """The logins with this email that were used from a network; one query, however many there are."""
+    return {str(row[0]) for row in await tx.fetch("logins.used_from", email_key, network)}
+
+
 async def a_hash(tx: store.Transaction, email_key: str) -> str | None:
     """The hash of the password of the first login with this email."""
     row = await tx.fetch_one("logins.a_hash", email_key)

@@ -159,17 +159,10 @@ async def _find(
     client_address = ctx.actor.client_address
     pairs = [(one.id, one.password_hash) for one in found] or [(email_key, None)]
     async with ctx.store.reading() as tx:
-        targets = [
-            password_checks.Target(name, password_hash, await _is_known(tx, name, client_address))
-            for name, password_hash in pairs
-        ]
+        known = await logins.used_from(tx, email_key, login_throttle.network_of(client_address))
+    targets = [password_checks.Target(name, password_hash, name in known) for name, password_hash in pairs]
     place = await password_checks.check_user_password(ctx, password, targets, client_address=client_address)
     return None if place is None or not found else found[place]
-
-
-async def _is_known(tx: store.Transaction, login_id: str, client_address: str) -> bool:
-    """Whether a login was used from this network before."""
-    return await known_networks.is_known(tx, login_id, login_throttle.network_of(client_address))
 
 
 async def _accountable(tx: store.Transaction, email_key: str, client_address: str) -> list[users.User]:
@@ -178,9 +171,9 @@ async def _accountable(tx: store.Transaction, email_key: str, client_address: st
     From a network that none was used from, it is all of them. So whoever mistypes their password where they are used to
     log in does not show their address to an account that has invited them, or made a login with their email.
     """
-    joined = [(one, one.login_id) for one in await users.by_email(tx, email_key) if one.login_id is not None]
-    here = [one for one, login_id in joined if await _is_known(tx, login_id, client_address)]
-    return here or [one for one, _ in joined]
+    known = await logins.used_from(tx, email_key, login_throttle.network_of(client_address))
+    joined = [one for one in await users.by_email(tx, email_key) if one.login_id is not None]
+    return [one for one in joined if one.login_id in known] or joined
 
 
 async def _membership(

@@ -18,6 +18,11 @@ WHERE id = $1;
 WHERE email_key = $1 AND EXISTS (SELECT 1 FROM users WHERE users.login_id = logins.id AND users.disabled_at IS NULL)
 ORDER BY id LIMIT $2;
 
+-- name: used_from
+-- The logins with this email that were used from a network.
+SELECT logins.id FROM logins JOIN known_networks ON known_networks.user_id = logins.id
+WHERE logins.email_key = $1 AND known_networks.network = $2;
+
 -- name: a_hash
 -- A hash of a password of this email, whose salt the others get.
 SELECT password_hash FROM logins WHERE email_key = $1 AND password_hash IS NOT NULL ORDER BY id LIMIT 1;
