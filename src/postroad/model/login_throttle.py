@@ -68,6 +68,8 @@ NEWCOMERS: Final = FailureLimit(free=500, interval=10 * times.SECOND)
 CODE: Final = FailureLimit(free=10, interval=10 * 60 * times.SECOND)
 # Failures of one user in the audit log: enough to see an attack, too few to hide everything else.
 AUDITED: Final = FailureLimit(free=10, interval=10 * 60 * times.SECOND)
+# Sessions that one login begins, however it is proved: each is a row, and an entry in the audit log.
+SESSIONS: Final = FailureLimit(free=300, interval=10 * times.SECOND)
 # By the bits of the network. An office or a provider's gateway is one address, so its limit is higher; one password
 # tried on many names stays slow. A customer on IPv6 holds a /64, a /56 or a /48 (RFC 6177 section 2) and can send each
 # attempt from another address of it; a hosting customer often holds addresses of one IPv4 /24.
@@ -120,6 +122,11 @@ def of_code(login_id: str, client_address: str, *, is_known: bool) -> Counters:
 def of_network(client_address: str) -> Counters:
     """The counters of an attempt without a name."""
     return {Counter(network, None): limit for network, limit in _networks(client_address)}
+
+
+def of_sessions(login_id: str) -> Counters:
+    """The counter of the sessions that a login begins; none of them is forgiven."""
+    return {Counter(None, f"sessions {login_id}"): SESSIONS}
 
 
 def of_audit(user_id: str) -> Counters:

@@ -8,7 +8,7 @@ import pytest
 import pytest_asyncio
 
 from postroad import errors
-from postroad.model import actors, caller
+from postroad.model import actors, caller, login_throttle, times
 from postroad.services import context
 from postroad.services.accounts import registry
 from postroad.services.auth import authentication, login, password_links, passwords, sessions
@@ -166,6 +166,20 @@ async def test_a_mistyped_password_is_not_shown_to_other_accounts_with_the_email
     await redeem(ctx, token, OTHER)
     assert await failures("mistyped", HERE) == [2, 0]
     assert await failures("mistyped", "203.0.113.9") == [3, 1]
+
+
+async def test_a_login_begins_only_so_many_sessions(
+    ctx: context.Context, owner: users.User, clock: Clock, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Each is a row, and an entry in the audit log: whoever has a password could fill the disk."""
+    monkeypatch.setattr(login_throttle, "SESSIONS", login_throttle.FailureLimit(free=3, interval=10 * times.SECOND))
+    for _ in range(3):
+        await enter(ctx, PASSWORD)
+    with pytest.raises(errors.RateLimited) as refusal:
+        await enter(ctx, PASSWORD)
+    assert refusal.value.retry_after == 10
+    clock.pass_seconds(10)
+    await enter(ctx, PASSWORD)
 
 
 async def test_guessing_by_invitations_is_slowed_like_guessing_at_the_login(

@@ -97,6 +97,9 @@ async def finish(
     """
     async with ctx.store.reading() as tx:
         user, account = await _membership(ctx, tx, login, account_id=account_id, methods=methods)
+    seconds = await ctx.access_cache.login_failures.attempt(login_throttle.of_sessions(login.id), now=ctx.clock())
+    if seconds:
+        raise errors.RateLimited(f"too many logins; try again in {seconds} seconds", retry_after=seconds)
     acting_user = dataclasses.replace(ctx, actor=dataclasses.replace(ctx.actor, user_id=user.id))
     network = login_throttle.network_of(ctx.actor.client_address)
     async with ctx.store.transaction() as tx:
