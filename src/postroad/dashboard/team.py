@@ -49,7 +49,7 @@ class RoleChange(forms.Form, frozen=True, kw_only=True):
 class Removal(forms.Form, frozen=True, kw_only=True):
     """What becomes of what the user made."""
 
-    belongings: creators.Belongings | None = None
+    secrets: creators.SecretsAction | None = None
 
 
 async def index(
@@ -150,7 +150,7 @@ async def remove(request: requests.PageRequest) -> routing.Response:
     """Remove a user, and revoke what they made or take it over."""
     form: Removal = request.form
     user = await account_users.remove(
-        request.ctx, request.account_id, request.path["id"], belongings=form.belongings or creators.Belongings.HAND_OVER
+        request.ctx, request.account_id, request.path["id"], secrets=form.secrets or creators.SecretsAction.HAND_OVER
     )
     return request.redirect(PATH, notice=f"{user.email} is removed from the team.")
 

@@ -50,7 +50,7 @@ async def test_what_is_revoked_stops_working_and_is_told(
     kept = await make(ctx, owner)
     for one in (*presented, *kept):
         await who_is(ctx, one)
-    await account_users.remove(as_user(ctx, owner), member.account_id, member.id, belongings=creators.Belongings.REVOKE)
+    await account_users.remove(as_user(ctx, owner), member.account_id, member.id, secrets=creators.SecretsAction.REVOKE)
     for one in presented:
         with pytest.raises(errors.Unauthorized):
             await who_is(ctx, one)

@@ -56,13 +56,13 @@ class TeamUserUpdate(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
 
 
 class RemovalQuery(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
-    """What becomes of the API keys and SMTP credentials that the user created."""
+    """What happens to the API keys and SMTP credentials that the user created."""
 
-    belongings: (
+    secrets: (
         Annotated[
             Literal["hand_over", "revoke"],
             msgspec.Meta(
-                description="`hand_over` (default): they go on working, and you answer for them. `revoke`: they stop "
+                description="`hand_over` (default): they keep working, and belong to you. `revoke`: they stop "
                 "working. Keys with the scope `operator` are always revoked."
             ),
         ]
@@ -142,8 +142,8 @@ async def remove(ctx: context.Context, request: routing.Request) -> routing.Resp
     Owners and admins only; only owners remove owners.
     """
     query: RemovalQuery = request.query
-    belongings = creators.Belongings(query.belongings or creators.Belongings.HAND_OVER)
-    await account_users.remove(ctx, request.caller.account_id, request.path["id"], belongings=belongings)
+    secrets = creators.SecretsAction(query.secrets or creators.SecretsAction.HAND_OVER)
+    await account_users.remove(ctx, request.caller.account_id, request.path["id"], secrets=secrets)
     return routing.Response(204)
 
 

@@ -14,8 +14,8 @@ from postroad.services import audit_log, context
 from postroad.storage import api_keys, credentials, known_networks, store, users
 
 
-class Belongings(StrEnum):
-    """What becomes of what a removed person made."""
+class SecretsAction(StrEnum):
+    """What happens to the API keys and SMTP credentials that a removed person created."""
 
     HAND_OVER = "hand_over"
     REVOKE = "revoke"
@@ -44,10 +44,10 @@ async def made_by(ctx: context.Context, user: users.User) -> Made:
         return await _made(tx, user)
 
 
-async def settle(ctx: context.Context, tx: store.Transaction, user: users.User, belongings: Belongings) -> None:
+async def settle(ctx: context.Context, tx: store.Transaction, user: users.User, secrets: SecretsAction) -> None:
     """Revoke what a user created, or let the acting person answer for it; that of an actor without a name stays."""
     made = await _made(tx, user)
-    is_revoked = belongings is Belongings.REVOKE
+    is_revoked = secrets is SecretsAction.REVOKE
     for key in made.api_keys:
         if is_revoked or caller.Scope.OPERATOR in caller.scopes_of(key.scopes):
             await api_keys.revoke(tx, user.account_id, key.id, now=ctx.clock())

@@ -24,9 +24,9 @@ from postroad.storage import password_links as stored_links
 
 # 20 characters of 62 are 119 bits.
 GENERATED_CHARACTERS: Final = 20
-_BELONGINGS: Final = {
-    creators.Belongings.HAND_OVER: "",
-    creators.Belongings.REVOKE: "and revoked what they made",
+_REMOVALS: Final = {
+    creators.SecretsAction.HAND_OVER: "",
+    creators.SecretsAction.REVOKE: "and revoked their API keys and SMTP credentials",
 }
 _TAKEN: Final = "email: this address already belongs to a user of this account"
 
@@ -200,7 +200,7 @@ async def remove(
     account_id: str,
     user_id: str,
     *,
-    belongings: creators.Belongings = creators.Belongings.HAND_OVER,
+    secrets: creators.SecretsAction = creators.SecretsAction.HAND_OVER,
 ) -> users.User:
     """Remove a user, and revoke what they made or hand it over. Audit log entries stay."""
     async with ctx.store.transaction() as tx:
@@ -211,8 +211,8 @@ async def remove(
         _refuse_operator(ctx, user)
         _refuse_last_owner(members, user)
         # Before the removal: users who remove themselves need a name in the log.
-        await audit_log.write(ctx, tx, account_id, "user.removed", user.email, _BELONGINGS[belongings])
-        await creators.settle(ctx, tx, user, belongings)
+        await audit_log.write(ctx, tx, account_id, "user.removed", user.email, _REMOVALS[secrets])
+        await creators.settle(ctx, tx, user, secrets)
         await stored_links.remove(tx, user.id)
         await sessions.remove_of_user(tx, user.id)
         await notices.remove_choices(tx, user.id)
