@@ -104,9 +104,9 @@ def test_a_program_that_is_not_there_is_named(tmp_path: Path) -> None:
             "import os; os.kill(os.getpid(), 9)",
             "was ended by signal 9; run it by hand as the user of the service to see why",
         ),
-        ("sys.stdout.buffer.write(bytes(range(128, 255)))", "prints something that is not text"),
-        ("sys.stdout.write('x' * 70_000)", "prints more than 65536 bytes, which is no secret"),
-        ("\nwhile True: sys.stdout.write('x' * 70_000)", "prints more than 65536 bytes, which is no secret"),
+        ("sys.stdout.buffer.write(bytes(range(128, 255)))", "printed something that is not text"),
+        ("sys.stdout.write('x' * 70_000)", "printed more than 65536 bytes, the limit for a secret"),
+        ("\nwhile True: sys.stdout.write('x' * 70_000)", "printed more than 65536 bytes, the limit for a secret"),
     ],
 )
 def test_a_command_that_fails_is_named_without_what_it_printed(then: str, sentence: str, capfd: Any) -> None:  # noqa: ANN401 - pytest's
@@ -116,7 +116,7 @@ def test_a_command_that_fails_is_named_without_what_it_printed(then: str, senten
 
 
 def test_a_command_that_prints_nothing_or_something_weak_is_refused() -> None:
-    assert refusal(printing(" \n")).endswith("prints nothing; it has to print the secret to its standard output")
+    assert refusal(printing(" \n")).endswith("printed nothing; it must print the secret to standard output")
     weak = refusal(printing("hunter2"))
     assert weak.startswith("security.secret_key: missing or too weak")
     assert "hunter2" not in weak
@@ -126,7 +126,7 @@ def test_a_command_that_prints_nothing_or_something_weak_is_refused() -> None:
 def test_a_command_that_hangs_is_stopped_with_its_children(command: list[str], monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(secret_sources, "COMMAND_SECONDS", 0.5)
     assert refusal(command) == (
-        f"security.secret_key_command: {command[0]} has not ended within 0 seconds, and was stopped"
+        f"security.secret_key_command: {command[0]} did not finish within 0 seconds, and was stopped"
     )
 
 

@@ -167,7 +167,7 @@ def test_a_recovery_link_also_removes_second_factors(installation: Installation)
     with pytest.raises(errors.SecondFactorRequired):
         log_in(installation, "jo@example.com", PASSWORD)
     shown = installation.text("user", "link", "--recovery", "jo@example.com").splitlines()
-    assert shown[0] == "jo@example.com can set a new password, without second factors, with this link:"
+    assert shown[0] == "jo@example.com can set a new password with this link, which also removes the second factors:"
     use_link(installation, shown[1], PASSWORD)
     assert log_in(installation, "jo@example.com", PASSWORD).user.email == "jo@example.com"
 

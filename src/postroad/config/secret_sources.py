@@ -72,22 +72,22 @@ def run_command(arguments: tuple[str, ...], *, name: str) -> str:
         timer.cancel()
         timer.join()  # a process with threads should not be forked
     if is_late.is_set():
-        raise ConfigError(f"{name}: {program} has not ended within {COMMAND_SECONDS:.0f} seconds, and was stopped")
+        raise ConfigError(f"{name}: {program} did not finish within {COMMAND_SECONDS:.0f} seconds, and was stopped")
     return _text(output, process.returncode, place=f"{name}: {program}")
 
 
 def _text(output: bytes, exit_code: int, *, place: str) -> str:
     if len(output) > MAX_OUTPUT_BYTES:
-        raise ConfigError(f"{place} prints more than {MAX_OUTPUT_BYTES} bytes, which is no secret")
+        raise ConfigError(f"{place} printed more than {MAX_OUTPUT_BYTES} bytes, the limit for a secret")
     if exit_code:
         ended = f"ended with exit code {exit_code}" if exit_code > 0 else f"was ended by signal {-exit_code}"
         raise ConfigError(f"{place} {ended}; run it by hand as the user of the service to see why")
     try:
         text = output.decode()
     except UnicodeDecodeError:
-        raise ConfigError(f"{place} prints something that is not text") from None
+        raise ConfigError(f"{place} printed something that is not text") from None
     if not text.strip():
-        raise ConfigError(f"{place} prints nothing; it has to print the secret to its standard output")
+        raise ConfigError(f"{place} printed nothing; it must print the secret to standard output")
     return text
 
 
