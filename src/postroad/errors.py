@@ -94,7 +94,7 @@ class SecondFactorMissing(Forbidden):
 
 
 class ConfirmationRequired(Forbidden):
-    """The action is dangerous, and the person last proved too long ago who they are."""
+    """The action is dangerous, and the person's last proof of who they are is too old."""
 
 
 class AccountSuspended(PostroadError):

@@ -71,7 +71,8 @@ async def link(context: services_context.Context, email: str, account: str | Non
     """Show a link for setting a new password. The previous link stops working."""
     user = await _find(context, email, account)
     made = await account_users.create_password_link(context, user.account_id, user.id, is_recovery=recovery)
-    text = f"{user.email} can set a new password with this link{', which also removes the second factors' if recovery else ''}:"
+    also = ", which also removes the second factors" if recovery else ""
+    text = f"{user.email} can set a new password with this link{also}:"
     return link_report(context, user, text, token=made.token, expires_at=made.expires_at)
 
 

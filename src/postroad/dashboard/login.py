@@ -167,7 +167,7 @@ async def choose_password(site: sites.Site, ctx: context.Context, request: routi
 
 
 def acting(ctx: context.Context, request: routing.Request) -> context.Context:
-    """The context of somebody who has not proved yet who they are."""
+    """The context of somebody who has not yet proved who they are."""
     return login.acting(ctx, client_address=request.client_address, request_id=request.id)
 
 

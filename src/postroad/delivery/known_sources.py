@@ -118,7 +118,7 @@ class KnownSources:
         self._refused.discard((source, provider_queue))
 
     def is_refused(self, source: str, provider_queue: str) -> bool:
-        """Whether a provider queue has lately refused an address."""
+        """Whether a provider queue has recently refused an address."""
         return (self._refused.get((source, provider_queue)) or 0.0) > self._clock()
 
     def has_other(self, source: str, provider_queue: str) -> bool:

@@ -1,4 +1,4 @@
-"""Who created API keys and SMTP credentials, and what becomes of them when that person is removed.
+"""Who created API keys and SMTP credentials, and what happens to them when that person is removed.
 
 Whoever removes a person sees what they made, and revokes it or answers for it from then on. Keys that operate the
 installation are always revoked: the person who is removed may have their secrets, and they would have the rights of
@@ -45,7 +45,7 @@ async def made_by(ctx: context.Context, user: users.User) -> Made:
 
 
 async def settle(ctx: context.Context, tx: store.Transaction, user: users.User, secrets: SecretsAction) -> None:
-    """Revoke what a user created, or let the acting person answer for it; that of an actor without a name stays."""
+    """Revoke what a user created, or hand it over to the acting person; a command without one leaves it as it is."""
     made = await _made(tx, user)
     is_revoked = secrets is SecretsAction.REVOKE
     for key in made.api_keys:

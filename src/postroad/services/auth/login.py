@@ -44,7 +44,7 @@ class LoggedIn:
 
 
 def acting(ctx: context.Context, *, client_address: str, request_id: str = "") -> context.Context:
-    """The context of somebody who has not proved yet who they are."""
+    """The context of somebody who has not yet proved who they are."""
     return dataclasses.replace(ctx, actor=actors.Actor(actors.Kind.PERSON, None, request_id, client_address))
 
 
@@ -63,7 +63,7 @@ async def check_password(ctx: context.Context, email: str, password: str) -> log
 
 
 async def find_for_invitation(ctx: context.Context, email: str, password: str) -> logins.Login | None:
-    """The login of somebody who is invited with this email and types the password that they have already.
+    """The login of somebody who is invited with this email and types the password that they already have.
 
     Tries are throttled like logging in, and told to nobody: whoever invited does not learn whether the person belongs
     to other accounts. A login that the provider of an account can open stays with that account.
@@ -134,7 +134,7 @@ async def switch(ctx: context.Context, session: sessions.Session, account_id: st
 
 
 async def accounts_of(ctx: context.Context, login_id: str) -> dict[str, str]:
-    """The accounts of a login that its person can enter, with their names, in their order."""
+    """The accounts of a login that its person can enter, with their names, sorted by name."""
     async with ctx.store.reading() as tx:
         return await users.accounts_of_login(tx, login_id)
 

@@ -60,7 +60,7 @@ async def of_login(ctx: context.Context, login_id: str) -> list[passkeys.Passkey
 
 
 async def ask_to_register(ctx: context.Context, login: logins.Login, *, session_id: str) -> Asked:
-    """Ask a logged-in person for a new passkey, of an authenticator that has none of this login."""
+    """Ask a logged-in person for a new passkey, from an authenticator that has none for this login."""
     party = _party(ctx)
     known = await of_login(ctx, login.id)
     _refuse_more(known)
@@ -140,7 +140,7 @@ async def ask(ctx: context.Context, ceremony: Ceremony, *, login_id: str | None 
 async def check(
     ctx: context.Context, answer: Answer, ceremony: Ceremony, *, login_id: str | None = None, subject: str = ""
 ) -> passkeys.Passkey:
-    """The passkey that has given this answer: one of a login, or without one any.
+    """The passkey that gave this answer: one of the login, or any if none is given.
 
     A wrong answer in the name of a passkey is recorded as a failed login of its users.
     """

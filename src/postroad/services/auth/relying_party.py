@@ -1,4 +1,4 @@
-"""For whom passkeys are made: the relying party of Web Authentication, from the configured URL and never from a Host.
+"""The relying party of Web Authentication, which passkeys are created for: from the configured URL, never from a Host.
 
 A passkey belongs to the host name. Where that changes, browsers no longer offer the passkeys of the old one, and we
 refuse them (docs/second-factor.md).

@@ -76,7 +76,7 @@ def missing() -> errors.SecondFactorMissing:
 
 
 async def check_code(ctx: context.Context, login: logins.Login, code: str) -> str:
-    """The method that a right code is of, after which it no longer works. Raises RateLimited, SecondFactorRequired."""
+    """The method that a right code belongs to; the code is used up. Raises RateLimited, SecondFactorRequired."""
     counters = await _count(ctx, login)
     text = code.strip()
     async with ctx.store.transaction() as tx:

@@ -1,4 +1,4 @@
-"""Confirmation before dangerous actions: a session must have proved not long ago who its person is.
+"""Confirmation before dangerous actions: the person of a session must have proved recently who they are.
 
 A login counts as a proof; later ones are the password, a code from the authenticator app or a passkey. So whoever finds
 an open browser or takes a token can look around, but not make keys, move people or take the data along. API keys are
@@ -97,7 +97,7 @@ ENDPOINTS: Final = frozenset(
 
 
 def refuse_unconfirmed(ctx: context.Context, who: caller.Caller) -> None:
-    """Refuse a person who last proved too long ago who they are."""
+    """Refuse a person whose last proof of who they are is too old."""
     if who.confirmed_at is None and who.scheme is not caller.Scheme.TOKEN:
         return
     if ctx.clock() - (who.confirmed_at or 0) >= ctx.settings.security.confirmation_minutes * _MINUTE:
@@ -120,7 +120,7 @@ async def confirm_by_password(ctx: context.Context, who: caller.Caller, password
 
 
 async def confirm_by_code(ctx: context.Context, who: caller.Caller, code: str) -> None:
-    """Confirm a session with a code of the authenticator app, or a recovery code; throttled like those of a login."""
+    """Confirm a session with a code from the authenticator app, or a recovery code; throttled as in logging in."""
     user, login = await person(ctx, who)
     method = await second_factors.check_code(ctx, login, code)
     await _confirm(ctx, who, user, method=method)
