@@ -15,12 +15,12 @@ RESOURCE: Final = resource.Resource("Single sign-on")
 Issuer = Annotated[str, msgspec.Meta(max_length=500, description="The provider's issuer, exactly as it writes it.")]
 Domains = Annotated[
     tuple[str, ...],
-    msgspec.Meta(min_length=1, max_length=20, description="Verified domains of the account, whose people use it."),
+    msgspec.Meta(min_length=1, max_length=20, description="Verified domains of the account; people with an email in them use it."),
 ]
 Groups = Annotated[
     dict[str, caller.Role],
     msgspec.Meta(
-        description="The role by group, in the order in which they count. If there are any, they decide the role at "
+        description="The role by group; the first that matches counts. If there are any, they decide the role at "
         "every login."
     ),
 ]
@@ -41,7 +41,7 @@ class SsoConnection(msgspec.Struct, frozen=True, kw_only=True):
     allows_passwords: Annotated[
         bool, msgspec.Meta(description="Whether people of these domains may also log in with a password.")
     ]
-    redirect_uri: Annotated[str, msgspec.Meta(description="To be registered at the provider.")]
+    redirect_uri: Annotated[str, msgspec.Meta(description="Register it at the provider.")]
     created_at: times.WireTime
     updated_at: times.WireTime
 
@@ -52,7 +52,7 @@ class NewSsoConnection(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown
     issuer: Issuer
     client_id: Annotated[str, msgspec.Meta(max_length=500)]
     client_secret: (
-        Annotated[str, msgspec.Meta(max_length=500, description="Absent: the stored one stays. Empty: none.")] | None
+        Annotated[str, msgspec.Meta(max_length=500, description="Absent: the stored one is kept. Empty: none.")] | None
     ) = None
     domains: Domains
     scopes: Annotated[str, msgspec.Meta(description="In addition to `openid`; `email` if absent.")] | None = None
@@ -105,7 +105,7 @@ async def show(ctx: context.Context, request: routing.Request) -> routing.Respon
 async def save(ctx: context.Context, request: routing.Request) -> routing.Response:
     """Set up or change the single sign-on of the account.
 
-    To switch passwords off, an owner must have logged in with a password and a second factor. Owners only.
+    To switch passwords off, your session must have proved a second factor. Owners only.
     """
     body: NewSsoConnection = request.body
     draft = connections.Draft(

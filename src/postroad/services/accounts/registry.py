@@ -125,7 +125,7 @@ async def resume(ctx: context.Context, account_id: str) -> accounts.Account:
 
 
 async def require_second_factor(ctx: context.Context, account_id: str, *, required: bool) -> accounts.Account:
-    """Require a second factor of the users of an account, from their next request on, or no longer."""
+    """Require a second factor for the users of an account, from their next request, or stop requiring it."""
     async with ctx.store.transaction() as tx:
         await access_version.bump(tx)
         account = await lock(tx, account_id)

@@ -48,7 +48,7 @@ def domain_of(email: str) -> str:
 
 
 async def check_without_passwords(ctx: context.Context, tx: store.Transaction) -> None:
-    """Refuse to switch passwords off unless an owner remains who can come in with one: the one who acts now."""
+    """Refuse to switch passwords off unless an owner can still log in with one: the one who acts now."""
     if ctx.actor.kind is actors.Kind.OPERATOR:
         return
     token_id = None if ctx.actor.who is None else ctx.actor.who.token_id
