@@ -154,7 +154,7 @@ async def test_the_provider_of_the_installation_works_without_scripts(
 ) -> None:
     async with open_page(browser, sso, scripts=False) as page:
         await page.goto("/login/sso")
-        await page.get_by_role("button", name="Use the single sign-on of this service").click()
+        await page.get_by_role("button", name="Use the identity provider of this service").click()
         await oidc_process.log_in(page, "kim@staff.example")
         await page.wait_for_url(f"{sso.base_url}/")
         await async_api.expect(page.locator(".current-user")).to_contain_text("kim@staff.example")
