@@ -36,7 +36,7 @@ PLACES = {
 # What is no search, or not yet.
 STRANGE = ('"', "stauts:failed", "\0\u202e", "-", "x" * 600, "to:*", "%", "<script>", "a@", "@example.org")
 # Asked for by pages, or not for those who are logged in.
-NO_PLACES = {"/bulk", "/confirm", "/find", "/login", "/live"}
+NO_PLACES = {"/bulk", "/confirm", "/find", "/login", "/login/second-factor", "/login/sso", "/live"}
 FILES = (".csv", "/export")
 
 

@@ -43,7 +43,9 @@ REFUSED = {
     "/messages/{id}/preview/html",
     "/messages/{id}/raw",
     "/profile",
+    "/profile/security",
     "/suppressions/export",
+    "/team/{id}",
     "/template/new",
     "/team/sso",
 }

@@ -111,7 +111,7 @@ async def test_whoever_has_no_required_factor_is_led_to_set_one_up_and_to_nothin
         assert answer.status_code in (303, 400, 403), route.path
         if answer.status_code == 303:
             assert answer.headers["location"] == PAGE, route.path
-    allowed |= {"/switch"}
+    allowed |= {"/switch", "/confirm/passkey/options", "/profile/passkeys/options"}
     for route in application.routes(site):
         if route.permission is None or route.method != "POST" or route.path in allowed:
             continue

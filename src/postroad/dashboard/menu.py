@@ -86,13 +86,16 @@ ELSEWHERE: Final = (
     Entry("tail", "/tail", "Tail", "live events stream follow"),
     Entry("webhooks", "/webhooks", "All webhooks", "endpoints list add"),
     Entry("roles", "/team/roles", "Roles", "permissions owner admin developer analyst read only"),
+    Entry("team_sso", "/team/sso", "Single sign-on", "sso oidc identity provider", caller.Permission.OWN),
     Entry("new_template", "/template/new", "New template", "create", caller.Permission.CHANGE),
 )
 SETTINGS: Final = (
     Entry("profile", "/profile", "Profile", "settings me user role"),
     Entry("time_zone", "/profile#time-zone", "Time zone", "settings clock utc times"),
     Entry("password", "/profile#password", "Password", "settings change login"),
-    Entry("security", "/profile/security", "Second factors", "settings totp authenticator recovery codes 2fa mfa"),
+    Entry(
+        "security", "/profile/security", "Second factors", "settings totp passkeys authenticator recovery codes 2fa mfa"
+    ),
     Entry("mail", "/profile#mail", "Mail from this service", "settings notices notifications digest unsubscribe"),
     Entry("token", "/profile#token", "API token", "settings personal access"),
 )

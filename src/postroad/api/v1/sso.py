@@ -15,7 +15,9 @@ RESOURCE: Final = resource.Resource("Single sign-on")
 Issuer = Annotated[str, msgspec.Meta(max_length=500, description="The provider's issuer, exactly as it writes it.")]
 Domains = Annotated[
     tuple[str, ...],
-    msgspec.Meta(min_length=1, max_length=20, description="Verified domains of the account; people with an email in them use it."),
+    msgspec.Meta(
+        min_length=1, max_length=20, description="Verified domains of the account; people with an email in them use it."
+    ),
 ]
 Groups = Annotated[
     dict[str, caller.Role],
