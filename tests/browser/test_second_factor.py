@@ -57,7 +57,7 @@ async def test_an_app_is_set_up_and_asked_for_at_the_next_login(
     monitor.expect("401")
     await other.get_by_label("Code").fill("000000")
     await other.get_by_role("button", name="Log in").click()
-    await expect(other.get_by_text("the code is wrong or was used before")).to_be_visible()
+    await expect(other.get_by_text("the code is wrong or was already used")).to_be_visible()
     await other.get_by_label("Code").fill(app.at(int(time.time()) + STEP_SECONDS))
     await other.get_by_role("button", name="Log in").click()
     await other.wait_for_url("**/team")

@@ -24,7 +24,7 @@ async def test_a_provider_that_answers_is_fine_and_one_without_usable_keys_is_no
         assert await told(given(provider.issuer)) == [("ok", f"{provider.issuer} can be used", "")]
         remedy = "check [sso] and that the provider runs"
         provider.keys = [{"kty": "oct", "kid": "one", "k": "AAAA"}]
-        problem = "the provider has no key that we could verify ID tokens with"
+        problem = "the provider has no key that can verify its ID tokens"
         expected = ("error", f"single sign-on does not work: {problem}", remedy)
         assert await told(given(provider.issuer)) == [expected]
         provider.documents["/.well-known/openid-configuration"] = webhook_server.ok(503)
