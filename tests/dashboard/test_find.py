@@ -50,7 +50,7 @@ async def test_without_a_text_every_page_of_the_role_is_listed(browser: Browser,
     every = await found(browser, "")
     assert set(every) == {"Pages", "Settings"}
     assert {"/", "/messages", "/template/new"} <= set(every["Pages"])
-    assert set(every["Pages"]) - set((await found(reader, ""))["Pages"]) == {"/template/new"}
+    assert set(every["Pages"]) - set((await found(reader, ""))["Pages"]) == {"/team/sso", "/template/new"}
 
 
 async def test_every_page_that_is_not_of_a_thing_is_found(browser: Browser, site: sites.Site) -> None:

@@ -120,7 +120,7 @@ async def test_whoever_has_no_required_factor_is_led_to_set_one_up_and_to_nothin
         assert answer.status_code in (303, 400, 403), path
         if answer.status_code == 303:
             assert answer.headers["location"] == PAGE, path
-    refused = await browser.post("/team", {"email": "new@mine.example", "role": "member"})
+    refused = await browser.post("/team", {"email": "new@mine.example", "role": "developer"})
     assert refused.headers["location"] == PAGE
     page = await browser.get(PAGE)
     assert "This account requires a second factor" in page.text
