@@ -1,5 +1,7 @@
 """The settings of single sign-on."""
 
+import re
+import tomllib
 from pathlib import Path
 from typing import Any
 
@@ -18,6 +20,15 @@ def test_a_provider_needs_an_issuer_and_a_client() -> None:
     assert load(**ISSUER).sso.issuer == "https://login.example.org"
     with pytest.raises(config.ConfigError, match=r"sso.client_id: missing"):
         load(issuer="https://login.example.org")
+
+
+def test_the_example_of_the_documentation_is_valid(tmp_path: Path) -> None:
+    page = Path("docs/single-sign-on.md").read_text(encoding="utf-8")
+    (example,) = re.findall(r"^```toml\n(.*?)^```", page, re.MULTILINE | re.DOTALL)
+    secret = tmp_path / "sso-secret"
+    secret.write_text("secret", encoding="utf-8")
+    settings = load(**tomllib.loads(example)["sso"] | {"client_secret_file": str(secret)})
+    assert settings.sso.groups == {"mail-admins": "operator", "developers": "developer"}
 
 
 @pytest.mark.parametrize(
