@@ -45,7 +45,7 @@ async def test_an_app_is_set_up_and_asked_for_at_the_next_login(
     _, login = await dev.new_account()
     page = await open_page(login)
     await page.goto("/profile")
-    await page.get_by_role("link", name="Second factors").click()
+    await page.get_by_role("link", name="Authenticator app, passkeys, recovery codes").click()
     app, codes = await set_up(page, login.password)
     assert len(set(codes)) == 10
     await page.get_by_role("link", name="Done").click()

@@ -2,15 +2,16 @@
 
 import re
 
+import msgspec
 import pytest
 
-from postroad import errors
+from postroad import config, errors
 from postroad.model import caller
 from postroad.services import context
 from postroad.services.auth import authentication
 from postroad.services.auth import users as account_users
 from postroad.storage import users
-from tests import contexts
+from tests import accepted_mail, contexts
 from tests.dashboard import browser_client
 from tests.dashboard.browser_client import Browser
 
@@ -69,6 +70,21 @@ async def test_an_invitation_is_a_link_that_is_shown_once(
     assert joined.status_code == 303
     assert (await nobody.get("/team")).status_code == 200
     assert (await person(ctx, browser, "new@mine.example")).role == caller.Role.DEVELOPER
+
+
+class TestMailedInvitations:
+    """An installation that sends notices, once the domain of their sender is verified."""
+
+    @pytest.fixture
+    def settings(self, settings: config.Settings) -> config.Settings:
+        operator = msgspec.structs.replace(settings.operator, sender=f"postmaster@{accepted_mail.DOMAIN}")
+        return msgspec.structs.replace(settings, operator=operator)
+
+    async def test_mail_is_promised_only_when_it_can_be_sent(self, ctx: context.Context, browser: Browser) -> None:
+        assert "Postroad does not email it" in (await browser.post("/team", NEW)).text
+        await accepted_mail.allow_sending(ctx, browser.account_id)
+        made = await browser.post("/team", {**NEW, "email": "other@mine.example"})
+        assert "It is also sent to other@mine.example by mail." in made.text
 
 
 async def test_the_link_leads_to_the_configured_address_whatever_the_host_says(browser: Browser) -> None:

@@ -13,6 +13,7 @@ from postroad.services import context
 from postroad.services.accounts import registry
 from postroad.services.auth import creators, grants, password_links, second_factors, session_list
 from postroad.services.auth import users as account_users
+from postroad.services.notices import sender
 from postroad.storage import users
 from postroad.web import routing
 
@@ -57,7 +58,7 @@ async def index(
 ) -> routing.Response:
     """The team, with a link that was made for somebody."""
     members = await account_users.of_account(request.ctx, request.account_id)
-    is_mailed = bool(request.ctx.settings.operator.sender)
+    is_mailed = await sender.payer(request.ctx) is not None
     with_factor = await second_factors.users_with(request.ctx, request.account_id)
     may_own = request.may(caller.Permission.OWN)
     return request.page(

@@ -9,6 +9,7 @@ from postroad.dashboard.operator import console
 from postroad.model import caller, cursors, identifiers, labels
 from postroad.services.accounts import account_limits, credits, directory, registry
 from postroad.services.auth import password_links, users
+from postroad.services.notices import sender
 from postroad.storage import users as stored_users
 from postroad.web import routing
 
@@ -99,7 +100,7 @@ async def _page(
         found=found,
         one=found.account,
         link=link,
-        is_mailed=bool(request.ctx.settings.operator.sender),
+        is_mailed=await sender.payer(request.ctx) is not None,
         needs_credits=credits.needs_credits(request.ctx, found.account),
         has_credits=request.ctx.settings.credits.enabled,
         suspended_until=registry.suspended_until(request.ctx, found.account),

@@ -7,6 +7,7 @@ from postroad.dashboard import forms, requests
 from postroad.dashboard.operator import console
 from postroad.services.accounts import directory
 from postroad.services.auth import operators, password_links
+from postroad.services.notices import sender
 from postroad.web import routing
 
 PATH: Final = "/operator/operators"
@@ -31,7 +32,7 @@ async def index(
         people=found,
         names=names,
         link=link,
-        is_mailed=bool(request.ctx.settings.operator.sender),
+        is_mailed=await sender.payer(request.ctx) is not None,
     )
 
 

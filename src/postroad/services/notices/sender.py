@@ -35,6 +35,12 @@ LIFETIME: Final = times.DAY
 _SLACK_HEADERS: Final = (("Content-Type", "application/json"),)
 
 
+async def payer(ctx: context.Context) -> str | None:
+    """The account that notices are sent from and charged to; None: none can be sent now."""
+    sender = ctx.settings.operator.sender
+    return await domains.verified_owner(ctx, sender.rpartition("@")[2]) if sender else None
+
+
 async def send_due(ctx: context.Context, *, log: logs.Logger) -> int:
     """Send what is due; returns how many mails and requests were made."""
     async with ctx.store.reading() as tx:
@@ -152,8 +158,8 @@ async def _submit(
     items: Sequence[tuple[str, dict[str, str]]],
 ) -> None:
     first, sender = together[0], ctx.settings.operator.sender
-    payer = await domains.verified_owner(ctx, sender.rpartition("@")[2])
-    if payer is None:
+    charged = await payer(ctx)
+    if charged is None:
         raise errors.Forbidden("operator.from: its domain is not verified by an account of this installation")
     unsubscribe, rendered = _render(ctx, user, first, items)
     headers = {"Auto-Submitted": "auto-generated"}
@@ -167,7 +173,7 @@ async def _submit(
         html=rendered.html,
         headers=headers,
     )
-    who = caller.Caller(payer, None, caller.Scheme.TOKEN, frozenset({caller.Permission.SEND}))
+    who = caller.Caller(charged, None, caller.Scheme.TOKEN, frozenset({caller.Permission.SEND}))
     request_id = ctx.new_id(identifiers.REQUEST, now=ctx.clock())
     key = f"{rendering.DIGEST if first.is_digest else 'notice'}:{first.notice.id}:{user.id}"
     await submit.submit(ctx, who, request, request_id=request_id, source=mail.Source.API, key=key)
