@@ -144,6 +144,21 @@ def test_a_secret_is_given_in_one_way_only() -> None:
             load(**{section: values})
 
 
+def test_a_variable_overrides_another_way_in_the_file(tmp_path: Path) -> None:
+    file = tmp_path / "postroad.toml"
+    file.write_text(
+        '[database]\nurl_command = ["false"]\n[security]\nsecret_key_command = ["false"]\n', encoding="utf-8"
+    )
+    key = tmp_path / "key"
+    key.write_text(KEY, encoding="utf-8")
+    variables = {"POSTROAD_DATABASE__URL": URL, "POSTROAD_SECURITY__SECRET_KEY_FILE": str(key)}
+    settings = config.load(file, environment=variables)
+    assert settings.database.url == URL
+    assert config.secret_key(settings.security) == KEY.encode()
+    with pytest.raises(config.ConfigError, match=r"^database: url and url_command are both set; remove one of them$"):
+        config.load(file, environment={**variables, "POSTROAD_DATABASE__URL_COMMAND": "false"})
+
+
 def test_a_wrong_url_of_a_command_is_named_without_it() -> None:
     with pytest.raises(config.ConfigError) as refused:
         load(database={"url_command": printing("mysql://mail:hunter2@db/postroad")})

@@ -61,8 +61,10 @@ def load(
     if file is not None:
         sources.merge(tables, sources.read(file), source=str(file))
     entries = {"upstreams": config_upstreams.entry_defaults(), "sources": source_addresses.entry_defaults()}
-    sources.merge(tables, sources.from_environment(environment, tables, entries), source=sources.ENVIRONMENT)
-    sources.merge(tables, overrides or {}, source="command line")
+    variables = sources.from_environment(environment, tables, entries)
+    for changes, source in ((variables, sources.ENVIRONMENT), (overrides or {}, "command line")):
+        secret_sources.forget_overridden(tables, changes, defaults())
+        sources.merge(tables, changes, source=source)
     try:
         settings = msgspec.convert(tables, Settings)
     except msgspec.ValidationError as problem:

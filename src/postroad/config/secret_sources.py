@@ -13,7 +13,7 @@ import subprocess
 import threading
 from collections.abc import Mapping
 from pathlib import Path
-from typing import Final
+from typing import Any, Final
 
 from postroad.config.sources import ConfigError
 
@@ -21,6 +21,11 @@ from postroad.config.sources import ConfigError
 COMMAND_SECONDS: Final = 30.0
 # Many times the longest key or URL.
 MAX_OUTPUT_BYTES: Final = 65_536
+# The ways of giving each secret of a section; those of an upstream are in its entry.
+WAYS: Final = (
+    ("security", ("secret_key", "secret_key_file", "secret_key_command")),
+    ("database", ("url", "url_file", "url_command")),
+)
 
 
 def check_one(place: str, given: Mapping[str, object]) -> None:
@@ -28,6 +33,16 @@ def check_one(place: str, given: Mapping[str, object]) -> None:
     chosen = [setting for setting, value in given.items() if value]
     if len(chosen) > 1:
         raise ConfigError(f"{place}: {chosen[0]} and {chosen[1]} are both set; remove one of them")
+
+
+def forget_overridden(
+    tables: Mapping[str, dict[str, Any]], changes: Mapping[str, Any], defaults: Mapping[str, Any]
+) -> None:
+    """Reset the other ways of giving each secret that a source names, so that it overrides the sources before it."""
+    for section, ways in WAYS:
+        given = changes.get(section, {})
+        if any(way in given for way in ways):
+            tables[section].update({way: defaults[section][way] for way in ways})
 
 
 def read_file(file: str, *, name: str) -> str:
