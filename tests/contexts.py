@@ -61,10 +61,10 @@ def settings(database_url: str) -> config.Settings:
     )
 
 
-async def begin_session(ctx: context.Context, user: users.User) -> sessions.Session:
+async def begin_session(ctx: context.Context, user: users.User, *, methods: str = "password") -> sessions.Session:
     """A browser session of a user who has just logged in."""
     async with ctx.store.transaction() as tx:
-        return await sessions.begin(ctx, tx, user, methods="password")
+        return await sessions.begin(ctx, tx, user, methods=methods)
 
 
 @pytest_asyncio.fixture

@@ -61,6 +61,9 @@ async def test_who_has_no_domain_is_led_to_the_domains(ctx: context.Context, bro
 
 
 async def test_who_may_only_look_is_shown_no_form(ctx: context.Context, reader: Browser) -> None:
+    page = await reader.get("/")
+    assert "Ask a developer, an admin or an owner to verify a domain." in page.text
+    assert "Add it here" not in page.text
     await accepted_mail.allow_sending(ctx, reader.account_id)
     page = await reader.get("/")
     assert "Ask a developer, an admin or an owner to send a test." in page.text

@@ -23,6 +23,15 @@ async def test_the_profile_lists_sessions_and_ends_one(ctx: context.Context, bro
     assert [one.id for one in await session_list.of_user(ctx, browser.user)] == [browser.session.row.id]
 
 
+async def test_how_somebody_logged_in_is_told_in_words(ctx: context.Context, browser: Browser) -> None:
+    assert browser.user is not None
+    await contexts.begin_session(ctx, browser.user, methods="password totp")
+    await contexts.begin_session(ctx, browser.user, methods="sso")
+    page = (await browser.get("/profile")).text
+    assert "· password, authenticator app" in page
+    assert "· single sign-on" in page
+
+
 async def test_all_others_are_ended_at_once(ctx: context.Context, browser: Browser) -> None:
     assert browser.user is not None
     for _ in range(3):
