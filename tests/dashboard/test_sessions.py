@@ -37,7 +37,7 @@ async def test_all_others_are_ended_at_once(ctx: context.Context, browser: Brows
     for _ in range(3):
         await contexts.begin_session(ctx, browser.user)
     done = await browser.post("/profile/sessions/end-others")
-    assert browser_client.notice_of(done) == "3 other sessions and tokens ended."
+    assert browser_client.notice_of(done) == "Other sessions and tokens ended: 3."
     assert (await browser.get("/profile")).status_code == 200
 
 

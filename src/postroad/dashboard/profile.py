@@ -73,7 +73,7 @@ async def end_session(request: requests.PageRequest) -> routing.Response:
 async def end_others(request: requests.PageRequest) -> routing.Response:
     """End all sessions and tokens of the person but this session."""
     count = await session_list.end_others(request.ctx, request.session.row)
-    return request.redirect(SESSIONS, notice=f"{count} other sessions and tokens ended.")
+    return request.redirect(SESSIONS, notice=f"Other sessions and tokens ended: {count}.")
 
 
 async def change_time_zone(request: requests.PageRequest) -> routing.Response:
