@@ -68,8 +68,9 @@ NEWCOMERS: Final = FailureLimit(free=500, interval=10 * times.SECOND)
 CODE: Final = FailureLimit(free=10, interval=10 * 60 * times.SECOND)
 # Failures of one user in the audit log: enough to see an attack, too few to hide everything else.
 AUDITED: Final = FailureLimit(free=10, interval=10 * 60 * times.SECOND)
-# Sessions that one login begins, however it is proved: each is a row, and an entry in the audit log.
-SESSIONS: Final = FailureLimit(free=300, interval=10 * times.SECOND)
+# Sessions that one login begins, however it is proved: each is a row, and an entry in the audit log. None is forgiven,
+# so the whole is short: a clock that is set back by an hour must not keep people out.
+SESSIONS: Final = FailureLimit(free=100, interval=6 * times.SECOND)
 # By the bits of the network. An office or a provider's gateway is one address, so its limit is higher; one password
 # tried on many names stays slow. A customer on IPv6 holds a /64, a /56 or a /48 (RFC 6177 section 2) and can send each
 # attempt from another address of it; a hosting customer often holds addresses of one IPv4 /24.
