@@ -9,6 +9,8 @@ from postroad.model import key_limits
 from postroad.services import context, templates
 from postroad.services.accounts import registry
 from postroad.services.approvals import decision
+from postroad.services.dkim import domain_keys
+from postroad.services.domains import registry as domains
 from postroad.services.messages import lookup
 from postroad.services.suppressions import registry as suppressions
 from postroad.storage import accounts
@@ -114,6 +116,8 @@ async def test_a_suppressed_recipient_is_explained(
 
 async def test_a_domain_is_diagnosed(ctx: context.Context, server: AgentServer, account: accounts.Account) -> None:
     await accepted_mail.allow_sending(ctx, account.id)
+    (domain,) = await domains.of_account(ctx, account.id)
+    await domain_keys.keys(ctx, domain)
     async with server.client(account.id, "domains") as client:
         found = await result(client, "diagnose_domain", domain="Example.com.")
         assert (found["domain"], found["can_send"]) == ("example.com", "yes")

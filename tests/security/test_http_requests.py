@@ -179,7 +179,8 @@ async def test_d8_no_parameter_is_part_of_a_query(service: WholeService) -> None
                     assert answer.status_code in {200, 303, 400}, (stop.path, name, value)
                     assert "Traceback" not in answer.text
                     tenants.assert_nothing_of(south, answer, asked=value)
-            for key in KEYS:
+            # One page is for one account of the login, and takes its id.
+            for key in [one for one in KEYS if one not in stop.parameters]:
                 answer = await stop.ask(north, params={key: "south"})
                 if not stop.route.ignores_bad_query:
                     assert all_routes.is_refusal(answer, 400), (stop.path, key, answer.text)

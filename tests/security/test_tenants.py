@@ -89,7 +89,12 @@ def words(answer: httpx.Response, values: tuple[str, ...]) -> str:
 
 STOLEN: Final = ("account_id", "is_admin", "id", "created_at")
 # Whoever logs in or switches names one of their accounts; another one is refused with 403.
-CHOSEN: Final = {("/v1/auth/login", "account_id"), ("/login/second-factor", "account_id"), ("/switch", "account_id")}
+CHOSEN: Final = {
+    ("/v1/auth/login", "account_id"),
+    ("/login/second-factor", "account_id"),
+    ("/login/second-factor/passkey", "account_id"),
+    ("/switch", "account_id"),
+}
 
 
 async def test_j3_nobody_assigns_what_is_ours(service: WholeService) -> None:

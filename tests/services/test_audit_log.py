@@ -353,5 +353,5 @@ def test_every_action_is_a_sentence_about_its_subject() -> None:
         kind, _, done = action.partition(".")
         assert kind.isidentifier(), action
         assert done.isidentifier(), action
-        assert "{subject}" in sentence or action in {"user.joined", "user.logged_in"}
+        assert "{subject}" in sentence or action in {"user.confirmed", "user.joined", "user.logged_in"}
         assert sentence.format(subject="x")[0].islower()

@@ -62,7 +62,7 @@ ACTIONS: Mapping[Key, str | None] = {
     ("POST", "/v1/team/{id}/password-link"): "user.password_link_made",
     ("POST", "/v1/team/{id}/recovery-link"): "user.recovery_link_made",
 }
-CHANGING = {caller.Permission.CHANGE, caller.Permission.MANAGE}
+CHANGING = {caller.Permission.CHANGE, caller.Permission.MANAGE, caller.Permission.OWN}
 
 
 @pytest.fixture
