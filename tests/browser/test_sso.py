@@ -120,7 +120,7 @@ async def test_an_owner_connects_a_provider_and_people_log_in_and_out_with_it(
     await owner.fill("input[name=client_secret]", SECRET)
     await owner.get_by_label("corp.example").check()
     await owner.get_by_label("Create users at their first login").check()
-    await owner.fill("textarea[name=groups]", "jo = member")
+    await owner.fill("textarea[name=groups]", "jo = developer")
     await owner.get_by_role("button", name="Save").click()
     await async_api.expect(owner.get_by_text("Single sign-on saved.")).to_be_visible()
 
