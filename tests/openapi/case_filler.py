@@ -37,15 +37,6 @@ LOG_IN = "POST /v1/auth/login"
 ENDPOINT_URL = "https://127.0.0.2:9/hook"
 SUPPRESSED = "suppressed@example.net"
 PLACEHOLDERS = ("name",)
-PROVIDER = {
-    "issuer": "https://login.example.org",
-    "client_id": "postroad",
-    "client_secret": "secret",
-    "scopes": "email",
-    "groups_claim": "groups",
-}
-MAX_PROVIDER_CHARACTERS = 500
-MAX_PROVIDER_DOMAINS = 20
 # Well below the most that an account may have.
 PEOPLE = 100
 MESSAGE = {"to": "ada@example.org", "subject": "Hello", "text": "Hi"}
@@ -117,7 +108,6 @@ class CaseFiller:
             "POST /v1/auth/confirm": self._confirm,
             "POST /v1/auth/password": self._change_password,
             "PATCH /v1/account": self._require_nothing,
-            "PUT /v1/sso": self._name_provider,
             "POST /v1/api-keys": self._limit_key,
             "GET /v1/credentials/{id}": lambda case: self._point(case, "id", self._credential),
             "DELETE /v1/credentials/{id}": lambda case: self._use_disposable(case, self._new_credential),
@@ -184,23 +174,6 @@ class CaseFiller:
         """Those who log in here have no second factor, and could do nothing any more."""
         if isinstance(case.body, dict) and case.body.get("second_factor_required") is True:
             case.body["second_factor_required"] = False
-
-    def _name_provider(self, case: Case[Any]) -> None:
-        """Texts and domains that a connection may have: the schema has their lengths only."""
-        if not isinstance(case.body, dict):
-            return
-        for name, text in PROVIDER.items():
-            if isinstance(case.body.get(name), str) and len(case.body[name]) <= MAX_PROVIDER_CHARACTERS:
-                case.body[name] = text
-        named, groups = case.body.get("domains"), case.body.get("groups")
-        if (
-            isinstance(named, list)
-            and 0 < len(named) <= MAX_PROVIDER_DOMAINS
-            and all(isinstance(one, str) for one in named)
-        ):
-            case.body["domains"] = [self._given.domain]
-        if isinstance(groups, dict):
-            case.body["groups"] = {f"group {number}": role for number, role in enumerate(list(groups.values())[:10])}
 
     def _send(self, case: Case[Any]) -> None:
         self._renew_key(case)
