@@ -101,7 +101,7 @@ def the_only(found: Sequence[users.User], email: str, *, account_id: str | None)
     if account_id is not None:
         return next((one for one in found if one.account_id == account_id), None)
     if len(found) > 1:
-        named = ", ".join(one.account_id for one in found)
+        named = ", ".join(sorted(one.account_id for one in found))
         raise errors.Conflict(f"user {email!r} belongs to several accounts: {named}; name the account")
     return found[0] if found else None
 
