@@ -49,6 +49,8 @@ ORPHANS = {
     "login": "INSERT INTO logins VALUES ('lgn_1', 'e', 'e', 'h', 0, 0)",
     "authenticator app": "INSERT INTO totp_secrets VALUES ('lgn_9', CAST('s' AS BLOB), 0, NULL, 0)",
     "recovery code": "INSERT INTO recovery_codes VALUES ('lgn_9', CAST('h' AS BLOB))",
+    "passkey": "INSERT INTO passkeys VALUES "
+    "('psk_1', 'lgn_9', CAST('c' AS BLOB), CAST('k' AS BLOB), 0, CAST('u' AS BLOB), '', '', '', 0, NULL)",
     "session": "INSERT INTO sessions VALUES "
     "('tok_1', 'lgn_1', 'usr_9', 'acc_1', 'browser', '', '', '', '', 0, 0, 0, 0, NULL)",
     "single sign-on identity": "INSERT INTO sso_identities VALUES ('acc_1', 'https://x.example', '7', 'lgn_9', 0)",

@@ -26,6 +26,7 @@ TABLES: Final = (
     "sessions",
     "totp_secrets",
     "recovery_codes",
+    "passkeys",
     "sso_identities",
     "sso_domains",
     "sso_connections",

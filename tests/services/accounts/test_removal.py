@@ -53,6 +53,9 @@ INSERT INTO sessions (id, login_id, user_id, account_id, kind, name, device, net
 SELECT 'tok_' || id, login_id, id, account_id, 'browser', '', '', '', 'password', 1, 1, 9, 1 FROM users;
 INSERT INTO totp_secrets (login_id, secret, created_at, last_step) SELECT id, SECRET, 1, 0 FROM logins;
 INSERT INTO recovery_codes (login_id, code_hash) SELECT id, SECRET FROM logins;
+INSERT INTO passkeys (id, login_id, credential_id, public_key, sign_count, user_handle, rp_id, transports, name,
+    created_at)
+SELECT 'psk_' || id, id, CAST(id AS OCTETS), SECRET, 0, SECRET, '', '', '', 1 FROM logins;
 INSERT INTO sso_connections (account_id, issuer, client_id, scopes, role, groups_claim, group_roles, creates_users,
     allows_passwords, created_at, updated_at)
 SELECT id, 'https://x.example', 'c', '', 'owner', 'groups', '{}', 0, 1, 1, 1 FROM accounts;
@@ -68,6 +71,12 @@ INSERT INTO notice_mails (user_id, notice_id, is_digest, due_at) SELECT id, 'ntc
 INSERT INTO notice_choices (user_id, kind, choice) SELECT id, 'credits.low', 'off' FROM users;
 UPDATE webhook_deliveries SET attempt_count = 1, state = 'succeeded', ended_at = 1;
 """
+
+
+def more_rows(ctx: context.Context) -> str:
+    """In the words of the engine."""
+    octets, secret = ("BLOB", "x'00'") if ctx.store.dialect == "sqlite" else ("BYTEA", "'\\x00'")
+    return MORE_ROWS.replace("OCTETS", octets).replace("SECRET", secret)
 
 
 async def furnish(ctx: context.Context, account_id: str, name: str) -> None:
@@ -123,7 +132,7 @@ async def test_a_removed_account_leaves_nothing_and_takes_nothing_of_another(
     await furnish(ctx, account.id, "shop")
     await furnish(ctx, other.id, "other")
     async with ctx.store.transaction() as tx:
-        await tx.run_script(MORE_ROWS.replace("SECRET", "x'00'" if ctx.store.dialect == "sqlite" else "'\\x00'"))
+        await tx.run_script(more_rows(ctx))
     before = await rows_of(ctx, account.id)
     assert {table for table, count in before.items() if not count} == {"queue"}
     kept = await rows_of(ctx, other.id)
@@ -135,7 +144,7 @@ async def test_a_removed_account_leaves_nothing_and_takes_nothing_of_another(
     assert set((await rows_of(ctx, account.id)).values()) == {0}
     assert await rows_of(ctx, other.id) == kept
     assert await samples.count(ctx.store, "known_networks") == 3  # of the other user, login and credential
-    for table in ("logins", "totp_secrets", "recovery_codes"):
+    for table in ("logins", "totp_secrets", "recovery_codes", "passkeys"):
         assert await samples.count(ctx.store, table) == 1, table
     assert await samples.count(ctx.store, "sso_identities") == 2
     for table in ("notice_mails", "notice_choices"):
@@ -161,7 +170,7 @@ async def test_an_interrupted_removal_is_invisible_consistent_and_continued_by_m
 ) -> None:
     await furnish(ctx, account.id, "shop")
     async with ctx.store.transaction() as tx:
-        await tx.run_script(MORE_ROWS.replace("SECRET", "x'00'" if ctx.store.dialect == "sqlite" else "'\\x00'"))
+        await tx.run_script(more_rows(ctx))
     await closure.close(ctx, account.id)
     monkeypatch.setattr(account_removal, "MAX_ROWS", 1)
     monkeypatch.setattr(closure, "MAX_BATCHES", 1)

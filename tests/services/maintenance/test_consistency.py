@@ -49,6 +49,8 @@ ORPHANS = {
     "login": "UPDATE users SET login_id = NULL",
     "authenticator app": "UPDATE totp_secrets SET login_id = 'lgn_gone'",
     "recovery code": "UPDATE recovery_codes SET login_id = 'lgn_gone'",
+    "passkey": "INSERT INTO passkeys "
+    "SELECT 'psk_1', 'lgn_gone', secret, secret, 0, secret, '', '', '', 0, CAST(NULL AS BIGINT) FROM totp_secrets",
     "session": "UPDATE sessions SET user_id = 'usr_gone'",
     "single sign-on identity": "INSERT INTO sso_identities VALUES ('', 'https://x.example', '7', 'lgn_gone', 0)",
     "single sign-on": "INSERT INTO sso_connections VALUES "

@@ -108,6 +108,13 @@ DELETE FROM recovery_codes WHERE (login_id, code_hash) IN (
     WHERE users.account_id = $1 AND NOT EXISTS (
         SELECT 1 FROM users AS others WHERE others.login_id = users.login_id AND others.account_id <> $1) LIMIT $2);
 
+-- name: passkeys
+-- Delete passkeys of its users whose login belongs to no other account.
+DELETE FROM passkeys WHERE id IN (
+    SELECT passkeys.id FROM users JOIN passkeys ON passkeys.login_id = users.login_id
+    WHERE users.account_id = $1 AND NOT EXISTS (
+        SELECT 1 FROM users AS others WHERE others.login_id = users.login_id AND others.account_id <> $1) LIMIT $2);
+
 -- name: sso_identities
 -- Delete whom its provider knows, and who its users are at that of the installation if they belong to no other account.
 DELETE FROM sso_identities WHERE (account_id, issuer, subject) IN (

@@ -127,6 +127,9 @@ SELECT kind, id FROM (
     SELECT 'recovery code', recovery_codes.login_id FROM recovery_codes
         LEFT JOIN logins ON logins.id = recovery_codes.login_id WHERE logins.id IS NULL
     UNION ALL
+    SELECT 'passkey', passkeys.id FROM passkeys
+        LEFT JOIN logins ON logins.id = passkeys.login_id WHERE logins.id IS NULL
+    UNION ALL
     SELECT 'session', sessions.id FROM sessions
         LEFT JOIN users ON users.id = sessions.user_id AND users.login_id = sessions.login_id WHERE users.id IS NULL
     UNION ALL
