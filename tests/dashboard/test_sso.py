@@ -35,7 +35,7 @@ FORM = {
 
 @pytest.fixture
 def settings(database_url: str) -> config.Settings:
-    """Customers may use loopback here."""
+    """Accounts may use loopback here."""
     return config.load(
         environment={},
         overrides={

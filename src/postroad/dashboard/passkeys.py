@@ -93,7 +93,7 @@ async def check_second_factor(site: sites.Site, ctx: context.Context, request: r
     answer = answered(site, request.headers, form.answer)
     acting = login.acting(ctx, request)
     await passkeys.check(acting, answer, Ceremony.SECOND_FACTOR, login_id=owner.id, subject=owner.id)
-    return await second_factor.complete(site, ctx, request, method=passkey_login.METHOD)
+    return await second_factor.complete(site, ctx, request, method=second_factors.PASSKEY)
 
 
 async def ask_to_register(request: requests.PageRequest) -> routing.Response:
@@ -109,7 +109,7 @@ async def register(request: requests.PageRequest) -> routing.Response:
     answer = answered(request.site, request.http.headers, form.answer)
     session = request.session
     made, codes = await passkeys.register(request.ctx, owner, answer, session_id=session.row.id, name=form.name)
-    methods = " ".join(dict.fromkeys((*session.row.methods.split(), passkey_login.METHOD)))
+    methods = " ".join(dict.fromkeys((*session.row.methods.split(), second_factors.PASSKEY)))
     await sessions.confirm(request.ctx, session, methods=methods)
     if codes:
         return await security.show(request, status=201, codes=codes)

@@ -1,15 +1,11 @@
 """Logging in with a passkey alone. The authenticator has checked the person, so no second factor is asked for."""
 
-from typing import Final
-
 from postroad import errors
 from postroad.model import login_throttle
 from postroad.services import context
-from postroad.services.auth import login, passkeys
+from postroad.services.auth import login, passkeys, second_factors
 from postroad.services.auth.passkey_challenges import Ceremony
 from postroad.storage import logins
-
-METHOD: Final = "passkey"
 
 
 async def log_in(ctx: context.Context, answer: passkeys.Answer, *, device: str) -> login.LoggedIn:
@@ -24,4 +20,4 @@ async def log_in(ctx: context.Context, answer: passkeys.Answer, *, device: str) 
         found = await logins.by_id(tx, passkey.login_id)
     if found is None:
         raise passkeys.refusal()
-    return await login.finish(ctx, found, methods=METHOD, device=device)
+    return await login.finish(ctx, found, methods=second_factors.PASSKEY, device=device)

@@ -18,9 +18,11 @@ from postroad.storage import access_version, accounts, known_networks, logins, p
 
 TOTP: Final = "totp"
 RECOVERY_CODE: Final = "recovery_code"
+PASSKEY: Final = "passkey"
+METHODS: Final = frozenset({TOTP, RECOVERY_CODE, PASSKEY})
 # Methods of a session that satisfy the requirement of a second factor. Whoever makes a token at the command line has
 # the installation.
-SUFFICIENT: Final = frozenset({TOTP, RECOVERY_CODE, "passkey", "sso", "operator"})
+SUFFICIENT: Final = METHODS | {"sso", "operator"}
 # Tells programs what is wanted: `required`, the code of a login, or `missing`, a factor that is to be set up.
 HEADER: Final = "Second-Factor"
 # A code of any kind; longer texts are no codes.

@@ -136,7 +136,7 @@ async def confirm_by_passkey(ctx: context.Context, who: caller.Caller, answer: p
     """Confirm a session with a passkey of its login."""
     user, login = await person(ctx, who)
     await passkeys.check(ctx, answer, Ceremony.CONFIRM, login_id=login.id, subject=who.token_id or "")
-    await _confirm(ctx, who, user, method="passkey")
+    await _confirm(ctx, who, user, method=second_factors.PASSKEY)
 
 
 async def person(ctx: context.Context, who: caller.Caller) -> tuple[users.User, logins.Login]:

@@ -10,12 +10,12 @@ from postroad import errors
 from postroad.model import actors, caller
 from postroad.protocol import address
 from postroad.services import context
+from postroad.services.auth import second_factors
 from postroad.storage import logins, sessions, sso_connections, sso_identities, store, users
 
 # How a session began. At the command line, whoever makes a token has the installation.
 SSO: Final = "sso"
 OPERATOR: Final = "operator"
-SECOND_FACTORS: Final = frozenset({"totp", "recovery_code", "passkey"})
 
 
 async def admits(ctx: context.Context, tx: store.Transaction, user: users.User, methods: str) -> bool:
@@ -23,7 +23,7 @@ async def admits(ctx: context.Context, tx: store.Transaction, user: users.User, 
     words = methods.split()
     if SSO in words or OPERATOR in words:
         return True
-    has_factor = not SECOND_FACTORS.isdisjoint(words)
+    has_factor = not second_factors.METHODS.isdisjoint(words)
     if not ctx.settings.sso.passwords:
         return has_factor and user.operator_since is not None and is_break_glass(ctx, user.email)
     connection = await sso_connections.by_domain(tx, domain_of(user.email))
@@ -53,7 +53,7 @@ async def check_without_passwords(ctx: context.Context, tx: store.Transaction) -
         return
     token_id = None if ctx.actor.who is None else ctx.actor.who.token_id
     session = await sessions.by_id(tx, token_id) if token_id is not None else None
-    if session is None or SECOND_FACTORS.isdisjoint(session.methods.split()):
+    if session is None or second_factors.METHODS.isdisjoint(session.methods.split()):
         raise errors.Conflict(
             "allows_passwords: log in with your password and a second factor first, so that an owner can still log in "
             "when the provider is down"

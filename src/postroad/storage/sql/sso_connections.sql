@@ -51,5 +51,5 @@ DELETE FROM sessions WHERE user_id = $1 AND (methods = 'sso' OR methods LIKE 'ss
 
 -- name: end_local_sessions
 -- End the sessions of a user that began without single sign-on, but for one and what was made in it.
-DELETE FROM sessions WHERE user_id = $1 AND methods NOT LIKE 'sso%' AND methods <> 'operator' AND id <> $2
-    AND (parent_id IS NULL OR parent_id <> $2);
+DELETE FROM sessions WHERE user_id = $1 AND NOT (methods = 'sso' OR methods LIKE 'sso %') AND methods <> 'operator'
+    AND id <> $2 AND (parent_id IS NULL OR parent_id <> $2);
