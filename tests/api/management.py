@@ -14,7 +14,7 @@ import httpx
 import pytest_asyncio
 import structlog
 
-from postroad.api import authentication, health
+from postroad.api import authentication, dangerous_endpoints, health
 from postroad.model import caller, identifiers
 from postroad.roles import listeners
 from postroad.services import context
@@ -95,7 +95,7 @@ def serve(
         authenticate=authentication.authenticate,
         require=caller_authentication.require,
         bind_actor=context.acting_as,
-        confirmation=application.Confirmation(step_up.ENDPOINTS, step_up.refuse_unconfirmed),
+        confirmation=application.Confirmation(dangerous_endpoints.ENDPOINTS, step_up.refuse_unconfirmed),
         # Real time: requests of one test have ids of their own although the clock of the context stands still.
         clock=lambda: time.time_ns() // 1_000,
         entropy=os.urandom,

@@ -10,7 +10,16 @@ from typing import Final
 import postroad
 from postroad import config
 from postroad.agents import streamable_http
-from postroad.api import acme_challenges, authentication, documentation, emails, health, markdown_pages, metrics
+from postroad.api import (
+    acme_challenges,
+    authentication,
+    dangerous_endpoints,
+    documentation,
+    emails,
+    health,
+    markdown_pages,
+    metrics,
+)
 from postroad.api.operator import routes as operator_routes
 from postroad.api.v1 import (
     account,
@@ -126,7 +135,7 @@ async def start_api(role_context: role.RoleContext) -> role.Started:
         authenticate=authentication.authenticate,
         require=rate.require,
         bind_actor=services_context.acting_as,
-        confirmation=application.Confirmation(step_up.ENDPOINTS, step_up.refuse_unconfirmed),
+        confirmation=application.Confirmation(dangerous_endpoints.ENDPOINTS, step_up.refuse_unconfirmed),
         proxies=proxies,
         clock=ctx.clock,
         entropy=ctx.entropy,

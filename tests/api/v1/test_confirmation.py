@@ -6,8 +6,9 @@ import httpx
 import pytest
 import pytest_asyncio
 
+from postroad.api import dangerous_endpoints
 from postroad.services import context
-from postroad.services.auth import api_keys, step_up
+from postroad.services.auth import api_keys
 from postroad.storage import accounts, users
 from postroad.web import application
 from tests.contexts import PASSWORD, Clock
@@ -48,7 +49,9 @@ async def test_a_token_makes_credentials_for_fifteen_minutes_and_again_after_a_c
     assert (await client.post("/v1/credentials", json={"name": "two"})).status_code == 201
 
 
-@pytest.mark.parametrize("endpoint", sorted(label for label in step_up.ENDPOINTS if "/operator/" not in label))
+@pytest.mark.parametrize(
+    "endpoint", sorted(label for label in dangerous_endpoints.ENDPOINTS if "/operator/" not in label)
+)
 async def test_every_dangerous_endpoint_refuses_an_old_token_before_it_reads_anything(
     client: httpx.AsyncClient, clock: Clock, endpoint: str
 ) -> None:

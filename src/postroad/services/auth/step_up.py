@@ -2,8 +2,8 @@
 
 A login counts as a proof; later ones are the password, a code from the authenticator app or a passkey. So whoever finds
 an open browser or takes a token can look around, but not make keys, move people or take the data along. API keys are
-limited by their scopes and need no confirmation. The tables below are all dangerous routes, but for those of the
-compatible APIs, which need it as a whole (compat/applications.py).
+limited by their scopes and need no confirmation. Which routes are dangerous is a table of those who have the routes:
+`dashboard/dangerous_pages.py` and `api/dangerous_endpoints.py`. The compatible APIs need it as a whole.
 """
 
 from typing import Final
@@ -19,81 +19,6 @@ from postroad.storage import access_version, logins, sessions, users
 _MINUTE: Final = 60 * times.SECOND
 # Tells programs why they are refused.
 HEADER: Final = "Confirmation"
-PAGES: Final = frozenset(
-    {
-        # Secrets.
-        "POST /keys",
-        "POST /credentials",
-        "POST /webhook",
-        "POST /webhook/rotate",
-        "POST /webhooks",
-        "POST /webhooks/{webhook}",
-        "POST /webhooks/{webhook}/rotate",
-        "POST /welcome/webhook",
-        "POST /domains/{id}/rotate-key",
-        "POST /profile/token",
-        # Factors of the login.
-        "POST /profile/passkeys",
-        "POST /profile/passkeys/options",
-        "POST /profile/passkeys/{id}/remove",
-        # People and domains.
-        "POST /team",
-        "POST /team/sso",
-        "POST /team/sso/remove",
-        "POST /team/sso/test",
-        "POST /team/{id}/disable",
-        "POST /team/{id}/enable",
-        "POST /team/{id}/link",
-        "POST /team/{id}/recovery-link",
-        "POST /team/{id}/remove",
-        "POST /team/{id}/role",
-        "POST /team/second-factor",
-        "POST /domains/{id}/remove",
-        # Data.
-        "GET /approvals/{id}/request",
-        "GET /audit-log/export",
-        "GET /credits/ledger.csv",
-        "GET /messages.csv",
-        "GET /messages/{id}/attachments/{index}",
-        "GET /messages/{id}/raw",
-        "GET /suppressions/export",
-        # What operators do to others.
-        "POST /messages/{id}/look",
-        "POST /operator/accounts/{id}/close",
-        "POST /operator/accounts/{id}/look",
-        "POST /operator/accounts/{id}/recovery-link",
-        "POST /operator/operators",
-        "POST /operator/operators/{id}/remove",
-    }
-)
-# Those of `/v1/webhook` are not among them: the interface promises what they answer to a login token.
-ENDPOINTS: Final = frozenset(
-    {
-        "POST /v1/api-keys",
-        "PATCH /v1/api-keys/{id}",
-        "POST /v1/credentials",
-        "POST /v1/webhooks",
-        "PATCH /v1/webhooks/{webhook}",
-        "POST /v1/webhooks/{webhook}/rotate-secret",
-        "POST /v1/domains/{id}/rotate-key",
-        "DELETE /v1/domains/{id}",
-        "POST /v1/team",
-        "PATCH /v1/team/{id}",
-        "DELETE /v1/team/{id}",
-        "PUT /v1/sso",
-        "DELETE /v1/sso",
-        "POST /v1/team/{id}/password-link",
-        "POST /v1/team/{id}/recovery-link",
-        "PATCH /v1/account",
-        "GET /v1/account/ledger.csv",
-        "GET /v1/messages/{id}/raw",
-        "GET /v1/suppressions/export",
-        "POST /v1/operator/accounts/{id}/close",
-        "POST /v1/operator/accounts/{id}/recovery-link",
-        "POST /v1/operator/operators",
-        "DELETE /v1/operator/operators/{id}",
-    }
-)
 
 
 def refuse_unconfirmed(ctx: context.Context, who: caller.Caller) -> None:
