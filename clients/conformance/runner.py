@@ -15,7 +15,7 @@ OWN_TESTS: Final = "its own tests"
 BUILD: Final = "the driver is built, and ends with its input"
 VECTORS: Final = "every webhook vector"
 EVENTS: Final = "every webhook event"
-# Scenarios are mostly pauses. So many drivers share those of one language.
+# So many share the scenarios of one language.
 DRIVERS: Final = 4
 # For a machine that is busy and has never compiled the language's library before.
 TIMEOUT_SECONDS: Final = 3600.0
@@ -84,14 +84,7 @@ async def _play(report: Report, drivers: list[Driver], *, files: Path) -> None:
     covered = [
         each for each in suite.scenarios if report.language.covers_api or each.call["operation"] != scenarios.CALL
     ]
-    waiting = iter(covered)
-
-    async def take_turns(driver: Driver) -> None:
-        player = scenario_player.Player(driver, agent=report.language.agent, files=files)
-        for scenario in waiting:
-            report.rows[scenario.name] = await player.play(scenario)
-
-    await asyncio.gather(*map(take_turns, drivers))
+    report.rows |= await scenario_player.play_all(drivers, covered, agent=report.language.agent, files=files)
     report.rows[VECTORS] = await scenario_player.try_vectors(drivers[0])
     report.rows[EVENTS] = await scenario_player.try_events(drivers[0])
 

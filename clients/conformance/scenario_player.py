@@ -1,6 +1,8 @@
 """One scenario of scenarios.json, played: the server, the driver's answer, and what is wrong with it."""
 
+import asyncio
 import time
+from collections.abc import Iterable, Sequence
 from pathlib import Path
 from typing import Any, Final
 
@@ -55,6 +57,22 @@ class Player:
         is_old = key in self._keys
         self._keys.add(key)
         return [f"the key {key} was made for an earlier send already"] if is_old else []
+
+
+async def play_all(
+    drivers: Sequence[Driver], given: Iterable[scenarios.Scenario], *, agent: str, files: Path
+) -> dict[str, list[str] | None]:
+    """Each scenario by its name. They are mostly pauses, so several drivers of one client take turns."""
+    rows: dict[str, list[str] | None] = {}
+    waiting = iter(given)
+
+    async def take_turns(driver: Driver) -> None:
+        player = Player(driver, agent=agent, files=files)
+        for scenario in waiting:
+            rows[scenario.name] = await player.play(scenario)
+
+    await asyncio.gather(*map(take_turns, drivers))
+    return rows
 
 
 async def try_vectors(driver: Driver) -> list[str]:

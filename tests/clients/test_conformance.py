@@ -4,12 +4,16 @@
 them by itself; those of the other languages take long, and `make test` leaves them to `make test-clients`.
 """
 
+from collections.abc import Iterator
+from pathlib import Path
 from typing import NoReturn
 
 import pytest
+from anyio import from_thread
 
-from clients.conformance import languages, runner, service, table
+from clients.conformance import languages, real_service, runner, service, table
 from tests.browser.skip_report import skip
+from tests.clients.test_conformance_suite import driver
 
 NAMES = [language.name for language in languages.LANGUAGES]
 WITH_TESTS = [language.name for language in languages.LANGUAGES if language.tests and language.folder != "python"]
@@ -46,8 +50,25 @@ async def test_a_client_does_what_every_scenario_expects(name: str) -> None:
     check(await runner.run(language(name), own_tests=False))
 
 
+@pytest.fixture(scope="module")
+def running() -> Iterator[service.Service]:
+    """One for all: each client has addresses and keys of its own. Webhooks are heard in a thread, between tests too."""
+    with from_thread.start_blocking_portal() as thread, thread.wrap_async_context_manager(service.running()) as started:
+        yield started
+
+
 @pytest.mark.parametrize("name", NAMES)
-async def test_a_client_works_with_a_real_service(name: str) -> None:
-    chosen = language(name)
-    async with service.running() as started:
-        check(await runner.run(chosen, own_tests=False, scripted=False, running=started))
+async def test_a_client_works_with_a_real_service(name: str, running: service.Service) -> None:
+    check(await runner.run(language(name), own_tests=False, scripted=False, running=running))
+
+
+@pytest.mark.parametrize("fault, found", [("none", []), ("makes a new key", ["keys: expected 1, came 2"])])
+async def test_mail_that_would_be_sent_twice_is_caught_at_the_real_service(
+    fault: str, found: list[str], tmp_path: Path, running: service.Service
+) -> None:
+    (lost,) = [name for name in real_service.SCENARIOS if "a lost answer" in name]
+    rows: dict[str, list[str] | None] = {}
+    faulty = driver(fault, tmp_path)
+    await real_service.play(rows, faulty, running, language="faulty", names=[lost])
+    await faulty.close()
+    assert rows == {lost: found}

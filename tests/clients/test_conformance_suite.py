@@ -7,19 +7,8 @@ from pathlib import Path
 
 import pytest
 
-from clients.conformance import (
-    answers,
-    languages,
-    real_service,
-    requests,
-    scenario_player,
-    scenarios,
-    service,
-    table,
-    wire,
-)
+from clients.conformance import answers, languages, requests, runner, scenario_player, scenarios, table, wire
 from clients.conformance.driver import Driver, Program
-from clients.conformance.runner import Report
 
 FAULTY = Path(__file__).parent / "faulty_driver.py"
 ROOT = Path(__file__).parent.parent.parent
@@ -60,22 +49,24 @@ CAUGHT = [
 ]
 
 
-def driver(fault: str, folder: Path) -> Driver:
-    return Driver(Program([sys.executable, str(FAULTY), fault], ROOT, {}), errors=folder / "stderr")
+def driver(fault: str, folder: Path, number: int = 0) -> Driver:
+    return Driver(Program([sys.executable, str(FAULTY), fault], ROOT, {}), errors=folder / f"stderr-{number}")
 
 
-async def played(fault: str, *names: str, folder: Path) -> list[str]:
-    """What the suite finds when a driver plays these scenarios."""
+async def played(fault: str, *names: str, folder: Path, drivers: int = 1) -> list[str]:
+    """What the suite finds when drivers with a fault play these scenarios."""
     SUITE.write_files(folder)
-    faulty = driver(fault, folder)
-    player = scenario_player.Player(faulty, agent="postroad-python", files=folder)
-    found = [line for name in names for line in await player.play(BY_NAME[name]) or []]
-    await faulty.close()
-    return found
+    faulty = [driver(fault, folder, number) for number in range(drivers)]
+    chosen = [BY_NAME[name] for name in names]
+    rows = await scenario_player.play_all(faulty, chosen, agent="postroad-python", files=folder)
+    for each in faulty:
+        await each.close()
+    return [line for found in rows.values() for line in found or []]
 
 
 async def test_a_client_without_a_fault_passes_where_faults_are_looked_for(tmp_path: Path) -> None:
-    assert await played("none", *dict.fromkeys(name for _, name, _ in CAUGHT), folder=tmp_path) == []
+    names = dict.fromkeys(name for _, name, _ in CAUGHT)
+    assert await played("none", *names, folder=tmp_path, drivers=runner.DRIVERS) == []
 
 
 @pytest.mark.parametrize("fault, name, words", CAUGHT, ids=[f"{fault} - {name}" for fault, name, _ in CAUGHT])
@@ -113,19 +104,6 @@ async def test_a_pause_that_ends_in_nothing_is_caught(tmp_path: Path) -> None:
     found = await scenario_player.Player(faulty, agent="postroad-python", files=tmp_path).play(hasty)
     assert [line.partition(",")[0] for line in found or []] == ["expected an end within 1.5 seconds"]
     await faulty.close()
-
-
-@pytest.mark.parametrize("fault, is_good", [("none", True), ("makes a new key", False)])
-async def test_mail_that_would_be_sent_twice_is_caught_at_the_real_service(
-    fault: str, tmp_path: Path, *, is_good: bool
-) -> None:
-    async with service.running() as running:
-        faulty = driver(fault, tmp_path)
-        rows: dict[str, list[str] | None] = {}
-        await real_service.play(rows, faulty, running, language="faulty")
-        await faulty.close()
-    (lost,) = [found for name, found in rows.items() if "a lost answer" in name]
-    assert (lost == []) is is_good
 
 
 async def test_a_driver_that_fails_is_started_again_but_not_for_ever(tmp_path: Path) -> None:
@@ -185,9 +163,9 @@ def test_a_pause_may_be_too_short_and_too_long(pause: float, *, is_good: bool) -
 def test_the_table_shows_failures_and_names_what_is_missing() -> None:
     good, bad, absent = (languages.LANGUAGES[number] for number in (0, 2, 4))
     reports = [
-        Report(good, [], {"one": [], "two": None}),
-        Report(bad, [], {"one": ["expected 1, came 2"], "two": []}),
-        Report(absent, ["go"]),
+        runner.Report(good, [], {"one": [], "two": None}),
+        runner.Report(bad, [], {"one": ["expected 1, came 2"], "two": []}),
+        runner.Report(absent, ["go"]),
     ]
     assert table.markdown(reports).splitlines() == [
         "| scenario | Python | JavaScript |",
@@ -202,7 +180,7 @@ def test_the_table_shows_failures_and_names_what_is_missing() -> None:
 
 
 def test_javascript_and_python_must_not_be_missing() -> None:
-    required = [language.name for language in languages.LANGUAGES if not Report(language, ["a tool"]).is_good]
+    required = [language.name for language in languages.LANGUAGES if not runner.Report(language, ["a tool"]).is_good]
     assert required == ["python", "python-async", "javascript"]
 
 
