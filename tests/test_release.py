@@ -18,10 +18,14 @@ import pytest
 import postroad
 from release import sbom
 from tests import test_repository
+from tests.reliability import profile
 
 VERSION = postroad.__version__
 WHEEL, SDIST, BILL = (f"postroad-{VERSION}{ending}" for ending in ("-py3-none-any.whl", ".tar.gz", ".cdx.json"))
 RUNTIME = (test_repository.ROOT / "requirements" / "runtime.txt").read_text()
+# Most of the source package, but neither of the wheel nor of the bill: more of the same takes longer and shows nothing.
+BULK = () if profile.IS_LONG else ("benchmarks/", "clients/", "docs/screenshots/", "tests/")
+KEPT = ("docs/screenshots/README.md", "tests/browser/editor_bundle/")
 
 pytestmark = pytest.mark.skipif(shutil.which("git") is None, reason="git is not installed")
 
@@ -39,7 +43,10 @@ def repository(tmp_path_factory: pytest.TempPathFactory) -> Path:
     folder = tmp_path_factory.mktemp("first") / "postroad"
     hidden = [test_repository.ROOT / ".gitignore"]
     for file in (*test_repository.repository_files(), *hidden):
-        copy = folder / file.relative_to(test_repository.ROOT)
+        name = str(file.relative_to(test_repository.ROOT))
+        if name.startswith(BULK) and not name.startswith(KEPT):
+            continue
+        copy = folder / name
         copy.parent.mkdir(parents=True, exist_ok=True)
         shutil.copy(file, copy)
     changelog = folder / "CHANGELOG.md"
@@ -101,6 +108,20 @@ def test_the_same_commit_gives_the_same_bytes_in_another_folder(repository: Path
     hashes = {file.name: hashlib.sha256(file.read_bytes()).hexdigest() for file in (other / "dist").iterdir()}
     assert hashes == {file.name: hashlib.sha256(file.read_bytes()).hexdigest() for file in made.iterdir()}
     assert hashes.keys() == {WHEEL, SDIST, BILL, "SHA256SUMS"}
+
+
+def below(folder: str) -> set[str]:
+    return {str(path.relative_to(test_repository.ROOT / folder)) for path in test_repository.repository_files(folder)}
+
+
+def test_a_wheel_and_a_source_package_carry_every_file_of_the_package_and_of_deploy(made: Path) -> None:
+    packed = set(zipfile.ZipFile(made / WHEEL).namelist())
+    assert below("src") - packed == set()
+    assert {f"postroad/deploy/{name}" for name in below("deploy")} - packed == set()
+    assert {f"postroad/docs/{name}" for name in below("docs") if name.endswith(".md")} - packed == set()
+    with tarfile.open(made / SDIST) as archive:
+        names = {member.name.partition("/")[2] for member in archive.getmembers() if member.isfile()}
+    assert {f"{folder}/{name}" for folder in ("src", "deploy") for name in below(folder)} <= names
 
 
 def test_the_checksums_are_those_of_all_files(made: Path) -> None:

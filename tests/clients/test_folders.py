@@ -51,7 +51,7 @@ def read(client: str, name: str) -> str:
 
 def sources(under: str) -> list[tuple[str, str]]:
     """The Python files of a folder of the clients."""
-    found = [(name, text) for name, text in test_repository.python_files() if name.startswith(f"clients/{under}")]
+    found = list(test_repository.python_files(f"clients/{under}"))
     assert found
     return found
 
@@ -154,7 +154,7 @@ def test_the_python_client_imports_the_standard_library_and_for_asyncio_aiohttp(
 
 @EVERY_CLIENT
 def test_a_client_names_no_registry_and_has_no_file_of_two_rooms(client: str) -> None:
-    files = {name: text for name, text in test_repository.text_files() if name.startswith(f"clients/{client}/")}
+    files = dict(test_repository.text_files(f"clients/{client}"))
     assert [name for name, text in files.items() if REGISTRY.search(text)] == []
     lengths = {name: len(text.splitlines()) for name, text in files.items() if name.endswith(CODE)}
     assert lengths
