@@ -7,7 +7,6 @@ PostgreSQL are left out, because the same tests run on SQLite.
 
 import ast
 import contextlib
-import functools
 import importlib.machinery
 import importlib.util
 import math
@@ -91,7 +90,7 @@ def stages(module: Path) -> list[list[Path]]:
     inside = module.relative_to(SOURCE)
     folder = TESTS / inside.parent
     own = sorted(folder.glob(f"test_{module.stem}*.py"))
-    users = [file for file in sorted(TESTS.glob("*/**/test_*.py")) if _name(module) in _imports(file)]
+    users = [file for file in sorted(TESTS.glob("*/**/test_*.py")) if _imports(file, module)]
     near = [file for file in users if file.relative_to(TESTS).parts[0] == inside.parts[0]]
     others = sorted({*folder.glob("test_*.py"), *near} - {*own})
     return [stage for stage in (own, others) if stage] if own or near else [users or others]
@@ -101,10 +100,16 @@ def _name(module: Path) -> str:
     return ".".join(("postroad", *module.relative_to(SOURCE).with_suffix("").parts))
 
 
-@functools.cache
-def _imports(file: Path) -> set[str]:
-    nodes = [node for node in ast.walk(ast.parse(file.read_bytes())) if isinstance(node, ast.ImportFrom)]
-    return {name for node in nodes for each in node.names for name in (f"{node.module}", f"{node.module}.{each.name}")}
+def _imports(file: Path, module: Path) -> bool:
+    """Whether a file imports a module; one that has not even its names need not be parsed."""
+    text = file.read_text()
+    package, _, name = _name(module).rpartition(".")
+    if name not in text or f"from {package}" not in text:
+        return False
+    nodes = [node for node in ast.walk(ast.parse(text)) if isinstance(node, ast.ImportFrom)]
+    return any(
+        _name(module) in (f"{node.module}", f"{node.module}.{each.name}") for node in nodes for each in node.names
+    )
 
 
 def run(module: Path, source: str, tests: Sequence[Path], *, limit: int = HANG_SECONDS) -> tuple[int, float]:
