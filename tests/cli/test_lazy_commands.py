@@ -86,6 +86,14 @@ def test_a_command_over_http_imports_no_part_of_the_service(words: str, monkeypa
     assert imported & (HEAVY - {"ssl"}) == set()
 
 
+def test_imported_objects_are_left_out_of_garbage_collection() -> None:
+    program = "import atexit, gc; from postroad import cli; atexit.register(lambda: print(*STATE)); cli.main()"
+    state = "(gc.isenabled(), gc.get_freeze_count() > 1000)"
+    command = [sys.executable, "-c", program.replace("STATE", state), "completion", "bash"]
+    printed = subprocess.run(command, capture_output=True, text=True, check=True).stdout
+    assert printed.splitlines()[-1] == "True True"
+
+
 def imported_by(*words: str) -> set[str]:
     command = [sys.executable, "-c", IMPORTED, *words]
     printed = subprocess.run(command, capture_output=True, text=True, check=False).stdout

@@ -4,7 +4,10 @@ Most of the time of a short command goes into imports, and `--help`, `--version`
 A group therefore knows its commands by name and help line, and imports the module of the one that is invoked.
 """
 
+import gc
 import importlib
+import sys
+import types
 from collections.abc import Mapping
 
 import click
@@ -20,8 +23,20 @@ class LazyCommand(click.Command):
     def load(self) -> click.Command:
         """Import the command."""
         module, _, attribute = self.where.partition(":")
-        command: click.Command = getattr(importlib.import_module(f"postroad.cli.{module}"), attribute)
+        command: click.Command = getattr(_import(f"postroad.cli.{module}"), attribute)
         return command
+
+
+def _import(name: str) -> types.ModuleType:
+    """Import a module without looking for garbage among what it and others make: it is used until the process ends."""
+    if name not in sys.modules:
+        gc.disable()
+        try:
+            importlib.import_module(name)
+        finally:
+            gc.freeze()
+            gc.enable()
+    return sys.modules[name]
 
 
 class LazyGroup(click.Group):
