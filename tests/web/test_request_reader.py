@@ -248,26 +248,6 @@ def test_a_query_that_is_wrong_is_refused_with_its_place(text: bytes, problem: s
     assert refused.value.message.startswith(problem)
 
 
-class Loose(msgspec.Struct):
-    text: str
-
-
-class Nullless(msgspec.Struct, forbid_unknown_fields=True):
-    tags: list[str] = []
-
-
-class Nested(msgspec.Struct, forbid_unknown_fields=True):
-    items: list[Loose]
-
-
-@pytest.mark.parametrize(
-    "body, problem", [(Loose, "forbid_unknown_fields"), (Nullless, "needs to take None"), (Nested, "Loose needs")]
-)
-def test_a_struct_that_would_take_input_amiss_does_not_start(body: type[msgspec.Struct], problem: str) -> None:
-    with pytest.raises(TypeError, match=problem):
-        reader(body=body)
-
-
 @pytest.mark.parametrize(
     "document, others",
     [

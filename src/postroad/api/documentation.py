@@ -1,9 +1,12 @@
 """`/openapi.json` and `/docs`: the OpenAPI document and Swagger UI, both offline.
 
 Swagger UI is vendored in `static/` with its version, licence and checksums. Its Content-Security-Policy allows only
-scripts and styles of this host: nothing inline, nothing external.
+scripts and styles of this host: nothing inline, nothing external. The document is made when it is first asked for:
+most processes never need it.
 """
 
+import asyncio
+import functools
 from collections.abc import Sequence
 from importlib import resources
 from typing import Any, Final
@@ -31,7 +34,14 @@ def routes(
     described: Sequence[routing.Route[routing.ContextT]], *, version: str
 ) -> tuple[routing.Route[routing.ContextT], ...]:
     """The documentation routes for the described routes."""
-    document = msgspec.json.encode(openapi.document(described, version=version))
+
+    @functools.cache
+    def document() -> bytes:
+        return msgspec.json.encode(openapi.document(described, version=version))
+
+    async def show(_context: object, _request: routing.Request) -> routing.Response:
+        return routing.Response(200, await asyncio.to_thread(document))
+
     page = routing.Response(
         200,
         _static("page.html"),
@@ -39,7 +49,7 @@ def routes(
         headers=(("Content-Security-Policy", POLICY),),
     )
     return (
-        _fixed("/openapi.json", routing.Response(200, document), summary="The OpenAPI document"),
+        _route("/openapi.json", show, summary="The OpenAPI document"),
         _fixed("/docs", page, summary="Interactive API documentation"),
         *(
             _fixed(
@@ -60,6 +70,10 @@ def _fixed(path: str, answer: routing.Response, *, summary: str) -> routing.Rout
     async def give(_context: object, _request: routing.Request) -> routing.Response:
         return answer
 
+    return _route(path, give, summary=summary)
+
+
+def _route(path: str, handler: routing.Handler[Any], *, summary: str) -> routing.Route[Any]:
     return routing.Route(
-        method="GET", path=path, handler=give, summary=summary, tag=TAG, permission=None, responses={200: bytes}
+        method="GET", path=path, handler=handler, summary=summary, tag=TAG, permission=None, responses={200: bytes}
     )

@@ -39,15 +39,21 @@ class Reader:
 
     def __init__(self, route: routing.Route[Any]) -> None:
         self._route = route
-        self._body = inspect.type_info(route.body) if route.body and route.body is not bytes else None
         self._type = route.body_type.encode()
-        self._query = inspect.type_info(route.query) if route.query else None
-        self._parameters = _parameters(self._query)
-        self._families = [name for name in self._parameters if name.endswith("*")]
-        self._form = _parameters(self._body) if route.body_type == routing.FORM else None
-        for info in (self._body, self._query):
-            if info is not None and not isinstance(info, inspect.ListType):
-                _check(info, name=f"{route.method} {route.path}")
+        self._is_form = route.body_type == routing.FORM
+
+    # Found out with the first request that needs it: a process gets no request for most routes.
+    @functools.cached_property
+    def _parameters(self) -> dict[str, type]:
+        return _parameters(self._route.query)
+
+    @functools.cached_property
+    def _families(self) -> list[str]:
+        return [name for name in self._parameters if name.endswith("*")]
+
+    @functools.cached_property
+    def _fields(self) -> dict[str, type]:
+        return _parameters(self._route.body)
 
     def check_size(self, headers: routing.Headers) -> int:
         """Refuse a body whose declared length is too large before reading it; return the maximum it can have."""
@@ -110,24 +116,23 @@ class Reader:
         if len(body) <= LARGE_OCTETS:
             return self.decode(body)
         # A thread costs more than decoding simple input, and keeps memory that only it reuses.
-        is_json = self._route.body is not bytes and self._form is None
+        is_json = self._route.body is not bytes and not self._is_form
         plain = strict_json.read_plain(body) if is_json else None
         if plain is None:
             return await threads.run(party, functools.partial(self.decode, body))
-        return convert(plain, self._route.body, info=self._body, root="body")
+        return convert(plain, self._route.body, root="body")
 
     def decode(self, body: bytes) -> Any:  # noqa: ANN401 - the route's own Struct
         """The route's Struct. A body that is neither JSON nor a form is left to the handler."""
         if self._route.body is bytes:
             return body
-        if self._form is not None:
-            fields = self._read_form(body, self._form)
-            return convert(fields, self._route.body, info=self._body, root="form")
+        if self._is_form:
+            return convert(self._read_form(body, self._fields), self._route.body, root="form")
         try:
             document = strict_json.read(body if body or self._route.body_required else b"{}")
         except strict_json.JsonError as problem:
             raise errors.InvalidJson(f"body: {problem}") from None
-        return convert(document, self._route.body, info=self._body, root="body")
+        return convert(document, self._route.body, root="body")
 
     def read_query(self, text: bytes) -> Any:  # noqa: ANN401 - the route's own Struct
         """The route's query Struct; a route without one ignores the query string."""
@@ -149,7 +154,7 @@ class Reader:
             if name in values:
                 raise errors.InvalidRequest(f"{name}: sent more than once; send it once")
             values[name] = _typed(name, value, wanted=self._parameters[name])
-        return convert(values, self._route.query, info=self._query, root="query")
+        return convert(values, self._route.query, root="query")
 
     def _family(self, name: str, value: str) -> tuple[str, str]:
         """A parameter `order_*` stands for all names that begin so: `order_id=7` is its value `id:7`."""
@@ -181,12 +186,16 @@ class Reader:
         return errors.PayloadTooLarge(f"body: at most {self._route.body_limit} bytes")
 
 
-def convert(document: object, kind: Any, *, root: str, info: inspect.Type | None = None) -> Any:  # noqa: ANN401
+# Of a type of ours: there are a few hundred.
+_type_info = functools.cache(inspect.type_info)
+
+
+def convert(document: object, kind: Any, *, root: str) -> Any:  # noqa: ANN401
     """The document as this type. Raises InvalidRequest, which names the place by `root` and below it."""
     try:
         return msgspec.convert(document, kind)
     except msgspec.ValidationError:
-        problem = validation_errors.first_problem(document, info or inspect.type_info(kind), root=root)
+        problem = validation_errors.first_problem(document, _type_info(kind), root=root)
     try:
         if problem is None:
             return msgspec.convert(validation_errors.whole_numbers(document), kind)
@@ -213,8 +222,9 @@ def _pairs(text: bytes, *, limit: int, root: str) -> list[tuple[str, str]]:
         raise errors.InvalidRequest(f"{root}: at most {limit} parameters, percent-encoded as UTF-8") from None
 
 
-def _parameters(info: inspect.Type | None) -> dict[str, type]:
+def _parameters(kind: type | None) -> dict[str, type]:
     """The types to which a Struct's parameters are converted."""
+    info = _type_info(kind) if kind is not None else None
     return {field.encode_name: _scalar(field) for field in info.fields} if isinstance(info, inspect.StructType) else {}
 
 
@@ -242,19 +252,3 @@ def _typed(name: str, value: str, *, wanted: type) -> object:
             raise errors.InvalidRequest(f"{name}: expected an integer")
         return int(value)
     return value
-
-
-def _check(info: inspect.Type, *, name: str) -> None:
-    """At start-up, refuse a Struct that would drop a misspelt member or mishandle `null`."""
-    if not isinstance(info, inspect.StructType):
-        raise TypeError(f"{name}: takes a Struct")
-    if not info.forbid_unknown_fields:
-        raise TypeError(f"{name}: {info.cls.__name__} needs forbid_unknown_fields")
-    for field in info.fields:
-        kinds = validation_errors.choices(field.type)
-        if not field.required and not any(isinstance(kind, inspect.NoneType | inspect.AnyType) for kind in kinds):
-            raise TypeError(f"{name}: {info.cls.__name__}.{field.name} is optional and needs to take None")
-        for kind in kinds:
-            nested = kind.item_type if isinstance(kind, inspect.ListType | inspect.VarTupleType) else kind
-            if isinstance(nested, inspect.StructType):
-                _check(nested, name=name)

@@ -8,7 +8,6 @@ from collections.abc import AsyncGenerator
 from typing import Any, Final
 
 import msgspec
-from msgspec import inspect
 
 from postroad import errors
 from postroad.model import caller
@@ -54,8 +53,8 @@ def check(route: routing.Route[Any]) -> None:
     for status, kind in route.responses.items():
         if kind is None or kind is bytes:
             continue
-        info = inspect.type_info(kind)
-        if not isinstance(info, inspect.StructType) or "request_id" not in {field.encode_name for field in info.fields}:
+        names = kind.__struct_encode_fields__ if isinstance(kind, type(msgspec.Struct)) else ()
+        if "request_id" not in names:
             raise TypeError(f"{route.method} {route.path}: the {status} response needs a Struct with request_id")
 
 
