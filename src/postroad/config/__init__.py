@@ -6,6 +6,7 @@ the double underscore is ignored: orchestrators set names such as `POSTROAD_PORT
 `[[upstreams]]` is `POSTROAD_UPSTREAMS__<NAME>__<FIELD>`, and one of `[[sources]]` likewise.
 """
 
+import copy
 import tomllib
 from collections.abc import Mapping
 from importlib import resources
@@ -58,12 +59,13 @@ def load(
 ) -> Settings:
     """The settings from the defaults, a file, the environment and overrides, in this order."""
     tables = defaults()
+    known = copy.deepcopy(tables)
     if file is not None:
         sources.merge(tables, sources.read(file), source=str(file))
     entries = {"upstreams": config_upstreams.entry_defaults(), "sources": source_addresses.entry_defaults()}
     variables = sources.from_environment(environment, tables, entries)
     for changes, source in ((variables, sources.ENVIRONMENT), (overrides or {}, "command line")):
-        secret_sources.forget_overridden(tables, changes, defaults())
+        secret_sources.forget_overridden(tables, changes, known)
         sources.merge(tables, changes, source=source)
     try:
         settings = msgspec.convert(tables, Settings)
