@@ -55,8 +55,7 @@ class Logger(Protocol):
 
 def configure(*, form: Format, level: Level, stream: TextIO | None = None) -> Logger:
     """Configure structlog and the standard library's logging for this process; returns the logger to pass on."""
-    import structlog  # noqa: PLC0415 - an operator command logs nothing, and need not wait for it
-
+    structlog = _structlog()
     stream = stream or sys.stderr
     sink: Any = _Sink(stream)
     factory: Any
@@ -75,6 +74,21 @@ def configure(*, form: Format, level: Level, stream: TextIO | None = None) -> Lo
     log: Logger = structlog.get_logger().bind()
     logging.basicConfig(handlers=[_LibraryHandler(log)], level=logging.WARNING, force=True)
     return log
+
+
+def _structlog() -> Any:  # noqa: ANN401 - a module
+    """The library, imported when it is used: an operator command logs nothing, and need not wait for it.
+
+    Where rich is installed, it would import that too, for tracebacks that are not written here.
+    """
+    modules: dict[str, Any] = sys.modules
+    modules.setdefault("rich", None)
+    try:
+        import structlog  # noqa: PLC0415
+    finally:
+        if modules["rich"] is None:
+            del modules["rich"]
+    return structlog
 
 
 def redact(text: str) -> str:
