@@ -20,6 +20,7 @@ from postroad import config
 from postroad.roles import composition
 from postroad.services import context
 from postroad.storage import open_store, postgres, sqlite, store
+from tests import clean_databases
 from tests.contexts import SECRET_KEY
 from tests.reliability import faults
 
@@ -207,11 +208,8 @@ class PostgresEngine:
 
     async def open(self) -> None:
         self._operator = await asyncpg.connect(self.url)
-        tables = await self._operator.fetchval(
-            "SELECT string_agg(quote_ident(tablename), ', ') FROM pg_tables "
-            "WHERE schemaname = 'public' AND tablename NOT IN ('access_version', 'schema_migrations')"
-        )
-        await self._operator.execute(f"TRUNCATE {tables}")
+        await self._operator.execute(await self._operator.fetchval(clean_databases.EMPTYING))
+        await self._operator.execute(clean_databases.FIRST_ROW)
 
     def death(self, process: Process, moment: faults.Moment, *, statements: int, share: float) -> faults.Fault:
         real = process.store.real
