@@ -10,9 +10,9 @@ import json
 from collections.abc import AsyncIterator
 
 from tests import raw_http
-from tests.reliability import service_process, submission_service, whole_service
+from tests.reliability import profile, service_process, submission_service, whole_service
 
-HTTP_CLIENTS, SMTP_CLIENTS = 200, 40
+HTTP_CLIENTS, SMTP_CLIENTS = (200, 40) if profile.IS_LONG else (50, 10)
 LARGE = "Hello, it is me again.\n" * 2000
 ACCEPTED, UNAVAILABLE = 202, 503
 

@@ -9,9 +9,9 @@ import pytest
 
 from tests.reliability import crashable_stores
 from tests.reliability.disks import small_disk
-from tests.reliability.libc_faults import libc
+from tests.reliability.libc_faults import libc, libc_library
 
-__all__ = ["libc", "small_disk"]
+__all__ = ["libc", "libc_library", "small_disk"]
 
 
 @pytest.fixture(autouse=True)

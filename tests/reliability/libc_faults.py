@@ -104,14 +104,20 @@ def _mixed(flushed: bytes, written: bytes, chance: random.Random) -> bytes:
     )
 
 
-@pytest.fixture
-def libc(tmp_path: Path) -> Iterator[LibcFaults]:
-    """The test's own faults; there are none at first."""
+@pytest.fixture(scope="session")
+def libc_library(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """The library, compiled once for each worker."""
     compiler = shutil.which("cc")
     if compiler is None:
         skip("flushes that fail and clocks that jump", because="there is no C compiler", remedy="install cc")
-    library = tmp_path / "libc_faults.so"
+    library = tmp_path_factory.mktemp("libc") / "libc_faults.so"
     subprocess.run([compiler, "-shared", "-fPIC", "-O1", "-o", str(library), str(SOURCE)], check=True)
-    made = LibcFaults(library, tmp_path / "libc_faults")
+    return library
+
+
+@pytest.fixture
+def libc(libc_library: Path, tmp_path: Path) -> Iterator[LibcFaults]:
+    """The test's own faults; there are none at first."""
+    made = LibcFaults(libc_library, tmp_path / "libc_faults")
     yield made
     made.close()
