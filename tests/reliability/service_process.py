@@ -106,14 +106,25 @@ class Service:
         url = httpx.URL(self.base_url)
         return url.host, url.port or 0
 
-    async def start(self, *before: str, log: IO[bytes] | None = None, pass_fds: Sequence[int] = ()) -> None:
-        """Start, and return when it listens: the words of a command in front, and who passes the log on to its file."""
-        await asyncio.to_thread(self._launch, before, log, pass_fds)
+    async def start(
+        self,
+        *before: str,
+        log: IO[bytes] | None = None,
+        pass_fds: Sequence[int] = (),
+        variables: Mapping[str, str] | None = None,
+    ) -> None:
+        """Start, and return when it listens: the words of a command in front, and who passes the log on to its file.
+
+        Variables of the environment do without a new interpreter, which such words need.
+        """
+        await asyncio.to_thread(self._launch, before, log, pass_fds, {**environment(), **(variables or {})})
         await until(self._is_listening)
 
-    def _launch(self, before: Sequence[str], log: IO[bytes] | None, pass_fds: Sequence[int]) -> None:
+    def _launch(
+        self, before: Sequence[str], log: IO[bytes] | None, pass_fds: Sequence[int], variables: Mapping[str, str]
+    ) -> None:
         if not before and log is None:
-            self._process = self._fork()
+            self._process = self._fork(variables)
             return
         with self.log.open("wb" if log is None else "ab") as file:
             self._process = subprocess.Popen(
@@ -121,14 +132,14 @@ class Service:
                 stdin=subprocess.DEVNULL,
                 stdout=subprocess.DEVNULL,
                 stderr=log or file,
-                env=environment(),
+                env=variables,
                 pass_fds=pass_fds,
             )
 
-    def _fork(self) -> warm_processes.Command:
+    def _fork(self, variables: Mapping[str, str]) -> warm_processes.Command:
         self.log.write_bytes(b"")
         words = ["serve", "--config", str(self.file), *self._named_roles()]
-        return warm_processes.Command(words, printed=Path(os.devnull), logged=self.log, environment=environment())
+        return warm_processes.Command(words, printed=Path(os.devnull), logged=self.log, environment=variables)
 
     def _named_roles(self) -> list[str]:
         return [word for role in self._roles for word in ("--role", role)]

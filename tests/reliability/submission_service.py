@@ -47,8 +47,14 @@ class SubmissionService(service_process.Service):
 
     smtp: tuple[str, int] | None = None
 
-    async def start(self, *before: str, log: IO[bytes] | None = None, pass_fds: Sequence[int] = ()) -> None:
-        await super().start(*before, log=log, pass_fds=pass_fds)
+    async def start(
+        self,
+        *before: str,
+        log: IO[bytes] | None = None,
+        pass_fds: Sequence[int] = (),
+        variables: Mapping[str, str] | None = None,
+    ) -> None:
+        await super().start(*before, log=log, pass_fds=pass_fds, variables=variables)
         host, _, port = delivery_harness.events(self, "started")[0]["submission"].rpartition(":")
         self.smtp = host, int(port)
 

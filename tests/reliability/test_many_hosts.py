@@ -9,7 +9,7 @@ import base64
 import contextlib
 import itertools
 from collections import Counter
-from collections.abc import AsyncIterator, Awaitable, Callable, Sequence
+from collections.abc import AsyncIterator, Awaitable, Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Protocol, TypeVar
@@ -47,7 +47,7 @@ CAP = 60
 FEW_CREDITS = 30
 MANY = 80
 OWNER = "owner@example.com"
-WARMUP = ("env", "POSTROAD_WARMUP__ENABLED=true", f"POSTROAD_WARMUP__RECIPIENTS_PER_DAY={CAP},{2 * CAP}")
+WARMUP = {"POSTROAD_WARMUP__ENABLED": "true", "POSTROAD_WARMUP__RECIPIENTS_PER_DAY": f"{CAP},{2 * CAP}"}
 
 
 def recipients(number: int) -> list[str]:
@@ -99,7 +99,7 @@ class Hosts:
 
 @contextlib.asynccontextmanager
 async def running_listeners(
-    folder: Path, url: str, *before: str
+    folder: Path, url: str, variables: Mapping[str, str] | None = None
 ) -> AsyncIterator[list[submission_service.SubmissionService]]:
     """Two processes with the HTTP and the SMTP listener."""
     sections = delivery_harness.as_toml({"submission": whole_service.SUBMISSION})
@@ -111,7 +111,7 @@ async def running_listeners(
             listener = submission_service.SubmissionService(own, url, roles=("api", "submission"), sections=sections)
             await stack.enter_async_context(service_process.ending(listener))
             listeners.append(listener)
-        await asyncio.gather(*(listener.start(*before) for listener in listeners))
+        await asyncio.gather(*(listener.start(variables=variables) for listener in listeners))
         yield listeners
 
 
@@ -241,7 +241,7 @@ async def test_warm_up_and_credits_are_exact_in_the_sum_of_all_listeners(
 ) -> None:
     async with (
         service_process.inside(clean_postgres_url) as ctx,
-        running_listeners(tmp_path, clean_postgres_url, *WARMUP) as listeners,
+        running_listeners(tmp_path, clean_postgres_url, WARMUP) as listeners,
     ):
         account = await accounts.create(ctx, "Shop")
         domain = await domains.add(ctx, account.id, service_process.DOMAIN, verified=True)
