@@ -3,10 +3,9 @@
 import asyncio
 import contextlib
 import re
-import subprocess
-import sys
 from collections.abc import AsyncIterator, Iterator
 from pathlib import Path
+from typing import NamedTuple
 
 import asyncpg
 import pytest
@@ -16,6 +15,7 @@ from postroad.services.accounts import registry as accounts
 from postroad.services.auth import users
 from postroad.services.maintenance import cleanup
 from postroad.storage import migrations, open_store, queries
+from tests import warm_processes
 from tests.postgres_server import PostgresServer
 from tests.reliability import service_process, whole_service
 
@@ -44,7 +44,7 @@ def as_role(url: str, role: str) -> str:
 
 @pytest.fixture(scope="module")
 def migrated(server: PostgresServer) -> str:
-    """A database for tests that leave it as it is."""
+    """A database for tests that leave its tables as they are."""
     made = server.create_database()
     run_file(server, made)
     asyncio.run(migrate(made))
@@ -77,9 +77,8 @@ async def connected(url: str) -> AsyncIterator[asyncpg.Connection]:
         await connection.close()
 
 
-async def test_mail_is_sent_delivered_and_reported_as_the_service_role(url: str, tmp_path: Path) -> None:
-    await migrate(url)
-    service_url = as_role(url, "postroad_service")
+async def test_mail_is_sent_delivered_and_reported_as_the_service_role(migrated: str, tmp_path: Path) -> None:
+    service_url = as_role(migrated, "postroad_service")
     async with whole_service.running_service(tmp_path, service_url) as whole:
         await asyncio.gather(*(whole.accept(f"http-{number}", f"smtp-{number}") for number in range(5)))
         await whole.finished()
@@ -98,7 +97,7 @@ async def test_mail_is_sent_delivered_and_reported_as_the_service_role(url: str,
 
 async def test_old_rows_are_swept_as_the_service_role(migrated: str) -> None:
     async with service_process.inside(as_role(migrated, "postroad_service")) as ctx:
-        await accounts.create(ctx, "Shop")
+        await accounts.create(ctx, "Swept")
         await cleanup.sweep(ctx)
 
 
@@ -162,10 +161,9 @@ async def test_the_tables_of_another_database_cannot_be_read(url: str, server: P
         server.drop_database(database)
 
 
-async def test_a_later_migration_leaves_its_tables_usable(url: str, server: PostgresServer) -> None:
-    await migrate(url)
-    server.execute("CREATE TABLE of_a_later_version (x INTEGER)", url=as_role(url, "postroad_owner"))
-    async with connected(url) as connection:
+async def test_a_later_migration_leaves_its_tables_usable(migrated: str, server: PostgresServer) -> None:
+    server.execute("CREATE TABLE of_a_later_version (x INTEGER)", url=as_role(migrated, "postroad_owner"))
+    async with connected(migrated) as connection:
         await connection.execute("INSERT INTO of_a_later_version VALUES (1)")
         assert await connection.fetchval("SELECT x FROM of_a_later_version") == 1
 
@@ -186,12 +184,24 @@ async def test_a_database_that_has_tables_already_is_taken_over(server: Postgres
     server.drop_database(url)
 
 
-def command(server: PostgresServer, file: Path, *words: str) -> subprocess.CompletedProcess[str]:
+class Ran(NamedTuple):
+    """A command that has ended, and what it has said."""
+
+    code: int
+    printed: str
+    logged: str
+
+
+def command(server: PostgresServer, file: Path, *words: str) -> Ran:
     """Run `postroad`, with the programs of the server."""
     environment = service_process.environment()
     environment["PATH"] = f"{server._programs}:{environment['PATH']}"
-    whole = [sys.executable, "-m", "postroad", *words, "--config", str(file)]
-    return subprocess.run(whole, env=environment, capture_output=True, text=True, check=False)
+    printed, logged = file.with_suffix(".printed"), file.with_suffix(".logged")
+    for output in (printed, logged):
+        output.write_bytes(b"")
+    whole = [*words, "--config", str(file)]
+    running = warm_processes.Command(whole, printed=printed, logged=logged, environment=environment)
+    return Ran(running.wait(service_process.TIMEOUT_SECONDS), printed.read_text(), logged.read_text())
 
 
 def configured(folder: Path, url: str, role: str) -> Path:
@@ -206,35 +216,35 @@ def test_the_service_role_makes_backups_and_the_owner_restores_them(
 ) -> None:
     owner, service = (configured(tmp_path, url, role) for role in ("postroad_owner", "postroad_service"))
     backup = str(tmp_path / "backup")
-    assert command(server, owner, "migrate").returncode == 0
-    assert command(server, service, "account", "create", "--name", "Shop").returncode == 0
+    assert command(server, owner, "migrate").code == 0
+    assert command(server, service, "account", "create", "--name", "Shop").code == 0
     made = command(server, service, "backup", backup)
-    assert made.returncode == 0, made.stderr
+    assert made.code == 0, made.logged
     running = server.administrator(f"{as_role(url, 'postroad_service')}&application_name=postroad")
     with contextlib.closing(running):
         refused = command(server, owner, "restore", "--force", backup)
-        assert "the database is in use" in refused.stderr
+        assert "the database is in use" in refused.logged
     restored = command(server, owner, "restore", "--force", backup)
-    assert restored.returncode == 0, restored.stderr
+    assert restored.code == 0, restored.logged
     run_file(server, url)
     listed = command(server, service, "account", "list")
-    assert (listed.returncode, "Shop" in listed.stdout) == (0, True), listed.stderr
+    assert (listed.code, "Shop" in listed.printed) == (0, True), listed.logged
 
 
 def test_serve_says_who_has_to_migrate(url: str, server: PostgresServer, tmp_path: Path) -> None:
     file = configured(tmp_path, url, "postroad_service")
     for word in ("serve", "migrate", "verify"):
         run = command(server, file, word)
-        assert (run.returncode, run.stdout) == (1, "")
-        assert run.stderr.splitlines()[-1] == (
+        assert (run.code, run.printed) == (1, "")
+        assert run.logged.splitlines()[-1] == (
             f"Error: the database schema is at version 0, but this version needs {NEWEST}, and the role of "
             "database.url may not change it (permission denied for schema public): run 'postroad migrate' with the URL "
             "of the role that owns the tables"
         )
 
 
-async def test_a_schema_of_an_earlier_version_is_left_as_it_is(url: str, server: PostgresServer) -> None:
-    await migrate(url)
+async def test_a_schema_of_an_earlier_version_is_left_as_it_is(migrated: str, server: PostgresServer) -> None:
+    url = server.create_database(like=migrated)
     server.execute(f"DELETE FROM schema_migrations WHERE version = {NEWEST}", url=url)  # noqa: S608 - a number of ours
     with pytest.raises(migrations.SchemaError) as refused:
         await open_store.open_current(as_role(url, "postroad_service"), connections=1, migrate=True)
@@ -243,6 +253,7 @@ async def test_a_schema_of_an_earlier_version_is_left_as_it_is(url: str, server:
         r"database\.url may not change it \(.+\): run 'postroad migrate' with the URL of the role that owns the tables",
         str(refused.value),
     )
+    server.drop_database(url)
 
 
 def test_the_roles_are_named_on_the_page_about_production() -> None:
