@@ -32,6 +32,7 @@ WHIMS: dict[str, Sequence[smtp_peers.Answer]] = {
     ],
 }
 MAX_ATTEMPTS = 12
+MESSAGES = 25 if profile.IS_LONG else 10
 
 
 def whimsical(seed: int, confirmed: set[str]) -> smtp_peers.Script:
@@ -69,7 +70,7 @@ async def test_what_is_recorded_is_what_the_destination_took(seed: int, extensio
         engine_harness.running_engine(url, port=peer.port, retry_seconds=schedule) as harness,
     ):
         names = ("ada@example.net", "bob@example.net", "cy@example.net")
-        sent = [await harness.send(*names[: 1 + number % 3]) for number in range(25)]
+        sent = [await harness.send(*names[: 1 + number % 3]) for number in range(MESSAGES)]
         for attempts in range(1, MAX_ATTEMPTS + 1):
             for message_id in sent:
                 await harness.settle(message_id, attempts=attempts)

@@ -3,9 +3,9 @@
 import pytest
 
 from tests.delivery import bulk_queue, engine_harness
-from tests.reliability import delivery_harness, sinks
+from tests.reliability import delivery_harness, profile, sinks
 
-MUCH, LITTLE = 5_000, 5
+MUCH, LITTLE = 5_000 if profile.IS_LONG else 3_000, 5
 DOMAIN = "example.net"
 
 
