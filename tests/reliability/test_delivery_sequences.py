@@ -25,7 +25,7 @@ from tests.delivery import bulk_queue
 from tests.reliability import profile
 from tests.storage import samples
 
-STEPS = 200
+STEPS = 200 if profile.IS_LONG else 120
 WORKERS = ("one", "two")
 DOMAINS = ("a.example", "b.example", "c.example")
 LEASE = 60 * contexts.SECOND

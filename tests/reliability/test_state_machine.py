@@ -19,7 +19,7 @@ from tests.reliability import crashable_stores, model, profile, system_under_tes
 from tests.reliability.faults import Moment
 
 SETTINGS = hypothesis.settings(
-    max_examples=8,
+    max_examples=8 if profile.IS_LONG else 5,
     stateful_step_count=30,
     phases=[hypothesis.Phase.generate, *([hypothesis.Phase.shrink] if profile.SHRINK else [])],
     database=None,
