@@ -20,7 +20,7 @@ BIN := $(VENV)/bin
 RUNTIME := $(VENV)/.runtime-installed
 DEVELOPMENT := $(VENV)/.development-installed
 # What browser tests need and Python cannot bring. Without it they are left out, and the end of the run says so.
-CHROMIUM := $(VENV)/.chromium-looked-for
+CHROMIUM := $(VENV)/.headless-chromium-looked-for
 AXE := tests/browser/node_modules/axe-core/axe.min.js
 # A real ACME server for the tests of certificates.
 PEBBLE := $(VENV)/.pebble-looked-for
@@ -244,11 +244,13 @@ $(RELEASE_INSTALLED): requirements/release.txt | $(BIN)/python
 
 # Once, and only for root on a machine with apt-get, which is what CI is; on a developer's machine it is for them to do.
 $(CHROMIUM): | $(BIN)/python
-	@for name in "$$POSTROAD_CHROMIUM" chromium chromium-browser google-chrome; do \
+	@for name in "$$POSTROAD_CHROMIUM" chromium-headless-shell; do \
 		command -v "$$name" >/dev/null && exit 0; done; \
 	[ "$$(id -u)" = 0 ] && command -v apt-get >/dev/null || exit 0; \
 	echo "Installing Chromium for the browser tests"; \
-	$(APT_INSTALL) chromium fonts-liberation </dev/null >/dev/null 2>&1 \
+	for package in chromium-headless-shell chromium; do \
+		$(APT_INSTALL) $$package fonts-liberation </dev/null >/dev/null 2>&1 && exit 0; done; \
+	command -v chromium >/dev/null || command -v google-chrome >/dev/null \
 		|| echo "Chromium could not be installed; the browser tests will be left out" >&2
 	@touch $@
 

@@ -71,3 +71,5 @@ def test_without_a_name_the_usual_ones_are_looked_for(tmp_path: Path, monkeypatc
     assert chromium.find({}) is None
     (tmp_path / "google-chrome").touch(mode=0o700)
     assert chromium.find({}) == str(tmp_path / "google-chrome")
+    (tmp_path / "chromium-headless-shell").touch(mode=0o700)
+    assert chromium.find({}) == str(tmp_path / "chromium-headless-shell")
