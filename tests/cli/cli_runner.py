@@ -167,6 +167,10 @@ class Service:
 
         return self.wait_for(find, what=f"the line {event!r}")
 
+    def finish(self) -> tuple[int, str, str]:
+        """Wait for an end that comes by itself; the exit code, and what was printed on stdout and stderr."""
+        return self.process.wait(TIMEOUT_SECONDS), self.printed.read_text(), self.errors.read_text()
+
     def stop(self, number: signal.Signals = signal.SIGTERM) -> tuple[int, str]:
         """Send a signal and wait for the end; the exit code, and what was printed on stdout."""
         self.process.send_signal(number)

@@ -107,8 +107,11 @@ def test_a_command_that_does_not_exist_is_a_wrong_use(local: Installation) -> No
 def test_two_processes_can_work_on_one_sqlite_file_at_once(local: Installation, tmp_path: Path) -> None:
     local.text("account", "create", "--name", "Shop")
     words = ("credits", "add", "--amount", "1", "--json", "--config", str(local.file))
-    processes = [cli_runner.start(*words, folder=tmp_path) for _ in range(4)]
-    assert [cli_runner.finish(process)[::2] for process in processes] == [(0, "")] * 4
+    folders = [tmp_path / str(number) for number in range(4)]
+    for folder in folders:
+        folder.mkdir()
+    processes = [cli_runner.Service(*words, folder=folder) for folder in folders]
+    assert [process.finish()[::2] for process in processes] == [(0, "")] * 4
     assert local.json("account", "show", "Shop")["account"]["credits"]["available"] == 4
     assert local.json("verify")["findings"] == []
 

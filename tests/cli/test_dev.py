@@ -313,9 +313,8 @@ def test_a_port_in_use_is_refused_with_a_sentence_and_costs_no_credentials(tmp_p
         other.bind(("127.0.0.1", 0))
         other.listen()
         address = f"127.0.0.1:{other.getsockname()[1]}"
-        code, stdout, stderr = cli_runner.finish(
-            cli_runner.start("dev", "--smtp", "127.0.0.1:0", "--http", address, folder=tmp_path)
-        )
+        with Service("dev", "--smtp", "127.0.0.1:0", "--http", address, folder=tmp_path) as service:
+            code, stdout, stderr = service.finish()
     assert (code, stdout) == (1, "")
     assert (
         stderr == f"Error: cannot listen on {address}: the address is in use by another process; "
@@ -331,8 +330,8 @@ def test_another_port_that_is_in_use_is_refused_with_its_option(tmp_path: Path, 
         other.listen()
         address = f"127.0.0.1:{other.getsockname()[1]}"
         chosen = {"--http": "127.0.0.1:0", "--smtp": "127.0.0.1:0", option: address}
-        process = cli_runner.start("dev", *(word for pair in chosen.items() for word in pair), folder=tmp_path)
-        code, stdout, stderr = cli_runner.finish(process)
+        with Service("dev", *(word for pair in chosen.items() for word in pair), folder=tmp_path) as service:
+            code, stdout, stderr = service.finish()
     assert (code, stdout) == (1, "")
     # The listener starts after other roles, which log that they are disabled.
     reason = "the address is in use by another process"

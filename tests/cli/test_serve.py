@@ -164,8 +164,8 @@ def test_a_password_of_an_upstream_that_cannot_be_read_is_refused(local: Install
 
 def refused(installation: Installation) -> str:
     """What a service says that does not start, on stderr."""
-    words = ("serve", "--config", str(installation.file))
-    code, stdout, stderr = cli_runner.finish(cli_runner.start(*words, folder=installation.file.parent))
+    with Service("serve", "--config", str(installation.file), folder=installation.file.parent) as service:
+        code, stdout, stderr = service.finish()
     assert (code, stdout) == (1, "")
     return stderr
 
