@@ -18,8 +18,8 @@ from benchmarks.simulation import (
 from tests.reliability import profile
 
 DAYS_PER_TEST = 10
-# Twenty in every run, and thousands in a long one.
-DAYS = 200 * profile.SCALE if profile.IS_LONG else 20
+# Ten in every run, and thousands in a long one.
+DAYS = 200 * profile.SCALE if profile.IS_LONG else DAYS_PER_TEST
 
 
 @pytest.mark.parametrize("first", range(0, DAYS, DAYS_PER_TEST))
