@@ -11,6 +11,7 @@ import signal
 import sys
 from collections.abc import Iterator
 from pathlib import Path
+from types import FrameType
 
 import hypothesis
 import pytest
@@ -59,9 +60,16 @@ def pytest_configure(config: pytest.Config) -> None:
 
 
 def _hear_interrupts() -> None:
-    """A shell starts background jobs with Ctrl-C ignored, and every process that a test starts would inherit it."""
-    if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:
-        signal.signal(signal.SIGINT, signal.default_int_handler)
+    """A shell starts background jobs with Ctrl-C ignored, and every process that a test starts would inherit it.
+
+    The handler is one of our own. In the place of Python's, asyncio sets another one for every fixture and test, and
+    to take it away writes out what the fixture has made: a tenth of a second where that is the whole service.
+    """
+    signal.signal(signal.SIGINT, _interrupt)
+
+
+def _interrupt(number: int, frame: FrameType | None) -> None:
+    signal.default_int_handler(number, frame)
 
 
 def _keep_bytecode() -> None:
