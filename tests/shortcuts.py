@@ -2,10 +2,11 @@
 
 Hashes are Argon2id in tests too, but of the least cost that there is. The keys of domains are as large as ours are, and
 each worker makes only a few, which its tests use in turn. Commits of SQLite reach the system, but not the disk, as with
-the PostgreSQL of tests; files of ours that every start reads are read once, and the types of the routes, which never
-change, are inspected and described once. Errors in the log are printed plainly, and the HTTP client of tests does not
-search the disk with every request for a package that is not there. A test of the cost, of how keys are made, of the
-disk or of how files are read asks for `real_passwords`, `real_keys`, `real_disk` or `real_files`.
+the PostgreSQL of tests; files of ours that every start reads are read once, the types of the routes, which never
+change, are inspected and described once, and the templates of pages are compiled once. Errors in the log are printed
+plainly, and the HTTP client of tests does not search the disk with every request for a package that is not there. A
+test of the cost, of how keys are made, of the disk or of how files are read asks for `real_passwords`, `real_keys`,
+`real_disk` or `real_files`.
 Processes that a test starts take no shortcut.
 """
 
@@ -17,14 +18,18 @@ import pickle
 import sys
 import threading
 from collections.abc import Callable, Iterator, Sequence
+from types import CodeType
 from typing import Any, Final, TypeVar
 
+import jinja2
 import msgspec.inspect
 import pytest
 import structlog
+from jinja2 import bccache
 
 from postroad import config
 from postroad.api import openapi
+from postroad.dashboard import rendering
 from postroad.services.auth import passwords
 from postroad.services.dkim import domain_keys
 from postroad.storage import migrations, queries, sqlite, sqlite_connection
@@ -72,6 +77,7 @@ def _shortcuts() -> Iterator[None]:
             patch.setattr(module, name, _read_once(getattr(module, name)))
         patch.setattr(msgspec.inspect, "type_info", functools.cache(msgspec.inspect.type_info))
         patch.setattr(openapi, "document", _described_once())
+        patch.setattr(rendering.Pages, "__init__", _compiling_once())
         # With its default, a page of coloured source takes half a second.
         patch.setattr(structlog.get_config()["processors"][-1], "exception_formatter", structlog.dev.plain_traceback)
         if importlib.util.find_spec("sniffio") is None:
@@ -125,6 +131,30 @@ def _described_once() -> Callable[..., openapi.Schema]:
         return found
 
     return described
+
+
+class CompiledPages(jinja2.BytecodeCache):
+    """What was compiled of templates, by their names and texts."""
+
+    def __init__(self) -> None:
+        self._compiled: dict[tuple[str, str], CodeType | None] = {}
+
+    def load_bytecode(self, bucket: bccache.Bucket) -> None:
+        bucket.code = self._compiled.get((bucket.key, bucket.checksum))
+
+    def dump_bytecode(self, bucket: bccache.Bucket) -> None:
+        self._compiled[bucket.key, bucket.checksum] = bucket.code
+
+
+def _compiling_once() -> Callable[..., None]:
+    """The pages of every start in one process are the same."""
+    begin, compiled = rendering.Pages.__init__, CompiledPages()
+
+    def begin_compiled(pages: rendering.Pages, address: Callable[[str], str]) -> None:
+        begin(pages, address)
+        pages._environment.bytecode_cache = compiled
+
+    return begin_compiled
 
 
 async def _no_handler(_context: object, _request: routing.Request) -> routing.Response:
