@@ -45,12 +45,16 @@ print(json.dumps(imported))
 # What only a running service, another database or a query needs.
 UNUSED = {
     "asyncpg",
+    "cryptography.x509",
     "dns",
     "jinja2",
+    "jwt",
     "postroad.api",
     "postroad.dashboard",
     "postroad.delivery",
     "postroad.roles.service",
+    "postroad.services.auth.login",
+    "pyotp",
     "structlog",
     "uvloop",
 }

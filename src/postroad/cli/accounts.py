@@ -1,14 +1,13 @@
-"""`postroad account`: create, list, show, rename, limit, suspend, resume, close, reopen and remove accounts."""
+"""`postroad account`: create, list, show, rename, limit, suspend and resume accounts."""
 
 import dataclasses
 
 import click
 
-from postroad import errors
 from postroad.cli import account_option, command, output, views
 from postroad.model import cursors, times
 from postroad.services import context as services_context
-from postroad.services.accounts import account_limits, closure
+from postroad.services.accounts import account_limits
 from postroad.services.accounts import credits as services_credits
 from postroad.services.accounts import registry as services_accounts
 from postroad.storage import accounts
@@ -21,7 +20,7 @@ NAMED = click.argument("named", metavar="ACCOUNT")
 async def create(context: services_context.Context, name: str) -> output.Report:
     """Create an account. It starts without credits."""
     account = await services_accounts.create(context, name)
-    return _report(account, f"Account {account.name!r} created: {account.id}")
+    return report(account, f"Account {account.name!r} created: {account.id}")
 
 
 @click.command("list", cls=command.StoreCommand)
@@ -89,7 +88,7 @@ async def suspend(context: services_context.Context, named: str, reason: str) ->
     """Suspend an account. It can no longer send, but can still read."""
     account = await account_option.account(context, named)
     account = await services_accounts.suspend(context, account.id, reason)
-    return _report(account, f"Account {account.name!r} ({account.id}) is suspended: {reason}")
+    return report(account, f"Account {account.name!r} ({account.id}) is suspended: {reason}")
 
 
 @click.command("resume", cls=command.StoreCommand)
@@ -98,7 +97,7 @@ async def resume(context: services_context.Context, named: str) -> output.Report
     """Resume a suspended account."""
     account = await account_option.account(context, named)
     account = await services_accounts.resume(context, account.id)
-    return _report(account, f"Account {account.name!r} ({account.id}) is resumed.")
+    return report(account, f"Account {account.name!r} ({account.id}) is resumed.")
 
 
 @click.command("rename", cls=command.StoreCommand)
@@ -108,7 +107,7 @@ async def rename(context: services_context.Context, named: str, name: str) -> ou
     """Rename an account."""
     account = await account_option.account(context, named)
     renamed = await services_accounts.rename(context, account.id, name)
-    return _report(renamed, f"Account {account.name!r} ({account.id}) is now {name!r}.")
+    return report(renamed, f"Account {account.name!r} ({account.id}) is now {name!r}.")
 
 
 @click.command("limits", cls=command.StoreCommand)
@@ -129,41 +128,9 @@ async def limits(
         request_rate=account.request_rate if request_rate is None else request_rate or None,
         recipients_per_day=account.recipients_per_day if recipients_per_day is None else recipients_per_day or None,
     )
-    return _report(account, f"Account {account.name!r} ({account.id}) has {account_limits.text(account)}.")
+    return report(account, f"Account {account.name!r} ({account.id}) has {account_limits.text(account)}.")
 
 
-@click.command("close", cls=command.StoreCommand)
-@NAMED
-async def close(context: services_context.Context, named: str) -> output.Report:
-    """Close an account. Nobody can log in or send; queued mail is still delivered, and all data is kept."""
-    account = await account_option.account(context, named)
-    account = await closure.close(context, account.id)
-    return _report(account, f"Account {account.name!r} ({account.id}) is closed.")
-
-
-@click.command("reopen", cls=command.StoreCommand)
-@NAMED
-async def reopen(context: services_context.Context, named: str) -> output.Report:
-    """Reopen a closed account."""
-    account = await account_option.account(context, named)
-    account = await closure.reopen(context, account.id)
-    return _report(account, f"Account {account.name!r} ({account.id}) is reopened.")
-
-
-@click.command("remove", cls=command.StoreCommand)
-@NAMED
-@click.option("--yes", is_flag=True, help="Confirm the removal.")
-async def remove(context: services_context.Context, named: str, *, yes: bool) -> output.Report:
-    """Remove a closed account and delete all its data."""
-    account = await account_option.account(context, named)
-    if not yes:
-        raise errors.InvalidRequest(
-            f"all messages, domains, users and the ledger of {account.name!r} ({account.id}) would be deleted; "
-            "add --yes to confirm"
-        )
-    account = await closure.remove(context, account.id)
-    return output.Report(data={"removed": account.id}, text=f"Account {account.name!r} ({account.id}) is removed.")
-
-
-def _report(account: accounts.Account, text: str) -> output.Report:
+def report(account: accounts.Account, text: str) -> output.Report:
+    """An account after a change."""
     return output.Report(data={"account": views.account(account)}, text=text)

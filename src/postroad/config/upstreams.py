@@ -10,7 +10,6 @@ from pathlib import Path
 from typing import Annotated, Any, Final, Literal
 
 import msgspec
-from cryptography import x509
 
 from postroad.config import addresses, secret_sources
 from postroad.config.sources import ConfigError
@@ -93,6 +92,8 @@ def check_upstream_files(upstreams: Sequence[Upstream]) -> None:
         upstream_credentials(upstream)
         if not upstream.ca_file:
             continue
+        from cryptography import x509  # noqa: PLC0415 - few installations have such a file, and every command is here
+
         place = f"upstreams.{upstream.name}.ca_file: {upstream.ca_file}"
         try:
             x509.load_pem_x509_certificates(Path(upstream.ca_file).read_bytes())

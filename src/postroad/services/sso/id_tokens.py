@@ -9,7 +9,6 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Final
 
-import jwt
 import msgspec
 from cryptography.hazmat.primitives.asymmetric import rsa
 
@@ -29,16 +28,6 @@ MAX_AGE_SECONDS: Final = 600
 # OpenID Connect Core 1.0 section 2.
 MAX_SUBJECT_CHARACTERS: Final = 255
 MAX_GROUPS: Final = 1_000
-# Claims are checked here, with the clock of the context and with types by `_Claims`.
-_OPTIONS: Final = jwt.types.Options(
-    verify_exp=False,
-    verify_iat=False,
-    verify_nbf=False,
-    verify_aud=False,
-    verify_iss=False,
-    verify_sub=False,
-    verify_jti=False,
-)
 
 
 class TokenRefused(Exception):
@@ -109,6 +98,18 @@ def read(text: str, keys: Sequence[Mapping[str, Any]], *, expected: Expected, gr
 
 def _verified(text: str, keys: Sequence[Mapping[str, Any]]) -> dict[str, Any]:
     """The payload of a token that a key of the provider has signed."""
+    import jwt  # noqa: PLC0415 - every command builds the providers, and few processes see a token
+
+    # Claims are checked here, with the clock of the context and with types by `_Claims`.
+    options = jwt.types.Options(
+        verify_exp=False,
+        verify_iat=False,
+        verify_nbf=False,
+        verify_aud=False,
+        verify_iss=False,
+        verify_sub=False,
+        verify_jti=False,
+    )
     try:
         header = jwt.get_unverified_header(text)
     except (jwt.PyJWTError, ValueError, TypeError, RecursionError):
@@ -120,7 +121,7 @@ def _verified(text: str, keys: Sequence[Mapping[str, Any]]) -> dict[str, Any]:
         raise TokenRefused("it has critical extensions")
     key = _key(keys, algorithm, kid)
     try:
-        payload: dict[str, Any] = jwt.decode_complete(text, key, algorithms=[algorithm], options=_OPTIONS)["payload"]
+        payload: dict[str, Any] = jwt.decode_complete(text, key, algorithms=[algorithm], options=options)["payload"]
     except (jwt.PyJWTError, ValueError, TypeError, RecursionError):
         raise TokenRefused("its signature is wrong") from None
     return payload
@@ -128,6 +129,8 @@ def _verified(text: str, keys: Sequence[Mapping[str, Any]]) -> dict[str, Any]:
 
 def _key(keys: Sequence[Mapping[str, Any]], algorithm: str, kid: object) -> Any:  # noqa: ANN401 - a public key
     """The key with this id that fits the algorithm. Without an id there must be only one that fits."""
+    import jwt  # noqa: PLC0415 - as above
+
     fitting = [one for one in keys if fits(one, algorithm)]
     if kid is not None:
         fitting = [one for one in fitting if one.get("kid") == kid]
