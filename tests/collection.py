@@ -89,6 +89,21 @@ LONG_ONLY: Final = (
     "tests/openapi/test_schemathesis.py::test_what_one_request_makes_the_next_one_finds[everything else]",
     # Its guards are those of the two cases after it together, and `tests/browser/test_preview.py` sees it in place.
     "tests/security/test_previews.py::test_hostile_html_does_nothing[as in the dashboard]",
+    *(
+        f"tests/reliability/test_frontends.py::test_a_{what}[postgres]"
+        for what in (
+            "killed_frontend_ends_the_service_which_logs_it",
+            "message_of_ten_mebibytes_is_handed_over_whole",
+            "signal_to_the_whole_group_stops_it_in_order",
+        )
+    ),
+    *(
+        f"tests/security/test_{what}[postgres]"
+        for what in (
+            "operator_api.py::test_an_owner_is_refused_alike_for_ids_of_others_and_unknown_ones_and_changes_nothing",
+            "tenants.py::test_j1_no_id_of_another_customer_says_more_than_an_unknown_one",
+        )
+    ),
 )
 # Each group has servers or programs that its tests share, so it stays together.
 LONGEST: Final = (
