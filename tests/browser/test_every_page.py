@@ -48,7 +48,7 @@ async def check(tab: async_api.Page, page: Page, dev: dev_service.DevService) ->
     if page.is_inside:
         await async_api.expect(tab.get_by_role("navigation").first).to_be_attached()
     light = await tab.evaluate("getComputedStyle(document.body).backgroundColor")
-    # `make test` lets axe look once, in the dark; or in the light where newcomers have the page and it is dark for them.
+    # `make test` lets axe look once: in the dark or, where newcomers have the page and see it dark, in the light.
     if profile.IS_LONG or page in OF_NEWCOMERS:
         await axe.check(tab)
     await tab.emulate_media(color_scheme="dark")
