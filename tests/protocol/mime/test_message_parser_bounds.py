@@ -25,11 +25,16 @@ def test_a_header_has_bounds() -> None:
 
 
 @pytest.mark.parametrize(
-    "content",
-    [b"A: b\r\n" * 1_000_000 + b"\r\n", b"A: " + b"x" * 100_000_000, b"A:" + b" b\r\n" * 20_000_000],
+    "begin, part, count, end",
+    [
+        (b"", b"A: b\r\n", 1_000_000, b"\r\n"),
+        (b"A: ", b"x", 100_000_000, b""),
+        (b"A:", b" b\r\n", 20_000_000, b""),
+    ],
     ids=["fields", "line", "folds"],
 )
-def test_a_monstrous_header_is_refused_without_being_copied(content: bytes) -> None:
+def test_a_monstrous_header_is_refused_without_being_copied(begin: bytes, part: bytes, count: int, end: bytes) -> None:
+    content = begin + part * count + end
     tracemalloc.start()
     try:
         with pytest.raises(message_parser.MessageError, match="the header is longer than 262144 octets"):
