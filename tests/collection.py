@@ -144,8 +144,8 @@ def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item
 
 def pytest_collection_finish() -> None:
     """Half a million objects stay until the end, so the garbage collector need not look at them again and again."""
-    gc.collect()
     gc.freeze()
+    gc.enable()
 
 
 def dealt(items: Sequence[pytest.Item], *, workers: int) -> list[pytest.Item]:

@@ -6,6 +6,7 @@ own on it, new and empty or with the schema in it. A test that stops and restart
 """
 
 import contextlib
+import gc
 import os
 import signal
 import sys
@@ -15,6 +16,9 @@ from types import FrameType
 
 import hypothesis
 import pytest
+
+# What is imported and collected stays, so there is next to no garbage to look for until `collection` says so.
+gc.disable()
 
 # A failed assertion in a module that tests share shows its values too. It has to be said before the first import.
 SHARED = {path.stem for path in Path(__file__).parent.iterdir()} - {"conftest", "__pycache__"}
