@@ -4,7 +4,6 @@ The JSON Schemas are generated from the types, as those of the HTTP API are.
 """
 
 from collections.abc import Awaitable, Callable, Mapping
-from dataclasses import dataclass
 from typing import Any
 
 import msgspec
@@ -16,8 +15,7 @@ class Input(msgspec.Struct, frozen=True, forbid_unknown_fields=True, kw_only=Tru
     """The arguments of a tool."""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Tool:
+class Tool(msgspec.Struct, frozen=True, kw_only=True):
     """One tool. `is_read_only`: it changes nothing; `is_destructive`: what it does cannot be undone."""
 
     name: str

@@ -8,7 +8,6 @@ in JSON Schema 2020-12.
 
 import http
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass, field
 from typing import Any, Final
 
 import msgspec
@@ -96,13 +95,12 @@ RATE_FIELDS: Final = ("RateLimit", "RateLimit-Policy")
 WITHOUT_RATE: Final = (errors.Unauthorized, errors.InternalError)
 
 
-@dataclass(frozen=True, slots=True)
-class About:
+class About(msgspec.Struct, frozen=True):
     """What a document says of itself: that of the accounts' API, unless another one is made."""
 
     title: str = "Postroad"
     description: str = DESCRIPTION
-    operation_ids: Mapping[str, str] = field(default_factory=lambda: operation_ids.OPERATION_IDS)
+    operation_ids: Mapping[str, str] = msgspec.field(default_factory=lambda: operation_ids.OPERATION_IDS)
     has_webhooks: bool = True
 
 

@@ -5,7 +5,6 @@ Handlers respond with `respond`, because these bodies have no `request_id`; the 
 """
 
 from collections.abc import Callable
-from dataclasses import dataclass
 from typing import Any, Final
 
 import msgspec
@@ -33,8 +32,7 @@ class RestrictedKey(errors.Unauthorized):
     """The API key does not have the scope of the route."""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class CompatibleApi:
+class CompatibleApi(msgspec.Struct, frozen=True, kw_only=True):
     """The API of another service.
 
     A request with one of `headers` is for this API whatever its path is: some packages accept a host but no path.

@@ -8,8 +8,9 @@ import abc
 import asyncio
 import collections
 from collections.abc import Iterable
-from dataclasses import dataclass
 from typing import Generic, TypeVar
+
+import msgspec
 
 from postroad import errors
 
@@ -17,8 +18,7 @@ Item = TypeVar("Item")
 Result = TypeVar("Result")
 
 
-@dataclass(slots=True)
-class Call(Generic[Item, Result]):
+class Call(msgspec.Struct, Generic[Item, Result]):
     """An item whose caller waits for the result; `deadline` is until when, in the time of the event loop.
 
     `count` is how many ordinary items it is as much work as.

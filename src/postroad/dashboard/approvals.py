@@ -1,8 +1,6 @@
 """`/approvals`: sends of API keys that wait for a person, with what they would send; approve and reject."""
 
-import dataclasses
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
 from typing import Any, Final
 
 import msgspec
@@ -34,8 +32,7 @@ class Decision(forms.Form, frozen=True, kw_only=True):
     approval_id: str
 
 
-@dataclass(frozen=True, slots=True)
-class Row:
+class Row(msgspec.Struct, frozen=True):
     """A send as the page shows it."""
 
     approval: approvals.Approval
@@ -57,7 +54,7 @@ async def index(request: requests.PageRequest) -> routing.Response:
     rows = [await _row(request, one, names.get(one.key_id, one.key_id)) for one in found]
     if request.hides_content:
         # Recipients and content are shown for open ones only.
-        rows = [dataclasses.replace(row, is_open=False) for row in rows]
+        rows = [msgspec.structs.replace(row, is_open=False) for row in rows]
     return request.page("approvals.html", rows=rows)
 
 

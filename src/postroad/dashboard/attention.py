@@ -4,8 +4,9 @@ Pure: the facts come from services.
 """
 
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
 from typing import Final, Literal
+
+import msgspec
 
 from postroad.services.accounts import registry as accounts
 from postroad.services.webhooks import delivery_log, endpoints
@@ -16,8 +17,7 @@ from postroad.storage import webhooks as stored_webhooks
 LOW_CREDIT_DAYS: Final = 3
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class AlertFacts:
+class AlertFacts(msgspec.Struct, frozen=True, kw_only=True):
     """The state of an account. `sender` is None if no domain may send."""
 
     account: stored_accounts.Account
@@ -29,8 +29,7 @@ class AlertFacts:
     webhooks: Sequence[stored_webhooks.Webhook] = ()
 
 
-@dataclass(frozen=True, slots=True)
-class Alert:
+class Alert(msgspec.Struct, frozen=True):
     """A problem, and the page that solves it."""
 
     kind: Literal["bad", "warn"]

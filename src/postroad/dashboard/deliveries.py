@@ -4,7 +4,6 @@ The response of an endpoint is untrusted: it is shown as text, truncated by the 
 """
 
 from collections.abc import Mapping
-from dataclasses import dataclass
 from typing import Any, Final
 
 import msgspec
@@ -43,8 +42,7 @@ _STATUS_EXPLANATIONS: Final[Mapping[int, str]] = {
 }
 
 
-@dataclass(frozen=True, slots=True)
-class DeliveryView:
+class DeliveryView(msgspec.Struct, frozen=True):
     """A log entry, and whose result its event is."""
 
     entry: delivery_log.Entry

@@ -1,8 +1,9 @@
 """`/domains`: the sender domains of the account, their DNS records and their warm-up."""
 
 import datetime as dt
-from dataclasses import dataclass
 from typing import Final
+
+import msgspec
 
 from postroad.dashboard import forms, lists, requests
 from postroad.model import domain_records, domain_verification, identifiers, times, warmup
@@ -14,8 +15,7 @@ from postroad.storage import domains as stored
 from postroad.web import routing
 
 
-@dataclass(frozen=True, slots=True)
-class RecordGuide:
+class RecordGuide(msgspec.Struct, frozen=True):
     """What a record is for, and what happens without it (docs/domains.md)."""
 
     title: str
@@ -78,8 +78,7 @@ class NewDomain(forms.Form, frozen=True, kw_only=True):
     name: str
 
 
-@dataclass(frozen=True, slots=True)
-class Row:
+class Row(msgspec.Struct, frozen=True):
     """A domain in the list. `records` is empty until its DKIM key exists: DNS has not been checked."""
 
     domain: stored.Domain

@@ -1,7 +1,8 @@
 """`/failures`: why mail was not delivered, by cause and mailbox provider, each with what to do about it."""
 
-from dataclasses import dataclass
 from typing import Final
+
+import msgspec
 
 from postroad.dashboard import overview, ranges, requests
 from postroad.model import caller
@@ -16,8 +17,7 @@ NOBODY: Final = "No provider"
 READ: Final = "Read the replies"
 
 
-@dataclass(frozen=True, slots=True)
-class Action:
+class Action(msgspec.Struct, frozen=True):
     """A link; `is_external` leaves the dashboard."""
 
     text: str
@@ -25,8 +25,7 @@ class Action:
     is_external: bool = False
 
 
-@dataclass(frozen=True, slots=True)
-class Row:
+class Row(msgspec.Struct, frozen=True):
     """A group with its links. `bars` are the heights of the trend in percent."""
 
     group: failure_report.FailureGroup

@@ -6,10 +6,11 @@ The URL of a file contains a digest of its content, so that browsers can cache i
 import hashlib
 import re
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass
 from importlib import resources
 from importlib.resources import abc
 from typing import Any, Final
+
+import msgspec
 
 from postroad.services import context
 from postroad.web import routing
@@ -26,8 +27,7 @@ TYPES: Final = {
 }
 
 
-@dataclass(frozen=True, slots=True)
-class Files:
+class Files(msgspec.Struct, frozen=True):
     """The content of each file by URL, and the URL of each file by name."""
 
     addresses: Mapping[str, str]

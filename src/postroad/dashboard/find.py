@@ -7,7 +7,6 @@ however much an account has. Nothing but what belongs to the account and is open
 import contextlib
 import re
 from collections.abc import Iterable
-from dataclasses import dataclass
 from itertools import islice
 from typing import Final
 
@@ -37,8 +36,7 @@ class Query(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     q: str | None = None
 
 
-@dataclass(frozen=True, slots=True)
-class Result:
+class Result(msgspec.Struct, frozen=True):
     """A link, and what distinguishes it from others of its kind."""
 
     path: str
@@ -46,8 +44,7 @@ class Result:
     detail: str = ""
 
 
-@dataclass(frozen=True, slots=True)
-class Group:
+class Group(msgspec.Struct, frozen=True):
     """The results of one kind."""
 
     title: str

@@ -1,7 +1,6 @@
 """Paginated lists: what their queries share, and the lists of domains, SMTP credentials and API keys."""
 
 from collections.abc import Awaitable, Callable
-from dataclasses import dataclass
 from typing import Final, Generic, Protocol, TypeVar
 
 import msgspec
@@ -46,8 +45,7 @@ class Row(Protocol):
 AnyRow = TypeVar("AnyRow", bound=Row)
 
 
-@dataclass(frozen=True, slots=True)
-class ListPage(Generic[AnyRow]):
+class ListPage(msgspec.Struct, Generic[AnyRow], frozen=True):
     """A page of rows; `next_cursor` is the cursor of the next page, if there is one."""
 
     rows: list[AnyRow]

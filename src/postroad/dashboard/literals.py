@@ -9,8 +9,9 @@ import re
 import shlex
 import string
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, field
 from typing import Final
+
+import msgspec
 
 _BARE: Final = re.compile(r"[A-Za-z0-9_.@+-]+")
 
@@ -25,12 +26,11 @@ class _Text(string.Template):
 Members = Mapping[str, str | Sequence[str] | Mapping[str, str]]
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class MemberStyle:
+class MemberStyle(msgspec.Struct, frozen=True, kw_only=True):
     """How a language writes the members of an email, each on a line of its own."""
 
     line: str
-    names: Mapping[str, str] = field(default_factory=dict)
+    names: Mapping[str, str] = msgspec.field(default_factory=dict)
     several: str = "[{}]"
     pair: str = "{}: {}"
     pairs: str = "{{{}}}"
@@ -63,8 +63,7 @@ class MemberStyle:
         return [self.several.format(", ".join(map(literal, given)))]
 
 
-@dataclass(frozen=True, slots=True)
-class Source:
+class Source(msgspec.Struct, frozen=True):
     """A snippet before its values are filled in; `literal` quotes a value, `install` installs the library.
 
     `members` writes the members of the email where the text has `@members`.

@@ -1,14 +1,14 @@
 """The menu, and the other places that `/find` knows: what each is called, and what else people call it."""
 
 from collections.abc import Collection
-from dataclasses import dataclass
 from typing import Final
+
+import msgspec
 
 from postroad.model import caller
 
 
-@dataclass(frozen=True, slots=True)
-class Entry:
+class Entry(msgspec.Struct, frozen=True):
     """A place in the dashboard. `words` find it beside its own name; `name` is what its page calls `active`."""
 
     name: str

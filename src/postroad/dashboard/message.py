@@ -1,10 +1,10 @@
 """`/messages/{id}`: one message with its timeline, recipients, attempts, content and webhook deliveries."""
 
 import contextlib
-import dataclasses
 import functools
-from dataclasses import dataclass
 from typing import Final
+
+import msgspec
 
 from postroad import errors
 from postroad.dashboard import message_rows, previews, requests, timelines, typed_times, urls
@@ -31,8 +31,7 @@ BILLING_LABELS: Final = {
 }
 
 
-@dataclass(frozen=True, slots=True)
-class RecipientView:
+class RecipientView(msgspec.Struct, frozen=True):
     """One recipient: its queue entry while it has one, its attempts, and its asynchronous bounces."""
 
     recipient: recipients.Recipient
@@ -70,8 +69,7 @@ class RecipientView:
         return disposition.explain(self.attempts[-1].reason) if self.attempts else ""
 
 
-@dataclass(frozen=True, slots=True)
-class Resend:
+class Resend(msgspec.Struct, frozen=True):
     """Which buttons there are: for how many recipients that did not get the message, and for all of them."""
 
     failed: int
@@ -193,7 +191,7 @@ async def _shown(request: requests.PageRequest, message_id: str, query: Query) -
             return None
         origin = functools.partial(content_checks.origin_of, request.ctx, request.account_id, message_id)
         page = await previews.preview_page(request, f"/messages/{message_id}", raw, query, origin=origin)
-    return dataclasses.replace(page, search=query.search or "")
+    return msgspec.structs.replace(page, search=query.search or "")
 
 
 ROUTES: Final = (requests.get("/messages/{id}", show, query=Query),)

@@ -1,8 +1,9 @@
 """The rows of the list of messages: what became of each, and why."""
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
 from typing import Final
+
+import msgspec
 
 from postroad.model import mail
 from postroad.model.bounces import disposition
@@ -14,8 +15,7 @@ SCHEDULED: Final = "scheduled"
 _UNDELIVERED: Final = (*mail.FAILURES, mail.RecipientStatus.DEFERRED)
 
 
-@dataclass(frozen=True, slots=True)
-class Row:
+class Row(msgspec.Struct, frozen=True):
     """A message, its badge, and the recipient that says most about it."""
 
     message: messages.Message

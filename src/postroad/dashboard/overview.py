@@ -4,8 +4,9 @@ It reads counters and bounded samples, so its cost does not depend on the amount
 """
 
 from collections.abc import Sequence
-from dataclasses import dataclass
 from typing import Final
+
+import msgspec
 
 from postroad import errors
 from postroad.dashboard import attention, ranges, requests, urls, welcome
@@ -42,8 +43,7 @@ class Query(ranges.RangeQuery, frozen=True, forbid_unknown_fields=True):
     tag: str | None = None
 
 
-@dataclass(frozen=True, slots=True)
-class Tile:
+class Tile(msgspec.Struct, frozen=True):
     """A figure and the list that it counts. `change` compares with the range before, `tone` says whether it is good."""
 
     label: str
@@ -54,8 +54,7 @@ class Tile:
     tone: str = ""
 
 
-@dataclass(frozen=True, slots=True)
-class ChartSeries:
+class ChartSeries(msgspec.Struct, frozen=True):
     """What a chart counts, in the colour of an outcome; `terms` find the messages."""
 
     name: str
@@ -64,8 +63,7 @@ class ChartSeries:
     terms: str = ""
 
 
-@dataclass(frozen=True, slots=True)
-class Chart:
+class Chart(msgspec.Struct, frozen=True):
     """Series over the buckets of a range; only what adds up is in one chart. `note` says what is counted."""
 
     name: str
@@ -73,8 +71,7 @@ class Chart:
     note: str = ""
 
 
-@dataclass(frozen=True, slots=True)
-class Meter:
+class Meter(msgspec.Struct, frozen=True):
     """A percentage with its warning and suspension thresholds."""
 
     name: str

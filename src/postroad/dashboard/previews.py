@@ -5,7 +5,6 @@ frame, and attachments are only downloaded (services/messages/previews.py).
 """
 
 from collections.abc import Awaitable, Callable, Mapping
-from dataclasses import dataclass
 from enum import StrEnum
 from typing import Final, TypeVar
 
@@ -67,8 +66,7 @@ class Query(DocumentQuery, frozen=True, forbid_unknown_fields=True):
     width: Width | None = None
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class PreviewPage:
+class PreviewPage(msgspec.Struct, frozen=True, kw_only=True):
     """A message in one view; `source` is set in that view only. `path` is the URL of its parts."""
 
     path: str

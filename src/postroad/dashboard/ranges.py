@@ -5,7 +5,6 @@ that a number counts: what was accepted in the range, or in one bucket of it.
 """
 
 import datetime as dt
-from dataclasses import dataclass
 from typing import Final
 
 import msgspec
@@ -31,8 +30,7 @@ class RangeQuery(msgspec.Struct, frozen=True, forbid_unknown_fields=True, rename
     last: str | None = None
 
 
-@dataclass(frozen=True, slots=True)
-class ShownRange:
+class ShownRange(msgspec.Struct, frozen=True):
     """A range in words, and its links. `period` is None for chosen days, which are `first` and `last`."""
 
     chosen: chart_ranges.Range

@@ -1,7 +1,8 @@
 """`/recipients/{email}`: what was sent to one address, what became of it, and whether it is suppressed."""
 
-import dataclasses
 from typing import Final, Literal
+
+import msgspec
 
 from postroad import errors
 from postroad.dashboard import forms, requests, suppressions, urls
@@ -20,10 +21,10 @@ async def show(request: requests.PageRequest) -> routing.Response:
     """The page."""
     history = await recipient_history.of_address(request.ctx, request.account_id, request.path["email"])
     sent = [
-        dataclasses.replace(one, subject=hidden_content.SUBJECT) if request.hides(one.message_id) else one
+        msgspec.structs.replace(one, subject=hidden_content.SUBJECT) if request.hides(one.message_id) else one
         for one in history.sent
     ]
-    history = dataclasses.replace(history, sent=sent)
+    history = msgspec.structs.replace(history, sent=sent)
     return request.page("recipient.html", history=history, sources=suppressions.SOURCES)
 
 

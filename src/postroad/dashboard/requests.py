@@ -12,7 +12,6 @@ import dataclasses
 import functools
 import zoneinfo
 from collections.abc import Awaitable, Callable, Iterable, Mapping
-from dataclasses import dataclass, field
 from enum import Enum, auto
 from typing import Any, Final
 
@@ -53,8 +52,7 @@ class Looking(Enum):
     UNCHANGED = auto()
 
 
-@dataclass(frozen=True, slots=True)
-class PageRequest:
+class PageRequest(msgspec.Struct, frozen=True):
     """An authenticated request. `ctx` acts for its user; `sections` are the menu of its page."""
 
     site: sites.Site
@@ -67,7 +65,7 @@ class PageRequest:
     # Set while an operator looks at the account.
     look: looks.Look | None = None
     # The names of the accounts that the person can enter, by id.
-    accounts: Mapping[str, str] = field(default_factory=dict)
+    accounts: Mapping[str, str] = msgspec.field(default_factory=dict)
 
     @property
     def account_id(self) -> str:
@@ -349,7 +347,7 @@ async def _as_reader(asked: PageRequest, permission: caller.Permission, looking:
     )
     http = msgspec.structs.replace(asked.http, authenticated=who)
     ctx = context.acting_as(asked.ctx, who, request_id=http.id, client_address=http.client_address)
-    return dataclasses.replace(asked, ctx=ctx, http=http, account=account, look=look)
+    return msgspec.structs.replace(asked, ctx=ctx, http=http, account=account, look=look)
 
 
 def read_look(asked: PageRequest) -> looks.Look | None:

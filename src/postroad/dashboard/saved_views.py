@@ -1,8 +1,9 @@
 """The views above the list of messages: searches with a name, built in or saved by the account."""
 
 from collections.abc import Sequence
-from dataclasses import dataclass
 from typing import Final
+
+import msgspec
 
 from postroad.dashboard import forms, requests, urls
 from postroad.services.messages import hidden_content, saved_views
@@ -19,8 +20,7 @@ BUILT_IN: Final = (
 )
 
 
-@dataclass(frozen=True, slots=True)
-class Chip:
+class Chip(msgspec.Struct, frozen=True):
     """A view as a link."""
 
     name: str

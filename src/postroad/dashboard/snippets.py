@@ -11,6 +11,8 @@ from enum import StrEnum
 from typing import Final
 from urllib import parse
 
+import msgspec
+
 from postroad import config
 from postroad.dashboard import http_snippets, literals, requests, smtp_snippets
 from postroad.services.acceptance import send_test
@@ -30,8 +32,7 @@ class Security(StrEnum):
     NONE = "none"
 
 
-@dataclass(frozen=True, slots=True)
-class SmtpListener:
+class SmtpListener(msgspec.Struct, frozen=True):
     """Where applications submit mail over SMTP."""
 
     host: str
@@ -51,8 +52,7 @@ class SnippetContext:
     is_sender_own: bool = True
 
 
-@dataclass(frozen=True, slots=True)
-class Snippet:
+class Snippet(msgspec.Struct, frozen=True):
     """Code to copy; `note` says where it goes, `install` is the command to run first."""
 
     title: str

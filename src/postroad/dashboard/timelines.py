@@ -4,7 +4,6 @@ A step has a title and detail of ours, and the quoted text of a remote server.
 """
 
 from collections.abc import Iterable, Iterator, Mapping
-from dataclasses import dataclass
 from typing import Final
 
 import msgspec
@@ -57,8 +56,7 @@ _ATTEMPT_TONES: Final = {
 }
 
 
-@dataclass(frozen=True, slots=True)
-class Step:
+class Step(msgspec.Struct, frozen=True):
     """One step; `at` is None if the time is not known. `quoted` is the text of a remote server."""
 
     at: int | None
@@ -69,8 +67,7 @@ class Step:
     is_upcoming: bool = False
 
 
-@dataclass(frozen=True, slots=True)
-class Timeline:
+class Timeline(msgspec.Struct, frozen=True):
     """Steps, oldest first, and how many are left out after the first one; none of those is a failure."""
 
     steps: list[Step]

@@ -3,8 +3,9 @@
 No progress is stored: each step is derived from the messages, the webhook and its log.
 """
 
-from dataclasses import dataclass
 from typing import Any, Final
+
+import msgspec
 
 from postroad.dashboard import forms, requests, snippets
 from postroad.model import caller, mail
@@ -42,8 +43,7 @@ class WebhookForm(forms.Form, frozen=True, kw_only=True):
     url: str
 
 
-@dataclass(frozen=True, slots=True)
-class LatestTest:
+class LatestTest(msgspec.Struct, frozen=True):
     """The latest test with its recipient and last attempt."""
 
     message: stored_messages.Message

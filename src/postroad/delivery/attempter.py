@@ -12,7 +12,6 @@ import asyncio
 import contextlib
 import dataclasses
 from collections.abc import Callable, Coroutine, Iterator, Sequence
-from dataclasses import dataclass
 from typing import Any, Final
 
 import msgspec
@@ -36,8 +35,7 @@ ABORTED: Final = values.RecipientResult(
 )
 
 
-@dataclass(slots=True, eq=False)
-class ConnectionSlot:
+class ConnectionSlot(msgspec.Struct, eq=False):
     """The connection of a worker, open or being opened."""
 
     connection: smtp_connection.SmtpConnection | None = None

@@ -1,25 +1,24 @@
 """What a step of the dispatcher claims, and what it got."""
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+
+import msgspec
 
 from postroad.storage import queue, suppressions
 
 
-@dataclass(slots=True)
-class Plan:
+class Plan(msgspec.Struct):
     """What to claim in one step; `expired` are scheduled queues of which only expired recipients are claimed."""
 
-    wanted: list[queue.ClaimRequest] = field(default_factory=list)
-    expired: set[str] = field(default_factory=set)
+    wanted: list[queue.ClaimRequest] = msgspec.field(default_factory=list)
+    expired: set[str] = msgspec.field(default_factory=set)
 
 
-@dataclass(frozen=True, slots=True)
-class Claims:
+class Claims(msgspec.Struct, frozen=True):
     """What was claimed in one step, and which of the addresses are suppressed."""
 
     rows: Sequence[queue.Claimed] = ()
-    suppressed: Mapping[suppressions.SuppressionKey, suppressions.Suppression] = field(default_factory=dict)
+    suppressed: Mapping[suppressions.SuppressionKey, suppressions.Suppression] = msgspec.field(default_factory=dict)
     # Recipients whose time is over.
     expired: Sequence[queue.Expired] = ()
 

@@ -7,8 +7,9 @@ The hosts of MTA-STS policies are found here too.
 
 import ipaddress
 from collections.abc import Callable, Iterable
-from dataclasses import dataclass
 from typing import Final
+
+import msgspec
 
 from postroad import config
 from postroad.concurrency import ttl_cache
@@ -26,8 +27,7 @@ FAILURE_SECONDS: Final = 5.0
 MAX_ADDRESSES: Final = 4
 
 
-@dataclass(frozen=True, slots=True)
-class Addresses:
+class Addresses(msgspec.Struct, frozen=True):
     """The addresses of a host. When there is none to try, `detail` says why."""
 
     published: tuple[str, ...]

@@ -122,8 +122,7 @@ class Job:
         return [claim.key for claim in self.claims]
 
 
-@dataclass(frozen=True, slots=True)
-class _Content:
+class _Content(msgspec.Struct, frozen=True):
     """What the recipients of a message get, and the form of it for hosts without SMTPUTF8, if there is one."""
 
     parts: tuple[bytes, ...]

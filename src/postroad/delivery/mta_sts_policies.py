@@ -7,8 +7,9 @@ them either. A domain that announces nothing costs one DNS query and, once an ho
 """
 
 from collections.abc import Callable
-from dataclasses import dataclass
 from typing import Final
+
+import msgspec
 
 from postroad.concurrency import ttl_cache
 from postroad.delivery import host_addresses
@@ -34,8 +35,7 @@ _OK: Final = 200
 Report = Callable[[str, tls_report.Result], None]
 
 
-@dataclass(frozen=True, slots=True)
-class _Cached:
+class _Cached(msgspec.Struct, frozen=True):
     """What is known of a domain; without a policy, only that none is stored."""
 
     policy: mta_sts.Policy | None
@@ -44,13 +44,11 @@ class _Cached:
     valid_until: float
 
 
-@dataclass(frozen=True, slots=True)
-class _FailedFetch:
+class _FailedFetch(msgspec.Struct, frozen=True):
     valid_until: float
 
 
-@dataclass(frozen=True, slots=True)
-class _NoPolicy:
+class _NoPolicy(msgspec.Struct, frozen=True):
     """Why a policy could not be fetched: for people, and as it is reported to the domain."""
 
     detail: str

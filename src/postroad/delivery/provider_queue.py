@@ -11,8 +11,9 @@ import collections
 import contextlib
 import functools
 from collections.abc import Callable
-from dataclasses import dataclass
 from typing import Final
+
+import msgspec
 
 from postroad.concurrency import fair_semaphore
 from postroad.delivery import attempter as delivery_attempter
@@ -28,8 +29,7 @@ MAX_UNSHARED_CONNECTIONS: Final = 2
 ERROR_BACKOFF_SECONDS: Final = 1.0
 
 
-@dataclass(frozen=True, slots=True)
-class _Worker:
+class _Worker(msgspec.Struct, frozen=True):
     """A worker that may hold a connection."""
 
     slot: delivery_attempter.ConnectionSlot

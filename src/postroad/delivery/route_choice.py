@@ -7,15 +7,15 @@ another one is left. A recipient domain that does not exist is not asked for els
 """
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+
+import msgspec
 
 from postroad.delivery import hosts, routing, source_choice
 from postroad.model import providers, route_rules
 from postroad.storage import queue
 
 
-@dataclass(frozen=True, slots=True)
-class Choice:
+class Choice(msgspec.Struct, frozen=True):
     """The route to take, whether its hosts may not be tried now, and the routes after it."""
 
     route: routing.Route | routing.NoRoute

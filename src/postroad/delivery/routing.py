@@ -16,6 +16,8 @@ from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 from typing import Final
 
+import msgspec
+
 from postroad import config
 from postroad.concurrency import ttl_cache
 from postroad.delivery import host_addresses, mta_sts_policies, tls_choice
@@ -83,8 +85,7 @@ class Route:
         return self.provider.startswith(providers.UPSTREAM_PREFIX)
 
 
-@dataclass(frozen=True, slots=True)
-class NoRoute:
+class NoRoute(msgspec.Struct, frozen=True):
     """Why there is no route. `detail` is for people."""
 
     cause: values.Cause
@@ -97,8 +98,7 @@ class NoRoute:
         return self.cause in values.PERMANENT_CAUSES
 
 
-@dataclass(frozen=True, slots=True)
-class _MxHost:
+class _MxHost(msgspec.Struct, frozen=True):
     """A mail host and its addresses."""
 
     mx: resolver.Mx

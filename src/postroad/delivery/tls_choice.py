@@ -11,8 +11,9 @@ its own name only.
 
 import itertools
 from collections.abc import Iterable
-from dataclasses import dataclass
 from typing import Final
+
+import msgspec
 
 from postroad import config
 from postroad.model import tls_policy
@@ -31,8 +32,7 @@ BY_SETTING: Final = {
 }
 
 
-@dataclass(frozen=True, slots=True)
-class Refusal:
+class Refusal(msgspec.Struct, frozen=True):
     """Why a host must not be used now: for people, and as it is reported to the domain."""
 
     detail: str

@@ -6,8 +6,9 @@ import email.message
 import email.policy
 import email.utils
 import random
-from dataclasses import dataclass
 from typing import Final
+
+import msgspec
 
 from postroad import config
 from postroad.delivery import connector, routing
@@ -32,8 +33,7 @@ ADVICE: Final = {
 }
 
 
-@dataclass(frozen=True, slots=True)
-class Step:
+class Step(msgspec.Struct, frozen=True):
     """Something that succeeded or failed, and then what to do."""
 
     is_good: bool

@@ -10,6 +10,8 @@ from dataclasses import dataclass
 from enum import StrEnum
 from typing import Final
 
+import msgspec
+
 from postroad.model import key_limits
 
 
@@ -97,8 +99,7 @@ EVERY_SCOPE: Final = "*"
 SCOPES: Final = frozenset(Scope) - {Scope.OPERATOR}
 
 
-@dataclass(frozen=True, slots=True)
-class ApiKey:
+class ApiKey(msgspec.Struct, frozen=True):
     """The API key that a caller presented."""
 
     id: str

@@ -8,9 +8,10 @@ which midnight falls counts for the day that begins in it.
 import bisect
 import datetime as dt
 from collections.abc import Sequence
-from dataclasses import dataclass
 from enum import StrEnum
 from typing import Final
+
+import msgspec
 
 from postroad import errors
 from postroad.model import time_zones, times
@@ -36,8 +37,7 @@ class Step(StrEnum):
     DAY = "day"
 
 
-@dataclass(frozen=True, slots=True)
-class Bucketing:
+class Bucketing(msgspec.Struct, frozen=True):
     """How a period is divided: a number of buckets of some hours each."""
 
     buckets: int
@@ -55,8 +55,7 @@ HOURS: Final = {Step.HOUR: 1, Step.QUARTER_DAY: 6, Step.DAY: 24}
 _LAST_HOURLY, _LAST_QUARTERLY = 2, 13
 
 
-@dataclass(frozen=True, slots=True)
-class Range:
+class Range(msgspec.Struct, frozen=True):
     """Buckets between `bounds`, which are hours since 1970; `days` are the dates of daily buckets.
 
     `compared_until` is the end of the range before, which is as long and ends as far before its own end as now is.

@@ -14,6 +14,8 @@ from dataclasses import dataclass
 from enum import StrEnum
 from typing import Final, Literal
 
+import msgspec
+
 from postroad.model import special_addresses, times
 from postroad.protocol.dns import dmarc_record, spf_record, tag_lists
 
@@ -55,8 +57,7 @@ OPTIONAL: Final = OLD_KEYS | {RecordPurpose.DKIM_ED25519, RecordPurpose.DKIM_ED2
 _ORDER: Final = {purpose: number for number, purpose in enumerate(RecordPurpose)}
 
 
-@dataclass(frozen=True, slots=True)
-class Service:
+class Service(msgspec.Struct, frozen=True):
     """The values of this installation that customers' records contain; empty where unknown."""
 
     host: str
@@ -84,8 +85,7 @@ class Record:
     text: str = ""
 
 
-@dataclass(frozen=True, slots=True)
-class Finding:
+class Finding(msgspec.Struct, frozen=True):
     """The result for one record: its state, a sentence, and the records of its kind that DNS has."""
 
     state: RecordState

@@ -9,8 +9,9 @@ may have it.
 
 import collections
 from collections.abc import Hashable, Sequence
-from dataclasses import dataclass
 from typing import Final, Generic, TypeVar
+
+import msgspec
 
 # A party that is alone gets four fifths; of two, each gets four ninths.
 ALPHA: Final = 4.0
@@ -18,8 +19,7 @@ ALPHA: Final = 4.0
 Waiter = TypeVar("Waiter")
 
 
-@dataclass(frozen=True, slots=True)
-class Party:
+class Party(msgspec.Struct, frozen=True):
     """Somebody for whom units are counted."""
 
     name: Hashable

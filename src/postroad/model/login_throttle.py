@@ -25,14 +25,14 @@ failures was stored before the clock was set back and is ignored. All times are 
 import functools
 import ipaddress
 from collections.abc import Iterable, Iterator, Mapping
-from dataclasses import dataclass
 from typing import Final, NamedTuple
+
+import msgspec
 
 from postroad.model import times
 
 
-@dataclass(frozen=True, slots=True)
-class FailureLimit:
+class FailureLimit(msgspec.Struct, frozen=True):
     """The free failures, and how long until one of them is forgotten."""
 
     free: int

@@ -15,6 +15,8 @@ from collections.abc import Iterator
 from dataclasses import dataclass, fields
 from typing import Final
 
+import msgspec
+
 from postroad import errors
 from postroad.model import search_values
 
@@ -149,8 +151,7 @@ _FIELDS: Final = {
 }
 
 
-@dataclass(frozen=True, slots=True)
-class _Written:
+class _Written(msgspec.Struct, frozen=True):
     """A term as it was written, and its position; a bare word has no name."""
 
     name: str | None

@@ -9,8 +9,9 @@ reach recipients. Such a template is refused with the tag that it is about.
 
 import re
 from collections.abc import Callable
-from dataclasses import dataclass
 from typing import Final
+
+import msgspec
 
 from postroad.protocol import mustache, placeholders
 
@@ -28,8 +29,7 @@ class Untranslatable(ValueError):
     """The template uses something that our templates do not support; the message names it."""
 
 
-@dataclass(frozen=True, slots=True)
-class Bodies:
+class Bodies(msgspec.Struct, frozen=True):
     """A template in either language."""
 
     subject: str

@@ -9,9 +9,10 @@ working but slow endpoint still gets its events. Times are seconds of a monotoni
 """
 
 from collections.abc import Iterable
-from dataclasses import dataclass
 from enum import IntEnum
 from typing import Final
+
+import msgspec
 
 QUICK_SECONDS: Final = 1.0
 INITIAL_SLOTS: Final = 2
@@ -29,8 +30,7 @@ class Kind(IntEnum):
     SLOW = 2
 
 
-@dataclass(slots=True, eq=False)
-class Slot:
+class Slot(msgspec.Struct, eq=False):
     """The right to make one attempt; `since` is when it began, `number` counts the slots that its account has got."""
 
     account_id: str
@@ -38,8 +38,7 @@ class Slot:
     number: int
 
 
-@dataclass(slots=True)
-class _AccountBudget:
+class _AccountBudget(msgspec.Struct):
     """The slots of one account. `turn` orders accounts by when they last got one; `taken` counts all it has got."""
 
     limit: int

@@ -12,6 +12,7 @@ from dataclasses import dataclass, field
 from typing import Final
 
 import idna
+import msgspec
 
 from postroad import errors
 from postroad.model import destinations, special_addresses
@@ -64,8 +65,7 @@ class UrlRules:
         return any(is_below(host, name) for name in self.own_names)
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class WebhookUrl:
+class WebhookUrl(msgspec.Struct, frozen=True, kw_only=True):
     """An accepted URL, normalized. The host is in lower case and A-labels, without brackets."""
 
     url: str

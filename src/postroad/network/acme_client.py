@@ -8,10 +8,10 @@ import datetime as dt
 import functools
 import re
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
 from typing import Any, Final, ParamSpec, TypeVar
 
 import josepy
+import msgspec
 import requests
 from acme import challenges as acme_challenges
 from acme import client, errors, messages
@@ -65,8 +65,7 @@ class TlsAlpn01(acme_challenges.KeyAuthorizationChallenge):
         return self.key_authorization(account_key)
 
 
-@dataclass(frozen=True, slots=True)
-class Challenge:
+class Challenge(msgspec.Struct, frozen=True):
     """What a host must show to validate a name."""
 
     name: str
@@ -74,8 +73,7 @@ class Challenge:
     key_authorization: str
 
 
-@dataclass(slots=True)
-class Order:
+class Order(msgspec.Struct):
     """An order in progress; `challenges` are those of names that are not validated yet."""
 
     resource: messages.OrderResource

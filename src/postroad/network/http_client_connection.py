@@ -12,13 +12,13 @@ import math
 import os
 import ssl
 from collections.abc import Callable
-from dataclasses import dataclass
+
+import msgspec
 
 from postroad.network import http_response_parser
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Peer:
+class Peer(msgspec.Struct, frozen=True, kw_only=True):
     """Where to connect; the certificate has to be for `host`, which may be a name or an address."""
 
     host: str

@@ -4,11 +4,10 @@ The parser (llhttp) bounds nothing, so everything that a client can make long, m
 compared once a second by the listener's sweep.
 """
 
-from dataclasses import dataclass
+import msgspec
 
 
-@dataclass(frozen=True, slots=True)
-class Limits:
+class Limits(msgspec.Struct, frozen=True):
     """The bounds of a listener and of each of its connections."""
 
     connections: int = 4096

@@ -9,10 +9,10 @@ never HEAD or CONNECT, whose responses are framed differently.
 """
 
 from collections.abc import Mapping
-from dataclasses import dataclass
 from typing import Any, Final
 
 import httptools
+import msgspec
 
 # The limit of common servers for requests; a valid response needs far less.
 OVERHEAD_BYTES: Final = 16 * 1024
@@ -32,8 +32,7 @@ class HttpClientError(Exception):
         self.code = code
 
 
-@dataclass(frozen=True, slots=True)
-class Response:
+class Response(msgspec.Struct, frozen=True):
     """A final response. Names of fields are in lower case, and of several with one name the last counts."""
 
     status: int

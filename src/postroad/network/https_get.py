@@ -8,8 +8,9 @@ who can cut the connection could shorten it. A failure is returned as a value.
 import asyncio
 import ssl
 from collections.abc import Sequence
-from dataclasses import dataclass
 from typing import Final
+
+import msgspec
 
 from postroad.network import http_client, http_client_connection
 
@@ -22,8 +23,7 @@ MAX_BODY_BYTES: Final = 64 * 1024
 MAX_ADDRESSES: Final = 3
 
 
-@dataclass(frozen=True, slots=True)
-class Response:
+class Response(msgspec.Struct, frozen=True):
     """A complete response. The media type is in lower case and without parameters."""
 
     status: int
@@ -31,8 +31,7 @@ class Response:
     body: bytes
 
 
-@dataclass(frozen=True, slots=True)
-class Failure:
+class Failure(msgspec.Struct, frozen=True):
     """No response; `detail` is the reason. `is_about_tls`: the host is there, and its certificate is not valid."""
 
     detail: str

@@ -8,8 +8,9 @@ import contextlib
 import ipaddress
 import os
 import socket
-from dataclasses import dataclass
 from typing import Final
+
+import msgspec
 
 from postroad import config
 from postroad.model import tls_policy
@@ -29,8 +30,7 @@ class ProbeFailed(Exception):
         self.has_answered = has_answered
 
 
-@dataclass(frozen=True, slots=True)
-class SmtpAnswer:
+class SmtpAnswer(msgspec.Struct, frozen=True):
     """An SMTP server that greeted us; `certificate` is in DER, and None if it offers no STARTTLS."""
 
     certificate: bytes | None

@@ -12,8 +12,9 @@ import functools
 import ipaddress
 import itertools
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Final, Generic, TypeVar
+
+import msgspec
 
 from postroad import config
 from postroad.model import tls_policy
@@ -40,16 +41,14 @@ Record = TypeVar("Record")
 asker: contextvars.ContextVar[str] = contextvars.ContextVar("asker", default="")
 
 
-@dataclass(frozen=True, slots=True)
-class Mx:
+class Mx(msgspec.Struct, frozen=True):
     """A mail host of a domain. The host is in lower case, without a final dot, and empty for the root (RFC 7505)."""
 
     preference: int
     host: str
 
 
-@dataclass(frozen=True, slots=True)
-class Answer(Generic[Record]):
+class Answer(msgspec.Struct, Generic[Record], frozen=True):
     """What DNS says. Without records, `exists` tells a name that lacks them from a name that does not exist."""
 
     records: tuple[Record, ...]
@@ -58,8 +57,7 @@ class Answer(Generic[Record]):
     is_authentic: bool = False  # the resolver has validated it by DNSSEC (the AD flag)
 
 
-@dataclass(frozen=True, slots=True)
-class Failure:
+class Failure(msgspec.Struct, frozen=True):
     """No answer; `detail` is the reason."""
 
     detail: str

@@ -10,10 +10,10 @@ import secrets
 import ssl
 import tempfile
 from collections.abc import Callable
-from dataclasses import dataclass
 from pathlib import Path
 from typing import Final, Protocol
 
+import msgspec
 from cryptography import exceptions, x509
 from cryptography.hazmat.primitives import serialization
 
@@ -86,8 +86,7 @@ def _version(file: Path) -> tuple[int, int, int] | None:
     return found.st_ino, found.st_size, found.st_mtime_ns
 
 
-@dataclass(frozen=True, slots=True)
-class Description:
+class Description(msgspec.Struct, frozen=True):
     """The host names of a certificate, and when it expires, in seconds since 1970."""
 
     names: tuple[str, ...]

@@ -9,12 +9,10 @@ deadline is a plain number, and the timer compares it when it fires.
 
 import asyncio
 import contextlib
-import dataclasses
 import errno
 import math
 import os
 import ssl
-from dataclasses import dataclass
 from typing import Final
 
 import msgspec
@@ -46,8 +44,7 @@ FALLBACKS: Final = {
 }
 
 
-@dataclass(frozen=True, slots=True)
-class Destination:
+class Destination(msgspec.Struct, frozen=True):
     """Where to connect, how the connection has to be secured, and what to authenticate with.
 
     With `implicit_tls` the handshake comes before the banner (RFC 8314 section 3.3).
@@ -62,8 +59,7 @@ class Destination:
     credentials: authentication.Credentials | None = None
 
 
-@dataclass(frozen=True, slots=True)
-class Timeouts:
+class Timeouts(msgspec.Struct, frozen=True):
     """Seconds (RFC 5321 section 4.5.3.2): to connect and for a handshake, for a reply, for progress of the content."""
 
     connect: float
@@ -120,7 +116,7 @@ async def _open(
         reason = f"{ca_file} cannot be used: {_reason(problem)}"
         raise _connect_failed(destination, values.Cause.CONFIGURATION, reason) from None
     if mode is not destination.tls.mode:
-        destination = dataclasses.replace(destination, tls=msgspec.structs.replace(destination.tls, mode=mode))
+        destination = msgspec.structs.replace(destination, tls=msgspec.structs.replace(destination.tls, mode=mode))
     try:
         async with asyncio.timeout(timeouts.connect):
             _, connection = await loop.create_connection(

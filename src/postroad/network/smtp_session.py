@@ -18,6 +18,8 @@ from collections.abc import Awaitable, Callable, Coroutine, Hashable
 from dataclasses import dataclass, field
 from typing import Final
 
+import msgspec
+
 from postroad.model import login_throttle
 from postroad.network import content_spool, listener, open_connections, smtp_policy, tls_accept
 from postroad.protocol.smtp import server, server_events, values
@@ -33,8 +35,7 @@ _TOO_MANY: Final = {
 }
 
 
-@dataclass(frozen=True, slots=True)
-class ListenerLimits:
+class ListenerLimits(msgspec.Struct, frozen=True):
     """Limits of a listener and of each of its connections."""
 
     connections: int = 1000

@@ -7,8 +7,9 @@ response a maximum size. A failure is returned as a value.
 import asyncio
 import contextlib
 import re
-from dataclasses import dataclass
 from typing import Final
+
+import msgspec
 
 TIMEOUT: Final = 15.0
 # A report has a line for each rule that matched.
@@ -21,8 +22,7 @@ _SPAM: Final = re.compile(
 )
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Verdict:
+class Verdict(msgspec.Struct, frozen=True, kw_only=True):
     """What SpamAssassin says: a message whose score reaches the threshold is spam. The report is text for people."""
 
     is_spam: bool
@@ -31,8 +31,7 @@ class Verdict:
     report: str
 
 
-@dataclass(frozen=True, slots=True)
-class Failure:
+class Failure(msgspec.Struct, frozen=True):
     """No verdict; `detail` is the reason."""
 
     detail: str

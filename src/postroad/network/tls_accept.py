@@ -11,8 +11,9 @@ import contextlib
 import socket
 import ssl
 from collections.abc import Callable
-from dataclasses import dataclass
 from typing import Final
+
+import msgspec
 
 from postroad.network import alpn_challenges, listener, open_connections
 
@@ -20,8 +21,7 @@ from postroad.network import alpn_challenges, listener, open_connections
 SHUTDOWN_SECONDS: Final = 2.0
 
 
-@dataclass(frozen=True, slots=True)
-class Handshakes:
+class Handshakes(msgspec.Struct, frozen=True):
     """What the handshakes of a listener share with its sessions.
 
     `tls` is called for each handshake, because the certificate may be renewed. A session calls the argument of

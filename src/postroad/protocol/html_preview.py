@@ -16,8 +16,9 @@ import html
 import re
 import urllib.parse
 from collections.abc import Callable, Iterator
-from dataclasses import dataclass
 from typing import Final
+
+import msgspec
 
 from postroad.protocol import html_tokens
 
@@ -66,8 +67,7 @@ _STYLE_COMMENT: Final = re.compile(r"<!--|-->")
 Image = Callable[[str], str | None]
 
 
-@dataclass(frozen=True, slots=True)
-class _Options:
+class _Options(msgspec.Struct, frozen=True):
     """What a document is written with."""
 
     image: Image

@@ -10,8 +10,9 @@ import bisect
 import html
 import re
 from collections.abc import Container, Iterator
-from dataclasses import dataclass, field
 from typing import Final
+
+import msgspec
 
 from postroad.protocol import html_tokens
 
@@ -42,8 +43,7 @@ _KEYWORD: Final = re.compile(r"!?[a-z-]+", re.IGNORECASE)
 _EXTENSION: Final = re.compile(r"\.([a-z0-9]{2,5})(?:[?#]|$)", re.IGNORECASE)
 
 
-@dataclass(frozen=True, slots=True)
-class Link:
+class Link(msgspec.Struct, frozen=True):
     """A link: its URL, the text that people see, and its line."""
 
     url: str
@@ -51,12 +51,11 @@ class Link:
     line: int
 
 
-@dataclass(slots=True)
-class Usage:
+class Usage(msgspec.Struct):
     """What a document uses. `more_links` are those over the limit, which are not listed."""
 
-    lines: dict[str, list[int]] = field(default_factory=dict)
-    links: list[Link] = field(default_factory=list)
+    lines: dict[str, list[int]] = msgspec.field(default_factory=dict)
+    links: list[Link] = msgspec.field(default_factory=list)
     more_links: int = 0
     images: int = 0
     images_without_alt: int = 0

@@ -10,6 +10,8 @@ from collections.abc import Iterator
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Final
 
+import msgspec
+
 if TYPE_CHECKING:
     from webauthn.helpers import structs
 
@@ -23,8 +25,7 @@ class AnswerError(Exception):
     """The answer proves nothing."""
 
 
-@dataclass(frozen=True, slots=True)
-class Expected:
+class Expected(msgspec.Struct, frozen=True):
     """What an answer must be about."""
 
     challenge: bytes

@@ -9,8 +9,9 @@ frontends exit when the writer is gone, so a supervisor always restarts all of t
 import os
 import signal
 from collections.abc import Callable, Coroutine, Iterable, Mapping, Sequence
-from dataclasses import dataclass, field
 from typing import Any, Final
+
+import msgspec
 
 from postroad import config
 from postroad.network import framing, inherited_sockets, listener
@@ -27,8 +28,7 @@ ADDRESSES: Final[Mapping[str, Sequence[str]]] = {
 Run = Callable[[Coroutine[Any, Any, None]], object]
 
 
-@dataclass(frozen=True, slots=True)
-class FrontendProcess:
+class FrontendProcess(msgspec.Struct, frozen=True):
     """A forked frontend, as the writer sees it."""
 
     name: str
@@ -36,12 +36,11 @@ class FrontendProcess:
     channel: framing.SocketEnd
 
 
-@dataclass(frozen=True, slots=True)
-class Frontends:
+class Frontends(msgspec.Struct, frozen=True):
     """The frontends: their roles, their listen addresses and their processes."""
 
     roles: Sequence[str] = ()
-    addresses: roles_role.Addresses = field(default_factory=dict)
+    addresses: roles_role.Addresses = msgspec.field(default_factory=dict)
     children: Sequence[FrontendProcess] = ()
 
 

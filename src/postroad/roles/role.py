@@ -5,8 +5,9 @@ import contextlib
 import errno
 import os
 from collections.abc import Awaitable, Callable, Mapping
-from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
+
+import msgspec
 
 from postroad import config
 from postroad.concurrency import poll_loop
@@ -33,8 +34,7 @@ class CannotListen(StartError):
         self.setting = setting
 
 
-@dataclass(frozen=True, slots=True)
-class RoleContext:
+class RoleContext(msgspec.Struct, frozen=True):
     """The input of a role."""
 
     context: services_context.Context
@@ -43,11 +43,11 @@ class RoleContext:
     # The metrics of all processes of the service, in Prometheus text format.
     render_metrics: Callable[[], Awaitable[bytes]]
     # Set before `stopping`, so that load balancers send new connections elsewhere; until then, everything works.
-    draining: asyncio.Event = field(default_factory=asyncio.Event)
+    draining: asyncio.Event = msgspec.field(default_factory=asyncio.Event)
     # Set when the settings of this process were read again, for its frontends.
-    reloaded: asyncio.Event = field(default_factory=asyncio.Event)
+    reloaded: asyncio.Event = msgspec.field(default_factory=asyncio.Event)
     # Sockets that are already bound, by the names of their settings.
-    bound: Mapping[str, listener.BoundSockets] = field(default_factory=dict)
+    bound: Mapping[str, listener.BoundSockets] = msgspec.field(default_factory=dict)
     # The number of frontend processes, including this one.
     frontend_processes: int = 1
     # The certificate of `acme.names`, if there are any.
@@ -60,12 +60,11 @@ class RoleContext:
         return self.draining.is_set() or self.stopping.is_set()
 
 
-@dataclass(frozen=True, slots=True)
-class Started:
+class Started(msgspec.Struct, frozen=True):
     """A started role: its listen addresses, and its work, which ends soon after `stopping` is set."""
 
     work: Callable[[], Awaitable[None]]
-    addresses: Addresses = field(default_factory=dict)
+    addresses: Addresses = msgspec.field(default_factory=dict)
 
 
 async def sleep(role_context: RoleContext, seconds: float) -> None:

@@ -5,7 +5,6 @@ engine. Without one, the settings apply.
 """
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
 from typing import Final
 
 import msgspec
@@ -26,8 +25,7 @@ PAUSED: Final = "paused"
 SEVERITY: Final = (OPEN, "slowed", PAUSED, "blocked")
 
 
-@dataclass(frozen=True, slots=True)
-class Destination:
+class Destination(msgspec.Struct, frozen=True):
     """A provider queue: the limits of the settings, an operator's change, and what workers report."""
 
     name: str

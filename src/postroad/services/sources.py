@@ -4,8 +4,9 @@ A state is a row of the store, so it lasts over restarts and applies on every ho
 """
 
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass
 from typing import Final
+
+import msgspec
 
 from postroad import config, errors
 from postroad.model import labels, providers, route_rules, times, warmup
@@ -18,8 +19,7 @@ SHOWN_DAYS: Final = 7
 ACTIVE: Final = "active"
 
 
-@dataclass(frozen=True, slots=True)
-class ProviderView:
+class ProviderView(msgspec.Struct, frozen=True):
     """A source address towards one provider: attempts of the last days, a pause, and its warm-up, if any."""
 
     provider: str
@@ -28,8 +28,7 @@ class ProviderView:
     calendar: Sequence[warmup.Day]
 
 
-@dataclass(frozen=True, slots=True)
-class SourceView:
+class SourceView(msgspec.Struct, frozen=True):
     """A source address of the settings, and what holds for it."""
 
     source: config.Source

@@ -6,8 +6,9 @@
 import dataclasses
 import difflib
 from collections.abc import Iterator
-from dataclasses import dataclass
 from typing import Final
+
+import msgspec
 
 from postroad import errors
 from postroad.model import limits
@@ -22,8 +23,7 @@ CONTEXT_LINES: Final = 3
 MAX_LINES: Final = 2_000
 
 
-@dataclass(frozen=True, slots=True)
-class Difference:
+class Difference(msgspec.Struct, frozen=True):
     """The changed lines of one part of a template, as of a unified diff."""
 
     part: str

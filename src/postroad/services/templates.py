@@ -8,8 +8,9 @@ import dataclasses
 import math
 import re
 from collections.abc import Mapping
-from dataclasses import dataclass
 from typing import Any, Final
+
+import msgspec
 
 from postroad import errors
 from postroad.model import identifiers, mail
@@ -27,8 +28,7 @@ INLINE_PLACEHOLDERS: Final = 1_000
 _UNSENDABLE: Final = re.compile("[\\0\ud800-\udfff]")
 
 
-@dataclass(frozen=True, slots=True)
-class Rendered:
+class Rendered(msgspec.Struct, frozen=True):
     """A rendered template."""
 
     subject: str

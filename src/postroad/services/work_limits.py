@@ -7,8 +7,9 @@ How many objects an account may have is another matter (`account_quotas.py`).
 
 import contextlib
 from collections.abc import Iterator
-from dataclasses import dataclass
 from typing import Final
+
+import msgspec
 
 from postroad import errors
 from postroad.model import fair_shares
@@ -18,8 +19,7 @@ from postroad.services import context
 ALPHA: Final = 1.0
 
 
-@dataclass(frozen=True, slots=True)
-class WorkLimit:
+class WorkLimit(msgspec.Struct, frozen=True):
     """A kind of work, its name in errors, its limits, and the retry time in seconds."""
 
     name: str

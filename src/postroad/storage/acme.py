@@ -3,6 +3,8 @@
 from collections.abc import Iterable
 from dataclasses import dataclass, field
 
+import msgspec
+
 from postroad.storage import store
 
 
@@ -15,8 +17,7 @@ class Account:
     uri: str
 
 
-@dataclass(frozen=True, slots=True)
-class StoredChallenge:
+class StoredChallenge(msgspec.Struct, frozen=True):
     """A row of `acme_challenges`."""
 
     token: str

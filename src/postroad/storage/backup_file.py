@@ -3,9 +3,10 @@
 import contextlib
 import os
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Final
+
+import msgspec
 
 # The first bytes of a backup, and the scheme of the database that it fits.
 _KINDS: Final = {b"SQLite format 3\0": "sqlite", b"PGDMP": "postgresql"}
@@ -18,12 +19,11 @@ class BackupError(RuntimeError):
     """A backup cannot be made or restored; the message says why and what to do."""
 
 
-@dataclass(frozen=True, slots=True)
-class Contents:
+class Contents(msgspec.Struct, frozen=True):
     """What a backup contains; an archive of PostgreSQL does not say, and has version 0."""
 
     schema_version: int = 0
-    counts: Mapping[str, int] = field(default_factory=dict)
+    counts: Mapping[str, int] = msgspec.field(default_factory=dict)
 
 
 def kind_of(file: Path) -> str:

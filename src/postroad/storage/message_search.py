@@ -10,8 +10,9 @@ a test needs more of it than the index has: most of the time is spent on looking
 # ruff: noqa: S608 - all text is of the tables below, and values are arguments
 
 import dataclasses
-from dataclasses import dataclass
 from typing import Final
+
+import msgspec
 
 from postroad.model import mail
 from postroad.storage import messages, search_conditions, store
@@ -20,8 +21,7 @@ from postroad.storage.search_conditions import Arguments, Clause, Condition, Fil
 _Entries = tuple[tuple[str, tuple[object, ...]], ...]
 
 
-@dataclass(frozen=True, slots=True)
-class Plan:
+class Plan(msgspec.Struct, frozen=True):
     """The index entries to read, as SELECTs of ids with their arguments, and the id of the last; None: to the end.
 
     `proven` is the clause that is true of all messages with an entry.
@@ -122,11 +122,11 @@ async def plan(
     """The index in which `limit` entries reach furthest: that of the most selective clause."""
     plans: list[Plan] = []
     for usable in await _usable(tx, account_id, chosen, limit=limit):
-        one = dataclasses.replace(usable, is_oldest_first=is_oldest_first)
+        one = msgspec.structs.replace(usable, is_oldest_first=is_oldest_first)
         floor = await _floor(tx, account_id, chosen, one, limit=limit)
         if floor is None:
             return one
-        plans.append(dataclasses.replace(one, floor=floor))
+        plans.append(msgspec.structs.replace(one, floor=floor))
     furthest = max if is_oldest_first else min
     return furthest(plans, key=lambda one: one.floor or "")
 
@@ -141,7 +141,7 @@ async def page(
         near = await _floor(tx, account_id, chosen, plan, limit=entries)
         if near is None or near == plan.floor:
             break
-        found = await _page(tx, account_id, chosen, dataclasses.replace(plan, floor=near), limit=limit)
+        found = await _page(tx, account_id, chosen, msgspec.structs.replace(plan, floor=near), limit=limit)
         if len(found) == limit:
             return found
         entries *= _NEAR

@@ -9,12 +9,12 @@ import os
 import re
 import shutil
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
 from pathlib import Path
 from typing import Final
 from urllib.parse import unquote
 
 import asyncpg
+import msgspec
 
 from postroad.storage import backup_file
 
@@ -25,8 +25,7 @@ _ERROR_CHARACTERS: Final = 500
 _ASIDE: Final = "before_restore_"
 
 
-@dataclass(frozen=True, slots=True)
-class Target:
+class Target(msgspec.Struct, frozen=True):
     """A database for the programs: its URL without the password, and the environment with it."""
 
     url: str

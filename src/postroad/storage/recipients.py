@@ -35,8 +35,7 @@ class Recipient:
     bounced_at: int | None
 
 
-@dataclass(frozen=True, slots=True)
-class LeadingRecipient:
+class LeadingRecipient(msgspec.Struct, frozen=True):
     """The recipient that says most about its message; `reason` is the one of its last attempt."""
 
     email: str
@@ -47,8 +46,7 @@ class LeadingRecipient:
     reason: str | None
 
 
-@dataclass(frozen=True, slots=True)
-class Sent:
+class Sent(msgspec.Struct, frozen=True):
     """A message as one of its recipients has it."""
 
     message_id: str
@@ -61,8 +59,7 @@ class Sent:
     last_smtp_response: str | None
 
 
-@dataclass(frozen=True, slots=True)
-class RecipientResult:
+class RecipientResult(msgspec.Struct, frozen=True):
     """A recipient, and the reason and enhanced status code of its last attempt."""
 
     message_id: str

@@ -7,8 +7,9 @@ the owner, once. The owner bounds how many items may wait. `close` waits for a l
 import asyncio
 import functools
 from collections.abc import Callable
-from dataclasses import dataclass
 from typing import Final, Generic, TypeVar
+
+import msgspec
 
 from postroad import errors
 from postroad.storage import group_commit, store
@@ -22,8 +23,7 @@ MAX_WAIT_SECONDS: Final = 5.0
 REPORT_INTERVAL_SECONDS: Final = 1.0
 
 
-@dataclass(slots=True, eq=False)
-class _PendingItem(Generic[Item]):
+class _PendingItem(msgspec.Struct, Generic[Item], eq=False):
     """An item that is not recorded yet; `wait` is the delay before its next retry."""
 
     item: Item

@@ -1,12 +1,11 @@
 """Saved views: searches for messages that an account has given a name. Few, so all are read at once."""
 
-from dataclasses import dataclass
+import msgspec
 
 from postroad.storage import store
 
 
-@dataclass(frozen=True, slots=True)
-class SavedView:
+class SavedView(msgspec.Struct, frozen=True):
     """A row of `saved_views`; no two of an account have the same name."""
 
     id: str

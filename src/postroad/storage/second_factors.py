@@ -6,6 +6,8 @@ Each statement that uses up a code says whether it did, so that of two requests 
 from collections.abc import Iterable
 from dataclasses import dataclass, field
 
+import msgspec
+
 from postroad.storage import store
 
 
@@ -19,8 +21,7 @@ class Totp:
     last_step: int
 
 
-@dataclass(frozen=True, slots=True)
-class Factors:
+class Factors(msgspec.Struct, frozen=True):
     """The second factors of a login. Recovery codes alone are none: they replace a factor that is lost."""
 
     totp_since: int | None = None

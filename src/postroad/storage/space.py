@@ -4,8 +4,9 @@ SQLite keeps the pages of deleted rows for new ones; `auto_vacuum=INCREMENTAL`, 
 return them in small steps. A file from before that keeps them until a VACUUM. PostgreSQL has autovacuum.
 """
 
-from dataclasses import dataclass
 from typing import Final
+
+import msgspec
 
 from postroad.storage import store
 
@@ -13,8 +14,7 @@ from postroad.storage import store
 RESERVE: Final = 0.1
 
 
-@dataclass(frozen=True, slots=True)
-class Space:
+class Space(msgspec.Struct, frozen=True):
     """The bytes of the database, and those of them that are free for new rows; None where only the engine knows."""
 
     size: int

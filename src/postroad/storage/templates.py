@@ -2,6 +2,8 @@
 
 from dataclasses import astuple, dataclass
 
+import msgspec
+
 from postroad.storage import store
 
 
@@ -43,8 +45,7 @@ class Version:
     sample: str | None
 
 
-@dataclass(frozen=True, slots=True)
-class VersionSummary:
+class VersionSummary(msgspec.Struct, frozen=True):
     """A row of `template_versions` without its content."""
 
     number: int
@@ -54,8 +55,7 @@ class VersionSummary:
     subject: str
 
 
-@dataclass(frozen=True, slots=True)
-class Summary:
+class Summary(msgspec.Struct, frozen=True):
     """A row of `templates` without its bodies."""
 
     id: str

@@ -8,8 +8,9 @@ gets `internal_error`. The log never contains a password, an address or content.
 
 import time
 from collections.abc import Awaitable
-from dataclasses import dataclass, field
 from typing import Final
+
+import msgspec
 
 from postroad import errors
 from postroad.model import caller, identifiers, mail
@@ -31,13 +32,12 @@ AUTH_REQUIRED_TEXT: Final = "Authentication required; use AUTH first"
 BAD_RECIPIENT: Final = "553 5.1.3"
 
 
-@dataclass(slots=True)
-class _Request:
+class _Request(msgspec.Struct):
     """One verb, for the log."""
 
     id: str
     verb: str
-    started: float = field(default_factory=time.perf_counter)
+    started: float = msgspec.field(default_factory=time.perf_counter)
     message_id: str | None = None
     replayed: bool | None = None
 

@@ -10,8 +10,9 @@ import asyncio
 import contextlib
 import time
 from collections.abc import AsyncGenerator, Awaitable, Callable, Collection, Iterable, MutableMapping
-from dataclasses import dataclass
 from typing import Any, Final, Generic, Protocol, TypeVar
+
+import msgspec
 
 from postroad import errors
 from postroad.concurrency import fair_threads
@@ -62,16 +63,14 @@ class BindActor(Protocol[routing.ContextT]):
     ) -> routing.ContextT: ...
 
 
-@dataclass(frozen=True, slots=True)
-class Confirmation(Generic[routing.ContextT]):
+class Confirmation(msgspec.Struct, Generic[routing.ContextT], frozen=True):
     """Dangerous routes, as `METHOD /path`; `refuse` raises unless the caller has proved lately who they are."""
 
     routes: Collection[str]
     refuse: Callable[[routing.ContextT, caller.Caller], None]
 
 
-@dataclass(frozen=True, slots=True)
-class _Endpoint(Generic[routing.ContextT]):
+class _Endpoint(msgspec.Struct, Generic[routing.ContextT], frozen=True):
     """A route with what is prepared for it at start-up."""
 
     route: routing.Route[routing.ContextT]

@@ -82,8 +82,7 @@ class Request(msgspec.Struct, frozen=True, kw_only=True):
         return devices.name_of((self.headers.get(b"user-agent") or b"").decode("latin-1"))
 
 
-@dataclass(frozen=True, slots=True)
-class RefusedRequest:
+class RefusedRequest(msgspec.Struct, frozen=True):
     """A refused request, as far as it is known."""
 
     request_id: str

@@ -6,8 +6,9 @@ and the next one follows the schedule.
 
 import asyncio
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
 from typing import Final
+
+import msgspec
 
 from postroad.model import webhook_concurrency
 from postroad.services import context
@@ -22,8 +23,7 @@ STOPPED: Final = f"{webhook_client.FailureCode.INTERRUPTED}: the service stopped
 INTERNAL_ERROR: Final = f"{webhook_client.FailureCode.INTERRUPTED}: internal error; the service log has the details"
 
 
-@dataclass(frozen=True, slots=True)
-class Claim:
+class Claim(msgspec.Struct, frozen=True):
     """A delivery that this worker holds, with its endpoint and secrets."""
 
     claimed: webhook_deliveries.Claimed

@@ -11,6 +11,8 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Final
 
+import msgspec
+
 from postroad.model import lease_clock, times, webhook_concurrency, webhook_schedule
 from postroad.services import context
 from postroad.services.webhooks import attempt as webhook_attempt
@@ -34,8 +36,7 @@ WORKER_LOST: Final = (
 Plan = Mapping[str, Sequence[webhook_concurrency.Slot]]  # by endpoint
 
 
-@dataclass(frozen=True, slots=True)
-class ClaimedBatch:
+class ClaimedBatch(msgspec.Struct, frozen=True):
     """What one step has claimed."""
 
     claims: Sequence[attempter.Claim] = ()

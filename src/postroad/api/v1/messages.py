@@ -1,6 +1,5 @@
 """`/v1/messages`: the message log: search, details, raw content, retry and resend."""
 
-import dataclasses
 from typing import Annotated, Final, Literal
 
 import msgspec
@@ -230,7 +229,7 @@ def _filters(ctx: context.Context, request: routing.Request) -> messages.Filters
         raise errors.InvalidRequest("metadata: hidden from your role, and cannot be searched")
     searched = messages.filters_of(ctx, parse(query.search or ""))
     bounds = {"after": _timestamp("after", query.after), "before": _timestamp("before", query.before)}
-    return dataclasses.replace(
+    return msgspec.structs.replace(
         searched,
         status=query.status,
         source=query.source,

@@ -2,8 +2,9 @@
 
 import inspect
 from collections.abc import Mapping
-from dataclasses import dataclass, field
 from typing import Any, Final
+
+import msgspec
 
 from postroad.model import caller
 from postroad.services import context
@@ -34,16 +35,15 @@ SCOPES: Final[Mapping[str, caller.Scope | None]] = {
 }
 
 
-@dataclass(frozen=True, slots=True)
-class Resource:
+class Resource(msgspec.Struct, frozen=True):
     """What the routes of a resource share: the tag, and the patterns of path parameters.
 
     `summaries` replace those of handlers that it has in common with another resource.
     """
 
     tag: str
-    path_patterns: Mapping[str, str] = field(default_factory=dict)
-    summaries: Mapping[str, str] = field(default_factory=dict)
+    path_patterns: Mapping[str, str] = msgspec.field(default_factory=dict)
+    summaries: Mapping[str, str] = msgspec.field(default_factory=dict)
 
     def download(
         self, endpoint: str, handler: routing.Handler[context.Context], *, content_type: str, **options: Any

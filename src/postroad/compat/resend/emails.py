@@ -1,7 +1,6 @@
 """Resend's emails: send, batch, list, get, reschedule and cancel."""
 
 import contextlib
-import dataclasses
 from collections.abc import Sequence
 from typing import Annotated, Any, Final
 
@@ -164,7 +163,7 @@ async def _page_before(
     before = cursors.check("before", query.before or "", identifiers.MESSAGE)
     if query.after is not None:
         raise errors.InvalidRequest("before: cannot be combined with after; use one of them")
-    since = dataclasses.replace(filters, after=cursors.time_of(before, identifiers.MESSAGE))
+    since = msgspec.structs.replace(filters, after=cursors.time_of(before, identifiers.MESSAGE))
     page = await lookup.page(ctx, account_id, since, limit=MAX_NEWER, cursor=None)
     if page.next_cursor is not None:
         raise errors.InvalidRequest(

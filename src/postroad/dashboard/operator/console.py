@@ -10,8 +10,9 @@ Templates are in `pages/operator`, extend `operator/layout.html`, and set `activ
 `data-live` and an id are replaced while the page is open (`operator/live.py`).
 """
 
-import dataclasses
 from typing import Any, Final
+
+import msgspec
 
 from postroad.dashboard import forms, menu, requests
 from postroad.model import caller
@@ -36,6 +37,6 @@ def post(
 def _as_operator(handler: requests.Handler) -> requests.Handler:
     async def handle(request: requests.PageRequest) -> routing.Response:
         ctx = context.as_operator(request.ctx)
-        return await handler(dataclasses.replace(request, ctx=ctx, sections=menu.OPERATOR_SECTIONS))
+        return await handler(msgspec.structs.replace(request, ctx=ctx, sections=menu.OPERATOR_SECTIONS))
 
     return handle

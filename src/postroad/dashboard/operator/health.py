@@ -1,7 +1,6 @@
 """`/operator`: the checks of `postroad doctor`, processes, database, certificates and the latest jobs."""
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
 from typing import Final
 
 import msgspec
@@ -20,8 +19,7 @@ FEW_DAYS: Final = 14
 JOBS: Final = 5
 
 
-@dataclass(frozen=True, slots=True)
-class ProcessRow:
+class ProcessRow(msgspec.Struct, frozen=True):
     """A process, and what it does in a second."""
 
     process: processes.Process
@@ -29,8 +27,7 @@ class ProcessRow:
     rates: Mapping[str, float]
 
 
-@dataclass(frozen=True, slots=True)
-class CheckRow:
+class CheckRow(msgspec.Struct, frozen=True):
     """What a check found."""
 
     name: str

@@ -1,7 +1,6 @@
 """`/operator/jobs/{id}`: work that an operator has started, with its progress and its result."""
 
 from collections.abc import Sequence
-from dataclasses import dataclass
 from typing import Any, Final
 
 import msgspec
@@ -23,8 +22,7 @@ TITLES: Final = {
 }
 
 
-@dataclass(frozen=True, slots=True)
-class JobRow:
+class JobRow(msgspec.Struct, frozen=True):
     """A job as it is now. `result` is an object of its kind, or a sentence if it failed, or None."""
 
     job: stored_jobs.Job

@@ -1,7 +1,6 @@
 """`/operator/providers`: where mail goes, the limits in force and why, and changes of them at run time."""
 
 from collections.abc import Mapping
-from dataclasses import dataclass
 from typing import Annotated, Final
 from urllib import parse
 
@@ -35,8 +34,7 @@ class LimitChange(Pause, frozen=True, kw_only=True):
     messages_per_connection: Limit | None = None
 
 
-@dataclass(frozen=True, slots=True)
-class ProviderRow:
+class ProviderRow(msgspec.Struct, frozen=True):
     """A destination with its name for people and its counts of the last hours, if there are any."""
 
     destination: destinations.Destination

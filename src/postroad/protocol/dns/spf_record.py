@@ -7,8 +7,9 @@ writes the record that a domain with an existing record should publish.
 import ipaddress
 import re
 from collections.abc import Sequence
-from dataclasses import dataclass
 from typing import Final
+
+import msgspec
 
 TYPE: Final = "TXT"
 VERSION: Final = "v=spf1"
@@ -37,8 +38,7 @@ class SpfError(ValueError):
     """A record that receivers refuse (permerror); the message quotes the mistake."""
 
 
-@dataclass(frozen=True, slots=True)
-class Term:
+class Term(msgspec.Struct, frozen=True):
     """A mechanism, or a modifier (then `qualifier` is empty). The name is in lower case, and so is a domain.
 
     `lengths` are what `a` and `mx` compare of IPv4 and IPv6 addresses, in bits from the left (section 5.6).
@@ -52,8 +52,7 @@ class Term:
     lengths: tuple[int, int] = _HOST_LENGTHS
 
 
-@dataclass(frozen=True, slots=True)
-class Record:
+class Record(msgspec.Struct, frozen=True):
     """What receivers go through, in order: up to `all`, else on to the record that `redirect` names."""
 
     mechanisms: tuple[Term, ...]

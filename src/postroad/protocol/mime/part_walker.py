@@ -8,7 +8,6 @@ the inner ones too. A nested message is a leaf and is not opened. Lines end in C
 
 import re
 from collections.abc import Iterator
-from dataclasses import dataclass, field
 from typing import Final
 
 import msgspec
@@ -40,8 +39,7 @@ class Bounds(msgspec.Struct, frozen=True, kw_only=True):
     strict_types: bool
 
 
-@dataclass(slots=True)
-class Entity:
+class Entity(msgspec.Struct):
     """The message or a part: a multipart while its parts are read, else a leaf, whose boundary is empty.
 
     `fields` are as written, unfolded. `path` counts from one at each level, such as `1.2`; that of the message is
@@ -55,7 +53,7 @@ class Entity:
     is_cut: bool
     path: str = ""
     content_type: str = "text/plain"
-    parameters: dict[str, str] = field(default_factory=dict)
+    parameters: dict[str, str] = msgspec.field(default_factory=dict)
     boundary: bytes = b""
     children: int = 0
     end: int = 0

@@ -11,8 +11,7 @@ from postroad.protocol.smtp import authentication, server_commands, values
 _ALWAYS: Final = ("PIPELINING", "8BITMIME", "SMTPUTF8", "ENHANCEDSTATUSCODES", "CHUNKING", "DSN")
 
 
-@dataclass(slots=True)
-class Session:
+class Session(msgspec.Struct):
     """What the server knows about its client."""
 
     client_address: str

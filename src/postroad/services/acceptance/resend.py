@@ -38,8 +38,7 @@ class Recipients(StrEnum):
     ALL = "all"
 
 
-@dataclasses.dataclass(frozen=True, slots=True)
-class Original:
+class Original(msgspec.Struct, frozen=True):
     """The message that is sent again."""
 
     message: messages.Message

@@ -4,6 +4,8 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from typing import Final
 
+import msgspec
+
 from postroad.model import bounce_guard, times
 from postroad.services import audit_log, context
 from postroad.services.accounts import registry
@@ -29,8 +31,7 @@ class Volume:
     deferred: int
 
 
-@dataclass(frozen=True, slots=True)
-class ListedAccount:
+class ListedAccount(msgspec.Struct, frozen=True):
     """An account, its mail of the last day, and the counts of the bounce guard."""
 
     account: accounts.Account
@@ -38,8 +39,7 @@ class ListedAccount:
     guard: bounce_guard.Counts
 
 
-@dataclass(frozen=True, slots=True)
-class AccountDetails:
+class AccountDetails(msgspec.Struct, frozen=True):
     """An account with everything about it that an operator decides by."""
 
     account: accounts.Account

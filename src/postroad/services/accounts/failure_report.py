@@ -5,8 +5,9 @@ cause in the counts by cause is a group of its own. Examples are looked for amon
 """
 
 from collections.abc import Iterable
-from dataclasses import dataclass
 from typing import Final
+
+import msgspec
 
 from postroad.model import chart_ranges, providers, times
 from postroad.model.bounces import failure_causes
@@ -18,8 +19,7 @@ MAX_EXAMPLES_EXAMINED: Final = 2_000
 Key = tuple[str, str]  # cause and provider
 
 
-@dataclass(frozen=True, slots=True)
-class FailureGroup:
+class FailureGroup(msgspec.Struct, frozen=True):
     """The recipients with a cause at a provider, and by bucket. `before` is their number in the range before."""
 
     cause: str
@@ -41,8 +41,7 @@ class FailureGroup:
         return failure_causes.describe(self.cause, self.provider)
 
 
-@dataclass(frozen=True, slots=True)
-class FailureReport:
+class FailureReport(msgspec.Struct, frozen=True):
     """Groups, largest first, and their sums."""
 
     groups: list[FailureGroup]

@@ -6,8 +6,10 @@ A sample examines a bounded number of messages and says how far back it went, so
 import collections
 import math
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from typing import Final
+
+import msgspec
 
 from postroad.model import cursors, identifiers, mail, providers, times
 from postroad.services import context
@@ -28,8 +30,7 @@ _ENDED_BY_ATTEMPT: Final = frozenset(
 )
 
 
-@dataclass(frozen=True, slots=True)
-class Narrowing:
+class Narrowing(msgspec.Struct, frozen=True):
     """The mail to count: with a tag, from senders in a domain; empty for all."""
 
     domain: str = ""
@@ -42,16 +43,14 @@ class Narrowing:
 ALL_MAIL: Final = Narrowing()
 
 
-@dataclass(frozen=True, slots=True)
-class Sample:
+class Sample(msgspec.Struct, frozen=True):
     """Recipients, newest first. `back_to` is where the sample ends although the range goes on; None: it is complete."""
 
     recipients: list[recipient_scan.ScannedRecipient]
     back_to: int | None
 
 
-@dataclass(frozen=True, slots=True)
-class DeliveryTime:
+class DeliveryTime(msgspec.Struct, frozen=True):
     """How long deliveries to a provider took, from acceptance on, in microseconds: half of them, and 95 of 100."""
 
     provider: str

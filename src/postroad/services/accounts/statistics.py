@@ -10,6 +10,8 @@ from collections.abc import Sequence
 from dataclasses import dataclass, fields
 from typing import Final, NamedTuple
 
+import msgspec
+
 from postroad.model import chart_ranges
 from postroad.services import context
 from postroad.services.accounts import recipient_sample
@@ -47,8 +49,7 @@ class Totals:
 _COUNTED: Final = tuple(field.name for field in fields(Totals))
 
 
-@dataclass(frozen=True, slots=True)
-class Series:
+class Series(msgspec.Struct, frozen=True):
     """Counts by bucket, as in `Totals`; `starts` has the start of each."""
 
     starts: list[int]
@@ -81,8 +82,7 @@ class Provider:
         return self.delivered + self.refused
 
 
-@dataclass(frozen=True, slots=True)
-class Overview:
+class Overview(msgspec.Struct, frozen=True):
     """The state of an account's mail. `before`: the same part of the range before; `queued`: waiting recipients.
 
     `back_to` is where the counts of a narrowed range end, when it has more mail than is counted.

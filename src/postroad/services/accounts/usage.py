@@ -6,8 +6,9 @@ own; a refund does, and has one.
 
 import collections
 import datetime as dt
-from dataclasses import dataclass
 from typing import Final
+
+import msgspec
 
 from postroad.model import cursors, identifiers, time_zones, times
 from postroad.services import context
@@ -22,8 +23,7 @@ MAX_ENTRIES: Final = 100_000
 ENTRIES_PER_PAGE: Final = 500
 
 
-@dataclass(frozen=True, slots=True)
-class Line:
+class Line(msgspec.Struct, frozen=True):
     """An entry that changed the available credits. `balance` is what was available after it, if known.
 
     `billing` is what became of a reservation, as long as its message exists.
@@ -34,16 +34,14 @@ class Line:
     billing: str | None
 
 
-@dataclass(frozen=True, slots=True)
-class Statement:
+class Statement(msgspec.Struct, frozen=True):
     """Lines, newest first, and the cursor to continue with; there may be more although there are few lines."""
 
     lines: list[Line]
     next_cursor: str | None
 
 
-@dataclass(frozen=True, slots=True)
-class Usage:
+class Usage(msgspec.Struct, frozen=True):
     """Recipients of each day, oldest first, and of the most used tags; `counted_from` if not all messages counted."""
 
     days: list[tuple[dt.date, int]]

@@ -6,8 +6,9 @@ whoever takes them over.
 """
 
 from collections.abc import Sequence
-from dataclasses import dataclass
 from enum import StrEnum
+
+import msgspec
 
 from postroad.model import caller
 from postroad.services import audit_log, context
@@ -21,8 +22,7 @@ class SecretsAction(StrEnum):
     REVOKE = "revoke"
 
 
-@dataclass(frozen=True, slots=True)
-class Made:
+class Made(msgspec.Struct, frozen=True):
     """What a person created and what is still active, oldest first."""
 
     api_keys: Sequence[api_keys.ApiKey]

@@ -11,7 +11,8 @@ import contextlib
 import dataclasses
 import functools
 from collections.abc import Sequence
-from dataclasses import dataclass
+
+import msgspec
 
 from postroad import errors
 from postroad.model import actors, login_throttle, times
@@ -24,8 +25,7 @@ from postroad.storage import access_version, accounts, known_networks, logins, s
 from postroad.storage import sessions as stored_sessions
 
 
-@dataclass(frozen=True, slots=True)
-class LoggedIn:
+class LoggedIn(msgspec.Struct, frozen=True):
     """A new session, the user that it acts for, and the account."""
 
     session: sessions.Session

@@ -10,8 +10,9 @@ import enum
 import hashlib
 import math
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
 from typing import Final
+
+import msgspec
 
 from postroad.concurrency import lru
 from postroad.model import login_throttle, times
@@ -34,8 +35,7 @@ class _Change(enum.Enum):
     FORGIVE = enum.auto()
 
 
-@dataclass(frozen=True, slots=True)
-class _Item:
+class _Item(msgspec.Struct, frozen=True):
     """A change of counters at a time."""
 
     change: _Change
@@ -43,8 +43,7 @@ class _Item:
     now: int
 
 
-@dataclass(frozen=True, slots=True)
-class _Counted:
+class _Counted(msgspec.Struct, frozen=True):
     """How long an attempt has to wait, in microseconds, and the counters then."""
 
     wait: int

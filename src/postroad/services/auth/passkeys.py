@@ -7,8 +7,9 @@ nothing get the same error.
 
 import functools
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
 from typing import Any, Final
+
+import msgspec
 
 from postroad import errors
 from postroad.model import identifiers, login_throttle
@@ -37,16 +38,14 @@ _NEEDS_VERIFICATION: Final = {
 }
 
 
-@dataclass(frozen=True, slots=True)
-class Asked:
+class Asked(msgspec.Struct, frozen=True):
     """What a browser gets: the options of the ceremony, and the challenge, signed, for a cookie."""
 
     options: Mapping[str, Any]
     cookie: str
 
 
-@dataclass(frozen=True, slots=True)
-class Answer:
+class Answer(msgspec.Struct, frozen=True):
     """What a browser sends: the cookie, and the answer of the authenticator as JSON."""
 
     cookie: str | None

@@ -5,8 +5,9 @@ password was checked: a new password ends it.
 """
 
 import hashlib
-from dataclasses import dataclass
 from typing import Final
+
+import msgspec
 
 from postroad import errors
 from postroad.model import times
@@ -19,8 +20,7 @@ LIFETIME_SECONDS: Final = 300
 TOKEN_CHARACTERS: Final = 43
 
 
-@dataclass(frozen=True, slots=True)
-class PendingLogin:
+class PendingLogin(msgspec.Struct, frozen=True):
     """A login, the methods that it has proved, and the hash of the invitation that it wants to accept."""
 
     login: logins.Login

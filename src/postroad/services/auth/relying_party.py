@@ -4,9 +4,10 @@ A passkey belongs to the host name. Where that changes, browsers no longer offer
 refuse them (docs/second-factor.md).
 """
 
-from dataclasses import dataclass
 from typing import Final
 from urllib import parse
+
+import msgspec
 
 from postroad import config
 from postroad.config import addresses
@@ -15,8 +16,7 @@ LOCAL_HOST: Final = "localhost"
 _DEFAULT_PORTS: Final = {"http": 80, "https": 443}
 
 
-@dataclass(frozen=True, slots=True)
-class RelyingParty:
+class RelyingParty(msgspec.Struct, frozen=True):
     """`id` is a host name; `origin` is that of our pages, as browsers write it."""
 
     id: str

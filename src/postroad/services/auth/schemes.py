@@ -7,8 +7,9 @@ cannot have is ignored. All failures of a password, a key or a token get the sam
 import contextlib
 import dataclasses
 import functools
-from dataclasses import dataclass
 from typing import Final
+
+import msgspec
 
 from postroad import errors
 from postroad.model import caller, login_throttle, times
@@ -26,8 +27,7 @@ CLOSED: Final = "the account is closed; contact the operator of this service"
 NETWORK_RENEWAL: Final = times.DAY
 
 
-@dataclass(frozen=True, slots=True)
-class AuthenticatedCaller:
+class AuthenticatedCaller(msgspec.Struct, frozen=True):
     """A caller, the secret whose use is recorded, and the session of a person.
 
     Somebody who lacks a second factor that is required has to set it up first.
@@ -73,7 +73,7 @@ async def _of_open_account(ctx: context.Context, known: AuthenticatedCaller) -> 
         account = await accounts.by_id(tx, known.caller.account_id)
     if account is not None and account.closed_at is not None:
         raise errors.AccountClosed(CLOSED)
-    return dataclasses.replace(known, caller=with_limits(known.caller, account))
+    return msgspec.structs.replace(known, caller=with_limits(known.caller, account))
 
 
 def with_limits(who: caller.Caller, account: accounts.Account | None) -> caller.Caller:

@@ -9,8 +9,9 @@ import asyncio
 import contextlib
 import importlib
 from collections.abc import AsyncIterator, Sequence
-from dataclasses import dataclass
 from typing import TYPE_CHECKING, Final
+
+import msgspec
 
 from postroad.model import certificate_schedule, times
 from postroad.network import server_tls
@@ -33,8 +34,7 @@ SPREAD_SECONDS: Final = 2 * acme_certificate.WATCH_SECONDS
 _EVER: Final = 2**62
 
 
-@dataclass(frozen=True, slots=True)
-class Result:
+class Result(msgspec.Struct, frozen=True):
     """How an order ended: with a certificate, or with an error and the time of the next attempt."""
 
     expires_at: int = 0

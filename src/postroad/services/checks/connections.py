@@ -2,9 +2,10 @@
 
 import asyncio
 from collections.abc import Sequence
-from dataclasses import dataclass
 from enum import Enum
 from typing import Final
+
+import msgspec
 
 from postroad import config
 from postroad.network import probe, resolver
@@ -19,8 +20,7 @@ class Protocol(Enum):
     SMTP_TLS = "smtp with implicit TLS"
 
 
-@dataclass(frozen=True, slots=True)
-class Listener:
+class Listener(msgspec.Struct, frozen=True):
     """A listener: the setting of its address, its protocol, and its role; empty if every process may have one."""
 
     setting: str

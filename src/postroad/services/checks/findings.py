@@ -1,7 +1,8 @@
 """The result of a check: a state, what was found, and what to do about it."""
 
-from dataclasses import dataclass
 from enum import StrEnum
+
+import msgspec
 
 
 class State(StrEnum):
@@ -13,8 +14,7 @@ class State(StrEnum):
     ERROR = "error"
 
 
-@dataclass(frozen=True, slots=True)
-class Finding:
+class Finding(msgspec.Struct, frozen=True):
     """What one check found. `advice` is empty where nothing is to be done, or where `found` says it.
 
     `listed` is the source address that a blocklist names, and the blocklist.

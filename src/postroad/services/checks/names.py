@@ -1,10 +1,11 @@
 """Host name, resolver and reverse DNS: what receiving servers look up before they accept mail."""
 
 import asyncio
-import dataclasses
 import ipaddress
 from collections.abc import Sequence
 from typing import Final
+
+import msgspec
 
 from postroad.network import resolver
 from postroad.services.checks import findings, subject
@@ -152,7 +153,7 @@ async def _listed(given: subject.Subject, address: str, zone: str) -> findings.F
     if codes:
         page = given.settings.doctor.blocklists[zone]
         found = findings.error(f"{address} is listed by {zone}", f"find the cause, then ask for removal: {page}")
-        return dataclasses.replace(found, listed=(address, zone))
+        return msgspec.structs.replace(found, listed=(address, zone))
     return None
 
 

@@ -6,9 +6,10 @@ each check; a test holds the page to this table.
 
 import asyncio
 from collections.abc import Awaitable, Callable, Iterable, Mapping, Sequence
-from dataclasses import dataclass
 from enum import Enum
 from typing import Final
+
+import msgspec
 
 from postroad.services.checks import (
     certificates,
@@ -36,16 +37,14 @@ class Scope(Enum):
     INSTALLATION = "installation"
 
 
-@dataclass(frozen=True, slots=True)
-class Check:
+class Check(msgspec.Struct, frozen=True):
     """A check: what it does, and whose result it is."""
 
     run: Callable[[subject.Subject], Awaitable[Sequence[check_findings.Finding]]]
     scope: Scope = Scope.HOST
 
 
-@dataclass(frozen=True, slots=True)
-class Result:
+class Result(msgspec.Struct, frozen=True):
     """What one check found; at least one finding."""
 
     name: str

@@ -50,8 +50,7 @@ class RecordStatus:
         return self.record.purpose in domain_records.OPTIONAL
 
 
-@dataclass(frozen=True, slots=True)
-class CheckResult:
+class CheckResult(msgspec.Struct, frozen=True):
     """A domain after a check, and what the check changed."""
 
     domain: domains.Domain

@@ -12,6 +12,8 @@ from dataclasses import dataclass, field
 from typing import Final
 from urllib import parse
 
+import msgspec
+
 from postroad import errors
 from postroad.model import webhook_formats
 from postroad.network import json_api
@@ -41,35 +43,32 @@ class Item:
     secret: str | None = field(default=None, repr=False)
 
 
-@dataclass(slots=True)
-class Section:
+class Section(msgspec.Struct):
     """What became of one kind of objects. `stopped` says why not all of them were read."""
 
-    created: list[Item] = field(default_factory=list)
-    existing: list[Item] = field(default_factory=list)
-    refused: list[Item] = field(default_factory=list)
+    created: list[Item] = msgspec.field(default_factory=list)
+    existing: list[Item] = msgspec.field(default_factory=list)
+    refused: list[Item] = msgspec.field(default_factory=list)
     stopped: str = ""
 
 
-@dataclass(slots=True)
-class SuppressionSection:
+class SuppressionSection(msgspec.Struct):
     """The same for suppressed addresses, which are counted; the first refused ones are named."""
 
     created: int = 0
     existing: int = 0
     refused: int = 0
-    refusals: list[Item] = field(default_factory=list)
+    refusals: list[Item] = msgspec.field(default_factory=list)
     stopped: str = ""
 
 
-@dataclass(slots=True)
-class Report:
+class Report(msgspec.Struct):
     """The result of an import."""
 
-    domains: Section = field(default_factory=Section)
-    templates: Section = field(default_factory=Section)
-    suppressions: SuppressionSection = field(default_factory=SuppressionSection)
-    webhooks: Section = field(default_factory=Section)
+    domains: Section = msgspec.field(default_factory=Section)
+    templates: Section = msgspec.field(default_factory=Section)
+    suppressions: SuppressionSection = msgspec.field(default_factory=SuppressionSection)
+    webhooks: Section = msgspec.field(default_factory=Section)
 
     @property
     def sections(self) -> dict[str, Section | SuppressionSection]:

@@ -1,8 +1,9 @@
 """The consistency check: proves that ledger, counts and statuses of the whole database agree, and lists violations."""
 
 import dataclasses
-from dataclasses import dataclass
 from typing import Any, Final
+
+import msgspec
 
 from postroad.services import audit_log, context, operator_jobs
 from postroad.storage import consistency
@@ -12,8 +13,7 @@ KIND: Final = "consistency_check"
 SUBJECT: Final = "the whole database"
 
 
-@dataclass(frozen=True, slots=True)
-class Report:
+class Report(msgspec.Struct, frozen=True):
     """What was examined, and every violation."""
 
     counts: consistency.Counts

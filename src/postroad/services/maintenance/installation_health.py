@@ -8,8 +8,9 @@ import asyncio
 import contextlib
 import shutil
 from collections.abc import Sequence
-from dataclasses import dataclass
 from typing import Final
+
+import msgspec
 
 from postroad.concurrency import single_flight
 from postroad.model import times
@@ -26,8 +27,7 @@ CHECKS_VALID: Final = 60 * times.SECOND
 LISTED: Final = times.HOUR
 
 
-@dataclass(frozen=True, slots=True)
-class StoreSize:
+class StoreSize(msgspec.Struct, frozen=True):
     """The bytes of the store, those free within it, those free on its disk, and its growth in a day; None: unknown."""
 
     engine: str
@@ -37,8 +37,7 @@ class StoreSize:
     daily_growth: float | None
 
 
-@dataclass(frozen=True, slots=True)
-class Health:
+class Health(msgspec.Struct, frozen=True):
     """The state of the installation. A process that does not report any more is not alive."""
 
     now: int
@@ -51,8 +50,7 @@ class Health:
         return process.seen_at >= self.now - subject.ALIVE
 
 
-@dataclass(frozen=True, slots=True)
-class CheckRun:
+class CheckRun(msgspec.Struct, frozen=True):
     """The results of a run of the checks, and when it was."""
 
     at: int

@@ -7,8 +7,9 @@ and the ledger are never removed. The work is done in small transactions with pa
 
 import asyncio
 from collections.abc import Awaitable, Callable
-from dataclasses import dataclass
 from typing import Final
+
+import msgspec
 
 from postroad.model import times
 from postroad.services import context
@@ -20,8 +21,7 @@ MAX_SECONDS: Final = 5.0
 MAX_SHRINK_SECONDS: Final = 2.0
 
 
-@dataclass(frozen=True, slots=True)
-class RemovalResult:
+class RemovalResult(msgspec.Struct, frozen=True):
     """How many messages were affected, and whether more may be left."""
 
     count: int

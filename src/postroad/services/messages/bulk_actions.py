@@ -11,9 +11,10 @@ import functools
 import time
 from collections import Counter
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass, field
 from enum import StrEnum
 from typing import Final
+
+import msgspec
 
 from postroad import errors
 from postroad.model import mail, providers, search_query, times
@@ -67,12 +68,11 @@ NOT_FAILED: Final = "not failed"
 SUPPRESSED: Final = "suppressed before"
 
 
-@dataclass(slots=True)
-class Report:
+class Report(msgspec.Struct):
     """How many recipients or addresses were changed, and how many were not, by reason."""
 
     changed: int = 0
-    unchanged: Counter[str] = field(default_factory=Counter)
+    unchanged: Counter[str] = msgspec.field(default_factory=Counter)
 
     def add(self, changed: int, unchanged: Counter[str]) -> None:
         """Count a step."""
@@ -88,7 +88,7 @@ def filters_as_confirmed(
         raise errors.Conflict("this confirmation is older than an hour; look at the list again and confirm once more")
     then = dataclasses.replace(ctx, clock=lambda: confirmed_at)
     filters = lookup.filters_of(then, query, zone=zone)
-    return dataclasses.replace(filters, before=min(confirmed_at, filters.before or confirmed_at))
+    return msgspec.structs.replace(filters, before=min(confirmed_at, filters.before or confirmed_at))
 
 
 async def select(ctx: context.Context, account_id: str, filters: lookup.Filters) -> list[messages.Message]:

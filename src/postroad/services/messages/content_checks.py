@@ -4,9 +4,9 @@ They run in a thread, on the part of a message that a preview shows, and list a 
 requested from anybody but SpamAssassin, if the operator has one.
 """
 
-import dataclasses
-from dataclasses import dataclass
 from typing import Final
+
+import msgspec
 
 from postroad import errors
 from postroad.network import spamd
@@ -26,8 +26,7 @@ SPAM_BYTES: Final = 512 * 1024
 SPAM_CHECKS: Final = work_limits.WorkLimit("spam checks", per_account=2, per_process=4, retry_seconds=5)
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Report:
+class Report(msgspec.Struct, frozen=True, kw_only=True):
     """The results. `truncated`: the message is so large that only its beginning was checked."""
 
     headers: list[Finding]
@@ -64,7 +63,7 @@ async def of_message(ctx: context.Context, account_id: str, message_id: str) -> 
 async def run(ctx: context.Context, account_id: str, preview: previews.Preview, origin: header_checks.Origin) -> Report:
     """Check a message."""
     report = await ctx.threads.run(account_id, lambda: check(preview, origin))
-    return dataclasses.replace(report, spam=await _spam(ctx, account_id, preview.reading.content))
+    return msgspec.structs.replace(report, spam=await _spam(ctx, account_id, preview.reading.content))
 
 
 async def _spam(ctx: context.Context, account_id: str, raw: bytes) -> spamd.Verdict | spamd.Failure | None:

@@ -5,12 +5,12 @@ the database. What is accepted after the export has begun is not in it. The list
 read at all (`write_seconds`); one that reads very slowly is ended here.
 """
 
-import dataclasses
 import functools
 import time
 from collections.abc import AsyncGenerator, Mapping, Sequence
-from dataclasses import dataclass
 from typing import Final
+
+import msgspec
 
 from postroad import errors
 from postroad.model import mail, times
@@ -47,8 +47,7 @@ MIN_OCTETS_PER_SECOND: Final = 16 * 1024
 STALLED_SECONDS: Final = 60.0
 
 
-@dataclass(frozen=True, slots=True)
-class _Step:
+class _Step(msgspec.Struct, frozen=True):
     """What is written in one step, by message id."""
 
     messages: Sequence[messages.Message]
@@ -69,7 +68,7 @@ async def export(
                 step = await _read(ctx, account_id, part)
                 if hides_content:
                     hidden = [hidden_content.message(one) for one in part]
-                    step = dataclasses.replace(step, messages=hidden, metadata={})
+                    step = msgspec.structs.replace(step, messages=hidden, metadata={})
                 # Thousands of rows take some hundredths of a second.
                 lines = await ctx.threads.run(account_id, functools.partial(_lines, step))
                 began = time.monotonic()

@@ -2,9 +2,10 @@
 
 import re
 from collections.abc import Sequence
-from dataclasses import dataclass
 from enum import StrEnum
 from typing import Final
+
+import msgspec
 
 from postroad.model import webhook_urls
 
@@ -21,16 +22,14 @@ class Level(StrEnum):
     BAD = "bad"
 
 
-@dataclass(frozen=True, slots=True)
-class Finding:
+class Finding(msgspec.Struct, frozen=True):
     """One result of a check: a sentence or two."""
 
     level: Level
     text: str
 
 
-@dataclass(frozen=True, slots=True)
-class Origin:
+class Origin(msgspec.Struct, frozen=True):
     """How a message is or was sent: the domain of its return path, and the one it is signed for when it is sent."""
 
     return_path_domain: str

@@ -4,7 +4,6 @@
 """
 
 import functools
-from dataclasses import dataclass
 from importlib import resources
 from typing import Final
 
@@ -31,8 +30,7 @@ class _Data(msgspec.Struct, frozen=True):
     features: tuple[_Feature, ...]
 
 
-@dataclass(frozen=True, slots=True)
-class LimitedFeature:
+class LimitedFeature(msgspec.Struct, frozen=True):
     """A feature that a message uses and some clients lack. `lines` are the first; shares are in percent of clients."""
 
     title: str

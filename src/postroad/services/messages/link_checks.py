@@ -2,9 +2,10 @@
 
 import ipaddress
 import re
-from dataclasses import dataclass
 from typing import Final
 from urllib import parse
+
+import msgspec
 
 from postroad.model import webhook_urls
 from postroad.protocol import html_usage
@@ -22,8 +23,7 @@ _UNSUBSCRIBE: Final = re.compile(
 )
 
 
-@dataclass(frozen=True, slots=True)
-class CheckedLink:
+class CheckedLink(msgspec.Struct, frozen=True):
     """A link and its problems, as sentences."""
 
     link: html_usage.Link

@@ -34,8 +34,7 @@ MAX_CONVERSATIONS: Final = 50
 _RECEIPT: Final = msgspec.json.Decoder(receipt.Receipt)
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Filters:
+class Filters(msgspec.Struct, frozen=True, kw_only=True):
     """Filters of a list; None does not filter. Times are microseconds: from `after` on, and before `before`.
 
     A list has live or test messages; with no mode it has both, for a message that is named.
@@ -56,8 +55,7 @@ class Filters:
     clauses: tuple[search_query.Clause, ...] = ()
 
 
-@dataclass(frozen=True, slots=True)
-class Count:
+class Count(msgspec.Struct, frozen=True):
     """How many messages match: at least `number`, and exactly that many if `is_exact`."""
 
     number: int

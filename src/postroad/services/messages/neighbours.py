@@ -2,8 +2,9 @@
 
 import asyncio
 import contextlib
-from dataclasses import dataclass
 from typing import Final
+
+import msgspec
 
 from postroad.services import context
 from postroad.services.messages import lookup
@@ -14,8 +15,7 @@ EXAMINED: Final = lookup.MAX_EXAMINED // 2
 MAX_SECONDS: Final = 2.0
 
 
-@dataclass(frozen=True, slots=True)
-class Neighbours:
+class Neighbours(msgspec.Struct, frozen=True):
     """The ids of the next newer and the next older message; None where there is none, or none was found soon enough."""
 
     newer: str | None = None

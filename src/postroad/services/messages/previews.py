@@ -15,6 +15,8 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from typing import Final
 
+import msgspec
+
 from postroad import errors
 from postroad.protocol import download_names, html_preview
 from postroad.protocol.mime import content_types, preview_parser
@@ -57,8 +59,7 @@ _PICTURES: Final = (
 )
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Attachment:
+class Attachment(msgspec.Struct, frozen=True, kw_only=True):
     """A part that is not shown as text. `inline`: it belongs to the text, such as an image."""
 
     index: int
@@ -91,8 +92,7 @@ class Download:
     body: bytes = field(repr=False)
 
 
-@dataclass(frozen=True, slots=True)
-class Source:
+class Source(msgspec.Struct, frozen=True):
     """The beginning of the raw message as text; `cut` when there is more."""
 
     text: str

@@ -6,8 +6,9 @@ Bounded by the index of recipients, however much was sent: the counts are those 
 import collections
 import contextlib
 from collections.abc import Mapping
-from dataclasses import dataclass
 from typing import Final
+
+import msgspec
 
 from postroad import errors
 from postroad.protocol import address
@@ -18,8 +19,7 @@ from postroad.storage import recipients, store, suppressions
 MAX_MESSAGES: Final = 100
 
 
-@dataclass(frozen=True, slots=True)
-class History:
+class History(msgspec.Struct, frozen=True):
     """Messages to an address, newest first; `has_more` when there are older ones."""
 
     email_key: str

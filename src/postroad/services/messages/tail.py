@@ -6,8 +6,9 @@ however many recipients a message has, however often destinations defer, and wha
 """
 
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
 from typing import Final
+
+import msgspec
 
 from postroad.model import mail
 from postroad.model.bounces import disposition
@@ -24,8 +25,7 @@ REPLY_CHARACTERS: Final = 300
 ACCEPTED: Final = "accepted"
 
 
-@dataclass(frozen=True, slots=True)
-class Event:
+class Event(msgspec.Struct, frozen=True):
     """One line. `at` is None for what ended without an attempt at a time that is not stored."""
 
     key: str

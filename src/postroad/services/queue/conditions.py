@@ -1,8 +1,9 @@
 """What keeps queued mail back: provider queues that are not open, source addresses that may not send, and holds."""
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
 from typing import Final
+
+import msgspec
 
 from postroad import config
 from postroad.model import providers
@@ -14,8 +15,7 @@ from postroad.storage import holds, provider_overrides, provider_queues, queue, 
 ALIVE_MICROSECONDS: Final = 90_000_000
 
 
-@dataclass(frozen=True, slots=True)
-class Conditions:
+class Conditions(msgspec.Struct, frozen=True):
     """The status of provider queues that are not open, by name, the holds in force, and the states of sources."""
 
     statuses: Mapping[str, provider_queues.Status]

@@ -7,8 +7,9 @@ restore everything is held, because what was delivered since the backup would be
 
 from collections import Counter
 from collections.abc import AsyncIterator
-from dataclasses import dataclass
 from typing import Final
+
+import msgspec
 
 from postroad import errors
 from postroad.model import labels, times
@@ -19,8 +20,7 @@ PAGE: Final = 1_000
 COMMAND: Final = "postroad queue hold"
 
 
-@dataclass(frozen=True, slots=True)
-class QueuedCount:
+class QueuedCount(msgspec.Struct, frozen=True):
     """How many recipients at a domain an account has in the queue."""
 
     account_id: str

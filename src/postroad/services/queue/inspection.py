@@ -10,7 +10,6 @@ import dataclasses
 import math
 from collections import Counter
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
 from typing import Final
 
 import msgspec
@@ -40,8 +39,7 @@ MAX_BATCHES: Final = 10_000
 MIN_RETRY_INTERVAL_SECONDS: Final = 30
 
 
-@dataclass(frozen=True, slots=True)
-class QueueEntry:
+class QueueEntry(msgspec.Struct, frozen=True):
     """A recipient in the queue, and why it is waiting."""
 
     waiting: queue_views.QueuedRecipient
@@ -54,8 +52,7 @@ class QueueEntry:
         return self.reason.sentence
 
 
-@dataclass(frozen=True, slots=True)
-class Overview:
+class Overview(msgspec.Struct, frozen=True):
     """The oldest recipients of a selection, and its size."""
 
     now: int
@@ -65,8 +62,7 @@ class Overview:
     holds: list[holds.Hold]
 
 
-@dataclass(frozen=True, slots=True)
-class RecipientTrace:
+class RecipientTrace(msgspec.Struct, frozen=True):
     """One recipient: its queue entry while it has one, its status and its attempts."""
 
     recipient: recipients.Recipient
@@ -76,8 +72,7 @@ class RecipientTrace:
     async_bounces: list[stored_async_bounces.AsyncBounce]
 
 
-@dataclass(frozen=True, slots=True)
-class MessageTrace:
+class MessageTrace(msgspec.Struct, frozen=True):
     """A message, or one of its recipients, with everything known of it."""
 
     now: int
@@ -85,8 +80,7 @@ class MessageTrace:
     courses: list[RecipientTrace]
 
 
-@dataclass(frozen=True, slots=True)
-class QueueChange:
+class QueueChange(msgspec.Struct, frozen=True):
     """How many recipients were changed, and how many were skipped because they are being sent."""
 
     changed: int
@@ -330,7 +324,7 @@ def line(
     entry = account_entry(ctx, row, current, now=now, ahead=ahead)
     status = current.status(ctx.settings, row.queue_key, entry.provider_queue or "")
     detail = wait_reasons.detail(row, status, now=now, hold=holds.covering(current.holds, row.queue_key))
-    return dataclasses.replace(entry, reason=dataclasses.replace(entry.reason, detail=detail))
+    return msgspec.structs.replace(entry, reason=dataclasses.replace(entry.reason, detail=detail))
 
 
 def account_entry(

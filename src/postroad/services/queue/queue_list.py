@@ -1,7 +1,8 @@
 """The queued recipients of all accounts, in pages that each examine a bounded number of rows."""
 
-from dataclasses import dataclass
 from typing import Final
+
+import msgspec
 
 from postroad import errors
 from postroad.model import identifiers
@@ -14,8 +15,7 @@ MAX_EXAMINED: Final = 10_000
 _KINDS: Final = (identifiers.ACCOUNT, identifiers.MESSAGE, identifiers.RECIPIENT)
 
 
-@dataclass(frozen=True, slots=True)
-class Page:
+class Page(msgspec.Struct, frozen=True):
     """Recipients, and the cursor to continue with; there may be more although there are few."""
 
     entries: list[inspection.QueueEntry]

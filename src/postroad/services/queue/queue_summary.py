@@ -8,8 +8,9 @@ followed by a pause of twenty times its duration, so that it costs the store at 
 import asyncio
 import time
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
 from typing import Final
+
+import msgspec
 
 from postroad.concurrency import single_flight
 from postroad.model import times
@@ -36,8 +37,7 @@ AGES: Final[Mapping[str, int | None]] = {
 }
 
 
-@dataclass(frozen=True, slots=True)
-class Summary:
+class Summary(msgspec.Struct, frozen=True):
     """The numbers at one time. `accounts` and `domains` are the largest only; `reasons` of those that are due next."""
 
     at: int | None

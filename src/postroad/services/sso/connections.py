@@ -47,8 +47,7 @@ class Draft:
         return f"Draft(issuer={self.issuer!r})"
 
 
-@dataclass(frozen=True, slots=True)
-class Connection:
+class Connection(msgspec.Struct, frozen=True):
     """The connection of an account, and its email domains."""
 
     row: sso_connections.Connection

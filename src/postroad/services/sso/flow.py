@@ -54,8 +54,7 @@ class Begun:
     cookie: str = field(repr=False)
 
 
-@dataclass(frozen=True, slots=True)
-class _Chosen:
+class _Chosen(msgspec.Struct, frozen=True):
     """A connection: how we are registered there, what we ask for, and what we do with those who come."""
 
     registration: providers.Registration
@@ -64,8 +63,7 @@ class _Chosen:
     plan: people.Plan
 
 
-@dataclass(frozen=True, slots=True)
-class Completed:
+class Completed(msgspec.Struct, frozen=True):
     """An attempt, and the person whom the provider vouches for."""
 
     attempt: Attempt

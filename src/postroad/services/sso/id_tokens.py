@@ -6,7 +6,6 @@ those that a token's header brings or points to are not read. Times are checked 
 """
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
 from typing import Any, Final
 
 import msgspec
@@ -55,8 +54,7 @@ class _Claims(msgspec.Struct, frozen=True):
     xms_edov: bool | None = None
 
 
-@dataclass(frozen=True, slots=True)
-class Expected:
+class Expected(msgspec.Struct, frozen=True):
     """What a token must be about."""
 
     issuer: str
@@ -64,8 +62,7 @@ class Expected:
     nonce: str
 
 
-@dataclass(frozen=True, slots=True)
-class Person:
+class Person(msgspec.Struct, frozen=True):
     """Whom a provider vouches for. `email` is None unless the provider says that it is verified."""
 
     issuer: str

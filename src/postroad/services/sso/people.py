@@ -13,8 +13,9 @@ then on needs no password, and so nobody else's password counts. It alone makes 
 
 import dataclasses
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
 from typing import Final
+
+import msgspec
 
 from postroad import config, errors
 from postroad.model import actors, caller, identifiers
@@ -28,8 +29,7 @@ INSTALLATION: Final = sso_identities.INSTALLATION
 BY_SSO: Final = "by single sign-on"
 
 
-@dataclass(frozen=True, slots=True)
-class Plan:
+class Plan(msgspec.Struct, frozen=True):
     """What a connection does with the people who come: the account, its domains, and the roles."""
 
     account_id: str
@@ -39,8 +39,7 @@ class Plan:
     creates_users: bool
 
 
-@dataclass(frozen=True, slots=True)
-class _Arrival:
+class _Arrival(msgspec.Struct, frozen=True):
     """Somebody who comes: by which connection, and with which verified email."""
 
     plan: Plan

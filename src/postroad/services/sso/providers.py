@@ -7,7 +7,6 @@ most once a minute, so a rotation is noticed at once and no token makes us ask m
 """
 
 import base64
-import dataclasses
 import time
 from collections.abc import Callable, Coroutine, Mapping, Sequence
 from dataclasses import dataclass, field
@@ -81,8 +80,7 @@ class Registration:
         return f"{self.is_trusted} {self.issuer}"
 
 
-@dataclass(frozen=True, slots=True)
-class _Kept:
+class _Kept(msgspec.Struct, frozen=True):
     """What was fetched, or why not. Before `again_at`, an unknown key makes nobody fetch it again."""
 
     found: Any
@@ -142,7 +140,7 @@ class Providers:
                 raise
         again_at = self._clock() + KEYS_AGAIN_SECONDS
         # At once, so that others do not fetch as well; and a failure must not replace keys that work for them.
-        self._keys.put(registration.cache_key, dataclasses.replace(keys, again_at=again_at))
+        self._keys.put(registration.cache_key, msgspec.structs.replace(keys, again_at=again_at))
         fetched = _found(await self._kept(self._fetch_keys(registration)))
         kept = _Kept(fetched, self._clock() + DOCUMENT_SECONDS, again_at=again_at)
         self._keys.put(registration.cache_key, kept)

@@ -12,8 +12,9 @@ import io
 import itertools
 import re
 from collections.abc import AsyncGenerator, Iterator, Sequence
-from dataclasses import dataclass
 from typing import Final
+
+import msgspec
 
 from postroad import errors
 from postroad.model import times
@@ -43,8 +44,7 @@ Row = tuple[int, list[str]]
 _UNSEEN: Final = re.compile(f"[{header_text.UNSEEN}]")
 
 
-@dataclass(frozen=True, slots=True)
-class FileLimits:
+class FileLimits(msgspec.Struct, frozen=True):
     """How large a file may be; all of it is held in memory."""
 
     max_rows: int
@@ -56,8 +56,7 @@ CALLER_LIMITS: Final = FileLimits(MAX_ROWS, MAX_BYTES)
 OPERATOR_LIMITS: Final = FileLimits(10 * MAX_ROWS, 10 * MAX_BYTES)
 
 
-@dataclass(frozen=True, slots=True)
-class Imported:
+class Imported(msgspec.Struct, frozen=True):
     """How many rows added an address, and how many named one that was on the list already."""
 
     added: int

@@ -10,10 +10,11 @@ a mailbox and a host get a limited number of reports.
 import asyncio
 import hashlib
 from collections.abc import Sequence
-from dataclasses import dataclass
 from http import HTTPStatus
 from typing import Final
 from urllib import parse
+
+import msgspec
 
 from postroad import errors
 from postroad.concurrency import lru
@@ -47,8 +48,7 @@ MAX_RECEIVERS: Final = 10_000
 RETRIED_STATUSES: Final = frozenset({HTTPStatus.REQUEST_TIMEOUT, HTTPStatus.TOO_MANY_REQUESTS})
 
 
-@dataclass(frozen=True, slots=True)
-class _Failure:
+class _Failure(msgspec.Struct, frozen=True):
     """Why a report was not sent to a URI, and whether trying again can help."""
 
     error: str

@@ -6,8 +6,9 @@ measured on a monotonic clock.
 
 import time
 from collections.abc import Sequence
-from dataclasses import dataclass
 from typing import Final
+
+import msgspec
 
 from postroad.model import times, webhook_formats
 from postroad.protocol import standard_webhooks, webhook_signature
@@ -19,8 +20,7 @@ from postroad.storage import webhook_attempts, webhook_deliveries, webhooks
 USER_AGENT: Final = "Service-Webhook/1.0"
 
 
-@dataclass(frozen=True, slots=True)
-class AttemptResult:
+class AttemptResult(msgspec.Struct, frozen=True):
     """The result of an attempt, its start on the context's clock, and its duration in microseconds."""
 
     started_at: int

@@ -12,12 +12,12 @@ import codecs
 import functools
 import time
 from collections.abc import Awaitable, Callable, Coroutine, Sequence
-from dataclasses import dataclass
 from enum import StrEnum
 from typing import Final, Generic, TypeVar
 from urllib import parse
 
 import idna
+import msgspec
 
 from postroad import config, errors
 from postroad.concurrency import ttl_cache
@@ -62,8 +62,7 @@ class FailureCode(StrEnum):
     INTERRUPTED = "interrupted"
 
 
-@dataclass(frozen=True, slots=True)
-class WebhookResponse:
+class WebhookResponse(msgspec.Struct, frozen=True):
     """The result of an attempt. The body is text of at most `BODY_BYTES`; `error` is a code, a colon and a sentence."""
 
     status_code: int | None = None
@@ -76,16 +75,14 @@ class WebhookResponse:
         return self.error is None and self.status_code is not None and 200 <= self.status_code <= 299  # noqa: PLR2004
 
 
-@dataclass(frozen=True, slots=True)
-class _UrlGuard:
+class _UrlGuard(msgspec.Struct, frozen=True):
     """The URL rules of this installation, and a cache of accepted URLs."""
 
     rules: model.UrlRules
     read: Callable[[str], model.WebhookUrl]
 
 
-@dataclass(frozen=True, slots=True)
-class _ResolvedHost:
+class _ResolvedHost(msgspec.Struct, frozen=True):
     """The addresses of a host; `refusal` says why it must not be contacted."""
 
     addresses: tuple[str, ...]

@@ -4,8 +4,9 @@ An entry is kept for this time after it ended. The log belongs to the endpoint a
 """
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
 from typing import Final, Literal
+
+import msgspec
 
 from postroad import errors
 from postroad.model import cursors, identifiers, times
@@ -27,8 +28,7 @@ _STATUSES: Final[Mapping[str, Status]] = {
 }
 
 
-@dataclass(frozen=True, slots=True)
-class Entry:
+class Entry(msgspec.Struct, frozen=True):
     """A delivery with its attempts, and when the next one is due; None when there is none."""
 
     delivery: webhook_deliveries.Delivery
@@ -41,16 +41,14 @@ class Entry:
         return _STATUSES[self.delivery.state]
 
 
-@dataclass(frozen=True, slots=True)
-class Page:
+class Page(msgspec.Struct, frozen=True):
     """A page of the log, and the `before` of the next page; None at the end."""
 
     entries: list[Entry]
     next_before: str | None
 
 
-@dataclass(frozen=True, slots=True)
-class _Wanted:
+class _Wanted(msgspec.Struct, frozen=True):
     """The filters of a page."""
 
     message_id: str | None

@@ -7,8 +7,9 @@ the next one continues where it stopped.
 """
 
 import functools
-from dataclasses import dataclass
 from typing import Final
+
+import msgspec
 
 from postroad import errors
 from postroad.model import cursors, identifiers, times
@@ -25,8 +26,7 @@ MAX_BATCHES: Final = 60
 REPLAYS: Final = work_limits.WorkLimit("replays", per_account=1, per_process=4, retry_seconds=5)
 
 
-@dataclass(frozen=True, slots=True)
-class Replayed:
+class Replayed(msgspec.Struct, frozen=True):
     """How many events are replayed, and where to continue; None when the period is complete."""
 
     count: int
@@ -38,8 +38,7 @@ class Replayed:
         return self.next_after is not None
 
 
-@dataclass(frozen=True, slots=True)
-class _Step:
+class _Step(msgspec.Struct, frozen=True):
     """A batch's result: how many replays, and the last delivery examined; None at the end."""
 
     count: int
