@@ -4,9 +4,9 @@
 # and as wheels only, so nothing is compiled and nothing unpinned runs. A stamp in .venv remembers which lock is installed.
 
 PYTHON ?= python3
-# Parallel test workers: four for two cores, because many tests wait. `make test WORKERS=0` runs in one process, which
+# Parallel test workers: five for two cores, because many tests wait. `make test WORKERS=0` runs in one process, which
 # a debugger needs.
-WORKERS ?= 4
+WORKERS ?= 5
 # More arguments: `make run ARGS="--http 127.0.0.1:9025"`, `make test ARGS="tests/storage -k ledger"`.
 ARGS ?=
 # How long two customers live side by side at the end of `make chaos`, on both engines at once.
