@@ -109,6 +109,27 @@ async def test_an_attempt_is_shown_in_plain_words_with_host_reply_and_fault(
     assert 'id="timeline" data-live' in text
 
 
+async def test_a_page_that_was_read_while_a_result_came_in_stays_live_until_it_shows_it(
+    ctx: context.Context, browser: Browser, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    message_id, (claimed,) = await claimed_mail.accepted(ctx, browser.account_id, "ada@example.net")
+    read = messages.details
+
+    async def read_before_the_result(ctx: context.Context, account_id: str, message_id: str) -> messages.Details:
+        found = await read(ctx, account_id, message_id)
+        await ctx.outcome_commits.submit([claimed_mail.outcome(ctx, claimed, disposition.Verdict.DELIVERED)])
+        return found
+
+    with monkeypatch.context() as patch:
+        patch.setattr(messages, "details", read_before_the_result)
+        text = (await browser.get(f"/messages/{message_id}")).text
+        assert "Delivered: ada@example.net" not in text
+        assert 'id="recipients" data-live' in text
+    text = (await browser.get(f"/messages/{message_id}")).text
+    assert "Delivered: ada@example.net" in text
+    assert 'id="recipients" data-live' not in text
+
+
 async def test_a_worker_is_never_named(ctx: context.Context, browser: Browser) -> None:
     await accepted_mail.allow_sending(ctx, browser.account_id)
     message_id = await accepted_mail.accept(ctx, browser.account_id)

@@ -123,8 +123,10 @@ async def show(request: requests.PageRequest) -> routing.Response:
         deliveries=deliveries,
         received=request.site.mail.of_message(ctx.keys, message_id) if request.site.mail and request.has_inbox else [],
         names={one.id: one.email for one in found.recipients},
-        # A page of a final message would otherwise reload with every other result of the account.
-        is_live=bool(queue_entries) or any(entry.status == "pending" for entry in deliveries),
+        # A page of a final message would otherwise reload with every other result of the account. By the recipients as
+        # they are shown: a result may have come in since they were read, and the queue is empty then.
+        is_live=any(one.status not in mail.FINAL for one in found.recipients)
+        or any(entry.status == "pending" for entry in deliveries),
         shown=shown,
         # The same for whoever presses a button of this page twice.
         form_key=request.http.id,
