@@ -1,4 +1,4 @@
-"""The endpoints that a person may only use who has proved recently who they are (services/auth/step_up.py)."""
+"""Endpoints that need a recent confirmation of who the caller is (services/auth/step_up.py)."""
 
 from typing import Final
 

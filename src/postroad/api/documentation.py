@@ -5,8 +5,6 @@ scripts and styles of this host: nothing inline, nothing external. The document 
 most processes never need it.
 """
 
-import asyncio
-import functools
 from collections.abc import Sequence
 from importlib import resources
 from typing import Any, Final
@@ -14,6 +12,7 @@ from typing import Any, Final
 import msgspec
 
 from postroad.api import openapi
+from postroad.concurrency import lazy_value
 from postroad.web import routing
 
 TAG: Final = "Documentation"
@@ -34,13 +33,10 @@ def routes(
     described: Sequence[routing.Route[routing.ContextT]], *, version: str
 ) -> tuple[routing.Route[routing.ContextT], ...]:
     """The documentation routes for the described routes."""
-
-    @functools.cache
-    def document() -> bytes:
-        return msgspec.json.encode(openapi.document(described, version=version))
+    document = lazy_value.LazyValue(lambda: msgspec.json.encode(openapi.document(described, version=version)))
 
     async def show(_context: object, _request: routing.Request) -> routing.Response:
-        return routing.Response(200, await asyncio.to_thread(document))
+        return routing.Response(200, await document.get())
 
     page = routing.Response(
         200,

@@ -6,7 +6,6 @@ served, such as images and the pages of client libraries, lead to the repository
 """
 
 import asyncio
-import functools
 import posixpath
 import re
 from collections.abc import Container, Mapping
@@ -17,6 +16,7 @@ from typing import Any, Final
 
 import postroad
 from postroad import errors
+from postroad.concurrency import lazy_value
 from postroad.web import routing
 
 INDEX: Final = "/llms.txt"
@@ -101,11 +101,10 @@ def routes() -> tuple[routing.Route[Any], ...]:
     found = pages()
 
     # Anybody may ask, and it takes reading every page.
-    written = functools.cache(lambda: index(found).encode())
+    written = lazy_value.LazyValue(lambda: index(found).encode())
 
     async def show_index(_context: object, _request: routing.Request) -> routing.Response:
-        content = await asyncio.to_thread(written)
-        return routing.Response(200, content, content_type=TEXT, headers=(CACHE,))
+        return routing.Response(200, await written.get(), content_type=TEXT, headers=(CACHE,))
 
     async def show(_context: object, request: routing.Request) -> routing.Response:
         return await _page(found, request.path["page"])

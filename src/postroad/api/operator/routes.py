@@ -1,6 +1,5 @@
 """The routes of `/v1/operator`, and their own OpenAPI document: that of the accounts' API does not have them."""
 
-import functools
 from typing import Final
 
 import msgspec
@@ -19,6 +18,7 @@ from postroad.api.operator import (
     queue,
     sources,
 )
+from postroad.concurrency import lazy_value
 from postroad.model import caller
 from postroad.services import context, operator_state
 from postroad.web import routing
@@ -51,14 +51,13 @@ def described(state: operator_state.OperatorState) -> tuple[operator_resource.Ro
 def build(state: operator_state.OperatorState) -> tuple[operator_resource.Route, ...]:
     """All routes, with the document, which is made when it is first asked for."""
     routes = described(state)
-
-    @functools.cache
-    def document() -> bytes:
-        return msgspec.json.encode(openapi.document(routes, version=postroad.__version__, about=ABOUT))
+    document = lazy_value.LazyValue(
+        lambda: msgspec.json.encode(openapi.document(routes, version=postroad.__version__, about=ABOUT))
+    )
 
     async def show(ctx: context.Context, request: routing.Request) -> routing.Response:
         del ctx, request
-        return routing.Response(200, document())
+        return routing.Response(200, await document.get())
 
     return (
         *routes,
