@@ -11,7 +11,7 @@ WORKERS ?= 5
 ARGS ?=
 # How long two customers live side by side at the end of `make chaos`, on both engines at once.
 MINUTES ?= 10
-# How many times as many examples, seeds and crash points `make test-all` tries as `make test` does.
+# `make test-all` multiplies examples, seeds and crash points by this.
 SCALE ?= 10
 UV_VERSION := 0.13.7
 
@@ -75,13 +75,13 @@ help: ## Print this list
 run: $(RUNTIME) ## Start the service for development on this machine; needs nothing but Python
 	@$(BIN)/postroad dev $(ARGS)
 
-test: $(DEVELOPMENT) $(CHROMIUM) $(PEBBLE) $(PGBOUNCER) $(LANGUAGES) $(AXE) $(TYPESCRIPT) $(COMPAT) ## Run all tests in parallel, on SQLite, a PostgreSQL of their own and a real browser
+test: $(DEVELOPMENT) $(CHROMIUM) $(PEBBLE) $(PGBOUNCER) $(LANGUAGES) $(AXE) $(TYPESCRIPT) $(COMPAT) ## Run the tests in parallel, on SQLite, on a temporary PostgreSQL server and in a real browser
 	@$(BIN)/python -m pytest -n $(WORKERS) --dist worksteal $(ARGS)
 
 test-fast: $(DEVELOPMENT) ## Run the unit tests of the pure packages, in about a minute
 	@$(BIN)/python -m pytest -q -n 2 $(FAST) $(ARGS)
 
-test-all: $(DEVELOPMENT) $(CHROMIUM) $(PEBBLE) $(PGBOUNCER) $(LANGUAGES) $(AXE) $(TYPESCRIPT) $(COMPAT) ## Run all tests with their long searches; SCALE=10 times the examples
+test-all: $(DEVELOPMENT) $(CHROMIUM) $(PEBBLE) $(PGBOUNCER) $(LANGUAGES) $(AXE) $(TYPESCRIPT) $(COMPAT) ## Run every test on both engines and at full size, with SCALE=10 times the examples
 	@TEST_SCALE=$(SCALE) $(BIN)/python -m pytest -n $(WORKERS) --dist worksteal -o faulthandler_timeout=0 $(ARGS)
 
 coverage: $(DEVELOPMENT) ## Measure the branch coverage of protocol and model by their own tests
@@ -250,8 +250,8 @@ $(CHROMIUM): | $(BIN)/python
 	echo "Installing Chromium for the browser tests"; \
 	for package in chromium-headless-shell chromium; do \
 		$(APT_INSTALL) $$package fonts-liberation </dev/null >/dev/null 2>&1 && exit 0; done; \
-	command -v chromium >/dev/null || command -v google-chrome >/dev/null \
-		|| echo "Chromium could not be installed; the browser tests will be left out" >&2
+	for name in chromium chromium-browser google-chrome; do command -v "$$name" >/dev/null && exit 0; done; \
+	echo "Chromium could not be installed; the browser tests will be left out" >&2
 	@touch $@
 
 $(PEBBLE): | $(BIN)/python

@@ -15,12 +15,12 @@ from postroad.storage import open_store
 from tests import open_resources
 from tests.postgres_server import Administrator, PostgresServer
 
-# The statement that empties a database. A table without a file's first page has not been written to, and most have
-# not. To delete a few rows takes a fifth of the time of a new file for a table and each of its indexes; the lock waits,
-# as TRUNCATE would, for a transaction that is just ending. A table below ten pages looks to the planner like an empty
-# one, so what was deleted changes no plan.
+# Selects the statement that empties a database. A table without a file's first page has not been written to, and most
+# have not. To delete a few rows takes a fifth of the time of a new file for a table and each of its indexes; the lock
+# waits, as TRUNCATE would, for a transaction that is just ending. A table below ten pages looks to the planner like an
+# empty one, so what was deleted changes no plan.
 SMALL_BYTES: Final = 8 * 8192
-EMPTYING: Final = f"""
+SELECT_CLEANUP: Final = f"""
 WITH used AS (
     SELECT quote_ident(relname) AS name, pg_table_size(oid) AS bytes FROM pg_class
     WHERE relnamespace = 'public'::regnamespace AND relkind = 'r' AND relname <> 'schema_migrations'
@@ -31,12 +31,12 @@ ELSE 'LOCK ' || string_agg(name, ', ') || ' IN SHARE ROW EXCLUSIVE MODE;' || str
 FROM used HAVING count(*) > 0
 """  # noqa: S608 - a number of ours
 # The row that a schema begins with.
-FIRST_ROW: Final = "INSERT INTO access_version VALUES (1, 0);"
-# Whoever is still connected is of the test that has ended.
-EMPTY: Final = f"""
+INSERT_FIRST_ROW: Final = "INSERT INTO access_version VALUES (1, 0);"
+# Any other connection belongs to the test that has ended.
+CLEANUP_SCRIPT: Final = f"""
 SELECT pg_terminate_backend(pid) FROM pg_stat_activity WHERE datname = current_database() AND pid <> pg_backend_pid();
-{EMPTYING} \\gexec
-{FIRST_ROW}
+{SELECT_CLEANUP} \\gexec
+{INSERT_FIRST_ROW}
 """  # noqa: S608 - texts of ours
 # How many rows of ours each catalog has and which transaction wrote the last of them: every change of a schema shows in
 # one. The rows of PostgreSQL itself, thousands, have lower numbers, and the index on the number leaves them out.
@@ -115,7 +115,7 @@ class CleanFile:
 def _empty(administrator: Administrator) -> str:
     """The schema after all rows are gone; nothing when the test has cut off the administrator as well."""
     try:
-        administrator.execute(EMPTY)
+        administrator.execute(CLEANUP_SCRIPT)
         return administrator.execute(f"{SCHEMA};")
     except RuntimeError:
         return ""

@@ -1,7 +1,7 @@
 """Which tests run, in which order, and what collecting them costs. Registered as a plugin by `tests/conftest.py`.
 
 Workers collect the same tests in the same order, and `--dist worksteal` gives each of them an equal part of the list,
-from its beginning on. So the tests that wait longest are at the beginning of each part: at the end of a run they would
+from its beginning on. So the tests that wait longest are at the beginning of parts: at the end of a run they would
 keep one worker busy while the others have nothing left to do.
 """
 
@@ -74,9 +74,9 @@ MOSTLY_ONE_ENGINE: Final = (
     "tests/submission/",
 )
 AT_ONCE: Final = frozenset({"gather", "TaskGroup", "create_task"})
-# What `make test-clients` runs: of each client, `make test` tries the calls of a real service, and of one in Python and
-# one in JavaScript also what a scripted server does wrong. What shows on PostgreSQL only what the same requests show on
-# SQLite; chains of requests that manage; and the newer one of two old versions of Python.
+# What `make test` leaves to `make test-all`. Of the clients, `make test` tries each one with a real service, and one in
+# Python and one in JavaScript with the scripted server too. Twins on PostgreSQL that show only what they show on
+# SQLite; chains of management requests; and the newer of two old versions of Python.
 LONG_ONLY: Final = (
     "tests/browser/test_bad_day.py",
     "tests/clients/test_conformance.py::test_a_client_passes_its_own_tests",
@@ -87,7 +87,8 @@ LONG_ONLY: Final = (
     "tests/clients/test_python_versions.py::test_an_old_python_does_what_the_scenarios_expect[3.10]",
     "tests/openapi/test_schemathesis.py::test_the_other_engine_makes_no_difference",
     "tests/openapi/test_schemathesis.py::test_what_one_request_makes_the_next_one_finds[everything else]",
-    # Its guards are those of the two cases after it together, and `tests/browser/test_preview.py` sees it in place.
+    # The next case has the same inputs and one guard fewer (no sandbox on the frame), and the real page is seen by
+    # `tests/browser/test_preview.py`.
     "tests/security/test_previews.py::test_hostile_html_does_nothing[as in the dashboard]",
     *(
         f"tests/reliability/test_frontends.py::test_a_{what}[postgres]"
@@ -97,13 +98,7 @@ LONG_ONLY: Final = (
             "signal_to_the_whole_group_stops_it_in_order",
         )
     ),
-    *(
-        f"tests/security/test_{what}[postgres]"
-        for what in (
-            "operator_api.py::test_an_owner_is_refused_alike_for_ids_of_others_and_unknown_ones_and_changes_nothing",
-            "tenants.py::test_j1_no_id_of_another_customer_says_more_than_an_unknown_one",
-        )
-    ),
+    "tests/security/test_operator_api.py::test_an_owner_is_refused_alike_for_ids",
 )
 # Each group has servers or programs that its tests share, so it stays together.
 LONGEST: Final = (

@@ -17,7 +17,7 @@ from types import FrameType
 import hypothesis
 import pytest
 
-# What is imported and collected stays, so there is next to no garbage to look for until `collection` says so.
+# What is imported and collected stays, so the garbage collector is off until collection ends (collection.py).
 gc.disable()
 
 # A failed assertion in a module that tests share shows its values too. It has to be said before the first import.
@@ -66,8 +66,8 @@ def pytest_configure(config: pytest.Config) -> None:
 def _hear_interrupts() -> None:
     """A shell starts background jobs with Ctrl-C ignored, and every process that a test starts would inherit it.
 
-    The handler is one of our own. In the place of Python's, asyncio sets another one for every fixture and test, and
-    to take it away writes out what the fixture has made: a tenth of a second where that is the whole service.
+    The handler is our own. asyncio would replace Python's default for every fixture and test, and putting that back
+    formats the `repr` of what the fixture returned: a tenth of a second for a whole service.
     """
     signal.signal(signal.SIGINT, _interrupt)
 

@@ -147,7 +147,7 @@ class CompiledPages(jinja2.BytecodeCache):
 
 
 def _compiling_once() -> Callable[..., None]:
-    """The pages of every start in one process are the same."""
+    """Compile each template once for all services in this process."""
     begin, compiled = rendering.Pages.__init__, CompiledPages()
 
     def begin_compiled(pages: rendering.Pages, address: Callable[[str], str]) -> None:

@@ -123,7 +123,7 @@ def test_a_key_in_progress_asks_to_wait_a_second() -> None:
 def raised_calls() -> Iterator[tuple[str, int, ast.Call]]:
     for path in sorted((ROOT / "src").rglob("*.py")):
         text = path.read_text()
-        # To parse every file would take seconds.
+        # Parsing every file would take seconds.
         for node in ast.walk(ast.parse(text)) if any(name in text for name in ALWAYS_SAY_WHEN) else ():
             if (
                 isinstance(node, ast.Call)

@@ -15,7 +15,7 @@ OWN_TESTS: Final = "its own tests"
 BUILD: Final = "the driver is built, and ends with its input"
 VECTORS: Final = "every webhook vector"
 EVENTS: Final = "every webhook event"
-# So many share the scenarios of one language.
+# How many drivers share the scenarios of one language, which are mostly pauses.
 DRIVERS: Final = 4
 # For a machine that is busy and has never compiled the language's library before.
 TIMEOUT_SECONDS: Final = 3600.0

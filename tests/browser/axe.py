@@ -19,30 +19,31 @@ WHAT: Final = "accessibility tests"
 REMEDY: Final = "install with: npm ci --prefix tests/browser"
 SERIOUS: Final = frozenset({"serious", "critical"})
 # Frames show mail of strangers, in which scripts must not run: axe neither.
-RUN: Final = """([left_out, rules]) =>
-  axe.run({include: document, exclude: left_out}, {iframes: false, resultTypes: ['violations'], ...rules})"""
-# Rows of a table are made alike, so some of them tell; `make test-all` looks at all.
-ROWS: Final = 8
-LEFT_OUT: Final = () if profile.IS_LONG else (f"tbody tr:nth-child(n + {ROWS + 1})",)
+RUN: Final = """([excluded, rules]) =>
+  axe.run({include: document, exclude: excluded}, {iframes: false, resultTypes: ['violations'], ...rules})"""
+# The rows of a table are alike, so the first few are enough; `make test-all` checks all.
+MAX_ROWS: Final = 8
+EXCLUDED: Final = () if profile.IS_LONG else (f"tbody tr:nth-child(n + {MAX_ROWS + 1})",)
 Rules = Mapping[str, Any]
-ALL: Final[Rules] = {}
+ALL_RULES: Final[Rules] = {}
 # All that another scheme can change.
-COLOURS: Final[Rules] = {"runOnly": ["color-contrast", "link-in-text-block"]}
-# What has the same colours on every page is half of the work; `make test` does it once for each page.
-USUAL: Final[Rules] = ALL if profile.IS_LONG else {"rules": {"color-contrast": {"enabled": False}}}
+COLOUR_RULES: Final[Rules] = {"runOnly": ["color-contrast", "link-in-text-block"]}
+# Contrast is half of the work of axe. `make test` checks it once for each page (test_every_page.py), and leaves states
+# that only other tests reach to `make test-all`.
+DEFAULT_RULES: Final[Rules] = ALL_RULES if profile.IS_LONG else {"rules": {"color-contrast": {"enabled": False}}}
 
 
-async def check(page: async_api.Page, *, rules: Rules = USUAL) -> None:
+async def check(page: async_api.Page, *, rules: Rules = DEFAULT_RULES) -> None:
     """Fail with every serious finding (of these rules); a machine without axe leaves the test out."""
     findings = await violations(page, rules=rules)
     assert findings == [], "\n".join(["axe finds:", *findings])
 
 
-async def violations(page: async_api.Page, *, rules: Rules = USUAL) -> list[str]:
+async def violations(page: async_api.Page, *, rules: Rules = DEFAULT_RULES) -> list[str]:
     """The serious and critical findings on the page as it stands, a sentence for each element."""
     if not await page.evaluate("'axe' in window"):
         await page.evaluate(program())
-    result: dict[str, Any] = await page.evaluate(RUN, [LEFT_OUT, rules])
+    result: dict[str, Any] = await page.evaluate(RUN, [EXCLUDED, rules])
     return [sentence for finding in result["violations"] for sentence in _sentences(finding)]
 
 

@@ -1,6 +1,6 @@
 """A real Chromium, found on this machine and driven by playwright, whose own download is never used.
 
-The one that has no window at all shows pages by the same engine, for two thirds of the work: it comes first.
+`chromium-headless-shell` comes first: the same engine without a window, for two thirds of the CPU time.
 The flags keep it at home: it speaks to nobody but the page's own server.
 """
 
@@ -13,7 +13,9 @@ from typing import Final
 from playwright import async_api
 
 NAMES: Final = ("chromium-headless-shell", "chromium", "chromium-browser", "google-chrome")
-REMEDY: Final = "install with: apt-get install chromium-headless-shell, or name one with POSTROAD_CHROMIUM"
+REMEDY: Final = (
+    "install with: apt-get install chromium-headless-shell (or chromium), or name one with POSTROAD_CHROMIUM"
+)
 FLAGS: Final = (
     "--no-sandbox",  # in a container it has no right to one; it opens nothing but our own pages
     "--disable-gpu",

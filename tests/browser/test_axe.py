@@ -19,11 +19,11 @@ async def test_a_field_without_a_name_is_found(visitor: async_api.Page) -> None:
     assert [finding.split(": ")[1] for finding in findings] == ["button-name", "label"]
 
 
-async def test_letters_that_are_hard_to_read_are_found_where_colours_are_looked_at(visitor: async_api.Page) -> None:
+async def test_text_with_too_little_contrast_is_found_by_the_colour_rules(visitor: async_api.Page) -> None:
     await visitor.set_content(GOOD.replace("<h1>", "<h1 style='color: #ddd; background: #fff'>"))
-    findings = await axe.violations(visitor, rules=axe.ALL)
+    findings = await axe.violations(visitor, rules=axe.ALL_RULES)
     assert [finding.split(": ")[1] for finding in findings] == ["color-contrast"]
-    assert await axe.violations(visitor, rules=axe.COLOURS) == findings
+    assert await axe.violations(visitor, rules=axe.COLOUR_RULES) == findings
 
 
 async def test_it_works_under_the_strict_policy_of_our_own_pages(visitor: async_api.Page) -> None:

@@ -103,7 +103,7 @@ async def test_a_passkey_is_added_logs_in_without_a_password_and_is_removed(
     await logins.log_in(local, login)
     await add_passkey(local, "Laptop")
     await expect(local.get_by_role("list", name="Your passkeys")).to_contain_text("Not used yet")
-    await axe.check(local)
+    await axe.check(local, rules=axe.ALL_RULES)
     await authenticator.touch(is_touched=False)
     await log_out(local)
     await axe.check(local)

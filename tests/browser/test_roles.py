@@ -19,7 +19,7 @@ GIVEN = {
 
 
 async def check(page: async_api.Page, role: caller.Role) -> None:
-    """The owner's pages are looked at with all others (test_every_page.py), and these where most is left out."""
+    """Run axe for the read-only role, whose pages leave out most; test_every_page.py covers the owner's."""
     if profile.IS_LONG or role is Role.READ_ONLY:
         await axe.check(page)
 

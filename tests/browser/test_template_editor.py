@@ -62,7 +62,7 @@ async def test_the_preview_follows_the_typing_and_the_way_back_does_not(
     await async_api.expect(preview(page)).to_contain_text("Hello name,")
     await async_api.expect(page.locator(".preview-frame iframe")).to_have_count(1)
     assert await page.evaluate("history.length") == steps
-    await axe.check(page)
+    await axe.check(page, rules=axe.ALL_RULES)
 
 
 # How much of the frame is hidden to the right.

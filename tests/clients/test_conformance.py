@@ -52,7 +52,7 @@ async def test_a_client_does_what_every_scenario_expects(name: str) -> None:
 
 @pytest.fixture(scope="module")
 def running() -> Iterator[service.Service]:
-    """One for all: each client has addresses and keys of its own. Webhooks are heard in a thread, between tests too."""
+    """One for all clients, each with its own addresses and keys. In a thread, it hears webhooks between tests too."""
     with from_thread.start_blocking_portal() as thread, thread.wrap_async_context_manager(service.running()) as started:
         yield started
 

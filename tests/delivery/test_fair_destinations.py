@@ -18,7 +18,7 @@ from tests.delivery import bulk_queue, engine_harness
 from tests.reliability import delivery_harness, profile, service_process, sinks
 from tests.storage import samples
 
-# A hundred thousand recipients of two destinations, ten for each message; or as many as nobody could try meanwhile.
+# Recipients of each bad destination, ten for each message. `make test` has fewer, but more than the test could try.
 BACKLOG = 50_000 if profile.IS_LONG else 5_000
 EACH = 10
 HEALTHY = 300
@@ -87,7 +87,7 @@ async def queue_harness(url: str) -> AsyncIterator[QueueHarness]:
             yield QueueHarness(harness, clock, sink, tarpit)
 
 
-async def test_however_many_recipients_of_bad_destinations_hold_up_nobody(url: str) -> None:
+async def test_bad_destinations_hold_up_nobody_however_many_recipients_they_have(url: str) -> None:
     async with queue_harness(url) as around:
         await around.pile(DEAD, BACKLOG)
         await around.pile(SLOW, BACKLOG)

@@ -101,7 +101,7 @@ def _name(module: Path) -> str:
 
 
 def _imports(file: Path, module: Path) -> bool:
-    """Whether a file imports a module; one that has not even its names need not be parsed."""
+    """Whether a file imports a module. A file that does not contain its name is not parsed."""
     text = file.read_text()
     package, _, name = _name(module).rpartition(".")
     if name not in text or f"from {package}" not in text:

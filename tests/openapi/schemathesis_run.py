@@ -26,7 +26,7 @@ SETTINGS = Path(__file__).parent / "schemathesis.toml"
 TIMEOUT_SECONDS = 1100
 # Longer than that.
 WAITING_SECONDS = 3600
-# A path refuses every method that it does not have in one place, so one of them has to do.
+# One place refuses every method that a path does not have, so one method is enough.
 ONE_METHOD = "" if profile.IS_LONG else '[phases.coverage]\nunexpected-methods = ["PUT"]\n'
 
 
@@ -46,7 +46,7 @@ def run(service: live_service.Service, folder: Path, *words: str, members_alone:
     environment = {
         **os.environ,
         "PYTHONPATH": str(ROOT),
-        # The tables of all characters take seconds to make, and are made once where other tests have them.
+        # Building the Unicode tables takes seconds; share those of the other tests.
         "HYPOTHESIS_STORAGE_DIRECTORY": str(ROOT / ".hypothesis"),
         case_filler.VARIABLE: str(_facts(service, folder, members_alone=members_alone)),
     }

@@ -16,7 +16,7 @@ ONE_BY_ONE = "examples,coverage,fuzzing"
 
 
 def examples(count: int, *, few: int = 0) -> tuple[str, str]:
-    """How many random requests each operation gets at most; `few` in `make test` where other phases send hundreds."""
+    """The most random requests for an operation; `few` replaces it in `make test`, where other phases send hundreds."""
     return "--max-examples", str(few if few and not profile.IS_LONG else count * profile.SCALE)
 
 

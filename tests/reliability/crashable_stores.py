@@ -208,8 +208,8 @@ class PostgresEngine:
 
     async def open(self) -> None:
         self._operator = await asyncpg.connect(self.url)
-        await self._operator.execute(await self._operator.fetchval(clean_databases.EMPTYING))
-        await self._operator.execute(clean_databases.FIRST_ROW)
+        await self._operator.execute(await self._operator.fetchval(clean_databases.SELECT_CLEANUP))
+        await self._operator.execute(clean_databases.INSERT_FIRST_ROW)
 
     def death(self, process: Process, moment: faults.Moment, *, statements: int, share: float) -> faults.Fault:
         real = process.store.real

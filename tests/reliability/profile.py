@@ -1,4 +1,4 @@
-"""How far searches go: `TEST_SCALE=20` tries twenty times as many examples, seeds and crash points as `make test` does.
+"""How far searches go: `TEST_SCALE=20` tries at least twenty times the examples, seeds and crash points of `make test`.
 
 `make test` has a scale of one, and tries the same every time; `make test-all` has ten. Searches are bounded by
 examples and never by time, so that a slow machine tries the same as a quick one. `TEST_SHRINK=1` searches for the

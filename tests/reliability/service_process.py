@@ -113,9 +113,10 @@ class Service:
         pass_fds: Sequence[int] = (),
         variables: Mapping[str, str] | None = None,
     ) -> None:
-        """Start, and return when it listens: the words of a command in front, and who passes the log on to its file.
+        """Start, and return when it listens.
 
-        Variables of the environment do without a new interpreter, which such words need.
+        `before` is a command to run it under, which needs a new interpreter; `variables` of the environment do not.
+        `log` is who writes the log file.
         """
         await asyncio.to_thread(self._launch, before, log, pass_fds, {**environment(), **(variables or {})})
         await until(self._is_listening)

@@ -49,7 +49,7 @@ async def send_all(callers: service_process.Callers) -> None:
     await asyncio.gather(*(callers.send(key) for key in KEYS))
 
 
-async def test_all_frontends_are_one_service_to_whoever_calls(service: service_process.Service) -> None:
+async def test_all_frontends_together_behave_as_one_service(service: service_process.Service) -> None:
     async with service_process.calling(service) as callers:
         await send_all(callers)
         await service_process.until(lambda: metrics_add_up(callers))
@@ -76,7 +76,7 @@ async def metrics_add_up(callers: service_process.Callers) -> bool:
 
 
 async def one_key_makes_one_message(callers: service_process.Callers) -> None:
-    """At all frontends at once."""
+    """The same key at all frontends at once gives one message."""
     answers = await asyncio.gather(*(callers.post("the same") for _ in range(40)))
     codes = Counter(answer.status_code for answer in answers)
     assert codes.keys() <= {202, 409}

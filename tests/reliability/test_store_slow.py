@@ -20,7 +20,7 @@ SLOW_SECONDS = 0.3
 MANY = 40
 WAITING = 10
 VERY_SLOW_SECONDS = 2.0
-# Until everybody has a connection, and then until what was kept of each refusal would be 27 MB, or 90 MB.
+# Until everybody is connected, then until keeping each refusal would take 90 MB (27 MB in `make test`).
 SOME_REFUSALS, MORE_REFUSALS = (500, 2000) if profile.IS_LONG else (150, 600)
 # At the end of every transaction that has changed a balance, once.
 SLEEP = """
@@ -55,7 +55,7 @@ async def slow(url: str, libc: LibcFaults, *, seconds: float = SLOW_SECONDS) -> 
 
 
 def started_with(url: str, libc: LibcFaults) -> tuple[str, ...]:
-    """The words in front of the command: on PostgreSQL it is not the service that waits for the disk."""
+    """What to run the service under: nothing on PostgreSQL, where the service itself does not wait for the disk."""
     return libc.words if url.startswith("sqlite") else ()
 
 

@@ -201,14 +201,14 @@ DEEP_BOMBS = {
     "10,000 nested multiparts that never end": HEADER + nested(10_000).partition(b"hi")[0],
     "messages in messages": HEADER + b"Content-Type: message/rfc822\r\n\r\n" * 10_000,
 }
-# A million, or of each kind as many as still take minutes if the work grows with their square.
-WIDE = 1_000_000 if profile.IS_LONG else 100_000
+# In `make test`, enough that quadratic work would take minutes.
+WIDE_COUNT = 1_000_000 if profile.IS_LONG else 100_000
 WIDE_BOMBS = {
-    "a million parts": MULTIPART + b"--b\r\n\r\n" * WIDE + b"--b--\r\n",
-    "a million lines that look like boundaries": MULTIPART + b"--a\r\n" * WIDE,
-    "a million fields in a part": MULTIPART + b"--b\r\n" + b"X: 1\r\n" * WIDE + b"\r\nhi\r\n--b--\r\n",
+    "parts without end": MULTIPART + b"--b\r\n\r\n" * WIDE_COUNT + b"--b--\r\n",
+    "lines that look like boundaries": MULTIPART + b"--a\r\n" * WIDE_COUNT,
+    "fields in a part without end": MULTIPART + b"--b\r\n" + b"X: 1\r\n" * WIDE_COUNT + b"\r\nhi\r\n--b--\r\n",
     "a boundary announced again and again": MULTIPART
-    + b"--b\r\nContent-Type: multipart/mixed; boundary=b\r\n\r\n" * (WIDE // 10),
+    + b"--b\r\nContent-Type: multipart/mixed; boundary=b\r\n\r\n" * 100_000,
 }
 REFUSED_BOMBS = {
     "a thousand and one fields": b"X: 1\r\n" * 1_000 + HEADER + b"\r\n",
@@ -216,8 +216,8 @@ REFUSED_BOMBS = {
     "a field of a megabyte": b"X: 1\r\n" + b" folded\r\n" * 120_000 + HEADER + b"\r\n",
     "a field of eight megabytes": b"X: 1\r\n" + b" folded\r\n" * 900_000 + HEADER + b"\r\n",
     "a line of a megabyte": b"X: " + b"1" * MEBIBYTE + b"\r\n" + HEADER + b"\r\n",
-    "a million comments in From": b"From: " + b"\r\n (" * 60_000 + b"shop@example.com\r\n\r\n",
-    "a hundred thousand addresses": b"From: shop@example.com" + b",\r\n shop@example.com" * 10_000 + b"\r\n\r\n",
+    "comments in From without end": b"From: " + b"\r\n (" * 60_000 + b"shop@example.com\r\n\r\n",
+    "ten thousand addresses": b"From: shop@example.com" + b",\r\n shop@example.com" * 10_000 + b"\r\n\r\n",
     "encoded words without end": b"From: " + b"=?utf-8?q?a?=\r\n " * 10_000 + b"<shop@example.com>, a\r\n\r\n",
     "a header that never ends": HEADER + b"X: 1\r\n" * 100_000,
 }

@@ -28,8 +28,8 @@ from tests.security.whole_service import (
 EVE = b"MAIL FROM:<eve@example.com>\r\nRCPT TO:<victim@example.net>\r\nDATA\r\n"
 SMUGGLED = EVE + b"From: eve@example.com\r\nSubject: smuggled\r\n\r\nBelieve me.\r\n"
 
-# Each way and each verb, and in the clear both; all of them together where there is time.
-PATHS = (
+# `make test`: each way and each verb, and both verbs in the clear. `make test-all`: every pair.
+WAYS_AND_VERBS = (
     tuple(itertools.product(WAYS, ("DATA", "BDAT")))
     if profile.IS_LONG
     else (("clear", "DATA"), ("clear", "BDAT"), ("starttls", "BDAT"), ("tls", "DATA"))
@@ -74,7 +74,7 @@ async def hand_in_raw(service: WholeService, content: bytes, *, way: str, verb: 
     return reply
 
 
-@pytest.mark.parametrize("way,verb", PATHS)
+@pytest.mark.parametrize("way,verb", WAYS_AND_VERBS)
 @pytest.mark.parametrize("case", FALSE_ENDS)
 async def test_f1_a_false_end_is_refused_and_smuggles_nothing(
     service: WholeService, case: str, way: str, verb: str
@@ -89,7 +89,7 @@ async def test_f1_a_false_end_is_refused_and_smuggles_nothing(
     assert (arrived.recipients, arrived.taken.recipients) == ([ADA], ["RCPT TO:<ada@example.net>"])
 
 
-@pytest.mark.parametrize("way,verb", PATHS)
+@pytest.mark.parametrize("way,verb", WAYS_AND_VERBS)
 async def test_f1_a_false_end_of_bare_lfs_is_content_of_one_message(service: WholeService, way: str, verb: str) -> None:
     """F1: DATA with bare LFs around a dot, then MAIL FROM: one message that holds it all, in lines that end in CRLF."""
     for number, end in enumerate(FALSE_LF_ENDS, start=1):
@@ -105,7 +105,7 @@ async def test_f1_a_false_end_of_bare_lfs_is_content_of_one_message(service: Who
         assert set(end.split(b"\r\n")) == ({b""} if verb == "DATA" else {b"", b"."})
 
 
-@pytest.mark.parametrize("way,verb", PATHS)
+@pytest.mark.parametrize("way,verb", WAYS_AND_VERBS)
 async def test_f1_a_false_end_is_no_end_however_the_octets_are_cut(service: WholeService, way: str, verb: str) -> None:
     """F1: the same when each octet around the dot comes in a packet of its own, or in a chunk of its own."""
     for end in FALSE_ENDS["F1"] + FALSE_LF_ENDS:

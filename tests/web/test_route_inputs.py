@@ -52,7 +52,7 @@ def routes() -> list[Route]:
     ]
 
 
-def test_no_route_takes_input_amiss() -> None:
+def test_no_route_drops_a_misspelt_member_or_mishandles_null() -> None:
     taken = [kind for route in routes() for kind in (route.body, route.query) if kind not in (None, bytes)]
     assert len(taken) > 200
     structs = [info for kind in taken if not isinstance(info := inspect.type_info(kind), inspect.ListType)]
@@ -80,6 +80,6 @@ class Nested(msgspec.Struct, forbid_unknown_fields=True):
         (dict, "is not a Struct"),
     ],
 )
-def test_what_would_take_input_amiss_is_found(body: typing.Any, problem: str) -> None:  # noqa: ANN401 - any type
+def test_a_struct_that_would_do_so_is_found(body: typing.Any, problem: str) -> None:  # noqa: ANN401 - any type
     (found,) = problems(inspect.type_info(body))
     assert found.endswith(problem)

@@ -28,7 +28,7 @@ class LazyCommand(click.Command):
 
 
 def _import(name: str) -> types.ModuleType:
-    """Import a module without looking for garbage among what it and others make: it is used until the process ends."""
+    """Import a module with the garbage collector paused, and exempt what exists then: it lives to the end."""
     if name not in sys.modules:
         gc.disable()
         try:

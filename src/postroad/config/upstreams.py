@@ -92,7 +92,7 @@ def check_upstream_files(upstreams: Sequence[Upstream]) -> None:
         upstream_credentials(upstream)
         if not upstream.ca_file:
             continue
-        from cryptography import x509  # noqa: PLC0415 - few installations have such a file, and every command is here
+        from cryptography import x509  # noqa: PLC0415 - few installations have such a file; every command runs this
 
         place = f"upstreams.{upstream.name}.ca_file: {upstream.ca_file}"
         try:

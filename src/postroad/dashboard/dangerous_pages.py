@@ -1,4 +1,4 @@
-"""The pages and forms that only somebody may use who has proved recently who they are (services/auth/step_up.py)."""
+"""Pages and forms that need a recent confirmation of who the user is (services/auth/step_up.py)."""
 
 from typing import Final
 

@@ -77,9 +77,9 @@ def configure(*, form: Format, level: Level, stream: TextIO | None = None) -> Lo
 
 
 def _structlog() -> Any:  # noqa: ANN401 - a module
-    """The library, imported when it is used: an operator command logs nothing, and need not wait for it.
+    """The library, imported on first use: an operator command logs nothing, and need not wait for it.
 
-    Where rich is installed, it would import that too, for tracebacks that are not written here.
+    rich is hidden meanwhile: structlog would import it for tracebacks that we do not use.
     """
     modules: dict[str, Any] = sys.modules
     modules.setdefault("rich", None)

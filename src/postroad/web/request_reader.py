@@ -42,7 +42,7 @@ class Reader:
         self._type = route.body_type.encode()
         self._is_form = route.body_type == routing.FORM
 
-    # Found out with the first request that needs it: a process gets no request for most routes.
+    # Computed with the first request that needs it: most routes of a process never get one.
     @functools.cached_property
     def _parameters(self) -> dict[str, type]:
         return _parameters(self._route.query)
@@ -186,7 +186,7 @@ class Reader:
         return errors.PayloadTooLarge(f"body: at most {self._route.body_limit} bytes")
 
 
-# Of a type of ours: there are a few hundred.
+# Bounded: only our own types are looked up, a few hundred.
 _type_info = functools.cache(inspect.type_info)
 
 

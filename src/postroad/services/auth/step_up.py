@@ -2,8 +2,9 @@
 
 A login counts as a proof; later ones are the password, a code from the authenticator app or a passkey. So whoever finds
 an open browser or takes a token can look around, but not make keys, move people or take the data along. API keys are
-limited by their scopes and need no confirmation. Which routes are dangerous is a table of those who have the routes:
-`dashboard/dangerous_pages.py` and `api/dangerous_endpoints.py`. The compatible APIs need it as a whole.
+limited by their scopes and need no confirmation. The dangerous routes are listed in
+`dashboard/dangerous_pages.py` and `api/dangerous_endpoints.py`; the compatible APIs need a confirmation as a whole
+(`compat/applications.py`).
 """
 
 from typing import Final
