@@ -12,8 +12,9 @@ class Maker:
         self.times = 0
         self._problems = list(problems)
 
-    def __call__(self) -> str:
+    async def __call__(self) -> str:
         self.times += 1
+        await asyncio.sleep(0)
         if self._problems:
             raise self._problems.pop()
         return f"made {self.times}"

@@ -5,6 +5,7 @@ scripts and styles of this host: nothing inline, nothing external. The document 
 most processes never need it.
 """
 
+import asyncio
 from collections.abc import Sequence
 from importlib import resources
 from typing import Any, Final
@@ -33,7 +34,11 @@ def routes(
     described: Sequence[routing.Route[routing.ContextT]], *, version: str
 ) -> tuple[routing.Route[routing.ContextT], ...]:
     """The documentation routes for the described routes."""
-    document = lazy_value.LazyValue(lambda: msgspec.json.encode(openapi.document(described, version=version)))
+
+    def describe() -> bytes:
+        return msgspec.json.encode(openapi.document(described, version=version))
+
+    document = lazy_value.LazyValue(lambda: asyncio.to_thread(describe))
 
     async def show(_context: object, _request: routing.Request) -> routing.Response:
         return routing.Response(200, await document.get())

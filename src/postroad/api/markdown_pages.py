@@ -101,7 +101,7 @@ def routes() -> tuple[routing.Route[Any], ...]:
     found = pages()
 
     # Anybody may ask, and it takes reading every page.
-    written = lazy_value.LazyValue(lambda: index(found).encode())
+    written = lazy_value.LazyValue(lambda: asyncio.to_thread(lambda: index(found).encode()))
 
     async def show_index(_context: object, _request: routing.Request) -> routing.Response:
         return routing.Response(200, await written.get(), content_type=TEXT, headers=(CACHE,))

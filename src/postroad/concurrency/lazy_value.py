@@ -1,7 +1,7 @@
-"""A value that is made when it is first asked for, in a thread, and once: those who ask meanwhile wait for it."""
+"""A value that is made when it is first asked for, and once: those who ask meanwhile wait for it."""
 
 import asyncio
-from collections.abc import Callable
+from collections.abc import Awaitable, Callable
 from typing import Generic, TypeVar
 
 T = TypeVar("T")
@@ -10,7 +10,7 @@ T = TypeVar("T")
 class LazyValue(Generic[T]):
     """What `make` returns, which is called at most once unless it fails."""
 
-    def __init__(self, make: Callable[[], T]) -> None:
+    def __init__(self, make: Callable[[], Awaitable[T]]) -> None:
         self._make = make
         self._made: list[T] = []
         self._turn = asyncio.Lock()
@@ -20,5 +20,5 @@ class LazyValue(Generic[T]):
         if not self._made:
             async with self._turn:
                 if not self._made:
-                    self._made.append(await asyncio.to_thread(self._make))
+                    self._made.append(await self._make())
         return self._made[0]

@@ -1,5 +1,6 @@
 """The routes of `/v1/operator`, and their own OpenAPI document: that of the accounts' API does not have them."""
 
+import asyncio
 from typing import Final
 
 import msgspec
@@ -51,9 +52,11 @@ def described(state: operator_state.OperatorState) -> tuple[operator_resource.Ro
 def build(state: operator_state.OperatorState) -> tuple[operator_resource.Route, ...]:
     """All routes, with the document, which is made when it is first asked for."""
     routes = described(state)
-    document = lazy_value.LazyValue(
-        lambda: msgspec.json.encode(openapi.document(routes, version=postroad.__version__, about=ABOUT))
-    )
+
+    def describe() -> bytes:
+        return msgspec.json.encode(openapi.document(routes, version=postroad.__version__, about=ABOUT))
+
+    document = lazy_value.LazyValue(lambda: asyncio.to_thread(describe))
 
     async def show(ctx: context.Context, request: routing.Request) -> routing.Response:
         del ctx, request

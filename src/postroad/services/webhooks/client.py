@@ -11,16 +11,16 @@ import asyncio
 import codecs
 import functools
 import time
-from collections.abc import Awaitable, Callable, Coroutine, Sequence
+from collections.abc import Callable, Coroutine, Sequence
 from enum import StrEnum
-from typing import Final, Generic, TypeVar
+from typing import Final
 from urllib import parse
 
 import idna
 import msgspec
 
 from postroad import config, errors
-from postroad.concurrency import ttl_cache
+from postroad.concurrency import lazy_value, ttl_cache
 from postroad.model import special_addresses
 from postroad.model import webhook_urls as model
 from postroad.network import hostname, http_client, resolver
@@ -45,8 +45,6 @@ CONNECT_SECONDS: Final = 1.5
 # The system may query DNS for its own name; without an answer by then it has none.
 NAME_SECONDS: Final = 1.0
 LOOPBACK: Final = ("127.0.0.1", "::1")
-
-Made = TypeVar("Made")
 
 
 class FailureCode(StrEnum):
@@ -104,9 +102,9 @@ class WebhookClient:
         )
         self._client = http_client.Client(idle_seconds=webhooks.idle_seconds, max_idle=webhooks.connections)
         self._found: ttl_cache.TtlCache[_ResolvedHost] = ttl_cache.TtlCache(max_entries=MAX_HOSTS, clock=time.monotonic)
-        self._guard = _Lazy(lambda: _guard(settings))
+        self._guard = lazy_value.LazyValue(lambda: _guard(settings))
         # Reading the CA certificates takes milliseconds: in a thread, and only when first needed.
-        self._tls = _Lazy(lambda: asyncio.to_thread(http_client.client_context, webhooks.ca_file))
+        self._tls = lazy_value.LazyValue(lambda: asyncio.to_thread(http_client.client_context, webhooks.ca_file))
 
     async def check(self, url: str, *, is_enabled: bool = True) -> str:
         """The normalized URL to save. Raises InvalidRequest; a host that does not resolve yet is accepted.
@@ -227,23 +225,6 @@ class WebhookClient:
             now + min(answer.ttl, FRESH_SECONDS),
             _refusal(host, answer, (await self._guard.get()).rules),
         )
-
-
-class _Lazy(Generic[Made]):
-    """A value created when it is first needed."""
-
-    def __init__(self, make: Callable[[], Awaitable[Made]]) -> None:
-        self._make = make
-        self._made: list[Made] = []
-        self._making = asyncio.Lock()
-
-    async def get(self) -> Made:
-        """The value."""
-        if not self._made:
-            async with self._making:
-                if not self._made:
-                    self._made.append(await self._make())
-        return self._made[0]
 
 
 async def _in_time(
