@@ -2,8 +2,8 @@
 
 Hashes are Argon2id in tests too, but of the least cost that there is. The keys of domains are as large as ours are, and
 each worker makes only a few, which its tests use in turn. Commits of SQLite reach the system, but not the disk, as with
-the PostgreSQL of tests; files of ours that every start reads are read once, the types of the routes, which never
-change, are inspected and described once, and the templates of pages are compiled once. Errors in the log are printed
+the PostgreSQL of tests; files of ours that every start reads are read once, the routes, which never change, are
+described once, and the templates of pages are compiled once. Errors in the log are printed
 plainly, and the HTTP client of tests does not search the disk with every request for a package that is not there. A
 test of the cost, of how keys are made, of the disk or of how files are read asks for `real_passwords`, `real_keys`,
 `real_disk` or `real_files`.
@@ -22,7 +22,6 @@ from types import CodeType
 from typing import Any, Final, TypeVar
 
 import jinja2
-import msgspec.inspect
 import pytest
 import structlog
 from jinja2 import bccache
@@ -75,7 +74,6 @@ def _shortcuts() -> Iterator[None]:
         patch.setattr(sqlite_connection, "DURABLE", "OFF")
         for module, name in READERS:
             patch.setattr(module, name, _read_once(getattr(module, name)))
-        patch.setattr(msgspec.inspect, "type_info", functools.cache(msgspec.inspect.type_info))
         patch.setattr(openapi, "document", _described_once())
         patch.setattr(rendering.Pages, "__init__", _compiling_once())
         # With its default, a page of coloured source takes half a second.
