@@ -84,7 +84,10 @@ ALL = (
             *("--messages", "500", "--windows", "1", "--recipients", "1", "50", "--accounts", "1", "100"),
             *("--destinations", "1", "100", "--stored", "10000", "--processes", "1", "2"),
         ),
-        whole=("--stored", "10000", "1000000", "--destinations", "1", "1000", "10000"),
+        whole=(
+            *("--messages", "3000", "--windows", "2", "--destinations", "1", "100", "1000", "10000"),
+            *("--stored", "10000", "1000000"),
+        ),
         goal="at most 120 % of the cost at the smallest size",
         read=sheets.of_cost_growth,
     ),

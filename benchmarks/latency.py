@@ -170,12 +170,12 @@ def main() -> int:
                 for peer in options.peers:
                     with failures.into(gaps, what=f"{peer} at {rate} a second did not end"):
                         run = measure(peer, folder, rate=rate, seconds=options.seconds, server=server)
-                        figures.append(asyncio.run(run))
+                        figures.append(paced.run(run))
                         print(*table(figures[-1:])[1], flush=True)
     goals = [goal for one in figures for goal in one.goals()]
     conditions = (
-        f"Messages of 5 KB at random moments, {options.seconds:g} s at each rate, unsigned, over {CONNECTIONS} open "
-        "connections or more; the destination is on the same machine.\n"
+        f"Messages of 5 KB at random moments, {options.seconds:g} s at each rate, unsigned, over {CONNECTIONS} to "
+        f"{paced.MAX_CONNECTIONS} connections; the destination is on the same machine.\n"
     )
     lines = [
         "# Latency at ordinary load\n",
