@@ -234,7 +234,7 @@ def _description(options: argparse.Namespace) -> str:
         f"{options.large_messages:,} messages of {sizes[1]:,} bytes. Postroad takes them over HTTP with "
         f"{options.connections} kept connections (wrk) and delivers in the same process, or in a second one; the "
         f"mail servers take them over SMTP with {options.sessions} kept sessions (smtp-source) and relay them. All "
-        "deliver over at most 20 connections, except Exim and chasquid, which know no such limit; Haraka, Exim and "
+        "deliver over at most 20 connections, except Haraka (200), Exim and chasquid (no limit); Haraka, Exim and "
         "chasquid open one for each message. Nobody waits for the processes with which Exim delivers, so their CPU "
         "time stands under rest, and noise in its rounds means nothing. Signed: DKIM, RSA-2048, "
         "relaxed/relaxed, by Postroad itself and by OpenDKIM as Postfix's milter. Medians of "

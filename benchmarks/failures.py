@@ -17,6 +17,11 @@ def into(gaps: list[str], *, what: str) -> typing.Iterator[None]:
         _add(gaps, f"{what}: {pathlib.Path(failure.cmd[0]).name} ended with {failure.returncode}")
     except (RuntimeError, TimeoutError) as failure:
         _add(gaps, f"{what}: {failure}")
+    except ExceptionGroup as group:
+        expected, others = group.split((RuntimeError, TimeoutError, EOFError, OSError))
+        if expected is None or others is not None:
+            raise
+        _add(gaps, f"{what}: {expected.exceptions[0]}")
 
 
 def _add(gaps: list[str], words: str) -> None:

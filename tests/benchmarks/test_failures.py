@@ -17,3 +17,15 @@ def test_a_program_that_fails_is_named_without_its_paths() -> None:
 def test_what_is_wrong_with_us_is_loud() -> None:
     with pytest.raises(KeyError), failures.into([], what="round 1"):
         raise KeyError
+
+
+def test_one_of_many_messages_that_fails_is_named() -> None:
+    gaps: list[str] = []
+    with failures.into(gaps, what="postfix did not end"):
+        raise ExceptionGroup("two", [RuntimeError("expected 250, got 451"), EOFError()])
+    assert gaps == ["postfix did not end: expected 250, got 451"]
+
+
+def test_what_is_wrong_with_us_is_loud_among_others() -> None:
+    with pytest.raises(ExceptionGroup), failures.into([], what="round 1"):
+        raise ExceptionGroup("two", [RuntimeError("expected 250, got 451"), KeyError()])
