@@ -53,7 +53,7 @@ class Bench:
                     folder,
                     database_url=store.url,
                     work=postroad.Relay(next_hop_port=sink.port, sign=False),
-                    prepare=lambda _: backlog.load(store, recipients=waiting) if waiting else None,
+                    prepare=lambda _: backlog.load(store, recipients=waiting) if waiting else store.load(""),
                 )
             )
             with postroad.serving(installation, processes=postroad.API_AND_DELIVERY) as service:

@@ -81,7 +81,7 @@ async def measure(folder: pathlib.Path, *, waiting: int, codes: int, pause: floa
                     accepted=accepted,
                     missing=codes - len(milliseconds),
                     rate=rate,
-                    in_doubt=in_doubt,
+                    in_doubt=in_doubt or 0 < waiting <= sink.count,  # nothing waited any more
                 )
             finally:
                 await asyncio.to_thread(stack.close)
@@ -187,7 +187,7 @@ def _description(options: argparse.Namespace) -> str:
 
 def _options() -> argparse.Namespace:
     words = argparse.ArgumentParser(prog="python -m benchmarks.codes", description="Login codes beside a backlog.")
-    words.add_argument("--waiting", type=int, nargs="+", default=[0, 10_000, 1_000_000], help="messages that wait")
+    words.add_argument("--waiting", type=int, nargs="+", default=[0, 250_000, 1_000_000], help="messages that wait")
     words.add_argument("--codes", type=int, default=300, help="codes for each of them (300)")
     words.add_argument("--pause", type=float, default=0.2, help="seconds from one code to the next (0.2)")
     words.add_argument("--folder", type=pathlib.Path, help="a folder on the disk to measure (the temporary one)")

@@ -11,14 +11,15 @@ from benchmarks import figures
 # The service's own processes, in every benchmark but the one with large messages, which has a goal of its own.
 MAX_MEGABYTES = 250.0
 MEGABYTES_OF_MEBIBYTE = 2**20 / 1e6
+DOUBT = "no proof: the machine was busy, or the rounds disagree"
 
 
 @dataclasses.dataclass(frozen=True, slots=True, kw_only=True)
 class Goal:
     """One peer's figure beside its limit. `unit` follows the number: "times Postfix", "% of …", "MB".
 
-    `mark` is the limit as a rate, where it is one: a chart of rates draws it. A figure `in_doubt` comes from a noisy
-    run and proves nothing, whatever it says.
+    `mark` is the limit as a rate, where it is one: a chart of rates draws it. A figure `in_doubt` proves
+    nothing, whatever it says: others used the machine, or some rounds reach the goal and others do not.
     """
 
     peer: str
@@ -47,12 +48,13 @@ class Goal:
     def sentence(self) -> str:
         """The goal for the page of its benchmark."""
         outcome = "reached" if self.is_reached else "NOT reached"
-        doubt = " (in a noisy run: no proof)" if self.in_doubt else ""
+        doubt = f" ({DOUBT})" if self.in_doubt else ""
         return f"{self.peer}: {self.measured}; the goal of {self.side} {self.limit:g} is {outcome}{doubt}."
 
 
 def of_ratios(summaries: typing.Sequence[figures.Summary], *, reference: str, times: float) -> list[Goal]:
     """How many times as fast as the reference each of our variants is; in doubt if either of the two was disturbed."""
+    base = next((one for one in summaries if one.peer == reference), None)
     return [
         Goal(
             peer=one.peer,
@@ -61,7 +63,7 @@ def of_ratios(summaries: typing.Sequence[figures.Summary], *, reference: str, ti
             limit=times,
             unit=f"times {reference}",
             mark=one.messages_per_second / one.ratio * times,
-            in_doubt=is_noisy(two for two in summaries if two.peer in (one.peer, reference)),
+            in_doubt=base is not None and (is_noisy((one, base)) or is_open(one, base, limit=times)),
         )
         for one in summaries
         if one.ratio is not None and figures.is_ours(one.peer)
@@ -79,7 +81,7 @@ def of_share(
         limit=percent,
         unit=f"% of {of_what}",
         mark=alone.messages_per_second * percent / 100,
-        in_doubt=in_doubt,
+        in_doubt=in_doubt or is_open(one, alone, limit=percent / 100),
     )
 
 
@@ -96,6 +98,11 @@ def of_memory(rounds: typing.Iterable[figures.Round]) -> list[Goal]:
 def is_noisy(summaries: typing.Iterable[figures.Summary]) -> bool:
     """Whether a ratio between these proves nothing: noise hurts a peer that fills all cores more than others."""
     return any(one.noisy_rounds for one in summaries)
+
+
+def is_open(one: figures.Summary, base: figures.Summary, *, limit: float) -> bool:
+    """Whether the ratio of two rates reaches the limit with some of their rounds and misses it with others."""
+    return one.slowest / base.fastest < limit <= one.fastest / base.slowest
 
 
 def number(value: float) -> str:

@@ -250,7 +250,6 @@ def fill(configuration: pathlib.Path, store: stores.Store, *, messages: int, que
             size=len(MIME),
             bytes_type=store.bytes_type,
         ),
-        analyse=False,
     )
     middle = messages // 2
     message_id = f"em_{start + middle * step:014x}{middle:013x}0"

@@ -175,7 +175,8 @@ def main() -> int:
     goals = [goal for one in figures for goal in one.goals()]
     conditions = (
         f"Messages of 5 KB at random moments, {options.seconds:g} s at each rate, unsigned, over {CONNECTIONS} to "
-        f"{paced.MAX_CONNECTIONS} connections; the destination is on the same machine.\n"
+        f"{paced.MAX_CONNECTIONS} connections, the one that was used last first; the destination is on the same "
+        "machine.\n"
     )
     lines = [
         "# Latency at ordinary load\n",

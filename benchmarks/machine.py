@@ -18,8 +18,9 @@ import apsw
 
 # Where the stores and the results lie says nothing to a reader, and is a path of the machine.
 PLACES = ("--folder", "--results")
-# More waiting programs than this for each core, and a figure in milliseconds proves nothing.
-MAX_LOAD = 0.5
+# Others that use more than this share of the machine, and a figure in milliseconds proves nothing.
+MAX_BUSY_SHARE = 0.12
+BUSY_SECONDS = 1.0
 
 
 def facts() -> dict[str, str]:
@@ -58,8 +59,17 @@ def file_system(folder: pathlib.Path) -> str:
 
 
 def is_busy() -> bool:
-    """Whether other programs use the machine: before the service starts nothing of this run does."""
-    return os.getloadavg()[0] > MAX_LOAD * (os.cpu_count() or 1)
+    """Whether other programs use the machine now: before the service starts nothing of this run does."""
+    before = _idle_seconds()
+    time.sleep(BUSY_SECONDS)
+    idle = (_idle_seconds() - before) / BUSY_SECONDS / (os.cpu_count() or 1)
+    return idle < 1 - MAX_BUSY_SHARE
+
+
+def _idle_seconds() -> float:
+    """How long all cores together had nothing to do, since the machine started."""
+    idle, waiting = pathlib.Path("/proc/stat").read_text().split()[4:6]
+    return (int(idle) + int(waiting)) / os.sysconf("SC_CLK_TCK")
 
 
 def sync_milliseconds(folder: pathlib.Path, *, times: int = 200) -> float:

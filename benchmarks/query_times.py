@@ -22,6 +22,8 @@ from postroad.storage import postgres, sqlite
 
 METHODS = ("fetch", "fetch_one", "fetch_many", "execute", "execute_many", "execute_later", "add_rows")
 CLASS_FACTOR = 1.1
+# What runs less often, such as a sweep, does not slow mail down.
+MIN_TIMES = 100
 
 Counts = dict[str, collections.Counter[int]]
 Timed = typing.Callable[..., typing.Awaitable[object]]
@@ -79,12 +81,13 @@ def milliseconds_of(number: int) -> float:
 
 
 def slowest(folder: pathlib.Path) -> Query | None:
-    """The query with the longest median of all processes; None when there was none."""
+    """The query with the longest median of all processes, of those that ran often; None when there was none."""
     counts: Counts = collections.defaultdict(collections.Counter)
     for path in folder.glob("*.json"):
         for name, classes in json.loads(path.read_text()).items():
             counts[name].update({int(number): times for number, times in classes.items()})
-    return max((_query(name, classes) for name, classes in counts.items()), key=lambda one: one.median, default=None)
+    often = (_query(name, classes) for name, classes in counts.items() if classes.total() >= MIN_TIMES)
+    return max(often, key=lambda one: one.median, default=None)
 
 
 def _query(name: str, classes: collections.Counter[int]) -> Query:

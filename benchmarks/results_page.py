@@ -98,7 +98,11 @@ def goal_rows(found: Sheets) -> typing.Iterator[tuple[str, str, str]]:
     if held:
         title, most = max(held, key=lambda one: one[1].value)
         measured = f"{goal_checks.number(most.value)} at the most ({title}; {most.peer})"
-        yield f"Memory of the service itself in all others: {most.wish}", measured, outcome([goal for _, goal in held])
+        yield (
+            f"Memory of the service itself where rates are measured, looked at every second: {most.wish}",
+            measured,
+            outcome([goal for _, goal in held]),
+        )
 
 
 def outcome(checked: typing.Sequence[goal_checks.Goal]) -> str:
@@ -111,4 +115,4 @@ def outcome(checked: typing.Sequence[goal_checks.Goal]) -> str:
         if reached
         else "NOT reached"
     )
-    return f"{words} (in a noisy run: no proof)" if any(goal.in_doubt for goal in checked) else words
+    return f"{words} ({goal_checks.DOUBT})" if any(goal.in_doubt for goal in checked) else words

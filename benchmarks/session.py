@@ -80,7 +80,7 @@ def in_memory(folder: pathlib.Path) -> list[str]:
 
 def doubt(summaries: typing.Sequence[figures.Summary]) -> str:
     """What a ratio between these is worth."""
-    return " (in a noisy run: no proof)" if goal_checks.is_noisy(summaries) else ""
+    return f" ({goal_checks.DOUBT})" if goal_checks.is_noisy(summaries) else ""
 
 
 def finish(result: report.Report, *, folder: pathlib.Path | None, name: str) -> int:

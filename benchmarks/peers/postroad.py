@@ -64,7 +64,7 @@ messages_per_second = 1000000
 messages_per_connection = 10000
 """
 # Destinations are on loopback; /readyz is served by the metrics listener. The grace period is short, because one host
-# never replies. Provider limits keep their defaults.
+# never replies. Limits are the defaults but for the rate, which would be measured in place of the service.
 EXCHANGE_CONFIGURATION = """
 [delivery]
 resolvers = ["{name_server}"]
@@ -73,6 +73,9 @@ allow_private = ["127.0.0.0/8"]
 hostname = "postroad.example.com"
 sign = false
 grace_seconds = 2
+
+[providers]
+others = {{ connections = 10, messages_per_second = 1000000, messages_per_connection = 100 }}
 
 [metrics]
 listen = "127.0.0.1:{port}"

@@ -27,11 +27,10 @@ class Store(typing.Protocol):
     def texts(self, question: str) -> list[str]:
         """The one column of texts that a SELECT gives."""
 
-    def load(self, script: str, *, analyse: bool = True) -> None:
+    def load(self, script: str) -> None:
         """Run statements in one transaction and leave no work of it for later; before the service starts.
 
-        Who measures questions does not `analyse`: the service never does that with SQLite, so no operator's store has
-        it. PostgreSQL always does, by itself.
+        PostgreSQL gets statistics, as it makes them by itself. SQLite gets none, because the service makes none.
         """
 
 
@@ -55,13 +54,12 @@ class SqliteFile:
         with contextlib.closing(sqlite3.connect(f"{self._path.as_uri()}?mode=ro", uri=True)) as connection:
             return [str(row[0]) for row in connection.execute(question)]
 
-    def load(self, script: str, *, analyse: bool = True) -> None:
+    def load(self, script: str) -> None:
         """See Store."""
-        statistics = "ANALYZE;\n" if analyse else ""
         with contextlib.closing(sqlite3.connect(self._path)) as connection:
             # A million rows fall all over an index: where the cache is small, each is read from the disk again.
             connection.execute("PRAGMA cache_size = -1000000")
-            connection.executescript(f"BEGIN;\n{script}\nCOMMIT;\n{statistics}PRAGMA wal_checkpoint(TRUNCATE);")
+            connection.executescript(f"BEGIN;\n{script}\nCOMMIT;\nPRAGMA wal_checkpoint(TRUNCATE);")
 
 
 class PostgresDatabase:
@@ -83,9 +81,8 @@ class PostgresDatabase:
         """See Store."""
         return self._server.run(f"{question};\n", database=self._name).split()
 
-    def load(self, script: str, *, analyse: bool = True) -> None:
+    def load(self, script: str) -> None:
         """See Store."""
-        del analyse
         self._server.run(f"BEGIN;\n{script}\nCOMMIT;\nVACUUM ANALYZE;\nCHECKPOINT;\n", database=self._name)
 
 

@@ -24,7 +24,11 @@ def test_less_is_more_where_a_goal_says_at_most() -> None:
 
 def test_a_sentence_says_what_was_measured_and_doubts_a_noisy_run() -> None:
     assert goal(3.5).sentence() == "SQLite: 3.50 times Postfix; the goal of at least 3 is reached."
-    assert goal(3.5, in_doubt=True).sentence().endswith("is reached (in a noisy run: no proof).")
+    assert (
+        goal(3.5, in_doubt=True)
+        .sentence()
+        .endswith("is reached (no proof: the machine was busy, or the rounds disagree).")
+    )
 
 
 def test_only_ours_is_checked_and_the_mark_is_a_multiple_of_the_reference() -> None:
@@ -63,6 +67,17 @@ def test_a_share_is_shown_in_percent_of_the_rate_alone() -> None:
     share = goal_checks.of_share(beside, alone=alone, percent=95, of_what="the rate alone")
     assert (share.value, share.mark, share.is_reached) == (96, 950, True)
     assert share.wish == "at least 95 % of the rate alone"
+
+
+def test_rounds_on_both_sides_of_a_goal_put_it_in_doubt() -> None:
+    for fastest, in_doubt in ((960, True), (940, False)):
+        rounds = [
+            samples.round_of("alone", 1000),
+            *(samples.round_of("beside", rate) for rate in (900, 930, fastest)),
+        ]
+        alone, beside = figures.summarise(rounds, reference="")
+        share = goal_checks.of_share(beside, alone=alone, percent=95, of_what="the rate alone")
+        assert (share.is_reached, share.in_doubt) == (False, in_doubt)
 
 
 def test_memory_is_the_most_of_the_service_alone_in_megabytes() -> None:

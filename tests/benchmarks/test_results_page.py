@@ -37,7 +37,7 @@ def test_a_noisy_run_proves_nothing(tmp_path: pathlib.Path) -> None:
     noisy = samples.round_of("Postroad", 4000, noise=figures.NOISY_PERCENT + 1)
     samples.write(tmp_path, samples.report_of(noisy, samples.round_of("Postfix", 1000)))
     page = page_of(tmp_path)
-    assert "| Postroad: 4.00 | reached (in a noisy run: no proof) |" in page
+    assert "| Postroad: 4.00 | reached (no proof: the machine was busy, or the rounds disagree) |" in page
     assert "- NOISE, Postroad: in 1 of 1 rounds" in page
 
 
@@ -138,7 +138,7 @@ def test_of_the_dashboard_only_the_slowest_pages_are_shown(tmp_path: pathlib.Pat
     assert "| sqlite: 301 | NOT reached |" in page
     pages[0]["rest_percent"] = 50.0
     (tmp_path / "results" / "dashboard.json").write_text(json.dumps(reported))
-    assert "| sqlite: 301 | NOT reached (in a noisy run: no proof) |" in page_of(tmp_path)
+    assert "| sqlite: 301 | NOT reached (no proof: the machine was busy, or the rounds disagree) |" in page_of(tmp_path)
 
 
 def test_each_command_has_its_own_limit(tmp_path: pathlib.Path) -> None:
