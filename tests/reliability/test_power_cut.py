@@ -62,6 +62,20 @@ def test_a_power_cut_takes_only_leases_that_no_transaction_followed(
     assert rows(file, "SELECT number FROM kept ORDER BY number") == [(number,) for number in kept]
 
 
+def test_the_main_file_is_never_ahead_of_a_log_that_is_in_doubt(tmp_path: Path, libc: LibcFaults) -> None:
+    file = tmp_path / "kept.db"
+    file.touch()
+    libc.keep_disk(file)
+    command = [*libc.words, sys.executable, "-m", "tests.reliability.power_cut", str(file), *"tctlrlc"]
+    ran = subprocess.run(command, capture_output=True, text=True, timeout=service_process.TIMEOUT_SECONDS, check=False)
+    assert ran.stdout.startswith("tctl-lc"), ran.stderr
+    libc.cut_power(file)
+    assert rows(file, "SELECT number FROM kept ORDER BY number") == [(0,), (2,)]
+    # Without its log it has what the first copy gave it, and nothing of the leases that the log has lost.
+    Path(f"{file}-wal").write_bytes(b"")
+    assert rows(file, "SELECT number FROM kept ORDER BY number") == [(0,)]
+
+
 async def test_mail_whose_lease_is_lost_is_delivered_and_what_was_recorded_stays_recorded(
     clean_sqlite_url: str, tmp_path: Path, libc: LibcFaults
 ) -> None:

@@ -325,6 +325,8 @@ class SqliteStore:
     async def _checkpoint(self, mode: int) -> None:
         await self._acquire_slot(self._write_slot)
         try:
+            if self._log.is_in_doubt:
+                await _in_thread(self._commit_thread, self._log.write_again)
             await _in_thread(self._commit_thread, functools.partial(self._writer.wal_checkpoint, mode=mode))
         except errors.ServiceUnavailable:
             # It flushes the log first. The kernel tells a failure once, so the next commit would not hear of it.

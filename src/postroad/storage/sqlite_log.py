@@ -46,8 +46,8 @@ class WriteAheadLog:
 
     @property
     def is_due(self) -> bool:
-        """Whether enough was added for another copy."""
-        return self._pages >= self._due_pages
+        """Whether enough was added for another copy; after a failed flush the next commit repairs the log first."""
+        return self._pages >= self._due_pages and not self.is_in_doubt
 
     @property
     def is_long(self) -> bool:
@@ -55,7 +55,9 @@ class WriteAheadLog:
         return self._pages >= MAX_PAGES
 
     def copy_beside_commits(self, database: Path) -> None:
-        """Copy what is in the log now."""
+        """Copy what is in the log now, unless some of it may not be on disk: the main file would be ahead of it."""
+        if self.is_in_doubt:
+            return
         self._due_pages = self._pages + sqlite_connection.CHECKPOINT_PAGES
         connection = sqlite_connection.connect(database)
         try:

@@ -1,5 +1,6 @@
 """Batches, on both engines: a result for each item in order, one key, one transaction, and the checks of every send."""
 
+import asyncio
 import dataclasses
 from collections.abc import Callable
 from typing import Any
@@ -8,16 +9,19 @@ import msgspec
 import pytest
 import pytest_asyncio
 
-from postroad import errors
+from postroad import config, errors
 from postroad.model import batch_request, caller, receipt, throttle
+from postroad.roles import composition
 from postroad.services import context, templates
-from postroad.services.acceptance import submit_batch, transaction
+from postroad.services.acceptance import batch, submit, submit_batch, transaction
 from postroad.services.accounts import credits
 from postroad.services.accounts import registry as accounts
 from postroad.services.domains import registry as domains
 from postroad.services.maintenance import consistency
 from postroad.services.messages import lookup as messages
+from postroad.services.writer import protocol
 from postroad.storage import accounts as stored_accounts
+from postroad.storage import idempotency
 from tests import accepted_mail
 from tests.contexts import Clock
 
@@ -248,6 +252,71 @@ async def test_a_batch_is_at_most_32_mib_in_all(shop: Shop) -> None:
     await templates.put(shop.ctx, shop.account_id, "welcome", subject="x", text="{{name}}" * 10_000, html=None)
     people = [{"to": f"p{number}@example.net", "variables": {"name": "x" * 100}} for number in range(50)]
     assert (await shop.refusal(**WELCOME, recipients=people)).code == "payload_too_large"
+
+
+async def test_metadata_counts_as_often_as_it_is_stored(shop: Shop) -> None:
+    # JSON makes six octets of each, in the message and in its response: 60 MB of a request of 20 KB.
+    metadata = {f"k{number}": "\x01" * 500 for number in range(20)}
+    people = [{"to": f"p{number}@example.net", "variables": {"name": "x"}} for number in range(500)]
+    refusal = await shop.refusal(**WELCOME, metadata=metadata, recipients=people)
+    assert (refusal.code, refusal.status) == ("payload_too_large", 413)
+
+
+async def test_the_largest_batch_fits_into_a_frame(shop: Shop, monkeypatch: pytest.MonkeyPatch) -> None:
+    sent: list[batch.Batch] = []
+
+    async def accept(_: object, made: batch.Batch, **__: object) -> transaction.Accepted:
+        sent.append(made)
+        return transaction.Accepted("em_1", "req_1", b"{}", replayed=False)
+
+    monkeypatch.setattr(submit, "accept", accept)
+    metadata = {f"k{number}": "\x01" * 500 for number in range(20)}
+    people = [{"to": f"p{number}@example.net", "variables": {"name": "x"}} for number in range(250)]
+    await shop.batch(**WELCOME, metadata=metadata, recipients=people)
+    (made,) = sent
+    assert 24 * 2**20 < batch.size_of(made) < 32 * 2**20
+    assert len(msgspec.msgpack.encode([protocol.SubmitBatch(1, made)])) < 33 * 2**20
+
+
+async def test_batches_of_a_group_lock_their_accounts_as_others_do(
+    shop: Shop, settings: config.Settings, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    other = await accounts.create(shop.ctx, "Other shop")
+    await credits.add(shop.ctx, other.id, 10, None)
+    await domains.add(shop.ctx, other.id, "example.org", verified=True)
+    last, first = sorted(
+        (shop, Shop(shop.ctx, other.id, accepted_mail.caller_of(other.id))), key=lambda one: one.account_id
+    )[::-1]
+    made: list[batch.Batch] = []
+
+    async def accept(_: object, entry: batch.Batch, **__: object) -> transaction.Accepted:
+        made.append(entry)
+        return transaction.Accepted("em_1", "req_1", b"{}", replayed=False)
+
+    with monkeypatch.context() as patched:
+        patched.setattr(submit, "accept", accept)
+        for one in (last, first):
+            await one.batch(emails=[{**EMAIL, "from": "shop@example.com" if one is shop else "shop@example.org"}])
+    begun, find = asyncio.Event(), idempotency.find
+
+    async def slow(*args: Any, **kwargs: Any) -> object:
+        begun.set()
+        await asyncio.sleep(0.2)  # until the other one has what it can get
+        return await find(*args, **kwargs)
+
+    monkeypatch.setattr(idempotency, "find", slow)
+    async with composition.open_context(settings, clock=shop.ctx.clock) as elsewhere:
+
+        async def lock_both() -> None:
+            await begun.wait()
+            async with elsewhere.store.transaction() as tx:
+                await stored_accounts.lock(tx, [first.account_id, last.account_id])
+
+        commits = shop.ctx.accept_commits
+        answers = await asyncio.gather(
+            *(commits.submit(entry, size=batch.size_of(entry), count=1) for entry in made), lock_both()
+        )
+    assert [len(results(answer)) for answer in answers if answer is not None] == [1, 1]
 
 
 @pytest.fixture

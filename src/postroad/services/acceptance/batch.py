@@ -18,6 +18,8 @@ from postroad.services.webhooks import outbox as webhook_outbox
 from postroad.storage import accounts, idempotency, store
 
 _encoder = msgspec.json.Encoder()
+# An address of 254 octets in two forms, its domain, ids, and the row of the queue.
+RECIPIENT_BYTES = 1024
 # When they meet every item, they are the error of the request.
 OF_THE_ACCOUNT = (errors.Unauthorized, errors.AccountSuspended, errors.RateLimited)
 
@@ -41,10 +43,12 @@ Entry = transaction.Submission | Batch
 
 
 def size_of(entry: Entry) -> int:
-    """The bytes of an entry's messages."""
+    """The bytes of an entry's messages, and of what is stored beside them, which can be more."""
     if isinstance(entry, Batch):
-        return sum(submission.message.size for submission in entry.submissions)
-    return entry.message.size
+        return sum(map(size_of, entry.submissions))
+    message = entry.message
+    beside = len(message.response) + len((message.metadata or "").encode())
+    return message.size + beside + RECIPIENT_BYTES * len(entry.recipients)
 
 
 def count_of(entry: Entry) -> int:
@@ -61,9 +65,11 @@ async def accept(
 ) -> Sequence[transaction.Accepted | errors.PostroadError]:
     """Store a group; each entry gets its response or its error."""
     single = [entry for entry in entries if isinstance(entry, transaction.Submission)]
-    answers = await transaction.accept(tx, single, policies=policies, outbox=outbox) if single else ()
     if len(single) == len(entries):
-        return answers
+        return await transaction.accept(tx, single, policies=policies, outbox=outbox)
+    # All at once and in order: whoever has the lock of a later account may wait for that of an earlier one.
+    await accounts.lock(tx, map(_account_of, entries))
+    answers = await transaction.accept(tx, single, policies=policies, outbox=outbox) if single else ()
     following = iter(answers)
     return [
         await _accept_batch(tx, entry, policies=policies, outbox=outbox)
@@ -73,12 +79,16 @@ async def accept(
     ]
 
 
+def _account_of(entry: Entry) -> str:
+    submission = entry.submissions[0] if isinstance(entry, Batch) else entry
+    return submission.message.account_id
+
+
 async def _accept_batch(
     tx: store.Transaction, batch: Batch, *, policies: transaction.Policies, outbox: webhook_outbox.Outbox
 ) -> transaction.Accepted | errors.PostroadError:
     message = batch.submissions[0].message
     # The holder of the account's lock sees every key used before.
-    await accounts.lock(tx, [message.account_id])
     used = (await idempotency.find(tx, [batch.key.pair], now=message.created_at)).get(batch.key.pair)
     if used is not None:
         return replay(used, batch.key)

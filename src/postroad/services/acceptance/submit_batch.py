@@ -167,14 +167,14 @@ def _compose(
 
     A thread cannot be interrupted, and a template can take a tenth of a second and become little, or too much.
     """
-    total = sum(submission.message.size for submission in submissions.values())
+    total = sum(map(batch.size_of, submissions.values()))
     ends_at = time.monotonic() + TURN_SECONDS
     while left:
         place, checked, template, identity = left.popleft()
         try:
             rendered = checked if template is None else submit.render(checked, template)
             made = submissions[place] = compose.compose(rendered, identity)
-            total += made.message.size
+            total += batch.size_of(made)
         except (errors.InvalidRequest, errors.PayloadTooLarge) as refusal:
             refused[place] = refusal
         if total > MAX_BYTES:
@@ -185,8 +185,8 @@ def _compose(
 
 def _too_large(total: int) -> errors.PayloadTooLarge:
     return errors.PayloadTooLarge(
-        f"the messages of the batch have {total} bytes or more together; at most {MAX_BYTES} (32 MiB) are allowed; "
-        "send several batches"
+        f"the messages of the batch have {total} bytes or more together, with their metadata and their responses; "
+        f"at most {MAX_BYTES} (32 MiB) are allowed; send several batches"
     )
 
 
