@@ -78,7 +78,7 @@ async def _endpoint(ctx: context.Context, url: str) -> tuple[webhooks.Webhook, s
         expires_at=None,
     )
     async with ctx.store.transaction() as tx:
-        await accounts.insert(tx, account_id, name="Benchmark", now=now)
+        await accounts.insert(tx, account_id, name=f"Benchmark {account_id}", now=now)
         await webhooks.insert(tx, webhook)
         await webhooks.add_secret(tx, sealed, hint=hint)
     return webhook, secret

@@ -1,9 +1,10 @@
 """A private Haraka on loopback, tuned and durable, that keeps the mail it accepts or relays it to one next hop.
 
 It comes from npm, pinned in `benchmarks/haraka`, and writes each message into a queue file that is synced before the
-250 (RFC 5321 section 4.2.5); unlike Postfix and Postroad it does not sync the folder, so the name of a new file may be
-lost with the power. It opens a connection for each message that it delivers and cannot be told otherwise. All settings
-below favour Haraka: two processes for two cores, one plugin of a few lines, no TLS, no DNS, no log but of warnings.
+250 (RFC 5321 section 4.2.5); it renames the file after that and does not sync the folder, so the name of a new file may
+be lost with the power. It opens a connection for each message that it delivers and cannot be told otherwise. All
+settings below favour Haraka: two processes for two cores, one plugin of a few lines, no TLS, no DNS, no log but of
+warnings.
 """
 
 import contextlib
