@@ -119,7 +119,7 @@ lock: $(BIN)/python ## Renew the lock files from requirements/*.in; UPGRADE=1 ta
 			--python-version 3.11 $(if $(UPGRADE),--upgrade) "$$name.in" --output-file "$$name.txt" || exit 1; \
 	done
 
-bench: $(DEVELOPMENT) $(HARAKA) $(MTA) ## Run all benchmarks, an hour, and write benchmarks/RESULTS.md; ARGS=--quick takes minutes
+bench: $(DEVELOPMENT) $(HARAKA) $(MTA) ## Run all benchmarks, almost two hours, and write benchmarks/RESULTS.md; ARGS=--quick takes minutes
 	@$(BIN)/python -m benchmarks $(ARGS)
 
 bench-accept: $(DEVELOPMENT) $(HARAKA) $(MTA) ## Measure durable accepts a second over HTTP, beside five mail servers
