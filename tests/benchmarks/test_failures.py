@@ -19,13 +19,18 @@ def test_what_is_wrong_with_us_is_loud() -> None:
         raise KeyError
 
 
+def fail(*failures_of_messages: Exception) -> None:
+    """As a task group does."""
+    raise ExceptionGroup("unhandled errors in a TaskGroup", failures_of_messages)
+
+
 def test_one_of_many_messages_that_fails_is_named() -> None:
     gaps: list[str] = []
     with failures.into(gaps, what="postfix did not end"):
-        raise ExceptionGroup("two", [RuntimeError("expected 250, got 451"), EOFError()])
+        fail(RuntimeError("expected 250, got 451"), EOFError())
     assert gaps == ["postfix did not end: expected 250, got 451"]
 
 
 def test_what_is_wrong_with_us_is_loud_among_others() -> None:
     with pytest.raises(ExceptionGroup), failures.into([], what="round 1"):
-        raise ExceptionGroup("two", [RuntimeError("expected 250, got 451"), KeyError()])
+        fail(RuntimeError("expected 250, got 451"), KeyError())
