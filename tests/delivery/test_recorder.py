@@ -12,7 +12,7 @@ from postroad.protocol.smtp import values
 from postroad.services.maintenance import consistency
 from postroad.services.queue import inspection
 from postroad.services.results import outcomes
-from postroad.storage import attempts, bounce_guard_days, queue, queue_views, retrying_commits, suppressions
+from postroad.storage import attempts, bounce_guard_days, queue, queue_views, retrying_commits, store, suppressions
 from tests import bounce_counts
 from tests.contexts import SECOND
 from tests.delivery import parts
@@ -223,13 +223,36 @@ async def test_a_result_is_offered_until_the_store_takes_it_and_is_held_meanwhil
             return await start(ended)
 
         monkeypatch.setattr(
-            made.ctx.outcome_commits, "start", lambda ended: asyncio.ensure_future(submit_the_third_time(ended))
+            made.ctx.outcome_commits, "start", lambda ended, **_: asyncio.ensure_future(submit_the_third_time(ended))
         )
         await record(made, job, ACCEPTED)
         assert held == [1, 1, 1]
         assert await made.statuses(job.message[1]) == ["delivered"]
         assert made.events() == ["results_recording_deferred", "recipient_delivered"]
         assert (made.log[0]["results"], made.log[0]["error"]) == (1, "service_unavailable")
+
+
+async def test_a_transaction_has_as_many_recipients_as_it_would_have_of_single_ones(
+    url: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Whoever sends to many at once must not make everybody wait for one long transaction."""
+    async with parts.opened(url) as made:
+        claims = [job.claims[0] for job in await made.jobs(*(f"{n}@example.net" for n in range(40)), route=ROUTE)]
+        operation, together = made.ctx.outcome_commits._operation, list[int]()
+
+        async def counted(
+            tx: store.Transaction, batch: Sequence[Sequence[outcomes.Outcome]]
+        ) -> Sequence[outcomes.RecordResult | errors.PostroadError]:
+            together.append(sum(map(len, batch)))
+            return await operation(tx, batch)
+
+        monkeypatch.setattr(made.ctx.outcome_commits, "_operation", counted)
+        for _ in range(8):
+            await made.services.recorder.record_without_attempt(
+                claims, bounces_disposition.Verdict.BOUNCED, ["not tried"] * 40
+            )
+        await made.services.recorder.close(seconds=parts.TIMEOUT_SECONDS)
+        assert together == [280, 40]
 
 
 async def test_a_bug_in_recording_is_loud_and_leaves_the_recipient_to_the_end_of_its_lease(
@@ -241,7 +264,7 @@ async def test_a_bug_in_recording_is_loud_and_leaves_the_recipient_to_the_end_of
         async def fail(_: object) -> None:
             raise RuntimeError("a bug")
 
-        monkeypatch.setattr(made.ctx.outcome_commits, "start", lambda ended: asyncio.ensure_future(fail(ended)))
+        monkeypatch.setattr(made.ctx.outcome_commits, "start", lambda ended, **_: asyncio.ensure_future(fail(ended)))
         await record(made, job, ACCEPTED)
         assert [(line["event"], line["log_level"]) for line in made.log] == [("results_recording_failed", "error")]
         assert len(made.held) == 0
@@ -260,7 +283,9 @@ async def test_only_so_many_results_may_be_unrecorded_then_whoever_sends_waits(
             await go_on.wait()
             return await start(ended)
 
-        monkeypatch.setattr(made.ctx.outcome_commits, "start", lambda ended: asyncio.ensure_future(submit_later(ended)))
+        monkeypatch.setattr(
+            made.ctx.outcome_commits, "start", lambda ended, **_: asyncio.ensure_future(submit_later(ended))
+        )
         tasks = [
             asyncio.create_task(
                 made.services.recorder.record_attempt(job, attempted(ACCEPTED), provider_queue="", started_at=0)
@@ -287,7 +312,7 @@ async def test_whoever_waits_for_room_is_let_through_and_what_the_store_does_not
         async def refuse(_: object) -> outcomes.RecordResult:
             raise errors.ServiceUnavailable("away", retry_after=1)
 
-        monkeypatch.setattr(made.ctx.outcome_commits, "start", lambda ended: asyncio.ensure_future(refuse(ended)))
+        monkeypatch.setattr(made.ctx.outcome_commits, "start", lambda ended, **_: asyncio.ensure_future(refuse(ended)))
         results = made.services.recorder
         tasks = [
             asyncio.create_task(results.record_attempt(job, attempted(ACCEPTED), provider_queue="", started_at=0))

@@ -92,6 +92,19 @@ async def test_items_of_one_moment_are_one_transaction_and_each_is_reported_once
     assert ledger.batches == [[1, 2, 3]]
 
 
+async def test_large_items_fill_a_transaction_sooner_also_when_they_are_retried(
+    gate: Gate, ledger: Ledger, timers: Timers
+) -> None:
+    gate.trouble = AWAY
+    owner = Owner(commit_on(gate, ledger, items=100))
+    for number in range(4):
+        owner.retrying.submit(number, count=50)
+    await timers.counted(4)
+    gate.trouble = None
+    assert await owner.close() == 0
+    assert ledger.batches == [[0, 1], [2, 3]]
+
+
 @pytest.mark.parametrize("trouble", [errors.ServiceUnavailable, errors.TemporaryFailure])
 async def test_a_store_in_trouble_is_offered_the_same_again_until_it_takes_it(
     gate: Gate, ledger: Ledger, timers: Timers, trouble: type[errors.PostroadError]
