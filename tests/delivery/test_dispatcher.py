@@ -40,7 +40,7 @@ async def test_a_recipient_is_claimed_prepared_sent_and_recorded(database_url: s
         assert await made.statuses(message_id) == ["delivered", "delivered"]
         assert [len(transaction.recipients) for transaction in peer.transactions] in ([2], [1, 1])
         assert made.services.message_loader._prefetch.free == message_loader.PREFETCH_BYTES
-        assert all(provider_queue.is_idle for provider_queue in one.provider_queues.values())
+        assert all(provider_queue.is_idle for provider_queue in one.provider_queues.by_name.values())
         assert (await consistency.run(made.ctx)).findings == []
 
 
@@ -200,7 +200,7 @@ async def test_jobs_that_cannot_be_prepared_go_back_and_nobody_is_slowed_down(
         assert len(await made.ready()) == 1
         assert made.events() == ["batch_load_failed"]
         assert made.services.message_loader._prefetch.free == message_loader.PREFETCH_BYTES
-        (only,) = one.provider_queues.values()
+        (only,) = one.provider_queues.by_name.values()
         assert only.is_idle
         assert only.adaptive_rate.state(made.services.clock()) == "open"
 
@@ -227,7 +227,7 @@ async def test_jobs_that_are_not_reported_go_back_and_the_others_are_sent(
         assert len(await made.ready()) == 1
         assert len(peer.transactions) == 2
         await one.stop()
-        assert all(provider_queue.is_idle for provider_queue in one.provider_queues.values())
+        assert all(provider_queue.is_idle for provider_queue in one.provider_queues.by_name.values())
 
 
 async def test_what_there_is_no_room_for_is_read_when_its_turn_comes(url: str, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -283,7 +283,7 @@ async def test_a_stop_hands_back_what_was_not_begun_before_it_waits_for_the_rest
         await parts.until(are_back)
         assert not task.done()
         assert len(made.held) == 2
-        for provider_queue in one.provider_queues.values():
+        for provider_queue in one.provider_queues.by_name.values():
             provider_queue.abort()
         await task
 
@@ -332,10 +332,10 @@ async def test_a_recipient_that_was_tried_before_without_a_result_is_reported(ur
 async def test_provider_queues_have_the_limits_of_their_provider(url: str) -> None:
     async with parts.opened(url) as made:
         one = made.dispatching()
-        yahoo = one._provider_queue(parts.route_to(parts.host_at(25), name="yahoo", provider="yahoo"))
+        yahoo = one.provider_queues.of(parts.route_to(parts.host_at(25), name="yahoo", provider="yahoo"))
         assert yahoo.adaptive_rate.limits.messages_per_connection == 20
-        assert one._provider_queue(parts.route_to(parts.host_at(26), name="yahoo", provider="yahoo")) is yahoo
-        assert one.routes["yahoo"].hosts[0].port == 26
+        assert one.provider_queues.of(parts.route_to(parts.host_at(26), name="yahoo", provider="yahoo")) is yahoo
+        assert one.provider_queues.routes["yahoo"].hosts[0].port == 26
 
 
 async def test_a_recipient_that_outlived_ten_workers_waits_and_is_tried_again(database_url: str) -> None:

@@ -5,13 +5,14 @@ import asyncio
 import msgspec
 import pytest
 
-from postroad.delivery import dispatcher, provider_queue, routing
+from postroad.delivery import dispatcher, known_provider_queues, leases, provider_queue, routing
 from postroad.model import breaker
 from postroad.protocol.smtp import values
 from postroad.services.accounts import registry as accounts
 from postroad.storage import attempts, queue
 from tests import accepted_mail, smtp_peers
 from tests.delivery import bulk_queue, parts
+from tests.reliability import sinks
 
 NOWHERE = routing.NoRoute(
     values.Cause.DOMAIN_NOT_FOUND, detail="nosuch.example does not exist", valid_until=parts.FOREVER
@@ -37,7 +38,7 @@ async def test_a_provider_queue_without_room_leaves_its_recipients_in_the_store(
         route = made.router.known["example.net"] = parts.route_to(parts.host_at(25))
         one = made.dispatching()
         await made.accept()
-        one._provider_queue(route).adaptive_rate.slow_down(made.services.clock())
+        one.provider_queues.of(route).adaptive_rate.slow_down(made.services.clock())
         assert not await one.step()
         assert len(made.held) == 0
         assert len(await made.ready()) == 1
@@ -93,6 +94,36 @@ async def test_a_step_takes_a_bounded_number_of_rows_over_all_provider_queues(
         assert {wanted.queue_key for wanted in plan.wanted} == set(queue_keys)
 
 
+async def test_an_account_with_many_slow_destinations_has_a_bounded_number_of_claims_and_delays_nobody(
+    url: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """However many domains it sends to: each would be a provider queue with capacity of its own."""
+    monkeypatch.setattr(leases, "LEASES_PER_CONNECTION", 1)
+    async with parts.opened(url, connections=100) as made, sinks.running() as sink:
+        sink.hold(sinks.Point.CONTENT)
+        small = (await accounts.create(made.ctx, "Small")).id
+        await accepted_mail.allow_sending(made.ctx, small, domain="small.example")
+        one = made.dispatching()
+        for number in range(150):
+            domain = f"{number}.example"
+            made.router.known[domain] = parts.route_to(parts.host_at(sink.port), name=domain)
+            await bulk_queue.fill(made.ctx, made.account_id, domain, count=1)
+        await walk(one)
+        assert len(made.held) == 80
+        made.router.known["good.example"] = parts.route_to(parts.host_at(sink.port), name="good")
+        await bulk_queue.fill(made.ctx, small, "good.example", count=1)
+        await made.accept("code@0.example", expires_in=300)
+        await walk(one)
+        assert len(made.held) == 82
+        sink.release(sinks.Point.CONTENT)
+        async with asyncio.timeout(parts.TIMEOUT_SECONDS):
+            while await made.ready() or len(made.held):
+                await one.step()
+                await asyncio.sleep(0.01)
+        await one.stop()
+        assert len(set(sink.recipients)) == 152
+
+
 async def test_a_walk_goes_through_all_scheduled_queues_and_ends_when_a_round_brings_nothing(
     url: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -125,7 +156,7 @@ async def test_a_blocked_destination_is_left_alone_until_the_time_of_its_recipie
         assert await made.statuses(message_id) == ["queued"]
         made.clock.pass_seconds(1101)
         one = made.dispatching()
-        one._provider_queue(route).last_error = "connection refused"
+        one.provider_queues.of(route).last_error = "connection refused"
         assert await one.step()
         await made.services.recorder.close(seconds=parts.TIMEOUT_SECONDS)
         (recipient,) = await made.recipients(message_id)
@@ -172,7 +203,7 @@ async def test_the_searches_that_are_remembered_are_bounded(url: str, monkeypatc
 async def test_idle_provider_queues_are_dropped_and_a_plan_with_many_new_ones_is_whole(
     url: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(dispatcher, "MAX_IDLE_PROVIDER_QUEUES", 3)
+    monkeypatch.setattr(known_provider_queues, "MAX_IDLE", 3)
     time = parts.Time()
     async with parts.opened(url, time=time) as made:
         one = made.dispatching()
@@ -180,22 +211,52 @@ async def test_idle_provider_queues_are_dropped_and_a_plan_with_many_new_ones_is
         for number in range(6):
             made.router.known[f"{number}.example"] = parts.route_to(parts.host_at(25), name=f"provider queue {number}")
         assert len(one._plan(queue_keys).wanted) == 6
-        one.provider_queues["provider queue 1"].adaptive_rate.slow_down(time.now)
+        one.provider_queues.by_name["provider queue 1"].adaptive_rate.slow_down(time.now)
         (job,) = await made.jobs(route=parts.route_to(parts.host_at(25)))
-        one.provider_queues["provider queue 2"].capacity.reserve(job)
+        one.provider_queues.by_name["provider queue 2"].capacity.reserve(job)
         assert len(one._plan(queue_keys[5:]).wanted) == 1
         assert (
-            set(one.provider_queues) == set(one.routes) == {"provider queue 1", "provider queue 2", "provider queue 5"}
+            set(one.provider_queues.by_name)
+            == set(one.provider_queues.routes)
+            == {"provider queue 1", "provider queue 2", "provider queue 5"}
         )
+
+
+async def test_slowed_provider_queues_are_limited_and_the_longest_unused_go_except_those_of_large_providers(
+    url: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(known_provider_queues, "MAX_IDLE", 3)
+    monkeypatch.setattr(known_provider_queues, "MAX_SLOWED", 4)
+    time = parts.Time()
+    async with parts.opened(url, time=time) as made:
+        known = made.dispatching().provider_queues
+
+        def slow(name: str, *, used_at: float) -> None:
+            one = known.of(parts.route_to(parts.host_at(25), name=name))
+            one.adaptive_rate.slow_down(time.now)
+            one.used_at = used_at
+
+        slow("google", used_at=0.0)
+        for number in range(4):
+            slow(f"mx{number}.example", used_at=10.0 - number)
+        known.drop_idle()
+        assert set(known.by_name) == {"google", "mx0.example", "mx1.example", "mx2.example"}
+        slow("mx4.example", used_at=20.0)
+        known.drop_idle()
+        assert len(known.by_name) == 5  # looked at a moment ago
+        time.now += 1.0
+        known.drop_idle()
+        assert set(known.by_name) == {"google", "mx0.example", "mx1.example", "mx4.example"}
+        assert set(known.routes) == set(known.by_name)
 
 
 async def test_new_limits_of_a_provider_apply_to_its_queue(url: str) -> None:
     async with parts.opened(url) as made:
         one = made.dispatching()
         route = parts.route_to(parts.host_at(25), name="yahoo", provider="yahoo")
-        queue = one._provider_queue(route)
+        queue = one.provider_queues.of(route)
         limits = msgspec.structs.replace(made.ctx.settings.providers.yahoo, messages_per_second=3)
         providers = msgspec.structs.replace(made.ctx.settings.providers, yahoo=limits)
         msgspec.structs.force_setattr(made.ctx.settings, "providers", providers)
-        assert one._provider_queue(route) is queue
+        assert one.provider_queues.of(route) is queue
         assert queue.adaptive_rate.rate() == pytest.approx(3)

@@ -80,7 +80,7 @@ async def test_hosts_that_accept_at_first_and_then_hold_the_final_reply_delay_no
         await around.good.got(1)
         await bulk_queue.fill(ctx, innocent, GOOD, count=50, name="more")
         await around.good.got(51)
-        queues = running._dispatcher.provider_queues
+        queues = running._dispatcher.provider_queues.by_name
 
         async def are_known() -> bool:
             return not any(one._is_quick for name, one in queues.items() if "attacker" in name and one._slots)

@@ -1,6 +1,7 @@
 """Leases: held while work is under way, renewed in time, and handed back without a trace."""
 
 import asyncio
+from collections.abc import Awaitable, Callable, Sequence
 
 import pytest
 
@@ -8,7 +9,7 @@ from postroad import errors
 from postroad.delivery import leases
 from postroad.storage import queue, store
 from tests.contexts import SECOND
-from tests.delivery import parts
+from tests.delivery import bulk_queue, parts
 
 
 async def claim_as(made: parts.Parts, worker: str) -> list[queue.Claimed]:
@@ -73,6 +74,55 @@ async def test_a_claim_that_is_held_already_is_not_taken_twice(url: str) -> None
         assert [row.key for row in again] == [claim.key]
         assert made.held.take(again) == []
         assert len(made.held) == 1
+
+
+async def test_an_account_leaves_leases_to_others_and_keeps_some_for_urgent_mail(
+    url: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(leases, "LEASES_PER_CONNECTION", 1)
+    async with parts.opened(url, connections=500) as made:
+        assert made.held.room("another") == made.held.room(made.account_id) == 400  # of 500
+        await bulk_queue.fill(made.ctx, made.account_id, "example.net", count=450)
+        claims = await made.claim()
+        assert len(claims) == 450
+        assert made.held.room(made.account_id) == made.held.room(made.account_id, is_urgent=True) == 0
+        assert made.held.room("another") == 40
+        await made.held.release([claim.key for claim in claims[:50]])
+        assert (made.held.room(made.account_id), made.held.room("another")) == (0, 80)
+        assert made.held.room(made.account_id, is_urgent=True) == 45
+        made.held.take(claims[49:])  # one that is not held, and those that are
+        made.held.drop(claim.key for claim in claims[:50])
+        assert (made.held.room(made.account_id), made.held.room("another")) == (0, 80)
+
+
+async def test_many_leases_are_renewed_and_handed_back_in_short_transactions(
+    url: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    sizes: list[int] = []
+    for name in ("extend", "release"):
+        real = getattr(queue, name)
+
+        async def counted(
+            tx: store.Transaction,
+            keys: Sequence[queue.Key],
+            *,
+            real: Callable[..., Awaitable[object]] = real,
+            **arguments: object,
+        ) -> object:
+            sizes.append(len(keys))
+            return await real(tx, keys, **arguments)
+
+        monkeypatch.setattr(queue, name, counted)
+    async with parts.opened(url) as made:
+        await bulk_queue.fill(made.ctx, made.account_id, "example.net", count=510)
+        claims = await made.claim()
+        made.clock.pass_seconds(40)
+        await made.held._renew()
+        made.clock.pass_seconds(30)
+        assert await claim_as(made, "another") == []
+        await made.held.release([claim.key for claim in claims])
+        assert sizes == [500, 10, 500, 10]
+        assert len(await made.ready()) == 510
 
 
 async def test_only_the_holder_can_hand_back_or_renew(url: str) -> None:

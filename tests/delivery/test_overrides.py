@@ -52,14 +52,14 @@ async def test_changed_limits_apply_to_a_queue_that_is_there_and_end_with_their_
     async with parts.opened(url, poll_milliseconds=1) as made:
         route = made.router.known["example.net"] = parts.route_to(parts.host_at(25))
         one = made.dispatching()
-        rate = one._provider_queue(route).adaptive_rate
+        rate = one.provider_queues.of(route).adaptive_rate
         of_settings = made.ctx.settings.providers.others
         assert rate.limits == of_settings
         until = made.ctx.clock() + 60_000_000
         limits = {"connections": 1, "messages_per_second": 2}
         await destinations.set_limits(made.ctx, "others", limits, reason="x", until=until)
         await one.step()
-        assert one._provider_queue(route).adaptive_rate is rate
+        assert one.provider_queues.of(route).adaptive_rate is rate
         in_force = rate.limits
         assert (in_force.connections, in_force.messages_per_second) == (1, 2)
         assert in_force.messages_per_connection == of_settings.messages_per_connection
@@ -68,10 +68,10 @@ async def test_changed_limits_apply_to_a_queue_that_is_there_and_end_with_their_
         await destinations.set_limits(made.ctx, "mx.example.net", {"connections": 3}, reason="x", until=None)
         await asyncio.sleep(0.002)  # longer than a poll
         await one.step()
-        assert one._provider_queue(route).adaptive_rate.limits.connections == 3
+        assert one.provider_queues.of(route).adaptive_rate.limits.connections == 3
         await destinations.restore(made.ctx, "mx.example.net")
         made.clock.pass_seconds(61)
         await asyncio.sleep(0.002)
         await one.step()
-        one._provider_queue(route)
+        one.provider_queues.of(route)
         assert rate.limits == of_settings

@@ -26,7 +26,9 @@ async def reporting_to_log(
         yield (
             made,
             dispatcher,
-            status_reporter.StatusReporter(made.ctx, dispatcher, made.hosts, made.held, made.services.log),
+            status_reporter.StatusReporter(
+                made.ctx, dispatcher.provider_queues, made.hosts, made.held, made.services.log
+            ),
         )
 
 
@@ -38,14 +40,14 @@ async def reported(made: parts.Parts) -> list[provider_queues.Status]:
 async def test_only_provider_queues_that_are_not_simply_open_are_reported(database_url: str) -> None:
     async with reporting_to_log(database_url) as (made, dispatcher, report):
         now = asyncio.get_running_loop().time()
-        dispatcher._provider_queue(parts.route_to(parts.host_at(26), name="open"))
-        paused = dispatcher._provider_queue(parts.route_to(parts.host_at(26), name="paused"))
+        dispatcher.provider_queues.of(parts.route_to(parts.host_at(26), name="open"))
+        paused = dispatcher.provider_queues.of(parts.route_to(parts.host_at(26), name="paused"))
         paused.adaptive_rate.slow_down(now, 300)
         paused.last_error = "slow down"
-        dispatcher._provider_queue(parts.route_to(HOST, name="blocked"))
+        dispatcher.provider_queues.of(parts.route_to(HOST, name="blocked"))
         for _ in range(breaker.FAILURES_TO_OPEN):
             made.hosts.failed(HOST)
-        slowed = dispatcher._provider_queue(parts.route_to(parts.host_at(26), name="slowed"))
+        slowed = dispatcher.provider_queues.of(parts.route_to(parts.host_at(26), name="slowed"))
         slowed.adaptive_rate.slow_down(now - adaptive_rate.FIRST_PAUSE_SECONDS)
         await report.publish()
         seen = {provider_queue.name: provider_queue for provider_queue in await reported(made)}
@@ -62,7 +64,7 @@ async def test_only_provider_queues_that_are_not_simply_open_are_reported(databa
 
 async def test_nothing_is_written_while_nothing_changes_except_a_sign_of_life_now_and_then(url: str) -> None:
     async with reporting_to_log(url) as (made, dispatcher, report):
-        one = dispatcher._provider_queue(parts.route_to(HOST))
+        one = dispatcher.provider_queues.of(parts.route_to(HOST))
         one.adaptive_rate.slow_down(asyncio.get_running_loop().time() - adaptive_rate.FIRST_PAUSE_SECONDS)
         await report.publish()
         first = made.clock()
@@ -77,13 +79,13 @@ async def test_nothing_is_written_while_nothing_changes_except_a_sign_of_life_no
 async def test_the_status_of_a_provider_queue_that_is_open_again_or_dropped_is_removed(url: str) -> None:
     async with reporting_to_log(url) as (made, dispatcher, report):
         for name in ("first", "second"):
-            one = dispatcher._provider_queue(parts.route_to(HOST, name=name))
+            one = dispatcher.provider_queues.of(parts.route_to(HOST, name=name))
             one.adaptive_rate.slow_down(asyncio.get_running_loop().time(), 300)
         await report.publish()
-        del dispatcher.provider_queues["first"], dispatcher.routes["first"]
+        del dispatcher.provider_queues.by_name["first"], dispatcher.provider_queues.routes["first"]
         await report.publish()
         assert [provider_queue.name for provider_queue in await reported(made)] == ["second"]
-        dispatcher.provider_queues["second"] = made.new_provider_queue()
+        dispatcher.provider_queues.by_name["second"] = made.new_provider_queue()
         await report.publish()
         assert await reported(made) == []
 
@@ -92,7 +94,7 @@ async def test_a_worker_that_stops_takes_back_what_it_reported_and_leaves_others
     async with reporting_to_log(url) as (made, dispatcher, report):
         async with made.ctx.store.transaction() as tx:
             await provider_queues.put(tx, [provider_queues.Status("another", "first", "paused", "", 1, 1)])
-        dispatcher._provider_queue(parts.route_to(HOST, name="first")).adaptive_rate.slow_down(
+        dispatcher.provider_queues.of(parts.route_to(HOST, name="first")).adaptive_rate.slow_down(
             asyncio.get_running_loop().time(), 300
         )
         await report.publish()
@@ -108,7 +110,9 @@ async def test_a_store_that_is_away_is_reported_later(url: str, monkeypatch: pyt
         raise errors.ServiceUnavailable("away", retry_after=1)
 
     async with reporting_to_log(url) as (made, dispatcher, report):
-        dispatcher._provider_queue(parts.route_to(HOST)).adaptive_rate.slow_down(asyncio.get_running_loop().time(), 300)
+        dispatcher.provider_queues.of(parts.route_to(HOST)).adaptive_rate.slow_down(
+            asyncio.get_running_loop().time(), 300
+        )
         with monkeypatch.context() as patch:
             patch.setattr(type(made.ctx.store), "transaction", away)
             task = asyncio.create_task(report.run_forever())

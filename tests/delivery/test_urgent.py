@@ -26,7 +26,7 @@ async def test_a_code_goes_before_the_mail_that_waits_for_the_same_destination(d
         await harness.send("code@example.net", expires_in=300)
 
         async def is_here() -> bool:
-            return any(one.capacity.has_urgent for one in harness.engine._dispatcher.provider_queues.values())
+            return any(one.capacity.has_urgent for one in harness.engine._dispatcher.provider_queues.by_name.values())
 
         await engine_harness.until(is_here)
         await engine_harness.until(lambda: is_queued(harness))

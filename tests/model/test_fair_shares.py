@@ -21,6 +21,16 @@ def test_who_is_alone_gets_all_but_a_part(alpha: float, units: int) -> None:
     assert taken(shares, fair_shares.Party("alone", alpha)) == units
 
 
+@pytest.mark.parametrize("units", range(1, 12))
+@pytest.mark.parametrize("alpha", [0.5, 1.0, 4.0, 8.0])
+def test_the_room_of_a_party_is_what_it_can_take(alpha: float, units: int) -> None:
+    shares, party = fair_shares.FairShares(units), fair_shares.Party("alone", alpha)
+    assert shares.room(party) == taken(shares, party)
+    assert shares.room(party) == 0
+    shares.add((party,), units)  # more than there are
+    assert shares.room(party) == shares.room(BOB) == 0
+
+
 def test_somebody_who_comes_later_finds_something_free() -> None:
     shares = fair_shares.FairShares(500)
     assert taken(shares, ALICE) == 400

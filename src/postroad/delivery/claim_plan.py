@@ -1,5 +1,6 @@
 """What a step of the dispatcher claims, and what it got."""
 
+import collections
 from collections.abc import Mapping, Sequence
 
 import msgspec
@@ -8,8 +9,12 @@ from postroad.storage import queue, suppressions
 
 
 class Plan(msgspec.Struct):
-    """What to claim in one step; `expired` are scheduled queues of which only expired recipients are claimed."""
+    """What to claim in one step, and how many of each account.
 
+    `expired` are scheduled queues of which only expired recipients are claimed.
+    """
+
+    by_account: collections.Counter[str] = msgspec.field(default_factory=collections.Counter)
     wanted: list[queue.ClaimRequest] = msgspec.field(default_factory=list)
     expired: set[str] = msgspec.field(default_factory=set)
 

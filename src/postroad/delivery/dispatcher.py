@@ -2,8 +2,9 @@
 
 A scheduled queue is a domain and an account (see storage/queue.py), and `route_choice` finds its route. The walk
 continues where it stopped, and scheduled queues of one provider queue share its capacity, so that each gets its turn.
-What a provider queue has no capacity for stays in the database. What the operator holds is skipped. A destination whose
-hosts are all down is skipped, too; only recipients at the end of their retry schedule are claimed, and fail.
+What a provider queue has no capacity for, or an account no lease, stays in the database. What the operator holds is
+skipped. A destination whose hosts are all down is skipped, too; only recipients at the end of their retry schedule are
+claimed, and fail.
 
 Urgent recipients are claimed first in every step, wherever the walk is. Recipients whose own time is over are claimed,
 and expire, wherever they are.
@@ -15,12 +16,15 @@ import random
 from collections.abc import Sequence
 from typing import Final
 
+import msgspec
+
 from postroad.concurrency import lru
 from postroad.delivery import (
     claim_plan,
     delivery_services,
     holds,
     hosts,
+    known_provider_queues,
     leases,
     message_loader,
     provider_queue,
@@ -52,7 +56,6 @@ MAX_CONCURRENT_LOOKUPS: Final = resolver.MAX_CONCURRENT_QUERIES // 2
 EXPIRY_SEARCH_SECONDS: Final = 30.0
 # How many of those searches are cached; an evicted one is only repeated.
 MAX_SEARCHED_QUEUES: Final = 10_000
-MAX_IDLE_PROVIDER_QUEUES: Final = 1_000
 # A recipient that lost this many leases may crash its workers, so it is deferred to its next attempt.
 MAX_LOST_LEASES: Final = 10
 # After a bug or a database outage, repeating at once would not help.
@@ -72,12 +75,11 @@ class Dispatcher:
         self._ctx = ctx
         self._router = router
         self._hosts = known
-        self.provider_queues: dict[str, provider_queue.ProviderQueue] = {}  # by the `queue_name` of their routes
-        sources = source_choice.SourceChooser(services.sources, known, self.provider_queues)
+        self.provider_queues = known_provider_queues.KnownProviderQueues(services, fall_back=self._fall_back)
+        sources = source_choice.SourceChooser(services.sources, known, self.provider_queues.by_name)
         self._route_chooser = route_choice.RouteChooser(
             ctx.settings.route_rules, router, known, sources, clock=services.clock, resolve=self._resolve
         )
-        self._upstreams = {upstream.provider_queue: upstream for upstream in ctx.settings.upstreams}
         self._services, self._log = services, services.log
         self._warnings = limited_warnings.LimitedWarnings(services.log, ctx.clock)
         self._held: leases.Leases = services.held
@@ -94,7 +96,6 @@ class Dispatcher:
         # Provider queues that have had urgent jobs since they were last searched for expired ones.
         self._urgent: set[provider_queue.ProviderQueue] = set()
         self._next_expiry_search: lru.LruCache[str, float] = lru.LruCache(MAX_SEARCHED_QUEUES)
-        self.routes: dict[str, routing.Route] = {}  # the latest route of each provider queue
 
     @property
     def is_round_over(self) -> bool:
@@ -114,7 +115,7 @@ class Dispatcher:
             queue_keys = await queue.queue_keys(tx, after=self._cursor, limit=MAX_QUEUES_PER_STEP)
         if self._urgent:
             await self._release_expired(leases_until)
-        plan = self._plan([queue_key for queue_key in queue_keys if not self._holds.covers(queue_key)])
+        plan = self._plan([one for one in queue_keys if not self._holds.covers(one) and self._has_room(one)])
         self._plan_urgent(plan, [queue_key for queue_key in urgent_keys if not self._holds.covers(queue_key)])
         claimed = claim_plan.Claims()
         if plan.wanted or work.is_due or work.is_expired:
@@ -139,15 +140,14 @@ class Dispatcher:
         if self._preparations:
             await asyncio.wait(self._preparations)
         await self._simulated_delivery.finish()
-        left = [key for one in self.provider_queues.values() for job in one.close() for key in job.keys]
+        left = [key for one in self.provider_queues.by_name.values() for job in one.close() for key in job.keys]
         if left:
             await self._held.release(left)
-        await asyncio.gather(*(one.finish() for one in self.provider_queues.values()))
+        await asyncio.gather(*(one.finish() for one in self.provider_queues.by_name.values()))
 
     def _plan(self, queue_keys: Sequence[str]) -> claim_plan.Plan:
         """How many of each scheduled queue; those of one provider queue share its capacity."""
-        if len(self.provider_queues) > MAX_IDLE_PROVIDER_QUEUES:
-            self._drop_idle_provider_queues()
+        self.provider_queues.drop_idle()
         plan = claim_plan.Plan()
         by_provider_queue: dict[provider_queue.ProviderQueue, list[str]] = collections.defaultdict(list)
         ending: list[tuple[str, int]] = []
@@ -163,17 +163,19 @@ class Dispatcher:
             if isinstance(route, routing.NoRoute):
                 ending.append((queue_key, queue.ANY_TIME))
             elif choice.is_blocked:
-                self._provider_queue(route)
+                self.provider_queues.of(route)
                 # An upstream is a part of this installation: mail waits until it is back.
                 if not route.is_upstream and self._may_hold_expired(queue_key):
                     plan.expired.add(queue_key)
                     ending.append((queue_key, self._ctx.clock() - self._lifetime))
-            elif self._provider_queue(route).capacity_left():
-                by_provider_queue[self._provider_queue(route)].append(queue_key)
+            elif self.provider_queues.of(route).capacity_left():
+                by_provider_queue[self.provider_queues.of(route)].append(queue_key)
         most = max(MIN_SHARE, MAX_CLAIMS_PER_STEP // max(1, len(by_provider_queue) + len(ending)))
-        plan.wanted += [queue.ClaimRequest(queue_key, most, queued_before) for queue_key, queued_before in ending]
-        for one, together in by_provider_queue.items():
-            self._share(plan, together, room=min(one.capacity_left(), most))
+        for queue_key, queued_before in ending:
+            self._want(plan, queue.ClaimRequest(queue_key, most, queued_before))
+        # By chance: an account may have leases left for only a few of them.
+        for one in random.sample(list(by_provider_queue), len(by_provider_queue)):
+            self._share(plan, by_provider_queue[one], room=min(one.capacity_left(), most))
         plan.wanted += self._simulated_delivery.claim_requests(simulated)
         return plan
 
@@ -183,9 +185,8 @@ class Dispatcher:
             choice = self._route_chooser.choose(queue_key)
             if choice is None or not isinstance(choice.route, routing.Route) or choice.is_blocked:
                 continue  # the walk comes to it
-            _, account_id, *_ = queue.parts_of(queue_key)
-            if room := self._provider_queue(choice.route).urgent_left(account_id):
-                plan.wanted.append(queue.ClaimRequest(queue_key, room, is_urgent=True))
+            if room := self.provider_queues.of(choice.route).urgent_left(queue.account_of(queue_key)):
+                self._want(plan, queue.ClaimRequest(queue_key, room, is_urgent=True))
 
     def _share(self, plan: claim_plan.Plan, queue_keys: Sequence[str], *, room: int) -> None:
         # With more scheduled queues than capacity, a random choice lets each get its turn.
@@ -196,7 +197,20 @@ class Dispatcher:
             is_proven = (
                 choice is not None and isinstance(choice.route, routing.Route) and self._hosts.is_proven(choice.route)
             )
-            plan.wanted.append(queue.ClaimRequest(queue_key, share if is_proven else 1))
+            self._want(plan, queue.ClaimRequest(queue_key, share if is_proven else 1))
+
+    def _has_room(self, queue_key: str) -> bool:
+        return self._held.room(queue.account_of(queue_key)) > 0
+
+    def _want(self, plan: claim_plan.Plan, request: queue.ClaimRequest) -> None:
+        """Claim from a scheduled queue, no more than its account may hold."""
+        account_id = queue.account_of(request.queue_key)
+        room = self._held.room(account_id, is_urgent=request.is_urgent) - plan.by_account[account_id]
+        if room < request.limit:
+            request = msgspec.structs.replace(request, limit=room)
+        if request.limit > 0:
+            plan.by_account[account_id] += request.limit
+            plan.wanted.append(request)
 
     def _may_hold_expired(self, queue_key: str) -> bool:
         """Whether the scheduled queue of a blocked destination is due for a search for expired recipients.
@@ -219,30 +233,10 @@ class Dispatcher:
         if expired:
             await self._held.release([key for job in expired for key in job.keys])
 
-    def _provider_queue(self, route: routing.Route) -> provider_queue.ProviderQueue:
-        one = self.provider_queues.get(route.queue_name)
-        of_settings = self._upstreams.get(route.provider) or getattr(self._ctx.settings.providers, route.provider)
-        limits = self._holds.limits(route.provider_queue, of_settings)
-        if one is not None and one.adaptive_rate.limits != limits:  # by an operator, or the settings were reloaded
-            one.adaptive_rate.set_limits(limits)
-        if one is None:
-            one = self.provider_queues[route.queue_name] = provider_queue.ProviderQueue(
-                route.provider_queue, limits, self._services, source=route.source, fall_back=self._fall_back
-            )
-        self.routes[route.queue_name] = route
-        return one
-
-    def _drop_idle_provider_queues(self) -> None:
-        now = self._services.clock()
-        for name, one in list(self.provider_queues.items()):
-            if one.is_idle and one.adaptive_rate.state(now) == "open":
-                del self.provider_queues[name]
-                del self.routes[name]
-
     def _fall_back(self, job: message_loader.Job, error: str) -> bool:
         """Assign a job to the next of its upstreams that can take it; False when there is none."""
         for place, route in enumerate(job.fallbacks):
-            one = self._provider_queue(route)
+            one = self.provider_queues.of(route)
             if self._hosts.blocked_until(route) is None and not one.is_paused:
                 self._warnings.warning(
                     "upstream_fallback",
@@ -318,9 +312,9 @@ class Dispatcher:
     def _start(self, jobs: Sequence[message_loader.Job]) -> None:
         """Reserve capacity for jobs, and prepare them."""
         for job in jobs:
-            self._provider_queue(job.route).capacity.reserve(job)
+            self.provider_queues.of(job.route).capacity.reserve(job)
             if job.is_urgent:
-                self._urgent.add(self._provider_queue(job.route))
+                self._urgent.add(self.provider_queues.of(job.route))
         # Urgent ones do not wait until all others are signed.
         for together in ([job for job in jobs if job.is_urgent], [job for job in jobs if not job.is_urgent]):
             if together:
@@ -351,7 +345,7 @@ class Dispatcher:
         self._next_expiry_search.discard(queue_key)  # search again: there may be more
         choice = self._route_chooser.choose(queue_key)
         route = choice.route if choice is not None else None
-        known = self.provider_queues.get(route.queue_name) if isinstance(route, routing.Route) else None
+        known = self.provider_queues.by_name.get(route.queue_name) if isinstance(route, routing.Route) else None
         whose = f"the mail servers of {queue.domain_of(queue_key)}"
         sentence = f"{whose} were unreachable until the retry schedule ended: {known.last_error if known else ''}"
         sentences = [sentence.rstrip(": ")] * len(claims)
@@ -377,11 +371,11 @@ class Dispatcher:
 
         def ready(job: message_loader.Job) -> None:
             del prefetched[job]
-            self._provider_queue(job.route).add(job)
+            self.provider_queues.of(job.route).add(job)
 
         for job in jobs:
             if job not in prefetched:
-                self._provider_queue(job.route).add(job)
+                self.provider_queues.of(job.route).add(job)
         try:
             if prefetched:
                 await self._services.message_loader.prepare(list(prefetched), ready)
@@ -395,6 +389,6 @@ class Dispatcher:
     async def _release_later(self, jobs: Sequence[message_loader.Job]) -> None:
         await asyncio.sleep(ERROR_BACKOFF_SECONDS)
         for job in jobs:
-            self._provider_queue(job.route).capacity.cancel_reserved(job)
+            self.provider_queues.of(job.route).capacity.cancel_reserved(job)
             self._services.message_loader.release(job)
         await self._held.release([key for job in jobs for key in job.keys])

@@ -67,7 +67,14 @@ class Engine:
         )
         self._signing = signing.DkimSigner(ctx) if settings.sign else None
         worker = f"{hostname.process_name()}:{secrets.token_hex(4)}"
-        self._held = leases.Leases(ctx.store, worker=worker, seconds=settings.lease_seconds, clock=ctx.clock, log=log)
+        self._held = leases.Leases(
+            ctx.store,
+            worker=worker,
+            seconds=settings.lease_seconds,
+            connections=settings.connections,
+            clock=ctx.clock,
+            log=log,
+        )
         sources = known_sources.KnownSources(ctx, self._held, loop.time)
         self._recorder = recorder.Recorder(ctx, self._held, sources, log)
         trusted = lease_clock.LeaseClock(settings.lease_seconds * times.SECOND)
@@ -86,7 +93,9 @@ class Engine:
             wake=ctx.mail_wakeup.set,
         )
         self._dispatcher = dispatcher.Dispatcher(ctx, self._router, self._hosts, services)
-        self._status_reporter = status_reporter.StatusReporter(ctx, self._dispatcher, self._hosts, self._held, log)
+        self._status_reporter = status_reporter.StatusReporter(
+            ctx, self._dispatcher.provider_queues, self._hosts, self._held, log
+        )
         self._is_stopping = False
 
     async def run(self, stopping: asyncio.Event) -> None:
@@ -140,7 +149,7 @@ class Engine:
         await asyncio.wait([stop], timeout=grace.remaining)
         if not stop.done():
             self._log.warning("grace_period_exceeded", recipients=len(self._held))
-            for one in self._dispatcher.provider_queues.values():
+            for one in self._dispatcher.provider_queues.by_name.values():
                 one.abort()
             self._recorder.lift_limit()
         await stop

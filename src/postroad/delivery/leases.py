@@ -2,26 +2,42 @@
 
 An expired lease frees its recipient for other workers. That happens only when this process is dead or stalled, or the
 database was unavailable for longer than a lease. After that, this worker begins nothing that others may have claimed.
+
+Accounts share the leases: what waits in memory for a connection is bounded, however many destinations it is for.
 """
 
 import asyncio
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from typing import Final
 
 from postroad import errors
-from postroad.model import times
+from postroad.model import fair_shares, times
 from postroad.storage import queue, store
 from postroad.telemetry import logs
 
 # A renewal may fail twice before a lease expires.
 RENEWALS_PER_LEASE: Final = 3
+# Leases renewed or released in one transaction, which stays short.
+BATCH_LEASES: Final = 500
+# Leases for each connection that delivery may have: twice what keeps a connection busy (`job_capacity`), because some
+# wait for destinations that have no connection now.
+LEASES_PER_CONNECTION: Final = 32
+# An account that holds its share of the leases gets a few more for urgent mail.
+URGENT_ALPHA: Final = 2 * fair_shares.ALPHA
 
 
 class Leases:
     """The claims of one worker."""
 
     def __init__(
-        self, database: store.Store, *, worker: str, seconds: int, clock: Callable[[], int], log: logs.Logger
+        self,
+        database: store.Store,
+        *,
+        worker: str,
+        seconds: int,
+        connections: int,
+        clock: Callable[[], int],
+        log: logs.Logger,
     ) -> None:
         self.worker = worker
         self._database = database
@@ -29,6 +45,7 @@ class Leases:
         self._clock = clock
         self._log = log
         self._held: dict[queue.Key, int] = {}  # expiry
+        self._shares = fair_shares.FairShares(connections * LEASES_PER_CONNECTION)
 
     def __contains__(self, key: object) -> bool:
         return key in self._held
@@ -40,11 +57,18 @@ class Leases:
         """When a lease that begins now ends."""
         return self._clock() + self._seconds * times.SECOND
 
+    def room(self, account_id: str, *, is_urgent: bool = False) -> int:
+        """How many more recipients of an account may be claimed."""
+        alpha = URGENT_ALPHA if is_urgent else fair_shares.ALPHA
+        return self._shares.room(fair_shares.Party(account_id, alpha))
+
     def take(self, claims: Iterable[queue.Claimed]) -> list[queue.Claimed]:
         """Hold claims; returns the new ones. One that is held already was claimed again after a late renewal."""
         until = self.until()
         taken = list(claims)
         new = [claim for claim in taken if claim.key not in self._held]
+        for claim in new:
+            self._shares.add((fair_shares.Party(claim.account_id),))
         self._held.update((claim.key, until) for claim in taken)
         return new
 
@@ -56,14 +80,16 @@ class Leases:
     def drop(self, keys: Iterable[queue.Key]) -> None:
         """Drop claims whose result is recorded."""
         for key in keys:
-            self._held.pop(key, None)
+            if self._held.pop(key, None) is not None:
+                self._shares.give_back((fair_shares.Party(key[0]),))
 
     async def release(self, keys: Sequence[queue.Key]) -> None:
         """Release recipients that were not attempted: nothing is counted, and they can be claimed at once."""
         self.drop(keys)
         try:
-            async with self._database.transaction() as tx:
-                await queue.release(tx, keys, now=self._clock(), worker=self.worker)
+            for batch in _batches(keys):
+                async with self._database.transaction() as tx:
+                    await queue.release(tx, batch, now=self._clock(), worker=self.worker)
         except store.UNAVAILABLE as error:
             # They are claimed again when the lease expires.
             self._log.warning("lease_release_failed", recipients=len(keys), error=error.message)
@@ -78,9 +104,13 @@ class Leases:
                 self._log.warning("lease_renewal_failed", recipients=len(self._held), error=error.message)
 
     async def _renew(self) -> None:
-        if not self._held:
-            return
-        until = self.until()
-        async with self._database.transaction() as tx:
-            extended = await queue.extend(tx, list(self._held), lease_until=until, worker=self.worker)
-        self._held.update((key, until) for key in extended if key in self._held)
+        for batch in _batches(list(self._held)):
+            until = self.until()
+            async with self._database.transaction() as tx:
+                extended = await queue.extend(tx, batch, lease_until=until, worker=self.worker)
+            self._held.update((key, until) for key in extended if key in self._held)
+
+
+def _batches(keys: Sequence[queue.Key]) -> Iterator[Sequence[queue.Key]]:
+    for first in range(0, len(keys), BATCH_LEASES):
+        yield keys[first : first + BATCH_LEASES]

@@ -10,8 +10,7 @@ from typing import Final
 
 import msgspec
 
-from postroad.delivery import dispatcher as delivery_dispatcher
-from postroad.delivery import hosts, leases
+from postroad.delivery import hosts, known_provider_queues, leases
 from postroad.model import times
 from postroad.services import context
 from postroad.storage import provider_queues, store
@@ -27,14 +26,14 @@ class StatusReporter:
     def __init__(
         self,
         ctx: context.Context,
-        dispatcher: delivery_dispatcher.Dispatcher,
-        known: hosts.Hosts,
+        known: known_provider_queues.KnownProviderQueues,
+        known_hosts: hosts.Hosts,
         held: leases.Leases,
         log: logs.Logger,
     ) -> None:
         self._ctx = ctx
-        self._dispatcher = dispatcher
-        self._hosts = known
+        self._provider_queues = known
+        self._hosts = known_hosts
         self._worker = held.worker
         self._log = log
         self._reported: dict[str, provider_queues.Status] = {}
@@ -74,8 +73,8 @@ class StatusReporter:
         now = asyncio.get_running_loop().time()
         statuses: dict[str, provider_queues.Status] = {}
         open_ones: set[str] = set()
-        for name, route in self._dispatcher.routes.items():
-            one = self._dispatcher.provider_queues[name]
+        for name, route in self._provider_queues.routes.items():
+            one = self._provider_queues.by_name[name]
             blocked_until = self._hosts.blocked_until(route)
             paused_until = one.adaptive_rate.paused_until(now)
             if blocked_until is not None:

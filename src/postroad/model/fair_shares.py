@@ -8,6 +8,7 @@ may have it.
 """
 
 import collections
+import math
 from collections.abc import Hashable, Sequence
 from typing import Final, Generic, TypeVar
 
@@ -45,6 +46,10 @@ class FairShares:
     def has_share(self, party: Party) -> bool:
         """Whether the party may take another unit."""
         return self.held(party) < party.alpha * self.free
+
+    def room(self, party: Party) -> int:
+        """How many units the party may take one after the other, if nobody else takes any."""
+        return max(0, math.ceil((party.alpha * self.free - self.held(party)) / (1 + party.alpha)))
 
     def take(self, parties: Sequence[Party], units: int = 1) -> bool:
         """Take units that count for all of the parties; False if one of them may not have them."""

@@ -117,6 +117,11 @@ def domain_of(queue_key: str) -> str:
     return queue_key.partition(" ")[0]
 
 
+def account_of(queue_key: str) -> str:
+    """The account of a scheduled queue."""
+    return parts_of(queue_key)[1]
+
+
 def parts_of(queue_key: str) -> tuple[str, str, str, str]:
     """The recipient domain and the account, the sender domain and the tag, if it has them, of a scheduled queue."""
     domain, _, rest = queue_key.partition(" ")
