@@ -146,12 +146,42 @@ async def test_an_answer_with_another_id_is_overheard() -> None:
 
 
 async def test_a_long_answer_is_fetched_over_tcp_and_bounded() -> None:
-    hosts = [f"{number} mx{number}.a-name-of-some-length.example." for number in range(300)]
+    hosts = [f"{number} mx{number}.a-name-of-some-length.example." for number in range(200)]
     async with dns_server.running({"example.org": {"TC": [], "MX": hosts}}) as server:
         answer = await resolver.Resolver([server.address]).mx("example.org")
         assert server.transports == ["udp", "tcp"]
     assert isinstance(answer, resolver.Answer)
-    assert len(answer.records) == resolver.MAX_RECORDS
+    assert len(answer.records) == 100
+
+
+async def test_an_answer_that_is_too_much_to_parse_is_refused_and_not_asked_for_again() -> None:
+    zones: dns_server.Zones = {
+        "many.example": {"TC": [], "A": [f"192.0.{number // 256}.{number % 256}" for number in range(300)]},
+        "large.example": {"TC": [], "TXT": [f'"{"x" * 250}{number:03}"' for number in range(70)]},
+        # Each record repeats the first name by a pointer, so that all of them fit into a packet.
+        "deep.example": {"MX": [f"{number} {'a.' * 120}example." for number in range(30)]},
+    }
+    async with dns_server.running(zones) as server:
+        asking = resolver.Resolver([server.address])
+        many, large = await asking.addresses("many.example"), await asking.txt("large.example")
+        deep = await asking.mx("deep.example")
+        asked = [server.count("many.example", "A"), server.count("large.example", "TXT")]
+        assert server.transports[-1] == "udp"
+        assert (*asked, server.count("deep.example", "MX")) == (2, 2, 1)
+    assert many == resolver.Failure("the answer has more than 256 records")
+    assert large == resolver.Failure("the answer has more than 16384 bytes")
+    assert deep == resolver.Failure("the answer has more than 1500 labels and strings")
+
+
+async def test_a_server_whose_answer_is_refused_leaves_the_question_to_the_next() -> None:
+    hosts = [f"{number} mx{number}.example." for number in range(300)]
+    async with (
+        dns_server.running({"example.org": {"TC": [], "MX": hosts}}) as hostile,
+        dns_server.running({"example.org": {"MX": ["1 mx.example."]}}) as sound,
+    ):
+        answer = await resolver.Resolver([hostile.address, sound.address]).mx("example.org")
+    assert isinstance(answer, resolver.Answer)
+    assert answer.records == (resolver.Mx(1, "mx.example"),)
 
 
 async def test_a_server_that_fails_leaves_the_question_to_the_next() -> None:

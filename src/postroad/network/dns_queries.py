@@ -4,7 +4,6 @@ import itertools
 from collections.abc import Callable, Sequence
 from typing import Any
 
-import dns.asyncbackend
 import dns.asyncresolver
 import dns.exception
 import dns.flags
@@ -16,7 +15,7 @@ import dns.resolver
 
 from postroad import config
 from postroad.concurrency import fair_semaphore
-from postroad.network import resolver
+from postroad.network import dns_sockets, resolver
 
 
 class DnsQueries:
@@ -30,7 +29,7 @@ class DnsQueries:
         self._resolver.lifetime = query_seconds
         self._resolver.use_edns(0, 0, resolver.UDP_BYTES)
         self._resolver.set_flags(dns.flags.RD | dns.flags.AD)
-        self._backend = dns.asyncbackend.get_backend("asyncio")
+        self._backend = dns_sockets.Backend()
         self._free = fair_semaphore.FairSemaphore(max_concurrent)
 
     async def query(
@@ -82,11 +81,11 @@ def _is_authentic(response: dns.message.Message) -> bool:
 
 
 def _reason(problem: dns.exception.DNSException) -> str:
-    """The last server's words when it had any, such as SERVFAIL."""
+    """The last server's words when it had any, such as SERVFAIL, or why its answer was refused."""
     errors = problem.kwargs.get("errors") or ()
     for _, _, _, error, _ in reversed(errors):
-        if isinstance(error, str):
-            return error
+        if isinstance(error, str | dns_sockets.AnswerRefused):
+            return str(error)
     if isinstance(problem, dns.exception.Timeout):
         return "no answer in time"
     for _, _, _, error, _ in reversed(errors):
