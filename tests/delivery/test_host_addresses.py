@@ -27,13 +27,34 @@ async def finding(
 
 
 async def test_what_is_published_is_kept_apart_from_what_is_tried() -> None:
-    zones: dns_server.Zones = {"mx.example": {"A": ["127.0.0.1", *(f"192.0.2.{number}" for number in range(1, 9))]}}
+    zones: dns_server.Zones = {"mx.example": {"A": ["127.0.0.1", *(f"192.0.2.{number}" for number in range(1, 7))]}}
     async with finding(zones) as addresses:
         found = await addresses.find("mx.example")
-    assert len(found.published) == 9
+    assert len(found.published) == 7
     assert found.to_try == ("192.0.2.1", "192.0.2.2", "192.0.2.3", "192.0.2.4")
     assert (found.detail, found.is_known, found.is_authentic) == ("", True, False)
     assert found.valid_until == 1300
+
+
+async def test_of_a_host_with_many_addresses_the_first_of_both_families_are_kept() -> None:
+    many = {
+        "A": [f"192.0.2.{number}" for number in range(1, 40)],
+        "AAAA": [f"2001:db8::{number}" for number in range(1, 4)],
+    }
+    networks = ["192.0.2.0/24", "2001:db8::/32"]
+    async with finding({"mx.example": many}, allow_private=networks) as addresses:
+        found = await addresses.find("mx.example")
+    assert found.published == (
+        "192.0.2.1",
+        "2001:db8::1",
+        "192.0.2.2",
+        "2001:db8::2",
+        "192.0.2.3",
+        "2001:db8::3",
+        "192.0.2.4",
+        "192.0.2.5",
+    )
+    assert found.to_try == ("192.0.2.1", "2001:db8::1", "192.0.2.2", "2001:db8::2")
 
 
 async def test_a_host_of_the_operator_may_be_anywhere() -> None:

@@ -16,7 +16,7 @@ from postroad.concurrency import ttl_cache
 from postroad.model import special_addresses
 from postroad.network import resolver
 
-# Some 20 MB.
+# Some 20 MB; 60 MB if all have the longest names and as many addresses as are kept.
 MAX_HOSTS: Final = 50_000
 # A record with TTL 0 is looked up once a second, not once a message; one that lives for weeks at least once an hour,
 # since misrouted mail is worse than a query.
@@ -24,6 +24,9 @@ MIN_TTL_SECONDS: Final = 1.0
 MAX_TTL_SECONDS: Final = 3600.0
 # RFC 9520 section 3.2: a failure is cached for at least a second, to spare failing name servers.
 FAILURE_SECONDS: Final = 5.0
+# Those of both families that come first: more than a real host has, and a zone could fill the cache with hundreds. Our
+# own address is found among them only, but no other one is tried either.
+MAX_PUBLISHED: Final = 8
 MAX_ADDRESSES: Final = 4
 
 
@@ -96,7 +99,8 @@ class HostAddresses:
         if not answer.records:
             detail = f"{host} has no address" if answer.exists else f"the host {host} does not exist"
             return Addresses((), (), valid_until, detail=detail, is_authentic=answer.is_authentic)
-        return self._filter(answer.records, valid_until=valid_until, is_authentic=answer.is_authentic)
+        published = answer.records[:MAX_PUBLISHED]
+        return self._filter(published, valid_until=valid_until, is_authentic=answer.is_authentic)
 
     def _filter(
         self, published: tuple[str, ...], *, valid_until: float, is_trusted: bool = False, is_authentic: bool = False
