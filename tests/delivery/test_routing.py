@@ -153,7 +153,29 @@ async def test_hosts_and_addresses_are_bounded() -> None:
     }
     async with router_harness.running({**zones}) as harness:
         names = await harness.names("example.org")
-    assert names == [f"mx{number:02}.example" for number in range(10) for _ in range(4)]
+    assert names == [f"mx{number:02}.example" for number in range(6) for _ in range(2)]
+
+
+@pytest.mark.parametrize("hosts, each", [(1, 4), (3, 4), (4, 3), (5, 2), (6, 2)])
+async def test_the_more_hosts_there_are_the_fewer_addresses_of_each_are_tried(hosts: int, each: int) -> None:
+    zones = {
+        "example.org": {"MX": [f"{number} mx{number}.example." for number in range(hosts)]},
+        "*": {"A": [f"192.0.2.{number}" for number in range(1, 9)]},
+    }
+    async with router_harness.running({**zones}) as harness:
+        assert await harness.names("example.org") == [
+            f"mx{number}.example" for number in range(hosts) for _ in range(each)
+        ]
+
+
+async def test_of_many_hosts_both_families_are_tried() -> None:
+    zones = {
+        "example.org": {"MX": [f"{number} mx{number}.example." for number in range(10)]},
+        "*": {"A": ["192.0.2.1", "192.0.2.2"], "AAAA": ["2001:db8::1"]},
+    }
+    async with router_harness.running({**zones}) as harness:
+        route = await harness.route("example.org")
+    assert [host.address for host in route.hosts] == ["192.0.2.1", "2001:db8::1"] * 6
 
 
 @pytest.mark.parametrize("domain", ["exa mple.org", "a..example", "", "example.org\r\nx", "192.0.2.1"])

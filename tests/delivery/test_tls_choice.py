@@ -111,6 +111,21 @@ async def test_records_of_which_none_is_usable_ask_for_encryption_alone(record: 
         assert (await only(harness)).mode is tls_policy.Mode.REQUIRED
 
 
+async def test_of_many_records_some_are_kept_and_dane_still_applies() -> None:
+    unusable = [f"1 1 1 {number:064x}" for number in range(20)]
+    async with publishing(*unusable, *(f"3 1 1 {number:064x}" for number in range(20))) as harness:
+        found = await only(harness)
+    assert found.mode is tls_policy.Mode.DANE
+    assert len(found.tlsa) == 8
+    assert all(record.is_usable for record in found.tlsa)
+
+
+async def test_of_many_unusable_records_some_are_kept_for_reports() -> None:
+    async with publishing(*(f"1 1 1 {number:064x}" for number in range(20))) as harness:
+        found = await only(harness)
+    assert (found.mode, len(found.tlsa)) == (tls_policy.Mode.REQUIRED, 8)
+
+
 @pytest.mark.parametrize("missing", [True, False])
 async def test_a_signed_host_without_records_is_an_ordinary_one(missing: bool) -> None:  # noqa: FBT001 - a column
     async with publishing() as harness:

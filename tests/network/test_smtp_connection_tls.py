@@ -277,6 +277,21 @@ async def test_an_authority_that_is_shown_but_did_not_sign_is_no_anchor(
     assert result.stage is Stage.STARTTLS
 
 
+@pytest.mark.parametrize("selector", [0, 1])
+async def test_a_shortened_record_describes_the_same_certificate_and_no_other(
+    selector: int, identity: Identity, tmp_path: pathlib.Path
+) -> None:
+    (tmp_path / "other").mkdir()
+    pem = identity.certificate.cert_chain_pems[0]
+    record = identity.record(pem, usage=3, selector=selector, matching_type=0).shortened
+    assert record.matching_type == 1
+    policy = TlsPolicy(Mode.DANE, tlsa=(record,))
+    async with smtp_peers.serving(tls=identity.context) as peer:
+        assert await seen(peer, policy) == "TLSv1.3 DANE"
+    async with smtp_peers.serving(tls=Identity(tmp_path / "other", HOST).context) as peer:
+        assert (await failure(peer, policy)).stage is Stage.STARTTLS
+
+
 @pytest.mark.parametrize("record", [Tlsa(3, 1, 1, b"\0" * 32), Tlsa(2, 0, 2, b"\0" * 64), Tlsa(3, 0, 0, b"x")])
 async def test_a_certificate_that_no_record_describes_is_refused(record: Tlsa, identity: Identity) -> None:
     async with smtp_peers.serving(tls=identity.context) as peer:

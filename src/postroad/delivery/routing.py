@@ -28,16 +28,23 @@ from postroad.protocol.reports import tls_report
 from postroad.protocol.smtp import values
 from postroad.telemetry import logs
 
-# Some 50 MB.
-MAX_DOMAINS: Final = 50_000
+# As many as there are breakers of hosts. Some 20 MB; if all have the longest names and as many hosts as are kept,
+# 100 MB, and with reports 200 MB for MTA-STS and 500 MB for DANE.
+MAX_DOMAINS: Final = 20_000
 # A domain that cannot be reached by ten hosts is unreachable.
 MAX_HOSTS: Final = 10
+# What is tried of all of them: two addresses of six hosts, or more of fewer hosts. Cut here because routes are cached.
+MAX_ADDRESSES: Final = 12
+# The first two addresses of a host are of both families, if it has both: a source address can use only one of them.
+MIN_ADDRESSES_PER_HOST: Final = 2
 # A detail is for people: a few hosts show what is wrong.
 SHOWN_ERRORS: Final = 3
 # Longer than a lookup takes that waits for many silent name servers; short for a domain that is moving its mail.
 STALE_SECONDS: Final = 300.0
 
 LOCALHOST: Final = ("127.0.0.1", "::1")
+
+_CountedFor = tuple[str, tls_report.Policy] | None
 
 
 @dataclass(frozen=True, slots=True)
@@ -48,7 +55,7 @@ class Host:
     address: str
     port: int
     tls: tls_policy.TlsPolicy
-    counted_for: tuple[str, tls_report.Policy] | None = None
+    counted_for: _CountedFor = None
     upstream: str = ""  # the name of the upstream that it belongs to
     source: str = ""  # the name of the source address to connect from, if the system does not choose it
 
@@ -308,18 +315,22 @@ class Router:
             )
         )
         hosts: list[Host] = []
+        each = max(MAX_ADDRESSES // max(len(sites), 1), MIN_ADDRESSES_PER_HOST)
+        # The hosts share a policy of their domain: it is text of hundreds of characters.
+        shared: dict[_CountedFor, _CountedFor] = {}
         for site, tls in zip(sites, chosen, strict=True):
             name = site.mx.host
             counted_for = self._count(tls, host=name, domain=domain, policy=policy)
+            counted_for = shared.setdefault(counted_for, counted_for)
             if isinstance(tls, tls_choice.Refusal):
                 details.append(tls.detail)
             else:
-                hosts += (Host(name, address, self._port, tls, counted_for) for address in site.found.to_try)
-        return tuple(hosts), details
+                hosts += (Host(name, address, self._port, tls, counted_for) for address in site.found.to_try[:each])
+        return tuple(hosts[:MAX_ADDRESSES]), details
 
     def _count(
         self, tls: tls_policy.TlsPolicy | tls_choice.Refusal, *, host: str, domain: str, policy: mta_sts.Policy | None
-    ) -> tuple[str, tls_report.Policy] | None:
+    ) -> _CountedFor:
         """Count what is known without a session; returns for what sessions are counted, if they are."""
         if self._report is None:
             return None

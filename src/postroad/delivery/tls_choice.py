@@ -21,8 +21,8 @@ from postroad.network import resolver
 from postroad.protocol.dns import mta_sts
 from postroad.protocol.reports import tls_report
 
-# A policy may have a hundred lines and a TLSA record a whole certificate: the beginning shows which one it is. Results
-# are stored with it, and strangers write it.
+# A policy may have dozens of lines and a host several TLSA records: the beginning shows which one it is. Results are
+# stored with it, and strangers write it.
 MAX_REPORTED_CHARACTERS: Final = 1_000
 APPLIES_MTA_STS: Final = frozenset({tls_policy.Mode.VERIFIED, tls_policy.Mode.TESTING})
 BY_SETTING: Final = {
@@ -79,11 +79,12 @@ class TlsChoice:
             return Refusal(detail, tls_report.FailureType.DNSSEC_INVALID)
         if not answer.records or not answer.is_authentic:
             return None
-        usable = tuple(record for record in answer.records if record.is_usable)
+        usable = tls_policy.kept(record for record in answer.records if record.is_usable)
         if not usable:
             # RFC 7672 section 2.2: encryption is required, but there is nothing to verify it against.
             reason = f"TLSA of {host}, none usable"
-            return tls_policy.TlsPolicy(tls_policy.Mode.REQUIRED, tlsa=answer.records, reason=reason)
+            unusable = tls_policy.kept(answer.records)
+            return tls_policy.TlsPolicy(tls_policy.Mode.REQUIRED, tlsa=unusable, reason=reason)
         names = (host,) if host == domain else (host, domain)
         return tls_policy.TlsPolicy(tls_policy.Mode.DANE, names=names, tlsa=usable, reason=f"TLSA of {host}")
 

@@ -1,5 +1,8 @@
 """The TLS policy of a connection to a mail host: chosen by routing, enforced by the connection."""
 
+import hashlib
+import itertools
+from collections.abc import Iterable
 from enum import StrEnum
 from typing import Final
 
@@ -10,7 +13,12 @@ DANE_TA: Final = 2
 DANE_EE: Final = 3
 USAGES: Final = frozenset({DANE_TA, DANE_EE})
 SELECTORS: Final = frozenset({0, 1})
-DIGEST_BYTES: Final = {1: 32, 2: 64}
+SHA256: Final = 1
+DIGEST_BYTES: Final = {SHA256: 32, 2: 64}
+# What is kept of a record's data: that of the longest digest.
+MAX_DATA_BYTES: Final = 64
+# Twice what a host has while it replaces its keys, for itself and for its authority.
+MAX_TLSA: Final = 8
 
 
 class Mode(StrEnum):
@@ -39,6 +47,27 @@ class Tlsa(msgspec.Struct, frozen=True):
         if self.usage not in USAGES or self.selector not in SELECTORS or not self.data:
             return False
         return self.matching_type == 0 or DIGEST_BYTES.get(self.matching_type) == len(self.data)
+
+    @property
+    def shortened(self) -> "Tlsa":
+        """The record without long data: a digest of a certificate or key, which the same one matches and no other.
+
+        An unusable record keeps none, and so is never usable.
+        """
+        if len(self.data) <= MAX_DATA_BYTES:
+            return self
+        if not self.is_usable:
+            return Tlsa(self.usage, self.selector, self.matching_type, b"")
+        return Tlsa(self.usage, self.selector, SHA256, hashlib.sha256(self.data).digest())
+
+
+def kept(records: Iterable[Tlsa]) -> tuple[Tlsa, ...]:
+    """What is cached of a set of records: a zone could fill the memory with them.
+
+    Fewer records match fewer certificates. A set that is not empty stays so, and each kept record stays as usable as it
+    was, so nothing that DANE protects loses its protection.
+    """
+    return tuple(record.shortened for record in itertools.islice(records, MAX_TLSA))
 
 
 class TlsPolicy(msgspec.Struct, frozen=True):
