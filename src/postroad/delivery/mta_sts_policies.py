@@ -21,7 +21,7 @@ from postroad.storage import mta_sts_policies as stored_policies
 from postroad.storage import store
 from postroad.telemetry import logs
 
-# Some 10 MB of ordinary policies.
+# Some 20 MB of ordinary policies, and 160 MB of the largest.
 MAX_POLICIES: Final = 20_000
 # A policy with max_age 0 would be fetched for every message; a failed fetch is not repeated sooner either.
 MIN_AGE_SECONDS: Final = 300.0

@@ -93,12 +93,28 @@ def test_a_policy_may_be_written_in_other_ways(content: bytes) -> None:
         POLICY.replace(b"*.Example.NET", b"*"),
         POLICY.replace(b"*.Example.NET", b""),
         POLICY.replace(b"*.Example.NET", b".".join([b"a" * 60] * 5)),
-        POLICY + b"mx: a.example\r\n" * 100,
+        POLICY + b"mx: a.example\r\n" * 49,
         POLICY + b"\xff",
     ],
 )
 def test_anything_else_is_no_policy(content: bytes) -> None:
     assert mta_sts.parse_policy(content) is None
+
+
+def test_a_policy_may_name_fifty_hosts() -> None:
+    policy = mta_sts.parse_policy(POLICY + b"mx: a.example\r\n" * 48)
+    assert policy is not None
+    assert len(policy.patterns) == 50
+
+
+def test_the_characters_of_all_names_are_limited() -> None:
+    def policy(*lengths: int) -> mta_sts.Policy | None:
+        name = (b"a" * 50 + b".") * 5
+        hosts = (b"mx: " + name[-length:-1] + b"a\r\n" for length in lengths)
+        return mta_sts.parse_policy(b"version: STSv1\r\nmode: enforce\r\nmax_age: 1\r\n" + b"".join(hosts))
+
+    assert policy(*[250] * 16, 96) is not None
+    assert policy(*[250] * 16, 97) is None
 
 
 def test_a_policy_that_wants_nothing_needs_no_hosts() -> None:

@@ -15,8 +15,10 @@ WELL_KNOWN_PATH: Final = "/.well-known/mta-sts.txt"
 MEDIA_TYPE: Final = "text/plain"
 # Section 3.2: about a year.
 MAX_AGE_SECONDS: Final = 31_557_600
-# Far beyond any set of mail hosts; a policy is kept in memory.
-MAX_PATTERNS: Final = 100
+# Policies name fewer than 20 hosts, and a policy is kept in memory. One that names more is not cut, since mail to the
+# hosts that it allows would then be refused: it is no policy.
+MAX_PATTERNS: Final = 50
+MAX_PATTERN_CHARACTERS: Final = 4_096
 
 _VERSION: Final = "STSv1"
 # Section 3.1. The version comes first; blanks may surround the semicolons.
@@ -85,6 +87,8 @@ def parse_policy(content: bytes) -> Policy | None:
 
 def _are_valid(patterns: tuple[str, ...], *, mode: Mode) -> bool:
     """A policy that wants something of hosts has to name some."""
-    if len(patterns) > MAX_PATTERNS or (not patterns and mode is not Mode.NONE):
+    if len(patterns) > MAX_PATTERNS or sum(map(len, patterns)) > MAX_PATTERN_CHARACTERS:
+        return False
+    if not patterns and mode is not Mode.NONE:
         return False
     return all(len(pattern) <= _MAX_NAME_CHARACTERS and _PATTERN.fullmatch(pattern) for pattern in patterns)
