@@ -125,6 +125,16 @@ async def test_one_private_address_of_a_name_blocks_it(addresses: list[str]) -> 
         assert (public.connections, private.connections) == (0, 0)
 
 
+async def test_all_addresses_of_a_name_are_checked_and_three_are_kept() -> None:
+    public = [f"127.0.0.{last}" for last in range(1, 7)]
+    names = {**zones(*public), **zones(*public, "127.0.0.9", name="last.example.org")}
+    async with dns_server.running(names) as dns, running_client(dns, allow_private=["127.0.0.0/29"]) as guard:
+        found = await guard._look_up(NAME)
+        assert (found.addresses, found.refusal) == (("127.0.0.1", "127.0.0.2", "127.0.0.3"), None)
+        with pytest.raises(errors.InvalidRequest, match=r"^url: last\.example\.org resolves to a loopback address"):
+            await guard.check("https://last.example.org/")
+
+
 async def test_where_an_endpoint_that_is_not_used_leads_does_not_matter() -> None:
     async with dns_server.running(zones(PRIVATE)) as dns, running_client(dns) as guard:
         assert await guard.check(f"https://{NAME}/", is_enabled=False) == f"https://{NAME}/"

@@ -36,7 +36,7 @@ TRY_SECONDS: Final = 1.0
 # A burst of events queries once, and a changed record takes effect with the next retry. A record with TTL 0 is never
 # kept.
 FRESH_SECONDS: Final = 1.0
-# About 2 MB of either.
+# At most 4 MB of hosts; some 3 MB of ordinary URLs, and 32 MB of the longest.
 MAX_HOSTS: Final = 5_000
 MAX_URLS: Final = 5_000
 # More would not be reached in time, and the next must still have some of it.
@@ -185,7 +185,7 @@ class WebhookClient:
             found = await self._found.get_or_fetch(receiver.host, self._look_up)
             if found.refusal is not None:
                 return failure(*found.refusal)
-            addresses = found.addresses[:MAX_ADDRESSES]
+            addresses = found.addresses
         try:
             return await self._exchange(receiver, addresses, request(receiver), max_body=max_body)
         except http_client.HttpClientError as trouble:
@@ -220,8 +220,9 @@ class WebhookClient:
         now = time.monotonic()
         if isinstance(answer, resolver.Failure):
             return _ResolvedHost((), now + FRESH_SECONDS, (FailureCode.DNS_FAILURE, f"{host}: {answer.detail}"))
+        # All addresses are checked, and those that are used are kept.
         return _ResolvedHost(
-            answer.records,
+            answer.records[:MAX_ADDRESSES],
             now + min(answer.ttl, FRESH_SECONDS),
             _refusal(host, answer, (await self._guard.get()).rules),
         )
