@@ -149,7 +149,7 @@ bench-codes: $(DEVELOPMENT) ## Measure how long a login code takes beside mail t
 bench-destinations: $(DEVELOPMENT) ## Measure what a dead destination costs the others
 	@$(BIN)/python -m benchmarks.destinations $(ARGS)
 
-bench-webhooks: $(DEVELOPMENT) ## Measure webhooks a second, and what a receiver that hangs costs the others
+bench-webhooks: $(DEVELOPMENT) ## Measure webhooks a second, and what an endpoint that hangs costs the others
 	@$(BIN)/python -m benchmarks.webhooks $(ARGS)
 
 bench-memory: $(DEVELOPMENT) ## Measure the memory that 64 messages of 10 MiB take at the same time

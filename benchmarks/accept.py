@@ -1,10 +1,10 @@
 """`make bench-accept`: how many messages a second are durably accepted by Postroad and its peers, in the same run.
 
-Postroad takes 5 KB text+html messages over 256 kept HTTP connections, on SQLite and on PostgreSQL; the mail
-servers of `peers/mail_servers.py` take the same content over 20 kept SMTP sessions. An answer counts when the message
-is on disk: SQLite `synchronous=FULL`, PostgreSQL `fsync` and `synchronous_commit`, the synced queue files of the
-others; a row says so where a peer syncs less. Rounds alternate between the peers, each on an empty store, and medians
-are reported. After each round the stored messages are counted: one for each answer, or the round has a problem.
+Postroad takes 5 KB text+html messages over 256 persistent HTTP connections, on SQLite and on PostgreSQL; the mail
+servers of `peers/mail_servers.py` take the same content over 20 persistent SMTP sessions. An answer counts when the
+message is on disk: SQLite `synchronous=FULL`, PostgreSQL `fsync` and `synchronous_commit`, the synced queue files of
+the others; a row says so where a peer syncs less. Rounds alternate between the peers, each on an empty store, and
+medians are reported. After each round the stored messages are counted: one for each answer, or the round has a problem.
 """
 
 import argparse
@@ -150,9 +150,9 @@ def _description(options: argparse.Namespace) -> str:
         f"{len(message.as_json(options.content)):,} bytes of JSON, {len(message.as_mime(options.content)):,} of MIME"
     )
     return (
-        f"Messages accepted for good, a second: text+html ({options.content}; {sizes}). Postroad over HTTP with "
-        f"{options.connections} kept connections and a new Idempotency-Key each (wrk, one thread); the others over "
-        f"SMTP with {options.sessions} kept sessions, mail held in the queue (smtp-source). Medians of "
+        f"Messages durably accepted, a second: text+html ({options.content}; {sizes}). Postroad over HTTP with "
+        f"{options.connections} persistent connections and a new Idempotency-Key each (wrk, one thread); the others "
+        f"over SMTP with {options.sessions} persistent sessions, mail held in the queue (smtp-source). Medians of "
         f"{options.rounds} alternating rounds of {options.seconds:g} s, after a warm-up, each on an empty store. "
         "Every answer was checked against the store. Memory is the peak of the service and its store, shared pages "
         "counted once."
@@ -176,7 +176,7 @@ def _options() -> argparse.Namespace:
     parser = session.parser("accept", "Durable accepts beside Postfix.", peers=PEERS)
     parser.add_argument("--seconds", type=float, default=10, help="sending time of a round (10)")
     parser.add_argument("--warm-up", type=float, default=3, help="sending time before it (3)")
-    parser.add_argument("--connections", type=int, default=256, help="kept HTTP connections (256)")
+    parser.add_argument("--connections", type=int, default=256, help="persistent HTTP connections (256)")
     session.add_mail_options(parser)
     return parser.parse_args()
 

@@ -189,9 +189,9 @@ def _description(options: argparse.Namespace) -> str:
     return (
         "Messages a second beside so many recipients that wait in the queue, due next week, of another account, at "
         f"{backlog.DOMAINS:,} domains. First from the POST until all {options.messages:,} are at smtp-sink and "
-        "recorded as delivered, with api, delivery and maintenance in one service; then accepted for good, for "
+        "recorded as delivered, with api, delivery and maintenance in one service; then durably accepted, for "
         f"{options.seconds:g} s, with api alone. 5 KB of text+html ({len(message.as_mime('ascii')):,} bytes of MIME), "
-        f"one recipient each, unsigned, over HTTP with {options.connections} kept connections (wrk). Medians of "
+        f"one recipient each, unsigned, over HTTP with {options.connections} persistent connections (wrk). Medians of "
         f"{options.rounds} alternating rounds, each on a new store after {options.warm_up:,} messages to warm up. "
         "Latency is that of the POST. Memory is the peak of the service and its store, shared pages counted once."
     )
@@ -206,7 +206,7 @@ def _options() -> argparse.Namespace:
     parser.add_argument("--warm-up", type=int, default=1000, help="messages before it (1000)")
     # As long as from one look at the length of the queue to the next, so that each round has one.
     parser.add_argument("--seconds", type=float, default=10, help="sending time of accepts alone (10)")
-    parser.add_argument("--connections", type=int, default=64, help="kept HTTP connections (64)")
+    parser.add_argument("--connections", type=int, default=64, help="persistent HTTP connections (64)")
     options = parser.parse_args()
     if any(waiting % backlog.RECIPIENTS_PER_MESSAGE for waiting in options.waiting):
         parser.error(f"--waiting takes multiples of {backlog.RECIPIENTS_PER_MESSAGE}")

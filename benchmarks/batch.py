@@ -1,9 +1,9 @@
 """`make bench-batch`: how many messages a second are durably accepted in batches of 100, beside single sends.
 
-Both take the same 5 KB text+html messages over kept HTTP connections, in the same run and on the same store: over one
-connection, as a program that sends in a loop; over eight; and single sends over 256, which is as fast as they become,
-while eight batches have as many messages under way. Rounds alternate, each on an empty store, and medians are reported.
-After each round the stored messages are counted: one for each that was accepted, or the round has a problem.
+Both take the same 5 KB text+html messages over persistent HTTP connections, in the same run and on the same store: over
+one connection, as a program that sends in a loop; over eight; and single sends over 256, which is as fast as they
+become, while eight batches have as many messages under way. Rounds alternate, each on an empty store, and medians are
+reported. After each round the stored messages are counted: one for each that was accepted, or the round has a problem.
 """
 
 import argparse
@@ -179,9 +179,9 @@ def _goals(summaries: typing.Sequence[figures.Summary]) -> typing.Iterator[goal_
 
 def _description(options: argparse.Namespace) -> str:
     return (
-        f"Messages accepted for good, a second: text+html ({options.content}, 5 KB), as single `POST /emails` and as "
-        f"`POST /emails/batch` of {ITEMS} messages, over the number of kept connections that is named, with a new "
-        "Idempotency-Key each (wrk, one thread). One service with the role api. Medians of "
+        f"Messages durably accepted, a second: text+html ({options.content}, 5 KB), as single `POST /emails` and as "
+        f"`POST /emails/batch` of {ITEMS} messages, over the number of persistent connections that is named, with a "
+        "new Idempotency-Key each (wrk, one thread). One service with the role api. Medians of "
         f"{options.rounds} alternating rounds of {options.seconds:g} s, after a warm-up, each on an "
         "empty store. Every answer was checked against the store. Response times are those of requests. Memory is the "
         "peak of the service and its store, shared pages counted once."

@@ -7,6 +7,8 @@ from benchmarks import figures, goal_checks, plots, report
 
 # "SQLite, 10,000 waiting, accepts alone": how much lies in the queue meanwhile, and around it what is measured.
 WAITING = re.compile(r"(?P<store>.+), (?P<waiting>[\d,]+) waiting(?P<what>.*)")
+# The messages a second of the chart of latencies: those of the goals.
+LATENCY_RATE = 100
 
 
 def rates(result: report.Report) -> plots.Chart:
@@ -36,6 +38,27 @@ def limits(title: str, goals: typing.Sequence[goal_checks.Goal], *, unit: str) -
         bars = tuple(plots.Bar(label=one.peer, value=one.value, text=goal_checks.number(one.value)) for one in group)
         panels.append(plots.Panel(title="", bars=bars, mark=plots.Mark(value=group[0].limit, text=f"goal: {wish}")))
     return plots.Bars(title=title, unit=f"{unit}: less is better", panels=tuple(panels))
+
+
+def latency(
+    title: str, servers: typing.Sequence[typing.Mapping[str, typing.Any]], goals: typing.Sequence[goal_checks.Goal]
+) -> plots.Chart:
+    """A panel for each goal, and in it all servers at 100 messages a second."""
+    panels = []
+    measured = (("accepted", 0), ("accepted", 2), ("delivered", 0))
+    for (part, percentile), goal in zip(measured, goals, strict=True):
+        bars = tuple(
+            plots.Bar(
+                label=one["peer"],
+                value=one[part][percentile],
+                text=goal_checks.number(one[part][percentile]),
+                is_ours=figures.is_ours(one["peer"]),
+            )
+            for one in servers
+            if one["rate"] == LATENCY_RATE
+        )
+        panels.append(plots.Panel(title=goal.unit, bars=bars, mark=plots.Mark(value=goal.limit, text="goal on SQLite")))
+    return plots.Bars(title=title, unit="milliseconds: less is better", panels=tuple(panels))
 
 
 def growth(result: report.Report) -> plots.Chart:

@@ -242,9 +242,10 @@ def _gaps(paths: typing.Sequence[str]) -> list[str]:
 def _description(options: argparse.Namespace) -> str:
     return (
         f"Microseconds of CPU a message, of the service alone, on SQLite: text+html of 5 KB ({options.content}), one "
-        f"recipient each; over HTTP with {options.connections} kept connections, over SMTP with {options.sessions} "
-        f"kept sessions that log in. {options.rounds} rounds of {options.messages:,} messages, each on an empty store "
-        f"after {options.warm_up:,} to warm up. The main thread's time is divided as the samples of its stack are."
+        f"recipient each; over HTTP with {options.connections} persistent connections, over SMTP with "
+        f"{options.sessions} persistent sessions that log in. {options.rounds} rounds of {options.messages:,} "
+        f"messages, each on an empty store after {options.warm_up:,} to warm up. The main thread's time is divided "
+        "as the samples of its stack are."
     )
 
 
@@ -254,7 +255,7 @@ def _options() -> argparse.Namespace:
     words.add_argument("--rounds", type=int, default=3, help="rounds of each path, sampled and not (3)")
     words.add_argument("--messages", type=int, default=10_000, help="messages of a round (10000)")
     words.add_argument("--warm-up", type=int, default=1000, help="messages before it (1000)")
-    words.add_argument("--connections", type=int, default=64, help="kept HTTP connections (64)")
+    words.add_argument("--connections", type=int, default=64, help="persistent HTTP connections (64)")
     words.add_argument("--folder", type=pathlib.Path, help="a folder on the disk to measure (the temporary one)")
     words.add_argument("--results", type=pathlib.Path, default=session.RESULTS, help="where costs.md and costs.json go")
     session.add_mail_options(words)

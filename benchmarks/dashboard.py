@@ -89,7 +89,7 @@ class Answer:
 
 
 class Browser:
-    """Somebody who is logged in, over one kept connection."""
+    """Somebody who is logged in, over one persistent connection."""
 
     def __init__(self, port: int, *, password: str) -> None:
         self._connection = http.client.HTTPConnection("127.0.0.1", port, timeout=120)

@@ -232,11 +232,11 @@ def _description(options: argparse.Namespace) -> str:
         f"Messages a second from the first send until all {options.messages:,} are at smtp-sink and recorded as "
         f"delivered: text+html ({options.content}; {sizes[0]:,} bytes of MIME), one recipient each; 100 KB: "
         f"{options.large_messages:,} messages of {sizes[1]:,} bytes. Postroad takes them over HTTP with "
-        f"{options.connections} kept connections (wrk) and delivers in the same process, or in a second one; the "
-        f"mail servers take them over SMTP with {options.sessions} kept sessions (smtp-source) and relay them. All "
-        "deliver over at most 20 connections, except Haraka (200), Exim and chasquid (no limit); Haraka, Exim and "
+        f"{options.connections} persistent connections (wrk) and delivers in the same process, or in a second one; the "
+        f"mail servers take them over SMTP with {options.sessions} persistent sessions (smtp-source) and relay them. "
+        "All deliver over at most 20 connections, except Haraka (200), Exim and chasquid (no limit); Haraka, Exim and "
         "chasquid open one for each message. Nobody waits for the processes with which Exim delivers, so their CPU "
-        "time stands under rest, and noise in its rounds means nothing. Signed: DKIM, RSA-2048, "
+        "time is counted under rest, and noise in its rounds means nothing. Signed: DKIM, RSA-2048, "
         "relaxed/relaxed, by Postroad itself and by OpenDKIM as Postfix's milter. Medians of "
         f"{options.rounds} alternating rounds, each on an empty store after {options.warm_up:,} messages to warm up. "
         "The ratio is to the Postfix that does the same. Latency is that of the POST. Memory is the peak of the "
@@ -266,7 +266,7 @@ def _options() -> argparse.Namespace:
     parser.add_argument("--messages", type=int, default=20_000, help="messages of a round (20000)")
     parser.add_argument("--warm-up", type=int, default=1000, help="messages before it (1000)")
     parser.add_argument("--large-messages", type=int, default=4000, help="the same where they have 100 KB (4000)")
-    parser.add_argument("--connections", type=int, default=256, help="kept HTTP connections (256)")
+    parser.add_argument("--connections", type=int, default=256, help="persistent HTTP connections (256)")
     session.add_mail_options(parser)
     return parser.parse_args()
 

@@ -226,7 +226,7 @@ def _cost(beside: figures.Summary, alone: figures.Summary) -> str:
 
 def _description(options: argparse.Namespace) -> str:
     return (
-        f"Messages a second from a pile in the store, {options.messages:,} of 5 KB for each of {options.domains} "
+        f"Messages a second from a backlog in the store, {options.messages:,} of 5 KB for each of {options.domains} "
         "domains, in turns, to their hosts: an MX host name and an address on loopback for each, looked up in DNS, and "
         "an smtp-sink behind each. One process with the role delivery and no limit on the rate, unsigned. "
         f"Beside a dead one: another domain has as many messages as {mail_hosts.DEAD_TURNS} of them, interleaved, "

@@ -86,8 +86,8 @@ def _write(
     conditions = (
         f"Microseconds of CPU of a message of 5 KB to one recipient, of the service and of PostgreSQL: medians of "
         f"{options.windows} windows of {options.messages:,} mail transactions or more, after one to warm up. Over HTTP "
-        f"with {options.connections} kept connections and unsigned to smtp-sink, in one process with api, delivery and "
-        "maintenance; destinations from a pile in the store, by DNS, in one window, "
+        f"with {options.connections} persistent connections and unsigned to smtp-sink, in one process with api, "
+        "delivery and maintenance; destinations from a backlog in the store, by DNS, in one window, "
         f"with {growth_ranges.MAILS_EACH} messages for each or more. Memory is the peak of the "
         "service's processes. The slowest query is the one with the longest median, in milliseconds that its "
         "transaction waits."
@@ -126,7 +126,7 @@ def _options() -> argparse.Namespace:
         words.add_argument(f"--{name}", type=int, nargs="+", default=list(one.sizes), help=f"{one.title}")
     words.add_argument("--messages", type=int, default=5000, help="mail transactions of a window, or more (5000)")
     words.add_argument("--windows", type=int, default=3, help="measured windows of each size (3)")
-    words.add_argument("--connections", type=int, default=64, help="kept HTTP connections (64)")
+    words.add_argument("--connections", type=int, default=64, help="persistent HTTP connections (64)")
     words.add_argument("--gigabytes", type=float, default=300, help="space that a store may take (300)")
     words.add_argument("--add", action="store_true", help="keep the figures of earlier runs for other sizes")
     words.add_argument("--folder", type=pathlib.Path, help="a folder on the disk to measure (the temporary one)")

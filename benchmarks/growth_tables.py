@@ -92,8 +92,8 @@ def table(figures: typing.Iterable[Figure]) -> list[tuple[str, ...]]:
                 f"{one.service_microseconds:,.0f}",
                 f"{one.store_microseconds:,.0f}" if one.store_microseconds else "-",
                 f"{one.memory_mebibytes:,.0f}",
-                f"`{one.query}`",
-                goal_checks.number(one.query_milliseconds),
+                f"`{one.query}`" if one.query else "-",
+                goal_checks.number(one.query_milliseconds) if one.query else "-",
             )
             for one in found
         )

@@ -3,7 +3,8 @@
 Messages of 5 KB come one by one at random moments, 10 to 1,000 a second on average, whatever became of those before.
 Two clocks run from the moment when a message is due: until the server has taken responsibility for it (202, or 250 of
 Postfix), and until the final dot at the destination, which is a server in this process. Postfix gets the same messages
-over open SMTP sessions. What the disk asks for one commit (fdatasync) is measured before each row and stands beside it.
+over open SMTP sessions. What the disk asks for one commit (fdatasync) is measured before each row and stands beside it,
+and so does the CPU time of the server and of its store: at a low rate nearly every message is committed alone.
 """
 
 import argparse
@@ -14,7 +15,7 @@ import json
 import pathlib
 import typing
 
-from benchmarks import failures, goal_checks, machine, message, report, session
+from benchmarks import failures, goal_checks, machine, measure, message, report, session
 from benchmarks.injectors import paced
 from benchmarks.peers import next_hop, postfix, postgres, postroad, stores, timed_sink
 
@@ -39,13 +40,17 @@ Percentiles = tuple[float, float, float]
 
 @dataclasses.dataclass(frozen=True, slots=True, kw_only=True)
 class Figure:
-    """A server at a rate: p50, p95 and p99 of the milliseconds until the accept and until the destination."""
+    """A server at a rate: p50, p95 and p99 of the milliseconds until the accept and until the destination.
+
+    `cpu_microseconds` are for a message, by part: "service" and "store".
+    """
 
     peer: str
     rate: int
     sync: float
     accepted: Percentiles
     delivered: Percentiles
+    cpu_microseconds: dict[str, float]
     messages: int
     missing: int
     in_doubt: bool
@@ -78,7 +83,15 @@ def percentiles(values: typing.Sequence[float]) -> Percentiles:
     return report.percentile(values, 50), report.percentile(values, 95), report.percentile(values, 99)
 
 
-async def measure(
+class Server(typing.NamedTuple):
+    """A server that is ready: its name in the table, a sender to it, and its processes by part."""
+
+    name: str
+    sender: paced.Sender
+    processes: typing.Mapping[str, typing.Sequence[int]]
+
+
+async def measure_one(
     peer: str, folder: pathlib.Path, *, rate: int, seconds: float, server: postgres.Postgres | None
 ) -> Figure:
     """One server at one rate."""
@@ -88,19 +101,20 @@ async def measure(
     async with await asyncio.start_server(sink.serve, "127.0.0.1", 0) as listening:
         port: int = listening.sockets[0].getsockname()[1]
         with contextlib.ExitStack() as stack:
-            name, sender = await asyncio.to_thread(_start, peer, folder, stack, port=port, server=server)
+            started = await asyncio.to_thread(_start, peer, folder, stack, port=port, server=server)
             try:
-                taken = await _run(sender, sink, messages=messages, rate=rate)
+                taken, cost = await _run(started, sink, messages=messages, rate=rate)
             finally:
-                sender.close()
+                started.sender.close()
                 await asyncio.to_thread(stack.close)
     arrived = {serial: sink.arrived.get(f"customer-{serial}@{message.RECIPIENT_DOMAIN}") for serial in taken}
     return Figure(
-        peer=name,
+        peer=started.name,
         rate=rate,
         sync=sync,
         accepted=percentiles([1000 * (at - due) for due, at in taken.values()]),
         delivered=percentiles([1000 * (at - taken[one][0]) for one, at in arrived.items() if at is not None]),
+        cpu_microseconds={part: 1e6 * seconds / messages for part, seconds in cost.cpu_seconds.items()},
         messages=messages,
         missing=messages - sum(at is not None for at in arrived.values()),
         in_doubt=in_doubt,
@@ -109,45 +123,49 @@ async def measure(
 
 def _start(
     peer: str, folder: pathlib.Path, stack: contextlib.ExitStack, *, port: int, server: postgres.Postgres | None
-) -> tuple[str, paced.Sender]:
-    """The server's name in the table, and a sender to it."""
+) -> Server:
     if peer == "postfix":
         relay = next_hop.Relay(next_hop_port=port)
-        return "Postfix", paced.SmtpSender(stack.enter_context(postfix.running(folder / "postfix", relay=relay)).port)
+        running = stack.enter_context(postfix.running(folder / "postfix", relay=relay))
+        return Server("Postfix", paced.SmtpSender(running.port), {"service": (running.pid,)})
     store = stack.enter_context(stores.empty(NAMES[peer], folder=folder / "service", server=server))
     processes, name = postroad.API_AND_DELIVERY, f"Postroad, {NAMES[peer]}"
     if peer == "two-hosts":
         processes, name = TWO_HOSTS, f"{name}, accepted and delivered by two processes"
     work = postroad.Relay(next_hop_port=port, sign=False, processes=processes)
     service = stack.enter_context(postroad.running(folder / "service", database_url=store.url, work=work))
-    return name, paced.HttpSender(service.port, api_key=service.api_key)
+    processes_by_part = {"service": service.pids, **({"store": (store.pid,)} if store.pid else {})}
+    return Server(name, paced.HttpSender(service.port, api_key=service.api_key), processes_by_part)
 
 
 async def _run(
-    sender: paced.Sender, sink: timed_sink.TimedSink, *, messages: int, rate: int
-) -> dict[str, tuple[float, float]]:
-    """When each message was due and accepted; returns when all have arrived, or the limit is over."""
+    server: Server, sink: timed_sink.TimedSink, *, messages: int, rate: int
+) -> tuple[dict[str, tuple[float, float]], measure.Cost]:
+    """When each message was due and accepted, and the cost; returns when all have arrived, or the limit is over."""
+    sender = server.sender
     await sender.warm_up(CONNECTIONS)
     for number in range(WARM_UP_MESSAGES):
         await sender.send(f"9{number:011}")
     await asyncio.sleep(1)
-    taken = await paced.send_at_rate(sender, messages=messages, rate=rate, seed=SEED)
-    with contextlib.suppress(TimeoutError):
-        async with asyncio.timeout(LIMIT_SECONDS):
-            await sink.is_complete.wait()
-    return taken
+    with measure.Window(server.processes, sample_seconds=LIMIT_SECONDS) as window:
+        taken = await paced.send_at_rate(sender, messages=messages, rate=rate, seed=SEED)
+        with contextlib.suppress(TimeoutError):
+            async with asyncio.timeout(LIMIT_SECONDS):
+                await sink.is_complete.wait()
+    return taken, window.cost()
 
 
 def table(figures: typing.Iterable[Figure]) -> list[tuple[str, ...]]:
     """The head and a row for each server and rate."""
     head = ("peer", "messages/s", "accepted, p50 ms", "p95", "p99", "at the destination, p50 ms", "p95", "p99")
     return [
-        (*head, "fdatasync ms", "messages", "not arrived"),
+        (*head, "CPU µs, service", "CPU µs, store", "fdatasync ms", "messages", "not arrived"),
         *(
             (
                 one.peer,
                 f"{one.rate:,}",
                 *(goal_checks.number(value) for value in (*one.accepted, *one.delivered)),
+                *(_microseconds(one, part) for part in ("service", "store")),
                 goal_checks.number(one.sync),
                 f"{one.messages:,}",
                 str(one.missing),
@@ -155,6 +173,10 @@ def table(figures: typing.Iterable[Figure]) -> list[tuple[str, ...]]:
             for one in figures
         ),
     ]
+
+
+def _microseconds(one: Figure, part: str) -> str:
+    return f"{one.cpu_microseconds[part]:,.0f}" if part in one.cpu_microseconds else "-"
 
 
 def main() -> int:
@@ -169,7 +191,7 @@ def main() -> int:
             for rate in options.rates:
                 for peer in options.peers:
                     with failures.into(gaps, what=f"{peer} at {rate} a second did not end"):
-                        run = measure(peer, folder, rate=rate, seconds=options.seconds, server=server)
+                        run = measure_one(peer, folder, rate=rate, seconds=options.seconds, server=server)
                         figures.append(paced.run(run))
                         print(*table(figures[-1:])[1], flush=True)
     goals = [goal for one in figures for goal in one.goals()]
@@ -191,7 +213,12 @@ def main() -> int:
     ]
     print("\n".join(lines))
     options.results.mkdir(parents=True, exist_ok=True)
-    reported = {"facts": facts, "rows": table(figures), "goals": [dataclasses.asdict(goal) for goal in goals]}
+    reported = {
+        "facts": facts,
+        "rows": table(figures),
+        "figures": [dataclasses.asdict(one) for one in figures],
+        "goals": [dataclasses.asdict(goal) for goal in goals],
+    }
     (options.results / "latency.md").write_text("\n".join(lines))
     (options.results / "latency.json").write_text(json.dumps(reported, indent=2) + "\n")
     return 1 if any(one.missing for one in figures) else 2 if gaps else 0

@@ -34,7 +34,7 @@ def facts() -> dict[str, str]:
         "SQLite": apsw.sqlite_lib_version(),
         "wrk": _wrk_version(),
         # Where nothing listens, a mail server's log lines cost it next to nothing; that favours the peer.
-        "syslog": "a daemon is listening" if pathlib.Path("/dev/log").exists() else "nobody listens",
+        "syslog": "a daemon is listening" if pathlib.Path("/dev/log").exists() else "no daemon is listening",
         "measured": time.strftime("%Y-%m-%d %H:%M UTC", time.gmtime()),
         "commit": _commit(),
         "command": command(sys.orig_argv),

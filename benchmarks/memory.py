@@ -191,7 +191,7 @@ def _description(options: argparse.Namespace) -> str:
     return (
         f"{options.messages} messages with a file of {FILE_BYTES / 1e6:.2f} MB each, which makes 10 MiB of MIME, sent "
         f"over HTTP at the same time on as many connections to one service with all roles, signed, and delivered to "
-        f"smtp-sink over at most 20 connections. Memory is the peak of the service and its store, looked at every "
+        f"smtp-sink over at most 20 connections. Memory is the peak of the service and its store, sampled every "
         f"{SAMPLE_SECONDS * 1000:.0f} ms, shared pages counted once. A sender that is told to try again later does "
         f"so. Every message was looked for at the sink, with its whole file. {options.rounds} rounds, each on an empty "
         "store; latency is the time until a message was accepted, its repetitions included."

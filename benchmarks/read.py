@@ -1,8 +1,8 @@
 """`make bench-read`: how many messages a second can be read back, alone and while mail comes in.
 
-An account has 10,000 messages of a month. 64 kept connections ask for them by `GET /emails/{id}`, in random order, as
-fast as they are answered; then again while others send at half the rate at which the service accepts, which is found
-in between. Every answer must be 200, every send 202 and stored.
+An account has 10,000 messages of a month. 64 persistent connections ask for them by `GET /emails/{id}`, in random
+order, as fast as they are answered; then again while others send at half the rate at which the service accepts, which
+is found in between. Every answer must be 200, every send 202 and stored.
 """
 
 import argparse
@@ -190,13 +190,13 @@ def _verdicts(summaries: typing.Sequence[figures.Summary]) -> typing.Iterator[st
 
 def _description(options: argparse.Namespace) -> str:
     return (
-        f"`GET /emails/{{id}}` a second, over {options.connections} kept connections (wrk, one thread), in random "
-        f"order from {options.messages:,} messages of a month with their recipients. One service with the role api. "
-        f"Beside sends: messages of 5 KB come in over {options.connections} more connections at half the rate at which "
-        "this service accepts them when nothing else is asked; the CPU time is then that of reads and sends together, "
-        f"for each read. Medians of {options.rounds} alternating rounds of {options.seconds:g} s, after a warm-up. "
-        "Every send was looked for in the store. Memory is the peak of the service and its store, shared pages counted "
-        "once."
+        f"`GET /emails/{{id}}` a second, over {options.connections} persistent connections (wrk, one thread), in "
+        f"random order from {options.messages:,} messages of a month with their recipients. One service with the role "
+        f"api. Beside sends: messages of 5 KB come in over {options.connections} more connections at half the rate at "
+        "which this service accepts them when nothing else is asked; the CPU time is then that of reads and sends "
+        f"together, for each read. Medians of {options.rounds} alternating rounds of {options.seconds:g} s, after a "
+        "warm-up. Every send was looked for in the store. Memory is the peak of the service and its store, shared "
+        "pages counted once."
     )
 
 
@@ -205,7 +205,7 @@ def _options() -> argparse.Namespace:
     parser.add_argument("--messages", type=int, default=10_000, help="messages of the account (10000)")
     parser.add_argument("--seconds", type=float, default=10, help="reading time of a round (10)")
     parser.add_argument("--warm-up", type=float, default=3, help="time before it, and to find the rate of accepts (3)")
-    parser.add_argument("--connections", type=int, default=64, help="kept HTTP connections (64)")
+    parser.add_argument("--connections", type=int, default=64, help="persistent HTTP connections (64)")
     return parser.parse_args()
 
 

@@ -99,7 +99,7 @@ def goal_rows(found: Sheets) -> typing.Iterator[tuple[str, str, str]]:
         title, most = max(held, key=lambda one: one[1].value)
         measured = f"{goal_checks.number(most.value)} at the most ({title}; {most.peer})"
         yield (
-            f"Memory of the service itself where rates are measured, looked at every second: {most.wish}",
+            f"Memory of the service itself where rates are measured, sampled every second: {most.wish}",
             measured,
             outcome([goal for _, goal in held]),
         )

@@ -1,6 +1,6 @@
 """`make bench-submission`: how many messages a second are durably accepted over SMTP by Postroad and its peers.
 
-5 KB messages come over sessions that are kept, or are made anew for each message. Each peer has as many sessions as
+5 KB messages come over persistent sessions, or are made anew for each message. Each peer has as many sessions as
 suit it, Postroad 128 and the others 20; Postroad is measured with theirs as well. Postroad demands that clients log in,
 which `smtp-source` cannot: its clients are the sessions of `injectors/smtp_sessions.py`, which say the same words and
 AUTH before them. Postfix is measured with both, without AUTH: with `smtp-source`, which costs less and is what the
@@ -206,12 +206,12 @@ def _run(
 def _description(options: argparse.Namespace) -> str:
     size = len(message.as_mime(options.content))
     return (
-        f"Messages accepted for good over SMTP, a second: text+html ({options.content}; {size:,} bytes of MIME), one "
-        f"recipient each, over sessions that are kept, or one connection for each message. Each peer has as many at "
+        f"Messages durably accepted over SMTP, a second: text+html ({options.content}; {size:,} bytes of MIME), one "
+        f"recipient each, over persistent sessions, or one connection for each message. Each peer has as many at "
         f"once as suit it: Postroad {options.postroad_sessions}, and {options.sessions} where it says so; the others "
         f"{options.sessions}. "
         "Postroad's clients log in (AUTH PLAIN) and are a process in Python; those of the others are smtp-source and "
-        "do not log in. 'The same clients' are the ones of Postroad, without AUTH. Nobody uses TLS. Medians of "
+        "do not log in. 'The same clients' are the ones of Postroad, without AUTH. TLS is not used. Medians of "
         f"{options.rounds} alternating rounds of about {options.seconds:g} s, after a warm-up, each on an empty store. "
         "Every 250 was checked against the store. The ratio is to Postfix with smtp-source. Latency is from MAIL to "
         "the 250 of the message. Memory is the peak of the service and its store, shared pages counted once."

@@ -1,4 +1,4 @@
-"""Requests over kept HTTP connections with wrk, one thread, each request with a serial of its own.
+"""Requests over persistent HTTP connections with wrk, one thread, each request with a serial of its own.
 
 wrk is driven by `http.lua`, which stops sending after the given time, or after the given number of requests, and lets
 every answer come in: so the number sent is exact and can be compared with what was stored. At the end of the sending

@@ -1,4 +1,4 @@
-"""A webhook server as a separate program: HTTPS/1.1 with kept connections, as quick as Python lets it be.
+"""A webhook server as a separate program: HTTPS/1.1 with persistent connections, as quick as Python lets it be.
 
     python -m benchmarks.peers.webhook_server FOLDER ENDPOINTS
 

@@ -21,7 +21,7 @@ HERE = pathlib.Path(__file__).parent
 BUILD = HERE.parents[1] / "build" / "simulation"
 MESSAGES = 100_000
 # Compares numbers of hosts in a shorter day with the rates of a large one.
-HOSTS, HOST_COUNTS, HOST_MESSAGES, HOST_PART = "hosts", (1, 4, 8, 16, 32), 10_000_000, 0.005
+HOSTS, HOST_COUNTS, HOST_MESSAGES, HOST_PART = "hosts", (1, 2, 3, 4, 8, 16, 32), 10_000_000, 0.005
 
 
 def main() -> int:
@@ -103,6 +103,8 @@ def _options(names: list[str]) -> argparse.Namespace:
     options = words.parse_args()
     if unknown := set(options.scenarios) - set(names):
         words.error(f"no such scenario: {', '.join(sorted(unknown))}")
+    if len(options.hosts) > 1 and options.scenarios != [HOSTS]:
+        words.error(f"several numbers of hosts are for {HOSTS!r} alone")
     return options
 
 

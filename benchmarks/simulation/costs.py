@@ -1,7 +1,8 @@
 """What a simulated message costs: the only place that takes figures from the benchmarks.
 
 A host has one core for its writer, which stores, claims, sends and records; frontends and signatures have cores of
-their own and are left out. The database server has cores that all hosts share.
+their own and are left out. The database server has cores that all hosts share. The costs are those at full load, where
+many messages share a transaction: enough to see who waits for whom, and too little to plan processors.
 """
 
 import json
@@ -64,10 +65,8 @@ class Core:
     def __init__(self, cores: float = 1.0) -> None:
         self._cores = cores
         self._busy_until = 0.0
-        self.seconds = 0.0  # of work done
 
     def work(self, now: float, seconds: float) -> float:
         """When the work is done that is asked for now."""
-        self.seconds += seconds
         self._busy_until = max(now, self._busy_until) + seconds / self._cores
         return self._busy_until

@@ -71,8 +71,6 @@ async def _run(day: scenario.Scenario, seed: int) -> outcome.Outcome:
         senders={sender.name: seen.by_account[sender.name].waits() for sender in day.senders},
         samples=tuple(seen.samples),
         suspended={name: (at - simulated_host.MIDNIGHT) / 1e6 for name, at in sorted(database.suspended.items())},
-        host_seconds=max(host.core.seconds for host in hosts),
-        server_seconds=database.server.seconds,
         ended_at=loop.time(),
     )
 

@@ -31,8 +31,6 @@ class Outcome(msgspec.Struct, frozen=True, kw_only=True):
     senders: dict[str, measurements.Waits]  # that send a lot at a time
     samples: tuple[measurements.Sample, ...]
     suspended: dict[str, float]  # when, in seconds of the day
-    host_seconds: float  # of the busiest host's core
-    server_seconds: float
     ended_at: float
 
     @property

@@ -123,9 +123,10 @@ def _recovery(one: outcome.Outcome) -> list[str]:
     for outage in one.day.outages:
         most = max(sample.queued.get(outage.kind, 0) for sample in one.samples)
         seconds = one.recovery_seconds(outage)
-        when = "not within the simulation" if seconds is None else f"{seconds / 60:.0f} minutes after its end"
+        when = "The queue was" if seconds is None else f"{seconds / 60:.0f} minutes after its end, the queue was"
+        end = "not as short as before within the simulation" if seconds is None else "as short as before"
         sentences += [
-            f"At most {most:,} recipients waited for {outage.kind}, and the queue was as short as before {when}.",
+            f"At most {most:,} recipients waited for {outage.kind}. {when} {end}.",
             (
                 f"Of the attempts there, {_deferred_part(one, outage)} were in vain on that day: "
                 "breakers skip hosts that do not answer, and probe them one message at a time."
@@ -165,7 +166,7 @@ def _by_hosts(runs: typing.Sequence[outcome.Run]) -> list[str]:
     rows: list[tuple[str, ...]] = [
         (
             *("hosts", "google p50 s", "google p99 s", "small domains p99 s", "fairness", "deferred"),
-            *("connections", "longest queue", "busiest host", "database server"),
+            *("connections", "longest queue"),
         )
     ]
     for run in runs:
@@ -179,8 +180,6 @@ def _by_hosts(runs: typing.Sequence[outcome.Run]) -> list[str]:
                 f"{one.deferred / max(1, one.attempts):.1%}",
                 f"{one.max_connections:,}",
                 f"{one.max_queued:,}",
-                f"{one.host_seconds / one.day.seconds:.1%} of a core",
-                f"{one.server_seconds / one.day.seconds:.1%} of a core",
             )
         )
     return list(report.markdown_table(rows))

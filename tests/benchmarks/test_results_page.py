@@ -134,11 +134,11 @@ def test_of_the_dashboard_only_the_slowest_pages_are_shown(tmp_path: pathlib.Pat
     reported = {"facts": samples.FACTS, "remarks": ["One page is late."], "figures": pages}
     (tmp_path / "results" / "dashboard.json").write_text(json.dumps(reported))
     page = page_of(tmp_path)
-    assert "| sqlite | 2 | 301.0 | search | 90.0 | overview | 150.5 | search |" in page
-    assert "| sqlite: 301 | NOT reached |" in page
+    assert "| SQLite | 2 | 301.0 | search | 90.0 | overview | 150.5 | search |" in page
+    assert "| SQLite: 301 | NOT reached |" in page
     pages[0]["rest_percent"] = 50.0
     (tmp_path / "results" / "dashboard.json").write_text(json.dumps(reported))
-    assert "| sqlite: 301 | NOT reached (no proof: the machine was busy, or the rounds disagree) |" in page_of(tmp_path)
+    assert "| SQLite: 301 | NOT reached (no proof: the machine was busy, or the rounds disagree) |" in page_of(tmp_path)
 
 
 def test_each_command_has_its_own_limit(tmp_path: pathlib.Path) -> None:

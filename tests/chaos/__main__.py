@@ -2,6 +2,8 @@
 
     python -m tests.chaos --engine sqlite --kills 200 --seed 1
 
+A run of one engine writes build/chaos/RESULTS.md instead, so that it does not replace the others.
+
 The exit code is 1 when anything was found; then the stores and the logs are left, and the last line says where.
 """
 
@@ -18,6 +20,7 @@ from typing import Final
 from tests.chaos import databases, report, trial
 
 RESULTS: Final = Path(__file__).with_name("RESULTS.md")
+BUILD: Final = Path(__file__).parents[2] / "build" / "chaos" / "RESULTS.md"
 LAYOUTS: Final = {
     "sqlite": ("one process", "two processes"),
     "postgres": ("three hosts",),
@@ -40,7 +43,9 @@ def main() -> int:
             place.mkdir()
             outcomes[name] = asyncio.run(_try(given, engine, layout, place))
             _print("\n".join(report.section(name, outcomes[name])))
-    RESULTS.write_text(report.write(outcomes))
+    results = RESULTS if given.engine == "all" else BUILD
+    results.parent.mkdir(parents=True, exist_ok=True)
+    results.write_text(report.write(outcomes))
     if any(check.findings for outcome in outcomes.values() for check in outcome.checked):
         _print(f"there are findings; the stores and the logs are in {folder}")
         return 1

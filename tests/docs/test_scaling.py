@@ -49,6 +49,17 @@ def test_the_table_of_the_readme_is_that_of_the_results() -> None:
     assert f"at its destination after {arrived} ms ({arrived_by_postfix} ms)" in README
 
 
+def test_how_cost_grows_is_that_of_the_results() -> None:
+    row = r"^\| {}, SQLite \| {} \| [\d,]+ \| (\d+) % \|"
+    sizes = (("accounts", "10,000"), ("destinations", "10,000"), ("stored messages", "1,000,000"))
+    accounts, domains, stored = (
+        int(re.findall(row.format(name, size), RESULTS, re.MULTILINE)[0]) / 100 for name, size in sizes
+    )
+    assert f"With 10,000 accounts a message costs {accounts:.1f} times" in README
+    assert f"with 10,000 destinations {domains:.1f} times" in README
+    assert stored <= 1
+
+
 def test_measured_rates_are_those_of_the_results() -> None:
     accepts, delivered = rows("Durable accepts over HTTP"), rows("From the POST to the destination")
     destinations, webhooks = rows("Many destinations, one of them dead"), rows("Webhooks")
@@ -88,6 +99,9 @@ def test_what_is_left_to_the_writer_follows_from_the_table_of_costs() -> None:
     assert f"{costs['sign: workers']:,} are signatures" in SCALING
     assert f"The remaining {writer} µs are those of the writer" in SCALING
     assert f"about {10**6 // writer // 100 * 100:,} messages a second" in SCALING
+    event = number(rows("Webhooks")["SQLite, 10 endpoints"][2])
+    left = 10**6 // (writer + event) // 10 * 10
+    assert f"one event for each message costs another {event} µs, which leaves about {left}." in SCALING
 
 
 def test_the_number_of_hosts_follows_from_limits_and_costs() -> None:
@@ -111,11 +125,28 @@ def test_the_number_of_hosts_follows_from_limits_and_costs() -> None:
     )
 
 
+def test_what_a_host_takes_of_the_database_server_follows_from_what_was_measured() -> None:
+    decision = (ROOT / "docs" / "decisions" / "0021-latency.md").read_text()
+    found = re.findall(r"(?m)^(\| ([\d,]+) \| [\d,]+ \| [\d,]+ \| ([\d,]+) \|) ([\d.]+) \|$", SCALING)
+    assert [rate for _, rate, _, _ in found] == ["10", "100", "300", "1,000"]
+    for cells, rate, microseconds, cores in found:
+        assert f"\n{cells} " in decision
+        assert cores == f"{number(rate) * number(microseconds) / 10**6:.2f}"
+
+
 def test_simulated_hosts_are_those_of_the_results() -> None:
     found = (ROOT / "benchmarks" / "simulation" / "RESULTS.md").read_text()
     (shown,) = re.findall(r"(?m)^\| hosts \|.*(?:\n\|.*)+$", SCALING)
     assert shown in found
-    assert [line.split(" | ")[0] for line in shown.splitlines()[2:]] == ["| 1", "| 4", "| 8", "| 16", "| 32"]
+    assert [line.split(" | ")[0] for line in shown.splitlines()[2:]] == [
+        "| 1",
+        "| 2",
+        "| 3",
+        "| 4",
+        "| 8",
+        "| 16",
+        "| 32",
+    ]
 
 
 def test_what_simulated_days_have_shown_is_in_the_results() -> None:
