@@ -203,7 +203,7 @@ async def test_the_searches_that_are_remembered_are_bounded(url: str, monkeypatc
 async def test_idle_provider_queues_are_dropped_and_a_plan_with_many_new_ones_is_whole(
     url: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(known_provider_queues, "MAX_IDLE", 3)
+    monkeypatch.setattr(known_provider_queues, "DROP_THRESHOLD", 3)
     time = parts.Time()
     async with parts.opened(url, time=time) as made:
         one = made.dispatching()
@@ -225,7 +225,7 @@ async def test_idle_provider_queues_are_dropped_and_a_plan_with_many_new_ones_is
 async def test_slowed_provider_queues_are_limited_and_the_longest_unused_go_except_those_of_large_providers(
     url: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(known_provider_queues, "MAX_IDLE", 3)
+    monkeypatch.setattr(known_provider_queues, "DROP_THRESHOLD", 3)
     monkeypatch.setattr(known_provider_queues, "MAX_SLOWED", 4)
     time = parts.Time()
     async with parts.opened(url, time=time) as made:

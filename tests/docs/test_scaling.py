@@ -51,11 +51,11 @@ def test_the_table_of_the_readme_is_that_of_the_results() -> None:
 
 def test_how_cost_grows_is_that_of_the_results() -> None:
     row = r"^\| {}, SQLite \| {} \| [\d,]+ \| (\d+) % \|"
-    sizes = (("accounts", "10,000"), ("destinations", "10,000"), ("stored messages", "1,000,000"))
+    sizes = (("accounts", "[\\d,]+"), ("destinations", "10,000"), ("stored messages", "1,000,000"))
     accounts, domains, stored = (
-        int(re.findall(row.format(name, size), RESULTS, re.MULTILINE)[0]) / 100 for name, size in sizes
+        max(map(int, re.findall(row.format(name, size), RESULTS, re.MULTILINE))) / 100 for name, size in sizes
     )
-    assert f"With 10,000 accounts a message costs {accounts:.1f} times" in README
+    assert f"Beyond one account a message costs up to {accounts:.1f} times" in README
     assert f"with 10,000 destinations {domains:.1f} times" in README
     assert stored <= 1
 
@@ -100,8 +100,8 @@ def test_what_is_left_to_the_writer_follows_from_the_table_of_costs() -> None:
     assert f"The remaining {writer} µs are those of the writer" in SCALING
     assert f"about {10**6 // writer // 100 * 100:,} messages a second" in SCALING
     event = number(rows("Webhooks")["SQLite, 10 endpoints"][2])
-    left = 10**6 // (writer + event) // 10 * 10
-    assert f"one event for each message costs another {event} µs, which leaves about {left}." in SCALING
+    left = round(10**6 / (writer + event), -1)
+    assert f"one event for each message costs another {event} µs, which leaves about {left:.0f}." in SCALING
 
 
 def test_the_number_of_hosts_follows_from_limits_and_costs() -> None:
@@ -120,9 +120,8 @@ def test_the_number_of_hosts_follows_from_limits_and_costs() -> None:
         assert f"| {int(rate):,}{' in all' if rate is by_google else ''} | {million} million |" in SCALING
     hosts = [math.ceil(messages * world.busy / SECONDS_A_DAY / by_google) for messages in (10**7, 10**8)]
     assert hosts == [3, 30]
-    assert (
-        "10 million messages needs three hosts without any reserve (plan four), one of 100 million needs 30" in SCALING
-    )
+    assert "10 million messages needs three hosts without any reserve (plan four)" in SCALING
+    assert "one of 100 million needs 30" in SCALING
 
 
 def test_what_a_host_takes_of_the_database_server_follows_from_what_was_measured() -> None:
@@ -153,7 +152,7 @@ def test_what_simulated_days_have_shown_is_in_the_results() -> None:
     found = (ROOT / "benchmarks" / "simulation" / "RESULTS.md").read_text()
     for figure in (
         "5,775 recipients waited",
-        "10 minutes after its end",
+        "10 minutes after its end, the queue was as short as before",
         "34 of 35,014",
         "suspended it 3 seconds after it began",
     ):

@@ -10,12 +10,12 @@ from typing import Final
 from postroad.delivery import delivery_services, message_loader, provider_queue, routing
 from postroad.model import providers
 
-# Below this many, nothing is dropped.
-MAX_IDLE: Final = 1_000
+# Up to this many, nothing is dropped.
+DROP_THRESHOLD: Final = 1_000
 # Of those that are idle, and slowed or paused.
 MAX_SLOWED: Final = 5_000
 # To find what to drop takes about a microsecond for each.
-DROP_SECONDS: Final = 1.0
+DROP_INTERVAL_SECONDS: Final = 1.0
 
 
 class KnownProviderQueues:
@@ -49,9 +49,9 @@ class KnownProviderQueues:
     def drop_idle(self) -> None:
         """Drop those that are idle and have nothing to remember, and of the others those that are too many."""
         now = self._services.clock()
-        if len(self.by_name) <= MAX_IDLE or now < self._drop_at:
+        if len(self.by_name) <= DROP_THRESHOLD or now < self._drop_at:
             return
-        self._drop_at = now + DROP_SECONDS
+        self._drop_at = now + DROP_INTERVAL_SECONDS
         idle = [(name, one) for name, one in self.by_name.items() if one.is_idle]
         slowed = [(name, one) for name, one in idle if one.adaptive_rate.state(now) != "open"]
         small = [(name, one) for name, one in slowed if providers.label_of(one.name) == providers.OTHERS]

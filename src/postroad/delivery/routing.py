@@ -315,7 +315,7 @@ class Router:
             )
         )
         hosts: list[Host] = []
-        each = max(MAX_ADDRESSES // max(len(sites), 1), MIN_ADDRESSES_PER_HOST)
+        per_host = max(MAX_ADDRESSES // max(len(sites), 1), MIN_ADDRESSES_PER_HOST)
         # The hosts share a policy of their domain: it is text of hundreds of characters.
         shared: dict[_CountedFor, _CountedFor] = {}
         for site, tls in zip(sites, chosen, strict=True):
@@ -325,7 +325,7 @@ class Router:
             if isinstance(tls, tls_choice.Refusal):
                 details.append(tls.detail)
             else:
-                hosts += (Host(name, address, self._port, tls, counted_for) for address in site.found.to_try[:each])
+                hosts += (Host(name, address, self._port, tls, counted_for) for address in site.found.to_try[:per_host])
         return tuple(hosts[:MAX_ADDRESSES]), details
 
     def _count(

@@ -79,11 +79,11 @@ class TlsChoice:
             return Refusal(detail, tls_report.FailureType.DNSSEC_INVALID)
         if not answer.records or not answer.is_authentic:
             return None
-        usable = tls_policy.kept(record for record in answer.records if record.is_usable)
+        usable = tls_policy.limited(record for record in answer.records if record.is_usable)
         if not usable:
             # RFC 7672 section 2.2: encryption is required, but there is nothing to verify it against.
             reason = f"TLSA of {host}, none usable"
-            unusable = tls_policy.kept(answer.records)
+            unusable = tls_policy.limited(answer.records)
             return tls_policy.TlsPolicy(tls_policy.Mode.REQUIRED, tlsa=unusable, reason=reason)
         names = (host,) if host == domain else (host, domain)
         return tls_policy.TlsPolicy(tls_policy.Mode.DANE, names=names, tlsa=usable, reason=f"TLSA of {host}")

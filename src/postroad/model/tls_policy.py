@@ -61,7 +61,7 @@ class Tlsa(msgspec.Struct, frozen=True):
         return Tlsa(self.usage, self.selector, SHA256, hashlib.sha256(self.data).digest())
 
 
-def kept(records: Iterable[Tlsa]) -> tuple[Tlsa, ...]:
+def limited(records: Iterable[Tlsa]) -> tuple[Tlsa, ...]:
     """What is cached of a set of records: a zone could fill the memory with them.
 
     Fewer records match fewer certificates. A set that is not empty stays so, and each kept record stays as usable as it

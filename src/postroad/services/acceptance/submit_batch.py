@@ -185,8 +185,8 @@ def _compose(
 
 def _too_large(total: int) -> errors.PayloadTooLarge:
     return errors.PayloadTooLarge(
-        f"the messages of the batch have {total} bytes or more together, with their metadata and their responses; "
-        f"at most {MAX_BYTES} (32 MiB) are allowed; send several batches"
+        f"the messages of the batch have {total} bytes or more together, with their metadata, their responses and "
+        f"1 KiB for each recipient; at most {MAX_BYTES} (32 MiB) are allowed; send several batches"
     )
 
 
