@@ -131,12 +131,7 @@ class Host(engine.Engine):
         self._log = Log(lambda text: world.checks.violated(loop.time(), f"{self.worker} logs {text}"))
         self._ctx = self._context(settings)
         self._held = leases.Leases(
-            self.store,
-            worker=self.worker,
-            seconds=settings.delivery.lease_seconds,
-            connections=settings.delivery.connections,
-            clock=self.clock,
-            log=self._log,
+            self.store, worker=self.worker, seconds=settings.delivery.lease_seconds, clock=self.clock, log=self._log
         )
         sources = known_sources.KnownSources(self._ctx, self._held, loop.time)
         self._recorder = recorder.Recorder(self._ctx, self._held, sources, self._log)

@@ -207,7 +207,7 @@ async def opened(
         account = await accounts.create(ctx, "Shop")
         await accepted_mail.allow_sending(ctx, account.id)
         tick = time or asyncio.get_running_loop().time
-        held = leases.Leases(ctx.store, worker=WORKER, seconds=60, connections=connections, clock=clock, log=log)
+        held = leases.Leases(ctx.store, worker=WORKER, seconds=60, clock=clock, log=log)
         known, wakes = hosts.Hosts(tick), list[None]()
         trusted = lease_clock.LeaseClock(settings.delivery.lease_seconds * contexts.SECOND)
         sources = known_sources.KnownSources(ctx, held, tick)

@@ -79,20 +79,38 @@ async def test_a_claim_that_is_held_already_is_not_taken_twice(url: str) -> None
 async def test_an_account_leaves_leases_to_others_and_keeps_some_for_urgent_mail(
     url: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(leases, "LEASES_PER_CONNECTION", 1)
-    async with parts.opened(url, connections=500) as made:
-        assert made.held.room("another") == made.held.room(made.account_id) == 400  # of 500
-        await bulk_queue.fill(made.ctx, made.account_id, "example.net", count=450)
+    monkeypatch.setattr(leases, "MAX_LEASES", 2_000)
+    async with parts.opened(url) as made:
+        held, account_id = made.held, made.account_id
+
+        def rooms(of: str) -> tuple[int, int, int]:
+            """Messages, of 50 recipients: for slow destinations, for others, and urgent ones."""
+            return held.room(of, 1.0), held.room(of), held.room(of, 8.0)
+
+        assert rooms(account_id) == rooms("another") == (20, 32, 35)
+        await bulk_queue.fill(made.ctx, account_id, "example.net", count=1_000, each=50)
         claims = await made.claim()
-        assert len(claims) == 450
-        assert made.held.room(made.account_id) == made.held.room(made.account_id, is_urgent=True) == 0
-        assert made.held.room("another") == 40
-        await made.held.release([claim.key for claim in claims[:50]])
-        assert (made.held.room(made.account_id), made.held.room("another")) == (0, 80)
-        assert made.held.room(made.account_id, is_urgent=True) == 45
-        made.held.take(claims[49:])  # one that is not held, and those that are
-        made.held.drop(claim.key for claim in claims[:50])
-        assert (made.held.room(made.account_id), made.held.room("another")) == (0, 80)
+        assert len(claims) == 1_000
+        assert (rooms(account_id), rooms("another")) == ((0, 12, 15), (10, 16, 17))
+        await held.release([claim.key for claim in claims[:100]])
+        assert rooms(account_id) == (2, 14, 17)
+        held.take(claims[99:])  # one that is not held, and those that are
+        held.drop(claim.key for claim in claims[:100])
+        assert rooms(account_id) == (2, 14, 17)
+        held.drop(claim.key for claim in claims)
+        assert rooms(account_id) == rooms("another") == (20, 32, 35)
+
+
+async def test_what_is_being_claimed_counts_with_all_recipients_until_it_is_held(
+    url: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(leases, "MAX_LEASES", 2_000)
+    async with parts.opened(url) as made:
+        assert made.held.reserve("one", 1_000) == 32  # 1,600 recipients
+        assert (made.held.reserve("one", 1), made.held.reserve("another", 1_000)) == (0, 6)
+        made.held.end_reservations()
+        made.held.end_reservations()
+        assert made.held.reserve("another", 3) == 3
 
 
 async def test_many_leases_are_renewed_and_handed_back_in_short_transactions(

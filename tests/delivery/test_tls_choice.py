@@ -116,14 +116,14 @@ async def test_of_many_records_some_are_kept_and_dane_still_applies() -> None:
     async with publishing(*unusable, *(f"3 1 1 {number:064x}" for number in range(20))) as harness:
         found = await only(harness)
     assert found.mode is tls_policy.Mode.DANE
-    assert len(found.tlsa) == 8
+    assert len(found.tlsa) == 16
     assert all(record.is_usable for record in found.tlsa)
 
 
 async def test_of_many_unusable_records_some_are_kept_for_reports() -> None:
     async with publishing(*(f"1 1 1 {number:064x}" for number in range(20))) as harness:
         found = await only(harness)
-    assert (found.mode, len(found.tlsa)) == (tls_policy.Mode.REQUIRED, 8)
+    assert (found.mode, len(found.tlsa)) == (tls_policy.Mode.REQUIRED, 16)
 
 
 @pytest.mark.parametrize("missing", [True, False])

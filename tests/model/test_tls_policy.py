@@ -40,6 +40,6 @@ def test_an_unusable_record_with_long_data_stays_and_stays_unusable(
     assert not kept.is_usable
 
 
-def test_the_first_eight_records_are_kept() -> None:
+def test_the_first_sixteen_records_are_kept() -> None:
     records = [tls_policy.Tlsa(3, 1, 1, bytes([number]) * 32) for number in range(20)]
-    assert tls_policy.limited(records) == tuple(records[:8])
+    assert tls_policy.limited(records) == tuple(records[:16])

@@ -146,7 +146,7 @@ async def test_an_answer_with_another_id_is_overheard() -> None:
 
 
 async def test_a_long_answer_is_fetched_over_tcp_and_bounded() -> None:
-    hosts = [f"{number} mx{number}.a-name-of-some-length.example." for number in range(200)]
+    hosts = [f"{number} mx{number}.a-name-of-some-length.example." for number in range(130)]
     async with dns_server.running({"example.org": {"TC": [], "MX": hosts}}) as server:
         answer = await resolver.Resolver([server.address]).mx("example.org")
         assert server.transports == ["udp", "tcp"]
@@ -168,9 +168,9 @@ async def test_an_answer_that_is_too_much_to_parse_is_refused_and_not_asked_for_
         asked = [server.count("many.example", "A"), server.count("large.example", "TXT")]
         assert server.transports[-1] == "udp"
         assert (*asked, server.count("deep.example", "MX")) == (2, 2, 1)
-    assert many == resolver.Failure("the answer has more than 256 records")
+    assert many == resolver.Failure("the answer would take too long to parse")
     assert large == resolver.Failure("the answer has more than 16384 bytes")
-    assert deep == resolver.Failure("the answer has more than 1500 labels and strings")
+    assert deep == resolver.Failure("the answer would take too long to parse")
 
 
 async def test_a_server_whose_answer_is_refused_leaves_the_question_to_the_next() -> None:

@@ -13,13 +13,14 @@ import httpx
 import msgspec
 import pytest
 
-from postroad import config, roles
+from postroad import config, errors, roles
 from postroad.roles import frontend, listeners, maintenance, reload, service, supervisor
 from postroad.services import context
 from postroad.services.accounts import registry as accounts
 from postroad.services.domains import monitor
 from postroad.services.domains import registry as domains
 from postroad.services.maintenance import cleanup
+from postroad.services.notices import sender
 from postroad.storage import accounts as stored_accounts
 from postroad.storage import sessions
 from tests import dns_server
@@ -352,25 +353,24 @@ async def test_maintenance_tidies_up_while_dns_does_not_answer(
     await run(settings, with_role(monkeypatch, work), lines)
 
 
-async def test_a_round_over_domains_that_fails_is_logged_and_stops_nothing(
-    settings: config.Settings, lines: app_server.CapturedLog, monkeypatch: pytest.MonkeyPatch
+@pytest.mark.parametrize("failure", [LookupError(), errors.ServiceUnavailable("away")])
+async def test_a_round_that_fails_is_logged_and_stops_nothing(
+    settings: config.Settings, lines: app_server.CapturedLog, monkeypatch: pytest.MonkeyPatch, failure: Exception
 ) -> None:
-    failed = asyncio.Event()
+    how = "failed" if isinstance(failure, LookupError) else "deferred"
 
     async def fail(_ctx: context.Context, *, log: object) -> int:
-        failed.set()
-        raise LookupError("out of order")
+        raise failure
 
     async def work(role_context: roles.RoleContext) -> None:
-        await failed.wait()
-        while "domain_checks_failed" not in events(lines):
+        while not {f"domain_checks_{how}", f"notices_{how}"} <= set(events(lines)):
             await asyncio.sleep(0.01)
         role_context.stopping.set()
 
-    monkeypatch.setattr(monitor, "check_due", fail)
+    for module, name in ((monitor, "check_due"), (sender, "send_due")):
+        monkeypatch.setattr(module, name, fail)
     with_role(monkeypatch, work)
     await run(settings, ["maintenance", "test"], lines)
-    assert events(lines).count("domain_checks_failed") == 1
 
 
 async def test_maintenance_asks_no_dns_where_that_is_turned_off(

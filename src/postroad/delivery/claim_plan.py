@@ -1,6 +1,5 @@
 """What a step of the dispatcher claims, and what it got."""
 
-import collections
 from collections.abc import Mapping, Sequence
 
 import msgspec
@@ -9,12 +8,8 @@ from postroad.storage import queue, suppressions
 
 
 class Plan(msgspec.Struct):
-    """What to claim in one step, and how many of each account.
+    """What to claim in one step; `expired` are scheduled queues of which only expired recipients are claimed."""
 
-    `expired` are scheduled queues of which only expired recipients are claimed.
-    """
-
-    by_account: collections.Counter[str] = msgspec.field(default_factory=collections.Counter)
     wanted: list[queue.ClaimRequest] = msgspec.field(default_factory=list)
     expired: set[str] = msgspec.field(default_factory=set)
 

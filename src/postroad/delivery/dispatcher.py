@@ -118,8 +118,11 @@ class Dispatcher:
         plan = self._plan([one for one in queue_keys if not self._holds.covers(one) and self._has_room(one)])
         self._plan_urgent(plan, [queue_key for queue_key in urgent_keys if not self._holds.covers(queue_key)])
         claimed = claim_plan.Claims()
-        if plan.wanted or work.is_due or work.is_expired:
-            claimed = await self._claim(plan, work, now=now, leases_until=leases_until)
+        try:
+            if plan.wanted or work.is_due or work.is_expired:
+                claimed = await self._claim(plan, work, now=now, leases_until=leases_until)
+        finally:
+            self._held.end_reservations()
         # Those that cannot be sent now, however many, must not hide the others.
         self._urgent_cursor = "" if len(urgent_keys) < MAX_QUEUES_PER_STEP else urgent_keys[-1]
         self._cursor = "" if len(queue_keys) < MAX_QUEUES_PER_STEP else queue_keys[-1]
@@ -171,11 +174,12 @@ class Dispatcher:
             elif self.provider_queues.of(route).capacity_left():
                 by_provider_queue[self.provider_queues.of(route)].append(queue_key)
         most = max(MIN_SHARE, MAX_CLAIMS_PER_STEP // max(1, len(by_provider_queue) + len(ending)))
-        for queue_key, queued_before in ending:
-            self._want(plan, queue.ClaimRequest(queue_key, most, queued_before))
         # By chance: an account may have leases left for only a few of them.
         for one in random.sample(list(by_provider_queue), len(by_provider_queue)):
-            self._share(plan, by_provider_queue[one], room=min(one.capacity_left(), most))
+            self._share(plan, one, by_provider_queue[one], room=min(one.capacity_left(), most))
+        # Last, because most of these find nothing.
+        for queue_key, queued_before in ending:
+            self._want(plan, queue.ClaimRequest(queue_key, most, queued_before), fair_shares.ALPHA)
         plan.wanted += self._simulated_delivery.claim_requests(simulated)
         return plan
 
@@ -186,9 +190,11 @@ class Dispatcher:
             if choice is None or not isinstance(choice.route, routing.Route) or choice.is_blocked:
                 continue  # the walk comes to it
             if room := self.provider_queues.of(choice.route).urgent_left(queue.account_of(queue_key)):
-                self._want(plan, queue.ClaimRequest(queue_key, room, is_urgent=True))
+                self._want(plan, queue.ClaimRequest(queue_key, room, is_urgent=True), leases.URGENT_ALPHA)
 
-    def _share(self, plan: claim_plan.Plan, queue_keys: Sequence[str], *, room: int) -> None:
+    def _share(
+        self, plan: claim_plan.Plan, one: provider_queue.ProviderQueue, queue_keys: Sequence[str], *, room: int
+    ) -> None:
         # With more scheduled queues than capacity, a random choice lets each get its turn.
         chosen = queue_keys if len(queue_keys) <= room else random.sample(queue_keys, room)
         share = room // len(chosen)
@@ -197,20 +203,16 @@ class Dispatcher:
             is_proven = (
                 choice is not None and isinstance(choice.route, routing.Route) and self._hosts.is_proven(choice.route)
             )
-            self._want(plan, queue.ClaimRequest(queue_key, share if is_proven else 1))
+            alpha = fair_shares.ALPHA if one.is_quick else leases.SLOW_ALPHA
+            self._want(plan, queue.ClaimRequest(queue_key, share if is_proven else 1), alpha)
 
     def _has_room(self, queue_key: str) -> bool:
         return self._held.room(queue.account_of(queue_key)) > 0
 
-    def _want(self, plan: claim_plan.Plan, request: queue.ClaimRequest) -> None:
+    def _want(self, plan: claim_plan.Plan, request: queue.ClaimRequest, alpha: float) -> None:
         """Claim from a scheduled queue, no more than its account may hold."""
-        account_id = queue.account_of(request.queue_key)
-        room = self._held.room(account_id, is_urgent=request.is_urgent) - plan.by_account[account_id]
-        if room < request.limit:
-            request = msgspec.structs.replace(request, limit=room)
-        if request.limit > 0:
-            plan.by_account[account_id] += request.limit
-            plan.wanted.append(request)
+        if limit := self._held.reserve(queue.account_of(request.queue_key), request.limit, alpha):
+            plan.wanted.append(msgspec.structs.replace(request, limit=limit))
 
     def _may_hold_expired(self, queue_key: str) -> bool:
         """Whether the scheduled queue of a blocked destination is due for a search for expired recipients.

@@ -67,14 +67,7 @@ class Engine:
         )
         self._signing = signing.DkimSigner(ctx) if settings.sign else None
         worker = f"{hostname.process_name()}:{secrets.token_hex(4)}"
-        self._held = leases.Leases(
-            ctx.store,
-            worker=worker,
-            seconds=settings.lease_seconds,
-            connections=settings.connections,
-            clock=ctx.clock,
-            log=log,
-        )
+        self._held = leases.Leases(ctx.store, worker=worker, seconds=settings.lease_seconds, clock=ctx.clock, log=log)
         sources = known_sources.KnownSources(ctx, self._held, loop.time)
         self._recorder = recorder.Recorder(ctx, self._held, sources, log)
         trusted = lease_clock.LeaseClock(settings.lease_seconds * times.SECOND)

@@ -7,11 +7,12 @@ Accounts share the leases: what waits in memory for a connection is bounded, how
 """
 
 import asyncio
+import collections
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from typing import Final
 
 from postroad import errors
-from postroad.model import fair_shares, times
+from postroad.model import fair_shares, limits, times
 from postroad.storage import queue, store
 from postroad.telemetry import logs
 
@@ -19,10 +20,11 @@ from postroad.telemetry import logs
 RENEWALS_PER_LEASE: Final = 3
 # Leases renewed or released in one transaction, which stays short.
 BATCH_LEASES: Final = 500
-# Leases for each connection that delivery may have: twice what keeps a connection busy (`job_capacity`), because some
-# wait for destinations that have no connection now.
-LEASES_PER_CONNECTION: Final = 32
-# An account that holds its share of the leases gets a few more for urgent mail.
+# Enough to keep 1,000 connections busy (`job_capacity`).
+MAX_LEASES: Final = 20_000
+# An account alone gets half of them for destinations that are not known to be quick, four fifths with the others, and a
+# few more for urgent mail: what waits for slow destinations does not hold up the rest of its mail.
+SLOW_ALPHA: Final = 1.0
 URGENT_ALPHA: Final = 2 * fair_shares.ALPHA
 
 
@@ -35,7 +37,6 @@ class Leases:
         *,
         worker: str,
         seconds: int,
-        connections: int,
         clock: Callable[[], int],
         log: logs.Logger,
     ) -> None:
@@ -45,7 +46,8 @@ class Leases:
         self._clock = clock
         self._log = log
         self._held: dict[queue.Key, int] = {}  # expiry
-        self._shares = fair_shares.FairShares(connections * LEASES_PER_CONNECTION)
+        self._shares = fair_shares.FairShares(MAX_LEASES)
+        self._reserved: collections.Counter[str] = collections.Counter()
 
     def __contains__(self, key: object) -> bool:
         return key in self._held
@@ -57,10 +59,23 @@ class Leases:
         """When a lease that begins now ends."""
         return self._clock() + self._seconds * times.SECOND
 
-    def room(self, account_id: str, *, is_urgent: bool = False) -> int:
-        """How many more recipients of an account may be claimed."""
-        alpha = URGENT_ALPHA if is_urgent else fair_shares.ALPHA
-        return self._shares.room(fair_shares.Party(account_id, alpha))
+    def room(self, account_id: str, alpha: float = fair_shares.ALPHA) -> int:
+        """How many more messages of an account may be claimed: each may bring all of its recipients."""
+        return self._shares.room(fair_shares.Party(account_id, alpha)) // limits.UNIQUE_RECIPIENTS
+
+    def reserve(self, account_id: str, messages: int, alpha: float = fair_shares.ALPHA) -> int:
+        """How many messages of an account may be claimed, at most so many; they count until `end_reservations`."""
+        messages = min(messages, self.room(account_id, alpha))
+        if messages > 0:
+            self._reserved[account_id] += messages * limits.UNIQUE_RECIPIENTS
+            self._shares.add((fair_shares.Party(account_id),), messages * limits.UNIQUE_RECIPIENTS)
+        return messages
+
+    def end_reservations(self) -> None:
+        """The claims for which there were reservations are held now, or were not made."""
+        for account_id, units in self._reserved.items():
+            self._shares.give_back((fair_shares.Party(account_id),), units)
+        self._reserved.clear()
 
     def take(self, claims: Iterable[queue.Claimed]) -> list[queue.Claimed]:
         """Hold claims; returns the new ones. One that is held already was claimed again after a late renewal."""

@@ -64,7 +64,6 @@ class ProviderQueue:
         self._workers: set[asyncio.Task[None]] = set()
         # The connections with a job under way, by account.
         self._shares = fair_shares.FairShares(0)
-        # Whether the destination answers quickly, by the last thing that is known of it.
         self._is_quick = False
         self._is_stopping = False
         # Large jobs wait for a place in a task of their own, not in a worker, and are queued when they have one.
@@ -76,6 +75,11 @@ class ProviderQueue:
         self._large = fair_semaphore.FairSemaphore(
             message_loader.MAX_CONCURRENT_LARGE if is_named else message_loader.MAX_CONCURRENT_LARGE_PER_DESTINATION
         )
+
+    @property
+    def is_quick(self) -> bool:
+        """Whether the destination answers quickly, by the last thing that is known of it."""
+        return self._is_quick
 
     @property
     def is_idle(self) -> bool:

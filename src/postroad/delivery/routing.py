@@ -29,7 +29,7 @@ from postroad.protocol.smtp import values
 from postroad.telemetry import logs
 
 # As many as there are breakers of hosts. Some 20 MB; if all have the longest names and as many hosts as are kept,
-# 100 MB, and with reports 200 MB for MTA-STS and 500 MB for DANE.
+# 100 MB, and with reports 200 MB for MTA-STS and 700 MB for DANE.
 MAX_DOMAINS: Final = 20_000
 # A domain that cannot be reached by ten hosts is unreachable.
 MAX_HOSTS: Final = 10

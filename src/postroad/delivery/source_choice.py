@@ -13,7 +13,7 @@ from postroad.concurrency import lru
 from postroad.delivery import hosts, known_sources, provider_queue, routing
 from postroad.protocol.smtp import values
 
-# Routes with their source addresses; an evicted one is only made again. At most 15 MB; 55 MB, or 160 MB with DANE, if
+# Routes with their source addresses; an evicted one is only made again. At most 15 MB; 55 MB, or 240 MB with DANE, if
 # the router has replaced all of them: an entry keeps its route.
 MAX_ROUTES: Final = 10_000
 

@@ -17,8 +17,9 @@ SHA256: Final = 1
 DIGEST_BYTES: Final = {SHA256: 32, 2: 64}
 # What is kept of a record's data: that of the longest digest.
 MAX_DATA_BYTES: Final = 64
-# Twice what a host has while it replaces its keys, for itself and for its authority.
-MAX_TLSA: Final = 8
+# A host that lists every issuer of its authority, for two kinds of keys, has a dozen. A set that is cut too short would
+# not match the certificate.
+MAX_TLSA: Final = 16
 
 
 class Mode(StrEnum):

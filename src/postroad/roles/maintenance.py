@@ -4,10 +4,11 @@ All run concurrently, so slow DNS does not delay the cleanup. Failures are logge
 """
 
 import asyncio
+import contextlib
 import dataclasses
+from collections.abc import Iterator
 from typing import Final
 
-from postroad import errors
 from postroad.roles import role
 from postroad.services.certificates import renewal
 from postroad.services.domains import monitor
@@ -15,6 +16,7 @@ from postroad.services.maintenance import cleanup
 from postroad.services.notices import sender as notice_sender
 from postroad.services.notices import watch as notice_watch
 from postroad.services.tls_reports import reporter
+from postroad.storage import store
 
 CLEANUP_INTERVAL_SECONDS: Final = 60
 # After a cleanup that did not finish within its time.
@@ -64,11 +66,8 @@ async def _send_tls_reports_forever(role_context: role.RoleContext) -> None:
     sender = reporter.Reporter(role_context.context, role_context.log)
 
     async def send_due(role_context: role.RoleContext) -> None:
-        try:
+        with _logged(role_context, deferred="tls_reports_deferred", failed="tls_reports_failed"):
             reports = await sender.report_due()
-        except Exception:
-            role_context.log.exception("tls_reports_failed")
-        else:
             role_context.log.debug("tls_reports_done", reports=reports)
 
     while not role_context.stopping.is_set():
@@ -82,10 +81,8 @@ async def _renew_certificate_forever(role_context: role.RoleContext) -> None:
     renewer = renewal.Renewer(role_context.context, role_context.log)
 
     async def renew(role_context: role.RoleContext) -> None:
-        try:
+        with _logged(role_context, deferred="certificate_renewal_deferred", failed="certificate_renewal_failed"):
             await renewer.renew()
-        except Exception:
-            role_context.log.exception("certificate_renewal_failed")
 
     while not role_context.stopping.is_set():
         await role.until_stopped(role_context, renew)
@@ -94,10 +91,8 @@ async def _renew_certificate_forever(role_context: role.RoleContext) -> None:
 
 async def _send_notices_forever(role_context: role.RoleContext) -> None:
     async def send_due(role_context: role.RoleContext) -> None:
-        try:
+        with _logged(role_context, deferred="notices_deferred", failed="notices_failed"):
             await notice_sender.send_due(role_context.context, log=role_context.log)
-        except Exception:
-            role_context.log.exception("notices_failed")
 
     while not role_context.stopping.is_set():
         await role.until_stopped(role_context, send_due)
@@ -106,10 +101,8 @@ async def _send_notices_forever(role_context: role.RoleContext) -> None:
 
 async def _watch_forever(role_context: role.RoleContext) -> None:
     async def look(role_context: role.RoleContext) -> None:
-        try:
+        with _logged(role_context, deferred="notices_deferred", failed="notices_failed"):
             await notice_watch.look(role_context.context)
-        except Exception:
-            role_context.log.exception("notices_failed")
 
     while not role_context.stopping.is_set():
         # Not at once: after a start, mail that has waited is sent first.
@@ -120,29 +113,33 @@ async def _watch_forever(role_context: role.RoleContext) -> None:
 
 async def _clean_up(role_context: role.RoleContext) -> bool:
     """Delete expired data; returns whether there is more."""
-    try:
-        async with asyncio.timeout(CLEANUP_TIMEOUT_SECONDS):
-            swept = await cleanup.sweep(role_context.context)
-    except (errors.ServiceUnavailable, errors.TemporaryFailure) as error:
-        role_context.log.warning("cleanup_deferred", error=error.message)
-        return False
-    except TimeoutError:
-        role_context.log.warning("cleanup_deferred", error="the database is slow; the rest follows later")
-        return False
-    except Exception:
-        role_context.log.exception("cleanup_failed")
-        return False
-    else:
-        role_context.log.debug("cleanup_done", **dataclasses.asdict(swept))
-        for account_id in swept.resumed:
-            role_context.log.info("account_resumed", account_id=account_id)
-        return swept.has_more
+    has_more = False
+    with _logged(role_context, deferred="cleanup_deferred", failed="cleanup_failed"):
+        try:
+            async with asyncio.timeout(CLEANUP_TIMEOUT_SECONDS):
+                swept = await cleanup.sweep(role_context.context)
+        except TimeoutError:
+            role_context.log.warning("cleanup_deferred", error="the database is slow; the rest follows later")
+        else:
+            role_context.log.debug("cleanup_done", **dataclasses.asdict(swept))
+            for account_id in swept.resumed:
+                role_context.log.info("account_resumed", account_id=account_id)
+            has_more = swept.has_more
+    return has_more
 
 
 async def _check_due(role_context: role.RoleContext) -> None:
-    try:
+    with _logged(role_context, deferred="domain_checks_deferred", failed="domain_checks_failed"):
         checked = await monitor.check_due(role_context.context, log=role_context.log)
-    except Exception:
-        role_context.log.exception("domain_checks_failed")
-    else:
         role_context.log.debug("domains_checked", domains=checked)
+
+
+@contextlib.contextmanager
+def _logged(role_context: role.RoleContext, *, deferred: str, failed: str) -> Iterator[None]:
+    """Log a failure of a task: while the database is unavailable, it is only deferred."""
+    try:
+        yield
+    except store.UNAVAILABLE as error:
+        role_context.log.warning(deferred, error=error.message)
+    except Exception:
+        role_context.log.exception(failed)
