@@ -124,7 +124,7 @@ def of_latency(path: pathlib.Path) -> Sheet:
     return Sheet(
         title=title,
         conditions="Milliseconds from the moment when a message is due, unsigned, to a destination on the same "
-        "machine. The chart has 100 messages a second. CPU time is that of a message, from the POST to its record.",
+        "machine. The chart has 100 messages a second.",
         facts=reported["facts"],
         rows=reported["rows"],
         remarks=[one.sentence() for one in goals],

@@ -27,6 +27,7 @@ from postroad.delivery import (
     known_provider_queues,
     leases,
     message_loader,
+    permits,
     provider_queue,
     recorder,
     route_choice,
@@ -203,10 +204,12 @@ class Dispatcher:
             is_proven = (
                 choice is not None and isinstance(choice.route, routing.Route) and self._hosts.is_proven(choice.route)
             )
-            alpha = fair_shares.ALPHA if one.is_quick else leases.SLOW_ALPHA
+            # As with connections, what waits for slow destinations does not hold up the rest of an account's mail.
+            alpha = fair_shares.ALPHA if one.is_quick else permits.SLOW_ALPHA
             self._want(plan, queue.ClaimRequest(queue_key, share if is_proven else 1), alpha)
 
     def _has_room(self, queue_key: str) -> bool:
+        """Whether its account may hold more: one that may not must not take the turns of others."""
         return self._held.room(queue.account_of(queue_key)) > 0
 
     def _want(self, plan: claim_plan.Plan, request: queue.ClaimRequest, alpha: float) -> None:

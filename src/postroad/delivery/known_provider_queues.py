@@ -1,7 +1,7 @@
 """The provider queues of one process: made when mail is for them, and dropped when they have none.
 
-One that is slowed remembers what its provider asked for, so it is kept for longer. Whoever controls many domains can
-have as many slowed ones as he likes, so their number is limited: of those of small destinations, the longest unused go.
+One that is slowed remembers what its provider asked for, so it is kept for longer. Whoever controls many domains could
+cause any number of slowed ones, so it is limited: of those of small destinations, the longest unused go.
 """
 
 from collections.abc import Callable

@@ -22,9 +22,7 @@ RENEWALS_PER_LEASE: Final = 3
 BATCH_LEASES: Final = 500
 # Enough to keep 1,000 connections busy (`job_capacity`).
 MAX_LEASES: Final = 20_000
-# An account alone gets half of them for destinations that are not known to be quick, four fifths with the others, and a
-# few more for urgent mail: what waits for slow destinations does not hold up the rest of its mail.
-SLOW_ALPHA: Final = 1.0
+# An account alone gets four fifths of them, and a few more for urgent mail.
 URGENT_ALPHA: Final = 2 * fair_shares.ALPHA
 
 

@@ -25,25 +25,10 @@ _POINTER: Final = 0xC0
 _INTERNET: Final = 1
 _TXT: Final = 16
 _OPT: Final = 41
-# Types that answers to our questions may have, and where the names in their data begin, and how many there are.
-_NAMES: Final = {
-    1: (0, 0),  # A
-    2: (0, 1),  # NS
-    5: (0, 1),  # CNAME
-    6: (0, 2),  # SOA
-    12: (0, 1),  # PTR
-    15: (2, 1),  # MX
-    _TXT: (0, 0),
-    28: (0, 0),  # AAAA
-    39: (0, 1),  # DNAME
-    _OPT: (0, 0),
-    43: (0, 0),  # DS
-    46: (18, 1),  # RRSIG
-    47: (0, 1),  # NSEC
-    48: (0, 0),  # DNSKEY
-    50: (0, 0),  # NSEC3
-    52: (0, 0),  # TLSA
-}
+# Types that answers to our questions may have: where the names in their data begin, and how many there are, in NS,
+# CNAME, SOA, PTR, MX, DNAME, RRSIG and NSEC; then those without names, A, TXT, AAAA, OPT, DS, DNSKEY, NSEC3 and TLSA.
+_NAMES: Final = {2: (0, 1), 5: (0, 1), 6: (0, 2), 12: (0, 1), 15: (2, 1), 39: (0, 1), 46: (18, 1), 47: (0, 1)}
+_WITHOUT_NAMES: Final = frozenset({1, _TXT, 28, _OPT, 43, 48, 50, 52})
 
 
 class _UnexpectedError(Exception):
@@ -76,7 +61,8 @@ def _message(wire: bytes) -> Iterator[int]:
         yield _RECORD_WORK
         at = yield from _name(wire, at)
         kind, record_class, length = _RECORD.unpack_from(wire, at)
-        if kind not in _NAMES or (record_class != _INTERNET and kind != _OPT):
+        is_known = kind in _NAMES or kind in _WITHOUT_NAMES
+        if not is_known or (record_class != _INTERNET and kind != _OPT):
             raise _UnexpectedError(f"the answer has a record of type {kind} and class {record_class}")
         at += _RECORD.size
         yield from _data(wire, kind, at, at + length)
@@ -84,7 +70,7 @@ def _message(wire: bytes) -> Iterator[int]:
 
 
 def _data(wire: bytes, kind: int, at: int, end: int) -> Iterator[int]:
-    before, names = _NAMES[kind]
+    before, names = _NAMES.get(kind, (0, 0))
     yield _OPTION_BYTE_WORK * (end - at) if kind == _OPT else 0
     at += before
     for _ in range(names):
