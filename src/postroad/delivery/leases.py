@@ -30,13 +30,7 @@ class Leases:
     """The claims of one worker."""
 
     def __init__(
-        self,
-        database: store.Store,
-        *,
-        worker: str,
-        seconds: int,
-        clock: Callable[[], int],
-        log: logs.Logger,
+        self, database: store.Store, *, worker: str, seconds: int, clock: Callable[[], int], log: logs.Logger
     ) -> None:
         self.worker = worker
         self._database = database
