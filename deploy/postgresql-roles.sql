@@ -37,6 +37,12 @@ WHERE relnamespace = 'public'::regnamespace AND relkind IN ('r', 'p', 'v') AND r
 -- service never empties a table with TRUNCATE.
 GRANT SELECT, INSERT, UPDATE, DELETE ON ALL TABLES IN SCHEMA public TO postroad_service;
 
+-- The functions that begin and drop partitions of mail run as their owner.
+SELECT format('ALTER FUNCTION %s OWNER TO postroad_owner', oid::regprocedure) FROM pg_proc
+WHERE pronamespace = 'public'::regnamespace AND proowner <> 'postroad_owner'::regrole
+\gexec
+GRANT EXECUTE ON ALL FUNCTIONS IN SCHEMA public TO postroad_service;
+
 -- The same for every table that a later migration creates.
 ALTER DEFAULT PRIVILEGES FOR ROLE postroad_owner GRANT SELECT, INSERT, UPDATE, DELETE ON TABLES TO postroad_service;
 

@@ -10,12 +10,15 @@ from typing import NamedTuple
 import asyncpg
 import pytest
 
+from postroad import config
 from postroad.model import caller
+from postroad.roles import composition
 from postroad.services.accounts import registry as accounts
 from postroad.services.auth import users
-from postroad.services.maintenance import cleanup
+from postroad.services.maintenance import cleanup, partitions
 from postroad.storage import migrations, open_store, queries
-from tests import warm_processes
+from postroad.storage import partitions as stored_partitions
+from tests import contexts, warm_processes
 from tests.postgres_server import PostgresServer
 from tests.reliability import service_process, whole_service
 
@@ -99,6 +102,45 @@ async def test_old_rows_are_swept_as_the_service_role(migrated: str) -> None:
     async with service_process.inside(as_role(migrated, "postroad_service")) as ctx:
         await accounts.create(ctx, "Swept")
         await cleanup.sweep(ctx)
+
+
+async def test_partitions_begin_and_are_dropped_as_the_service_role(url: str, server: PostgresServer) -> None:
+    await migrate(url)
+    clock = contexts.Clock()
+    chosen = {"database": {"url": as_role(url, "postroad_service")}, "security": {"secret_key": contexts.SECRET_KEY}}
+    async with composition.open_context(config.load(environment={}, overrides=chosen), clock=clock) as ctx:
+        assert await partitions.keep(ctx) == 2
+        clock.pass_seconds(130 * 24 * 3600)
+        assert await partitions.keep(ctx) == 4
+        async with ctx.store.reading() as tx:
+            assert await stored_partitions.is_permitted(tx)
+    owners = "SELECT string_agg(DISTINCT tableowner, ',') FROM pg_tables WHERE tablename LIKE 'messages%'"
+    async with connected(url) as connection:
+        assert await connection.fetchval(owners) == "postroad_owner"
+        assert await connection.fetchval("SELECT count(*) FROM pg_tables WHERE tablename LIKE 'messages%'") == 4
+
+
+async def test_nobody_else_drops_partitions(url: str, server: PostgresServer) -> None:
+    """A role that may enter and read everything is not enough."""
+    await migrate(url)
+    server.execute("CREATE ROLE auditor LOGIN")
+    name = url.partition("?")[0].rpartition("/")[2]
+    server.execute(f"GRANT CONNECT ON DATABASE {name} TO auditor")
+    server.execute("GRANT USAGE ON SCHEMA public TO auditor; GRANT pg_read_all_data TO auditor", url=url)
+    connection = await asyncpg.connect(as_role(url, "auditor"))
+    try:
+        assert await connection.fetchval("SELECT count(*) FROM messages") == 0
+        for call in (
+            "bound_mail_partitions(ARRAY['messages'], 'em_1')",
+            "check_mail_partitions(ARRAY['messages'])",
+            "extend_mail_partitions(ARRAY['messages'], 'em_06600000000000')",
+            "expire_mail_partitions(ARRAY['messages'], 'em_06600000000000', 1, 1)",
+            "lock_mail_tables(ARRAY['messages'])",
+        ):
+            with pytest.raises(asyncpg.InsufficientPrivilegeError, match="permission denied for function"):
+                await connection.execute(f"SELECT {call}")
+    finally:
+        await connection.close()
 
 
 async def test_every_query_is_permitted_to_the_service_role(migrated: str) -> None:

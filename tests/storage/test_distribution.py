@@ -166,7 +166,8 @@ WHERE indisunique GROUP BY relname, indexrelid
 """
 OWNED: Final = """
 SELECT relname::text FROM pg_class JOIN pg_attribute ON attrelid = pg_class.oid
-WHERE relnamespace = 'public'::regnamespace AND relkind = 'r' AND attname = $1
+WHERE relnamespace = 'public'::regnamespace AND relkind IN ('r', 'p') AND NOT relispartition
+    AND attname = $1
 """
 
 _QUERY: Final = re.compile(r"\s*(?:SELECT|WITH|UPDATE|DELETE|INSERT)\b")

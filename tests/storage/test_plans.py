@@ -6,7 +6,7 @@ from collections.abc import AsyncIterator
 import asyncpg
 import pytest
 
-from postroad.storage import open_store, postgres, queries
+from postroad.storage import open_store, partitions, postgres, queries
 
 # What messages and their events go through, and what finds rows of the queue by their names. The rest is about small
 # tables, or asked for by people in scans, which are planned with what the tables hold by then.
@@ -58,6 +58,9 @@ async def connection(postgres_url: str) -> AsyncIterator[asyncpg.Connection]:
     store = await open_store.open_current(postgres_url, migrate=True)
     await store.close()
     opened = await asyncpg.connect(postgres_url)
+    for bound in ("em_06600000000000", "em_06700000000000"):
+        for tables in (partitions.CONTENT, partitions.MAIL):
+            await opened.execute("SELECT extend_mail_partitions($1, $2)", tables, bound)
     await opened.execute(postgres._BEGIN)
     yield opened
     await opened.close()

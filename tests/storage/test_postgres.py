@@ -353,7 +353,7 @@ async def test_every_text_is_sorted_by_its_bytes_as_in_sqlite(store: PostgresSto
         store,
         columns="SELECT attrelid::regclass::text, attname::text, collname::text FROM pg_attribute "
         "JOIN pg_collation ON pg_collation.oid = attcollation JOIN pg_class ON pg_class.oid = attrelid "
-        "WHERE relnamespace = 'public'::regnamespace AND relkind = 'r' AND attnum > 0 "
+        "WHERE relnamespace = 'public'::regnamespace AND relkind IN ('r', 'p') AND attnum > 0 "
         "AND relname <> 'schema_migrations'",
     )
     columns = await samples.scan(store, "test.columns")

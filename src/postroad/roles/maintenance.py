@@ -12,7 +12,7 @@ from typing import Final
 from postroad.roles import role
 from postroad.services.certificates import renewal
 from postroad.services.domains import monitor
-from postroad.services.maintenance import cleanup
+from postroad.services.maintenance import cleanup, partitions
 from postroad.services.notices import sender as notice_sender
 from postroad.services.notices import watch as notice_watch
 from postroad.services.tls_reports import reporter
@@ -23,6 +23,7 @@ CLEANUP_INTERVAL_SECONDS: Final = 60
 CLEANUP_AGAIN_SECONDS: Final = 1
 # Shorter than the default grace period, so that a cleanup does not delay shutdown; the next one continues.
 CLEANUP_TIMEOUT_SECONDS: Final = 15
+PARTITION_INTERVAL_SECONDS: Final = 3600
 CHECK_INTERVAL_SECONDS: Final = 60
 REPORT_INTERVAL_SECONDS: Final = 60
 RENEWAL_INTERVAL_SECONDS: Final = 60
@@ -37,6 +38,7 @@ async def start_maintenance(role_context: role.RoleContext) -> role.Started:
     async def work() -> None:
         async with asyncio.TaskGroup() as tasks:
             tasks.create_task(_clean_up_forever(role_context))
+            tasks.create_task(_keep_partitions_forever(role_context))
             tasks.create_task(_check_domains_forever(role_context))
             tasks.create_task(_send_tls_reports_forever(role_context))
             tasks.create_task(_renew_certificate_forever(role_context))
@@ -50,6 +52,22 @@ async def _clean_up_forever(role_context: role.RoleContext) -> None:
     while not role_context.stopping.is_set():
         has_more = await _clean_up(role_context)
         await role.sleep(role_context, CLEANUP_AGAIN_SECONDS if has_more else CLEANUP_INTERVAL_SECONDS)
+
+
+async def _keep_partitions_forever(role_context: role.RoleContext) -> None:
+    async def keep(role_context: role.RoleContext) -> None:
+        with _logged(role_context, deferred="partitions_deferred", failed="partitions_failed"):
+            try:
+                steps = await partitions.keep(role_context.context)
+            except (store.NotPermitted, store.ConstraintViolated) as problem:
+                # `postroad doctor` says what to do. Expired mail is deleted row by row.
+                role_context.log.warning("partitions_deferred", error=str(problem))
+            else:
+                role_context.log.debug("partitions_kept", steps=steps)
+
+    while not role_context.stopping.is_set():
+        await role.until_stopped(role_context, keep)
+        await role.sleep(role_context, PARTITION_INTERVAL_SECONDS)
 
 
 async def _check_domains_forever(role_context: role.RoleContext) -> None:

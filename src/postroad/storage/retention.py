@@ -16,18 +16,18 @@ MAX_BYTES: Final = 16 * 1024 * 1024
 MAX_RECIPIENTS: Final = 400
 
 
-async def remove_bodies(tx: store.Transaction, *, ended_before: int) -> int:
-    """Delete the bodies of messages that ended at this time or earlier."""
-    rows = await tx.fetch("retention.bodies_over", ended_before, MAX_MESSAGES)
+async def remove_bodies(tx: store.Transaction, *, ended_before: int, ended_after: int = 0) -> int:
+    """Delete the bodies of messages that ended at this time or earlier, but after another."""
+    rows = await tx.fetch("retention.bodies_over", ended_before, MAX_MESSAGES, ended_after)
     gone = _batch(rows, limit=MAX_BYTES)
     await tx.execute_many("retention.remove_bodies", gone)
     await tx.execute_many("retention.note_bodies", gone)
     return len(gone)
 
 
-async def remove_messages(tx: store.Transaction, *, ended_before: int) -> int:
+async def remove_messages(tx: store.Transaction, *, ended_before: int, ended_after: int = 0) -> int:
     """Delete messages whose body is deleted already, and everything that belongs to them."""
-    rows = await tx.fetch("retention.messages_over", ended_before, MAX_MESSAGES)
+    rows = await tx.fetch("retention.messages_over", ended_before, MAX_MESSAGES, ended_after)
     return await _remove(tx, _batch(rows, limit=MAX_RECIPIENTS))
 
 

@@ -7,6 +7,7 @@ import pytest
 
 from postroad.services import context
 from postroad.services.checks import data, subject
+from postroad.services.maintenance import partitions as maintained
 from postroad.storage import disk_samples
 from tests import contexts
 from tests.services.checks import setups
@@ -94,3 +95,30 @@ async def test_a_folder_that_is_not_there_is_an_error() -> None:
             "create it, or choose another in the settings",
         )
     ]
+
+
+async def partitions_at(ctx: context.Context, *, days: float) -> list[tuple[str, str, str]]:
+    return await setups.told("partitions", setups.given(store=ctx.store, clock=setups.NOW + round(days * DAY)))
+
+
+async def test_partitions_that_are_not_kept_are_reported(ctx: context.Context) -> None:
+    if ctx.store.dialect == "sqlite":
+        told = "SQLite has no partitions: expired mail is deleted row by row"
+        assert await partitions_at(ctx, days=1000) == [("ok", told, "")]
+        return
+    assert await partitions_at(ctx, days=0) == [("ok", "partitions of mail begin and are dropped in time", "")]
+    await maintained.keep(ctx)
+    assert await partitions_at(ctx, days=29) == [("ok", "partitions of mail begin and are dropped in time", "")]
+    advice = "the reason is in the log of the maintenance role: partitions_deferred or partitions_failed"
+    assert await partitions_at(ctx, days=31) == [
+        ("warning", "the last partition of bodies ended on 2027-02-14", advice),
+        ("warning", "the last partition of messages ended on 2027-02-14", advice),
+    ]
+    assert (await partitions_at(ctx, days=29 + 30 + 6 + 1))[:2] == [
+        ("warning", "the last partition of bodies ended on 2027-02-14", advice),
+        ("warning", "the partition of bodies until 2027-02-14 is not dropped", advice),
+    ]
+
+
+async def test_partitions_cannot_be_checked_without_a_database() -> None:
+    assert await setups.told("partitions", setups.given()) == [("skipped", "the database cannot be used", "")]

@@ -41,6 +41,6 @@ async def test_the_checks_of_one_host_leave_out_those_of_the_installation(monkey
     assert [one.name for one in await table.run(setups.given(), scopes=[table.Scope.HOST])] == ["own"]
 
 
-def test_only_roles_operators_and_the_return_path_concern_the_whole_installation() -> None:
+def test_only_what_all_hosts_share_concerns_the_whole_installation() -> None:
     common = [name for name, check in table.CHECKS.items() if check.scope is table.Scope.INSTALLATION]
-    assert common == ["roles", "operators", "return_path"]
+    assert common == ["roles", "partitions", "operators", "return_path"]

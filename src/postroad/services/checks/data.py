@@ -8,10 +8,11 @@ from pathlib import Path
 from typing import Final
 
 from postroad import config
-from postroad.model import times
+from postroad.model import cursors, identifiers, times
 from postroad.services.auth import installation_keys, key_check
 from postroad.services.checks import findings, subject
-from postroad.storage import disk_samples, open_store, store
+from postroad.services.maintenance import partitions as maintained
+from postroad.storage import disk_samples, open_store, partitions, store
 
 MEBIBYTE: Final = 1024 * 1024
 # Room for the log of SQLite and for some thousand messages, until somebody comes.
@@ -53,6 +54,45 @@ async def key(given: subject.Subject) -> Sequence[findings.Finding]:
             else "the installation key is strong; the database does not depend on a key yet"
         )
     ]
+
+
+async def mail_partitions(given: subject.Subject) -> Sequence[findings.Finding]:
+    """New partitions begin in time, and old ones are dropped."""
+    if given.store is None:
+        return [findings.skipped("the database cannot be used")]
+    groups = [maintained.content(given.settings), maintained.mail(given.settings)]
+    async with given.store.reading() as tx:
+        found = [(group, one) for group in groups if (one := await partitions.read(tx, group.tables))]
+        if not found:
+            return [findings.ok("SQLite has no partitions: expired mail is deleted row by row")]
+        is_permitted = await partitions.is_permitted(tx)
+    if not is_permitted:
+        return [
+            findings.warning(
+                "the role of database.url may not begin and drop partitions: expired mail is deleted row by row",
+                "run deploy/postgresql-roles.sql again, as a superuser",
+            )
+        ]
+    return [one for group, read in found for one in _partitions(group, read, now=given.clock())] or [
+        findings.ok("partitions of mail begin and are dropped in time")
+    ]
+
+
+def _partitions(group: maintained.Group, read: partitions.Partitions, *, now: int) -> Sequence[findings.Finding]:
+    table = group.tables[0]
+    ends = [cursors.time_of(bound, identifiers.MESSAGE) for bound in read.bounds]
+    late = [end for end in ends if end < now - group.days * times.DAY - group.grace]
+    advice = "the reason is in the log of the maintenance role: partitions_deferred or partitions_failed"
+    told = []
+    if ends and ends[-1] < now:
+        told.append(findings.warning(f"the last partition of {table} ended on {_day(ends[-1])}", advice))
+    if late:
+        told.append(findings.warning(f"the partition of {table} until {_day(late[0])} is not dropped", advice))
+    return told
+
+
+def _day(time: int) -> str:
+    return times.to_wire(time)[:10]
 
 
 def folders(settings: config.Settings) -> Sequence[str]:

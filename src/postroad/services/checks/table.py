@@ -80,6 +80,7 @@ CHECKS: Final[Mapping[str, Check]] = {
     "clock": Check(host.clock),
     "open_files": Check(host.open_files),
     "roles": Check(host.roles, Scope.INSTALLATION),
+    "partitions": Check(data.mail_partitions, Scope.INSTALLATION),
     "operators": Check(operators.second_factors_of_operators, Scope.INSTALLATION),
     "return_path": Check(connections.return_path, Scope.INSTALLATION),
 }

@@ -11,9 +11,8 @@ from typing import Final
 
 import msgspec
 
-from postroad.model import times
 from postroad.services import context
-from postroad.services.maintenance import throttled_batches
+from postroad.services.maintenance import partitions, throttled_batches
 from postroad.storage import retention, space, store
 
 # For bodies and for messages, each. A sweep has 15 seconds in total.
@@ -30,14 +29,24 @@ class RemovalResult(msgspec.Struct, frozen=True):
 
 async def remove_bodies(ctx: context.Context, *, now: int) -> RemovalResult:
     """Remove expired contents, as far as the time permits."""
-    before = now - ctx.settings.retention.body_days * times.DAY
-    return await _in_batches(ctx, lambda tx: retention.remove_bodies(tx, ended_before=before), seconds=MAX_SECONDS)
+    ended = await partitions.window(ctx, partitions.content(ctx.settings), now=now)
+
+    async def remove(tx: store.Transaction) -> int:
+        return await retention.remove_bodies(tx, ended_before=ended.ended_before, ended_after=ended.ended_after)
+
+    return await _in_batches(ctx, remove, seconds=MAX_SECONDS)
 
 
 async def remove_messages(ctx: context.Context, *, now: int) -> RemovalResult:
     """Remove expired messages with everything that belongs to them."""
-    before = now - ctx.settings.retention.message_days * times.DAY
-    return await _in_batches(ctx, lambda tx: retention.remove_messages(tx, ended_before=before), seconds=MAX_SECONDS)
+    ended = await partitions.window(ctx, partitions.mail(ctx.settings), now=now)
+
+    async def remove(tx: store.Transaction) -> int:
+        # Content that was dropped with its partition is not marked as removed.
+        await retention.remove_bodies(tx, ended_before=ended.ended_before, ended_after=ended.ended_after)
+        return await retention.remove_messages(tx, ended_before=ended.ended_before, ended_after=ended.ended_after)
+
+    return await _in_batches(ctx, remove, seconds=MAX_SECONDS)
 
 
 async def return_space(ctx: context.Context) -> RemovalResult:

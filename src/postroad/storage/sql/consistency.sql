@@ -1,3 +1,7 @@
+-- name: hold
+-- Let nothing be removed that the snapshot of the transaction has. A snapshot of SQLite has all that was there.
+SELECT 1;
+
 -- name: balances
 -- Accounts whose ledger does not sum to their balances. That of a removed account is being deleted.
 SELECT accounts.id, accounts.available, accounts.reserved, COALESCE(SUM(ledger.available), 0), COALESCE(SUM(ledger.reserved), 0)

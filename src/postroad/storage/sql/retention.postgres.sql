@@ -1,7 +1,7 @@
 -- name: bodies_over
 -- Messages that ended before a time and have a body, up to a limit; those that another host is deleting are skipped.
 SELECT account_id, id, size FROM messages
-WHERE ended_at <= $1 AND has_body = 1 AND status <> 'queued' ORDER BY ended_at LIMIT $2
+WHERE ended_at > $3 AND ended_at <= $1 AND has_body = 1 AND status <> 'queued' ORDER BY ended_at LIMIT $2
 FOR UPDATE SKIP LOCKED;
 
 -- name: remove_bodies
@@ -17,7 +17,7 @@ WHERE messages.account_id = gone.account_id AND messages.id = gone.id;
 -- name: messages_over
 -- Messages without a body that ended before a time, up to a limit; those that another host is deleting are skipped.
 SELECT account_id, id, recipient_count FROM messages
-WHERE ended_at <= $1 AND has_body = 0 AND status <> 'queued' ORDER BY ended_at LIMIT $2
+WHERE ended_at > $3 AND ended_at <= $1 AND has_body = 0 AND status <> 'queued' ORDER BY ended_at LIMIT $2
 FOR UPDATE SKIP LOCKED;
 
 -- name: remove_messages

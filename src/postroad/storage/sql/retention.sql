@@ -1,7 +1,7 @@
 -- name: bodies_over
 -- Messages that ended before a time and have a body, up to a limit.
 SELECT account_id, id, size FROM messages
-WHERE ended_at <= $1 AND has_body = 1 AND status <> 'queued' ORDER BY ended_at LIMIT $2;
+WHERE ended_at > $3 AND ended_at <= $1 AND has_body = 1 AND status <> 'queued' ORDER BY ended_at LIMIT $2;
 
 -- name: remove_bodies
 -- Their bodies.
@@ -14,7 +14,7 @@ UPDATE messages SET has_body = 0 WHERE account_id = $1 AND id = $2;
 -- name: messages_over
 -- Messages without a body that ended before a time, up to a limit.
 SELECT account_id, id, recipient_count FROM messages
-WHERE ended_at <= $1 AND has_body = 0 AND status <> 'queued' ORDER BY ended_at LIMIT $2;
+WHERE ended_at > $3 AND ended_at <= $1 AND has_body = 0 AND status <> 'queued' ORDER BY ended_at LIMIT $2;
 
 -- name: remove_messages
 -- Messages.

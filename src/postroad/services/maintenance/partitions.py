@@ -1,0 +1,118 @@
+"""Partitions of mail, on PostgreSQL: a new one begins in time, and one whose mail has expired is dropped.
+
+Content and messages have partitions of their own, each as long as an eighth of its retention period, so that few are
+needed, and mail is kept at most that much longer. The rest is deleted row by row (`retention.py`): mail of partitions
+that could not be dropped, for example because a backup is being made or too much of it is scheduled.
+"""
+
+from collections.abc import Sequence
+from typing import Final
+
+import msgspec
+
+from postroad import config
+from postroad.model import cursors, identifiers, times
+from postroad.services import context
+from postroad.storage import partitions, store
+
+PARTS: Final = 8
+# The next partition exists so long before it is needed.
+AHEAD: Final = times.DAY
+# When mail is stored in the partition that is to end, all of it is read first, which may take long.
+FIRST_LENGTH: Final = 30 * times.DAY
+# What a partition has for its drop, before its mail is deleted row by row.
+DROP_DAYS: Final = 2
+
+
+class Group(msgspec.Struct, frozen=True):
+    """Tables whose partitions begin and end together, and the days for which their rows are kept."""
+
+    tables: Sequence[str]
+    days: int
+
+    @property
+    def length(self) -> int:
+        """The length of a partition, whole days."""
+        return -(-self.days // PARTS) * times.DAY
+
+    @property
+    def grace(self) -> int:
+        """How much longer than its retention period mail is kept at most, if partitions are dropped."""
+        return self.length + DROP_DAYS * times.DAY
+
+
+class Window(msgspec.Struct, frozen=True):
+    """Between which times mail has ended that is to be deleted row by row."""
+
+    ended_after: int
+    ended_before: int
+
+
+def content(settings: config.Settings) -> Group:
+    """The content of messages."""
+    return Group(partitions.CONTENT, settings.retention.body_days)
+
+
+def mail(settings: config.Settings) -> Group:
+    """Messages with everything that belongs to them."""
+    return Group(partitions.MAIL, settings.retention.message_days)
+
+
+async def window(ctx: context.Context, group: Group, *, now: int) -> Window:
+    """What is left to delete row by row; without partitions, all that has expired."""
+    before = now - group.days * times.DAY
+    async with ctx.store.reading() as tx:
+        found = await partitions.read(tx, group.tables)
+    if found is None:
+        return Window(0, before)
+    # Nothing that ended before the bound is left: a message ends after it was accepted.
+    dropped = found.dropped_before and cursors.time_of(found.dropped_before, identifiers.MESSAGE)
+    return Window(dropped or 0, before - group.grace)
+
+
+async def keep(ctx: context.Context) -> int:
+    """Begin new partitions and drop old ones; returns how many steps were done."""
+    return sum([await _keep(ctx, group) for group in (content(ctx.settings), mail(ctx.settings))])
+
+
+async def _keep(ctx: context.Context, group: Group) -> int:
+    now = ctx.clock()
+    async with ctx.store.transaction() as tx:
+        found = await partitions.read(tx, group.tables)
+        if found is None:
+            return 0
+        if await partitions.is_bounded(tx, group.tables):
+            await partitions.bound(tx, group.tables, before=None)
+    extended = await _extend(ctx, group, found, now=now)
+    return extended + await _expire(ctx, group, found, now=now)
+
+
+async def _extend(ctx: context.Context, group: Group, found: partitions.Partitions, *, now: int) -> bool:
+    newest = cursors.time_of(found.bounds[-1], identifiers.MESSAGE) if found.bounds else 0
+    if newest > now + AHEAD:
+        return False
+    has_rows = newest <= now
+    until = now - now % times.DAY + FIRST_LENGTH if has_rows else newest + group.length
+    end = cursors.at(identifiers.MESSAGE, until)
+    if has_rows:
+        async with ctx.store.transaction() as tx:
+            await partitions.bound(tx, group.tables, before=end)
+    try:
+        if has_rows:
+            async with ctx.store.transaction() as tx:
+                await partitions.check(tx, group.tables)
+        async with ctx.store.transaction() as tx:
+            return await partitions.extend(tx, group.tables, until=end)
+    except (*store.UNAVAILABLE, store.ConstraintViolated):
+        async with ctx.store.transaction() as tx:
+            await partitions.bound(tx, group.tables, before=None)
+        raise
+
+
+async def _expire(ctx: context.Context, group: Group, found: partitions.Partitions, *, now: int) -> bool:
+    before = now - group.days * times.DAY
+    due = [bound for bound in found.bounds if bound <= cursors.at(identifiers.MESSAGE, before)]
+    if not due:
+        return False
+    async with ctx.store.transaction() as tx:
+        return await partitions.expire(tx, group.tables, before=due[-1], ended_after=before)

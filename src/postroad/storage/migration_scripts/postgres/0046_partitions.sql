@@ -1,0 +1,199 @@
+-- compatible from: 12
+-- Mail is partitioned by the time at which it was accepted, with which its id begins, so that retention can drop a
+-- partition instead of deleting its rows. What is stored already becomes the first partition: nothing is copied, and
+-- mail waits for milliseconds. Each table has a partition `_last` that is open at its end, so that no message is ever refused for want of a
+-- partition. `services/maintenance/partitions.py` decides when the functions below are called.
+DO $$
+DECLARE
+    of_mail CONSTANT TEXT[][] := ARRAY[
+        ['messages', 'id'], ['bodies', 'message_id'], ['recipients', 'message_id'], ['attempts', 'message_id'],
+        ['attempt_conversations', 'message_id'], ['async_bounces', 'message_id'], ['message_tags', 'message_id'],
+        ['message_metadata', 'message_id'], ['resends', 'resend_of']];
+    pair TEXT[];
+    name TEXT;
+    newest TEXT;
+    key TEXT;
+    definitions TEXT[];
+    definition TEXT;
+    part RECORD;
+BEGIN
+    -- A partition must have every constraint of its table. Those that an earlier migration did not check are checked now,
+    -- while mail goes on.
+    FOR part IN SELECT conrelid::REGCLASS AS name, conname FROM pg_constraint WHERE NOT convalidated AND conrelid = ANY (
+        ARRAY(SELECT of_mail[number][1]::REGCLASS FROM generate_subscripts(of_mail, 1) AS number)) LOOP
+        EXECUTE format('ALTER TABLE %s VALIDATE CONSTRAINT %I', part.name, part.conname);
+    END LOOP;
+    FOREACH pair SLICE 1 IN ARRAY of_mail LOOP
+        name := pair[1];
+        newest := name || '_last';
+        key := (SELECT pg_get_constraintdef(oid) FROM pg_constraint
+            WHERE conrelid = name::REGCLASS AND contype = 'p');
+        definitions := ARRAY(SELECT pg_get_indexdef(indexrelid) FROM pg_index
+            WHERE indrelid = name::REGCLASS AND NOT indisprimary);
+        -- The partitioned table takes over all names: later migrations refer to them.
+        EXECUTE format('ALTER TABLE %I RENAME TO %I', name, newest);
+        FOR part IN SELECT relname FROM pg_index JOIN pg_class ON pg_class.oid = indexrelid
+            WHERE indrelid = newest::REGCLASS LOOP
+            EXECUTE format('ALTER INDEX %I RENAME TO %I', part.relname, part.relname || '_last');
+        END LOOP;
+        EXECUTE format('CREATE TABLE %I (LIKE %I INCLUDING DEFAULTS INCLUDING CONSTRAINTS INCLUDING STORAGE)'
+            ' PARTITION BY RANGE (%I)', name, newest, pair[2]);
+        EXECUTE format('ALTER TABLE %I ADD CONSTRAINT %I %s', name, name || '_pkey', key);
+        FOREACH definition IN ARRAY definitions LOOP
+            EXECUTE definition;
+        END LOOP;
+        EXECUTE format('ALTER TABLE %I ATTACH PARTITION %I FOR VALUES FROM (MINVALUE) TO (MAXVALUE)', name, newest);
+        FOR part IN SELECT grantee::REGROLE AS role, privilege_type FROM pg_class CROSS JOIN aclexplode(relacl)
+            WHERE pg_class.oid = newest::REGCLASS AND grantee NOT IN (0, relowner) LOOP
+            EXECUTE format('GRANT %s ON %I TO %s', part.privilege_type, name, part.role);
+        END LOOP;
+    END LOOP;
+END $$;
+
+-- The options with which a new partition of a table is created: those of its newest one.
+CREATE FUNCTION mail_partition_options(name TEXT) RETURNS TEXT LANGUAGE sql STABLE AS $$
+    SELECT CASE WHEN reloptions IS NULL THEN '' ELSE format('WITH (%s)', array_to_string(reloptions, ', ')) END
+    FROM pg_class WHERE oid = format('%I', name || '_last')::REGCLASS;
+$$;
+
+-- The column by which a table is partitioned.
+CREATE FUNCTION mail_partition_column(name TEXT) RETURNS TEXT LANGUAGE sql STABLE AS $$
+    SELECT attname FROM pg_partitioned_table JOIN pg_attribute ON attrelid = partrelid AND attnum = partattrs[0]
+    WHERE partrelid = format('%I', name)::REGCLASS;
+$$;
+
+-- Get all of these tables for ourselves. Transactions use them in any order, so each attempt is short: one of those that
+-- wait for each other is us, and mail never waits for longer than this.
+CREATE FUNCTION lock_mail_tables(names TEXT[]) RETURNS VOID LANGUAGE plpgsql SET lock_timeout = '50ms' AS $$
+DECLARE
+    name TEXT;
+BEGIN
+    FOR attempt IN 1..20 LOOP
+        BEGIN
+            FOREACH name IN ARRAY names LOOP
+                EXECUTE format('LOCK TABLE %I IN ACCESS EXCLUSIVE MODE', name);
+            END LOOP;
+            RETURN;
+        EXCEPTION WHEN lock_not_available THEN
+            IF attempt = 20 THEN
+                RAISE;
+            END IF;
+            PERFORM pg_sleep(0.2 * random());
+        END;
+    END LOOP;
+END $$;
+
+-- Refuse rows at or after a bound in the newest partitions, so that they can be checked for them while mail goes on;
+-- NULL ends this.
+CREATE FUNCTION bound_mail_partitions(names TEXT[], bound TEXT) RETURNS VOID LANGUAGE plpgsql SECURITY DEFINER
+AS $$
+DECLARE
+    name TEXT;
+BEGIN
+    PERFORM lock_mail_tables(names);
+    FOREACH name IN ARRAY names LOOP
+        EXECUTE format('ALTER TABLE %I DROP CONSTRAINT IF EXISTS partition_bound', name || '_last');
+        CONTINUE WHEN bound IS NULL;
+        EXECUTE format('ALTER TABLE %I ADD CONSTRAINT partition_bound CHECK (%I < %L) NOT VALID',
+            name || '_last', mail_partition_column(name), bound);
+    END LOOP;
+END $$;
+
+-- Read the newest partitions once: no row is at or after their bound. Mail goes on meanwhile.
+CREATE FUNCTION check_mail_partitions(names TEXT[]) RETURNS VOID LANGUAGE plpgsql SECURITY DEFINER AS $$
+DECLARE
+    name TEXT;
+BEGIN
+    FOREACH name IN ARRAY names LOOP
+        EXECUTE format('ALTER TABLE %I VALIDATE CONSTRAINT partition_bound', name || '_last');
+    END LOOP;
+END $$;
+
+-- End the newest partitions at a bound, and begin new ones there. False if another host has done so.
+CREATE FUNCTION extend_mail_partitions(names TEXT[], bound TEXT) RETURNS BOOLEAN LANGUAGE plpgsql SECURITY DEFINER
+AS $$
+DECLARE
+    name TEXT;
+    newest TEXT;
+    ended TEXT;
+    beginning TEXT;
+    options TEXT;
+BEGIN
+    PERFORM lock_mail_tables(names);
+    FOREACH name IN ARRAY names LOOP
+        newest := name || '_last';
+        ended := name || '_until_' || to_char(
+            to_timestamp(('x00' || substr(bound, 4, 14))::BIT(64)::BIGINT / 1000000.0) AT TIME ZONE 'UTC', 'YYYYMMDD');
+        beginning := (SELECT substring(pg_get_expr(relpartbound, oid) FROM 'FROM \((.*)\) TO') FROM pg_class
+            WHERE oid = format('%I', newest)::REGCLASS);
+        IF beginning <> 'MINVALUE' AND beginning COLLATE "C" >= quote_literal(bound) COLLATE "C" THEN
+            RETURN FALSE;
+        END IF;
+        options := mail_partition_options(name);
+        EXECUTE format('ALTER TABLE %I DETACH PARTITION %I', name, newest);
+        EXECUTE format('ALTER TABLE %I RENAME TO %I', newest, ended);
+        EXECUTE format('ALTER TABLE %I ATTACH PARTITION %I FOR VALUES FROM (%s) TO (%L)', name, ended, beginning, bound);
+        EXECUTE format('ALTER TABLE %I DROP CONSTRAINT IF EXISTS partition_bound', ended);
+        EXECUTE format('CREATE TABLE %I PARTITION OF %I FOR VALUES FROM (%L) TO (MAXVALUE) %s',
+            newest, name, bound, options);
+    END LOOP;
+    RETURN TRUE;
+END $$;
+
+-- Drop the partitions before a bound. Messages in them that have not ended, or ended after a time, are kept in a
+-- partition `_late`, which is made anew each time. Returns how many those are, or NULL if they are too many to copy
+-- while all others wait: then nothing is done.
+CREATE FUNCTION expire_mail_partitions(names TEXT[], bound TEXT, ended_after BIGINT, most INTEGER) RETURNS INTEGER
+LANGUAGE plpgsql SECURITY DEFINER AS $$
+DECLARE
+    name TEXT;
+    place TEXT;
+    part RECORD;
+    accounts TEXT[];
+    ids TEXT[];
+BEGIN
+    SELECT array_agg(account_id), array_agg(id) INTO accounts, ids FROM (
+        SELECT account_id, id FROM messages WHERE id < bound AND ended_at > ended_after AND has_body = 1
+        UNION SELECT account_id, id FROM messages WHERE id < bound AND ended_at > ended_after AND has_body = 0
+        UNION SELECT account_id, message_id FROM queue WHERE message_id < bound
+        LIMIT most + 1) AS late;
+    IF cardinality(ids) > most THEN
+        RETURN NULL;
+    END IF;
+    FOREACH name IN ARRAY names LOOP
+        EXECUTE format('CREATE TABLE %I (LIKE %I INCLUDING ALL) %s', name || '_new', name, mail_partition_options(name));
+    END LOOP;
+    PERFORM lock_mail_tables(names);
+    FOREACH name IN ARRAY names LOOP
+        place := mail_partition_column(name);
+        EXECUTE format('INSERT INTO %I SELECT one.* FROM %I AS one JOIN unnest($1, $2) AS late (account_id, id)'
+            ' ON one.account_id = late.account_id AND one.%I = late.id WHERE one.%I < $3', name || '_new', name, place, place)
+            USING accounts, ids, bound;
+        FOR part IN SELECT relname FROM pg_inherits JOIN pg_class ON pg_class.oid = inhrelid
+            WHERE inhparent = format('%I', name)::REGCLASS
+                AND substring(pg_get_expr(relpartbound, pg_class.oid) FROM 'TO \(''(.*)''\)') COLLATE "C" <= bound LOOP
+            EXECUTE format('ALTER TABLE %I DETACH PARTITION %I', name, part.relname);
+            EXECUTE format('DROP TABLE %I', part.relname);
+        END LOOP;
+        EXECUTE format('ALTER TABLE %I RENAME TO %I', name || '_new', name || '_late');
+        EXECUTE format('ALTER TABLE %I ATTACH PARTITION %I FOR VALUES FROM (MINVALUE) TO (%L)',
+            name, name || '_late', bound);
+    END LOOP;
+    RETURN coalesce(cardinality(ids), 0);
+END $$;
+
+-- They run as the owner of the tables, for every role that may delete mail, and find nothing but these tables by a name.
+DO $$
+DECLARE
+    part RECORD;
+BEGIN
+    FOR part IN SELECT oid::REGPROCEDURE AS signature FROM pg_proc WHERE pronamespace = current_schema()::REGNAMESPACE
+        AND proname IN ('mail_partition_options', 'mail_partition_column', 'lock_mail_tables', 'bound_mail_partitions',
+            'check_mail_partitions', 'extend_mail_partitions', 'expire_mail_partitions') LOOP
+        EXECUTE format('ALTER FUNCTION %s SET search_path = %I, pg_temp', part.signature, current_schema());
+        EXECUTE format('REVOKE ALL ON FUNCTION %s FROM PUBLIC', part.signature);
+        EXECUTE (SELECT coalesce(string_agg(format('GRANT EXECUTE ON FUNCTION %s TO %s', part.signature, grantee::REGROLE),
+            ';'), '') FROM pg_class CROSS JOIN aclexplode(relacl)
+            WHERE pg_class.oid = 'messages'::REGCLASS AND privilege_type = 'DELETE' AND grantee NOT IN (0, relowner));
+    END LOOP;
+END $$;

@@ -1,0 +1,2 @@
+-- compatible from: 12
+-- PostgreSQL partitions mail by time with this version. SQLite has no partitions, and its tables stay as they are.

@@ -1,0 +1,84 @@
+"""Partitions of mail by the time of its acceptance, on PostgreSQL: they are dropped when all their mail has expired.
+
+A partition is named after the day before which its mail was accepted, such as `messages_until_20261130`. Two are
+special: `_last` takes all newer mail, and `_late` has the mail of dropped partitions that had not expired. The
+functions of the migration `0046_partitions.sql` change them, as the owner of the tables. SQLite has no partitions.
+"""
+
+from collections.abc import Sequence
+from typing import Final
+
+import msgspec
+
+from postroad.storage import store
+
+CONTENT: Final = ("bodies",)
+# Each with all that belongs to a message, so that they are dropped together.
+MAIL: Final = (
+    "messages",
+    "recipients",
+    "attempts",
+    "attempt_conversations",
+    "async_bounces",
+    "message_tags",
+    "message_metadata",
+    "resends",
+)
+# Messages of dropped partitions that are kept: all others wait while they are copied, at most about a second.
+MAX_LATE: Final = 20_000
+
+
+class Partitions(msgspec.Struct, frozen=True):
+    """Where the partitions of a table end. All tables of a group have the same."""
+
+    # In order, those of `_late` and `_last` not among them.
+    bounds: Sequence[str]
+    # The end of `_late`; empty if nothing was dropped yet.
+    dropped_before: str
+
+
+async def read(tx: store.Transaction, tables: Sequence[str]) -> Partitions | None:
+    """The partitions of a group of tables; None if the engine has none."""
+    name = tables[0]
+    ends = {str(row[0]): row[1] for row in await tx.fetch("partitions.of_table", name)}
+    if not ends:
+        return None
+    dropped_before = ends.pop(f"{name}_late", "")
+    return Partitions(sorted(bound for bound in ends.values() if bound is not None), dropped_before)
+
+
+async def is_permitted(tx: store.Transaction) -> bool:
+    """Whether the role of the database URL may begin and drop partitions."""
+    row = await tx.fetch_one("partitions.is_permitted")
+    return row is not None and bool(row[0])
+
+
+async def bound(tx: store.Transaction, tables: Sequence[str], *, before: str | None) -> None:
+    """Let the newest partitions take only rows before a bound, which `check` then needs no lock for; None ends this."""
+    await tx.fetch("partitions.bound", tables, before)
+
+
+async def is_bounded(tx: store.Transaction, tables: Sequence[str]) -> bool:
+    """Whether `bound` was not followed by `extend`, because its process has ended."""
+    return await tx.fetch_one("partitions.is_bounded", tables) is not None
+
+
+async def check(tx: store.Transaction, tables: Sequence[str]) -> None:
+    """Read the newest partitions, however long that takes; raises ConstraintViolated if a row is beyond their bound."""
+    names = ", ".join(f"'{name}'" for name in tables)
+    await tx.run_script(f"SELECT check_mail_partitions(ARRAY[{names}])")
+
+
+async def extend(tx: store.Transaction, tables: Sequence[str], *, until: str) -> bool:
+    """End the newest partitions at a bound and begin new ones; False if another host has done so."""
+    row = await tx.fetch_one("partitions.extend", tables, until)
+    return row is not None and bool(row[0])
+
+
+async def expire(tx: store.Transaction, tables: Sequence[str], *, before: str, ended_after: int) -> bool:
+    """Drop all partitions before a bound, and keep the messages in them that have not ended or ended after a time.
+
+    False if these are too many.
+    """
+    row = await tx.fetch_one("partitions.expire", tables, before, ended_after, MAX_LATE)
+    return row is not None and row[0] is not None

@@ -1,0 +1,14 @@
+-- name: hold
+-- Let no partition be dropped until the transaction ends: a snapshot does not show what was in it.
+LOCK TABLE messages, bodies, recipients, attempts, attempt_conversations, async_bounces, message_tags, message_metadata,
+    resends IN ACCESS SHARE MODE;
+
+-- name: missing_bodies
+-- Messages whose body is missing: queued ones could not be sent. Bodies that were dropped with a partition are not
+-- marked as removed.
+SELECT messages.id, messages.status FROM messages LEFT JOIN bodies
+    ON bodies.account_id = messages.account_id AND bodies.message_id = messages.id
+WHERE (messages.status = 'queued' OR messages.has_body = 1 AND messages.id >= coalesce(
+        (SELECT substring(pg_get_expr(relpartbound, oid) FROM 'TO \(''(.*)''\)') FROM pg_class
+            WHERE oid = to_regclass('bodies_late')), ''))
+    AND bodies.message_id IS NULL ORDER BY messages.id LIMIT $1;

@@ -1,0 +1,26 @@
+-- name: of_table
+-- The partitions of a table and the ids before which they end: NULL for the newest one, which has no end.
+SELECT relname::TEXT, substring(pg_get_expr(relpartbound, pg_class.oid) FROM 'TO \(''(.*)''\)')
+FROM pg_inherits JOIN pg_class ON pg_class.oid = inhrelid WHERE inhparent = $1::TEXT::REGCLASS;
+
+-- name: bound
+-- Refuse rows at or after a bound in the newest partitions of tables; NULL ends this.
+SELECT bound_mail_partitions($1, $2);
+
+-- name: is_bounded
+-- A row if a newest partition refuses rows at or after a bound.
+SELECT 1 FROM pg_constraint JOIN unnest($1::TEXT[]) AS name ON conrelid = (name || '_last')::REGCLASS
+WHERE conname = 'partition_bound' LIMIT 1;
+
+-- name: extend
+-- End the newest partitions of tables at a bound. False if another host has done so.
+SELECT extend_mail_partitions($1, $2);
+
+-- name: expire
+-- Drop the partitions of tables before a bound, except messages that have not ended or ended after a time. Returns how
+-- many those are, or NULL if there are more than a limit.
+SELECT expire_mail_partitions($1, $2, $3, $4);
+
+-- name: is_permitted
+-- Whether our role may call the functions.
+SELECT has_function_privilege('expire_mail_partitions(TEXT[], TEXT, BIGINT, INTEGER)', 'EXECUTE');
