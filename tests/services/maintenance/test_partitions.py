@@ -1,5 +1,7 @@
 """Partitions on PostgreSQL: mail goes with its partition, and none that is still needed goes with it."""
 
+from collections.abc import Sequence
+
 import asyncpg
 import pytest
 
@@ -175,6 +177,31 @@ async def test_with_too_much_mail_that_waits_the_rest_is_deleted_row_by_row(
     await partitions.keep(ctx)
     assert (await consistency.run(ctx)).findings == []
     assert [await samples.count(ctx.store, table) for table in ("messages", "bodies", "recipients")] == [1, 1, 1]
+
+
+async def test_a_message_stays_as_long_as_its_content(
+    ctx: context.Context,
+    account: stored_accounts.Account,
+    clock: contexts.Clock,
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """Also if the content could not be dropped, and the message could."""
+    await accepted_mail.allow_sending(ctx, account.id)
+    await partitions.keep(ctx)
+    await sent(ctx, account.id)
+    expire = stored_partitions.expire
+
+    async def expire_messages(tx: store.Transaction, tables: Sequence[str], *, before: str, ended_after: int) -> bool:
+        return tables != ("bodies",) and await expire(tx, tables, before=before, ended_after=ended_after)
+
+    monkeypatch.setattr(stored_partitions, "expire", expire_messages)
+    clock.pass_seconds(200 * DAY_SECONDS)
+    await partitions.keep(ctx)
+    assert await samples.count(ctx.store, "messages") == 1
+    assert (await consistency.run(ctx)).findings == []
+    monkeypatch.undo()
+    await partitions.keep(ctx)
+    assert [await samples.count(ctx.store, table) for table in ("messages", "bodies")] == [0, 0]
 
 
 async def test_while_somebody_reads_for_long_nothing_changes_and_mail_goes_on(

@@ -61,8 +61,7 @@ def mail(settings: config.Settings) -> Group:
 async def window(ctx: context.Context, group: Group, *, now: int) -> Window:
     """What is left to delete row by row; without partitions, all that has expired."""
     before = now - group.days * times.DAY
-    async with ctx.store.reading() as tx:
-        found = await partitions.read(tx, group.tables)
+    found = await _read(ctx, group)
     if found is None:
         return Window(0, before)
     # Nothing that ended before the bound is left: a message ends after it was accepted.
@@ -72,46 +71,62 @@ async def window(ctx: context.Context, group: Group, *, now: int) -> Window:
 
 async def keep(ctx: context.Context) -> int:
     """Begin new partitions and drop old ones; returns how many steps were done."""
-    return sum([await _keep(ctx, group) for group in (content(ctx.settings), mail(ctx.settings))])
-
-
-async def _keep(ctx: context.Context, group: Group) -> int:
     now = ctx.clock()
-    async with ctx.store.transaction() as tx:
-        found = await partitions.read(tx, group.tables)
-        if found is None:
-            return 0
-        if await partitions.is_bounded(tx, group.tables):
-            await partitions.bound(tx, group.tables, before=None)
-    extended = await _extend(ctx, group, found, now=now)
-    return extended + await _expire(ctx, group, found, now=now)
+    contents, messages = content(ctx.settings), mail(ctx.settings)
+    steps = [await _begin_next(ctx, group, now=now) for group in (contents, messages)]
+    steps.append(await _drop_expired(ctx, contents, now=now))
+    # Not beyond the content: without its message, it would never be found again.
+    if found := await _read(ctx, contents):
+        steps.append(await _drop_expired(ctx, messages, now=now, until=found.dropped_before))
+    return sum(steps)
 
 
-async def _extend(ctx: context.Context, group: Group, found: partitions.Partitions, *, now: int) -> bool:
+async def _read(ctx: context.Context, group: Group) -> partitions.Partitions | None:
+    async with ctx.store.reading() as tx:
+        return await partitions.read(tx, group.tables)
+
+
+async def _begin_next(ctx: context.Context, group: Group, *, now: int) -> bool:
+    found = await _read(ctx, group)
+    if found is None:
+        return False
+    await _remove_bound(ctx, group)
     newest = cursors.time_of(found.bounds[-1], identifiers.MESSAGE) if found.bounds else 0
     if newest > now + AHEAD:
         return False
-    has_rows = newest <= now
-    until = now - now % times.DAY + FIRST_LENGTH if has_rows else newest + group.length
-    end = cursors.at(identifiers.MESSAGE, until)
-    if has_rows:
-        async with ctx.store.transaction() as tx:
-            await partitions.bound(tx, group.tables, before=end)
+    if newest > now:
+        return await _extend(ctx, group, until=newest + group.length)
+    until = now - now % times.DAY + FIRST_LENGTH
     try:
-        if has_rows:
-            async with ctx.store.transaction() as tx:
-                await partitions.check(tx, group.tables)
         async with ctx.store.transaction() as tx:
-            return await partitions.extend(tx, group.tables, until=end)
+            await partitions.bound(tx, group.tables, before=cursors.at(identifiers.MESSAGE, until))
+        async with ctx.store.transaction() as tx:
+            await partitions.check(tx, group.tables)
+        return await _extend(ctx, group, until=until)
     except (*store.UNAVAILABLE, store.ConstraintViolated):
-        async with ctx.store.transaction() as tx:
-            await partitions.bound(tx, group.tables, before=None)
+        await _remove_bound(ctx, group)
         raise
 
 
-async def _expire(ctx: context.Context, group: Group, found: partitions.Partitions, *, now: int) -> bool:
+async def _extend(ctx: context.Context, group: Group, *, until: int) -> bool:
+    async with ctx.store.transaction() as tx:
+        return await partitions.extend(tx, group.tables, until=cursors.at(identifiers.MESSAGE, until))
+
+
+async def _remove_bound(ctx: context.Context, group: Group) -> None:
+    """Undo `bound`; also that of a process that ended before it could."""
+    async with ctx.store.transaction() as tx:
+        if await partitions.is_bounded(tx, group.tables):
+            await partitions.bound(tx, group.tables, before=None)
+
+
+async def _drop_expired(ctx: context.Context, group: Group, *, now: int, until: str | None = None) -> bool:
+    found = await _read(ctx, group)
     before = now - group.days * times.DAY
-    due = [bound for bound in found.bounds if bound <= cursors.at(identifiers.MESSAGE, before)]
+    limit = cursors.at(identifiers.MESSAGE, before)
+    due = [bound for bound in found.bounds if bound <= limit] if found else []
+    if until is not None:
+        due = [bound for bound in due if bound <= until]
     if not due:
         return False
     async with ctx.store.transaction() as tx:
