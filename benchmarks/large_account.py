@@ -11,13 +11,16 @@ import pathlib
 import time
 
 from benchmarks.peers import postroad, stores
-from postroad.model import events
+from postroad.model import cursors, events, identifiers
+from postroad.storage import partitions
 
 DAY = 86_400 * 1_000_000
 DAYS = 30
 EMAIL = "owner@example.com"
 # Others in the same installation.
 ACCOUNTS = 2_000
+# The partitions of PostgreSQL with the retention periods of the defaults.
+PARTITION_DAYS = {partitions.CONTENT: 4, partitions.MAIL: 12}
 # One message in a hundred thousand has each of these; one in two, four or twenty has the common ones below.
 RARE_RECIPIENT = "rare@example.org"
 RARE_SENDER = "rare@example.com"
@@ -223,6 +226,8 @@ def fill(configuration: pathlib.Path, store: stores.Store, *, messages: int, que
     now = time.time_ns() // 1000
     start, step = now - DAYS * DAY, DAYS * DAY // messages
     words = HEXADECIMAL[store.bytes_type]
+    if store.bytes_type == "BYTEA":
+        store.load(_partitions(start, now))
     store.load(
         SCRIPT.format(
             account=account,
@@ -255,4 +260,13 @@ def fill(configuration: pathlib.Path, store: stores.Store, *, messages: int, que
     message_id = f"em_{start + middle * step:014x}{middle:013x}0"
     return Filled(
         account_id=account, password=str(made["user"]["password"]), start=start, now=now, message_id=message_id
+    )
+
+
+def _partitions(start: int, now: int) -> str:
+    """Partitions as they would have begun while the mail was accepted."""
+    return "".join(
+        f"SELECT extend_mail_partitions(ARRAY{list(tables)}, '{cursors.at(identifiers.MESSAGE, bound)}');\n"
+        for tables, days in PARTITION_DAYS.items()
+        for bound in range(start, now + 2 * days * DAY, days * DAY)
     )

@@ -140,6 +140,14 @@ BEGIN
     RETURN TRUE;
 END $$;
 
+-- The messages before a bound that have not ended, or ended after a time.
+CREATE FUNCTION late_messages(bound TEXT, ended_after BIGINT) RETURNS TABLE (late_account TEXT, late_id TEXT)
+LANGUAGE sql STABLE AS $$
+    SELECT account_id, id FROM messages WHERE id < bound AND ended_at > ended_after AND has_body = 1
+    UNION SELECT account_id, id FROM messages WHERE id < bound AND ended_at > ended_after AND has_body = 0
+    UNION SELECT account_id, message_id FROM queue WHERE message_id < bound;
+$$;
+
 -- Drop the partitions before a bound. Messages in them that have not ended, or ended after a time, are kept in a
 -- partition `_late`, which is made anew each time. Returns how many those are, or NULL if they are too many to copy
 -- while all others wait: then nothing is done.
@@ -152,18 +160,15 @@ DECLARE
     accounts TEXT[];
     ids TEXT[];
 BEGIN
-    SELECT array_agg(account_id), array_agg(id) INTO accounts, ids FROM (
-        SELECT account_id, id FROM messages WHERE id < bound AND ended_at > ended_after AND has_body = 1
-        UNION SELECT account_id, id FROM messages WHERE id < bound AND ended_at > ended_after AND has_body = 0
-        UNION SELECT account_id, message_id FROM queue WHERE message_id < bound
-        LIMIT most + 1) AS late;
-    IF cardinality(ids) > most THEN
+    IF (SELECT count(*) FROM late_messages(bound, ended_after)) > most THEN
         RETURN NULL;
     END IF;
     FOREACH name IN ARRAY names LOOP
         EXECUTE format('CREATE TABLE %I (LIKE %I INCLUDING ALL) %s', name || '_new', name, mail_partition_options(name));
     END LOOP;
-    PERFORM lock_mail_tables(names);
+    PERFORM lock_mail_tables(names || ARRAY['messages']);
+    -- Only now nothing changes: a host whose clock is wrong may have accepted mail that seems to be as old.
+    SELECT array_agg(late_account), array_agg(late_id) INTO accounts, ids FROM late_messages(bound, ended_after);
     FOREACH name IN ARRAY names LOOP
         place := mail_partition_column(name);
         EXECUTE format('INSERT INTO %I SELECT one.* FROM %I AS one JOIN unnest($1, $2) AS late (account_id, id)'
@@ -188,8 +193,8 @@ DECLARE
     part RECORD;
 BEGIN
     FOR part IN SELECT oid::REGPROCEDURE AS signature FROM pg_proc WHERE pronamespace = current_schema()::REGNAMESPACE
-        AND proname IN ('mail_partition_options', 'mail_partition_column', 'lock_mail_tables', 'bound_mail_partitions',
-            'check_mail_partitions', 'extend_mail_partitions', 'expire_mail_partitions') LOOP
+        AND proname IN ('mail_partition_options', 'mail_partition_column', 'lock_mail_tables', 'late_messages',
+            'bound_mail_partitions', 'check_mail_partitions', 'extend_mail_partitions', 'expire_mail_partitions') LOOP
         EXECUTE format('ALTER FUNCTION %s SET search_path = %I, pg_temp', part.signature, current_schema());
         EXECUTE format('REVOKE ALL ON FUNCTION %s FROM PUBLIC', part.signature);
         EXECUTE (SELECT coalesce(string_agg(format('GRANT EXECUTE ON FUNCTION %s TO %s', part.signature, grantee::REGROLE),
