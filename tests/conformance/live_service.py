@@ -236,6 +236,8 @@ def running(
                 patch.delenv(name)
         installation = cli_runner.Installation.at(folder, url=url)
         with installation.file.open("a") as file:
+            # One login serves all tests, which take longer than a quarter of an hour on a slow machine.
+            file.write("confirmation_minutes = 1440\n")
             file.write(f'[http]\nlisten = "127.0.0.1:0"\ndrain_seconds = 0\n{settings}')
         mine, theirs = installation.ask(make_accounts)
         with (

@@ -92,7 +92,10 @@ async def row_counts(url: str) -> dict[str, int]:
             return {name: connection.execute(f"SELECT COUNT(*) FROM {name}").get for name in names}  # noqa: S608
     server = await asyncpg.connect(url)
     try:
-        tables = await server.fetch("SELECT tablename FROM pg_tables WHERE schemaname = 'public'")
+        tables = await server.fetch(
+            "SELECT relname FROM pg_class WHERE relnamespace = 'public'::regnamespace AND relkind IN ('r', 'p')"
+            " AND NOT relispartition"
+        )
         return {row[0]: await server.fetchval(f"SELECT COUNT(*) FROM {row[0]}") for row in tables}  # noqa: S608
     finally:
         await server.close()

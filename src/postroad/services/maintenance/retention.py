@@ -7,7 +7,7 @@ and the ledger are never removed. The work is done in small transactions with pa
 
 import asyncio
 from collections.abc import Awaitable, Callable
-from typing import Final
+from typing import Final, Protocol
 
 import msgspec
 
@@ -20,6 +20,12 @@ MAX_SECONDS: Final = 5.0
 MAX_SHRINK_SECONDS: Final = 2.0
 
 
+class Remove(Protocol):
+    """Removes a batch of mail that ended between two times, and returns how many messages those are."""
+
+    def __call__(self, tx: store.Transaction, /, *, ended_before: int, ended_after: int) -> Awaitable[int]: ...
+
+
 class RemovalResult(msgspec.Struct, frozen=True):
     """How many messages were affected, and whether more may be left."""
 
@@ -30,23 +36,26 @@ class RemovalResult(msgspec.Struct, frozen=True):
 async def remove_bodies(ctx: context.Context, *, now: int) -> RemovalResult:
     """Remove expired contents, as far as the time permits."""
     ended = await partitions.window(ctx, partitions.content(ctx.settings), now=now)
-
-    async def remove(tx: store.Transaction) -> int:
-        return await retention.remove_bodies(tx, ended_before=ended.ended_before, ended_after=ended.ended_after)
-
-    return await _in_batches(ctx, remove, seconds=MAX_SECONDS)
+    done = await _remove(ctx, retention.remove_bodies, ended)
+    if done.has_more:
+        return done
+    # A message is removed after its content, which is not marked as removed if it was dropped with its partition.
+    ended = await partitions.window(ctx, partitions.mail(ctx.settings), now=now)
+    marked = await _remove(ctx, retention.remove_bodies, ended)
+    return RemovalResult(done.count + marked.count, has_more=marked.has_more)
 
 
 async def remove_messages(ctx: context.Context, *, now: int) -> RemovalResult:
     """Remove expired messages with everything that belongs to them."""
     ended = await partitions.window(ctx, partitions.mail(ctx.settings), now=now)
+    return await _remove(ctx, retention.remove_messages, ended)
 
-    async def remove(tx: store.Transaction) -> int:
-        # Content that was dropped with its partition is not marked as removed.
-        await retention.remove_bodies(tx, ended_before=ended.ended_before, ended_after=ended.ended_after)
-        return await retention.remove_messages(tx, ended_before=ended.ended_before, ended_after=ended.ended_after)
 
-    return await _in_batches(ctx, remove, seconds=MAX_SECONDS)
+async def _remove(ctx: context.Context, remove: Remove, ended: partitions.Window) -> RemovalResult:
+    async def batch(tx: store.Transaction) -> int:
+        return await remove(tx, ended_before=ended.ended_before, ended_after=ended.ended_after)
+
+    return await _in_batches(ctx, batch, seconds=MAX_SECONDS)
 
 
 async def return_space(ctx: context.Context) -> RemovalResult:
