@@ -134,7 +134,7 @@ async def test_nobody_else_drops_partitions(url: str, server: PostgresServer) ->
             "bound_mail_partitions(ARRAY['messages'], 'em_1')",
             "check_mail_partitions(ARRAY['messages'])",
             "extend_mail_partitions(ARRAY['messages'], 'em_06600000000000')",
-            "expire_mail_partitions(ARRAY['messages'], 'em_06600000000000', 1, 1)",
+            "expire_mail_partitions(ARRAY['messages'], 'em_06600000000000', 1)",
             "lock_mail_tables(ARRAY['messages'])",
         ):
             with pytest.raises(asyncpg.InsufficientPrivilegeError, match="permission denied for function"):

@@ -58,7 +58,7 @@ async def test_mail_indexes_rules_and_rights_stay(
             assert (
                 await connection.fetchval(f"SELECT has_table_privilege('worker', 'messages', '{right}')") is is_granted
             )
-        may = "SELECT has_function_privilege($1, 'expire_mail_partitions(text[], text, bigint, integer)', 'EXECUTE')"
+        may = "SELECT has_function_privilege($1, 'expire_mail_partitions(text[], text, bigint)', 'EXECUTE')"
         assert await connection.fetchval(may, "worker") is True
         await connection.execute("DROP OWNED BY worker; DROP ROLE worker")
     finally:
@@ -81,7 +81,7 @@ async def test_new_partitions_are_like_the_first(postgres_url: str) -> None:
             first = await connection.fetchrow(like, f"{table}_last")
             for bound in ("em_06600000000000", "em_06700000000000"):
                 await connection.execute("SELECT extend_mail_partitions(ARRAY[$1], $2)", table, bound)
-            await connection.execute("SELECT expire_mail_partitions(ARRAY[$1], 'em_06600000000000', 1, 1)", table)
+            await connection.execute("SELECT expire_mail_partitions(ARRAY[$1], 'em_06600000000000', 1)", table)
             found = await connection.fetch(
                 "SELECT inhrelid::regclass::text FROM pg_inherits WHERE inhparent = $1::text::regclass ORDER BY 1",
                 table,

@@ -24,8 +24,9 @@ MAIL: Final = (
     "message_metadata",
     "resends",
 )
-# Messages of dropped partitions that are kept: all others wait while they are copied, at most about a second.
-MAX_LATE: Final = 20_000
+# Of dropped partitions, so much is kept: all other mail waits while it is copied, about a second.
+MAX_LATE_RECIPIENTS: Final = 10_000
+MAX_LATE_BYTES: Final = 100_000_000
 
 
 class Partitions(msgspec.Struct, frozen=True):
@@ -80,5 +81,9 @@ async def expire(tx: store.Transaction, tables: Sequence[str], *, before: str, e
 
     False if these are too many.
     """
-    row = await tx.fetch_one("partitions.expire", tables, before, ended_after, MAX_LATE)
-    return row is not None and row[0] is not None
+    row = await tx.fetch_one("partitions.late", before, ended_after)
+    recipients, size = row or (0, 0)
+    if recipients > MAX_LATE_RECIPIENTS or (tables is CONTENT and size > MAX_LATE_BYTES):
+        return False
+    await tx.fetch("partitions.expire", tables, before, ended_after)
+    return True

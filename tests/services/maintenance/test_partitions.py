@@ -158,25 +158,28 @@ async def test_mail_that_was_there_before_is_deleted_row_by_row(
     assert await samples.count(ctx.store, "recipients") == 0
 
 
+@pytest.mark.parametrize("limit", ["MAX_LATE_RECIPIENTS", "MAX_LATE_BYTES"])
 async def test_with_too_much_mail_that_waits_the_rest_is_deleted_row_by_row(
     ctx: context.Context,
     account: stored_accounts.Account,
     clock: contexts.Clock,
     monkeypatch: pytest.MonkeyPatch,
+    limit: str,
 ) -> None:
     await accepted_mail.allow_sending(ctx, account.id)
     await partitions.keep(ctx)
     await days_pass(ctx, clock, 31)
-    monkeypatch.setattr(stored_partitions, "MAX_LATE", 0)
-    _, claims = await claimed_mail.another(ctx, account.id, "ada@example.net")
+    monkeypatch.setattr(stored_partitions, limit, 1)
+    _, claims = await claimed_mail.another(ctx, account.id, "ada@example.net", "bob@example.net")
     await sent(ctx, account.id)
+    # The bytes matter for the content, without which no message goes.
     assert await days_pass(ctx, clock, 90 + 12 + 2 + 1) == 2
-    assert [await samples.count(ctx.store, table) for table in ("messages", "bodies", "recipients")] == [1, 1, 1]
+    assert [await samples.count(ctx.store, table) for table in ("messages", "bodies", "recipients")] == [1, 1, 2]
     await end(ctx, claims)
     monkeypatch.undo()
     await partitions.keep(ctx)
     assert (await consistency.run(ctx)).findings == []
-    assert [await samples.count(ctx.store, table) for table in ("messages", "bodies", "recipients")] == [1, 1, 1]
+    assert [await samples.count(ctx.store, table) for table in ("messages", "bodies", "recipients")] == [1, 1, 2]
 
 
 async def test_a_message_stays_as_long_as_its_content(

@@ -16,11 +16,15 @@ WHERE conname = 'partition_bound' LIMIT 1;
 -- End the newest partitions of tables at a bound. False if another host has done so.
 SELECT extend_mail_partitions($1, $2);
 
+-- name: late
+-- The recipients and bytes of the messages before a bound that have not ended, or ended after a time.
+SELECT coalesce(sum(recipient_count), 0)::BIGINT, coalesce(sum(size), 0)::BIGINT FROM late_messages($1, $2)
+JOIN messages ON messages.account_id = late_account AND messages.id = late_id;
+
 -- name: expire
--- Drop the partitions of tables before a bound, except messages that have not ended or ended after a time. Returns how
--- many those are, or NULL if there are more than a limit.
-SELECT expire_mail_partitions($1, $2, $3, $4);
+-- Drop the partitions of tables before a bound, except messages that have not ended or ended after a time.
+SELECT expire_mail_partitions($1, $2, $3);
 
 -- name: is_permitted
 -- Whether our role may call the functions.
-SELECT has_function_privilege('expire_mail_partitions(TEXT[], TEXT, BIGINT, INTEGER)', 'EXECUTE');
+SELECT has_function_privilege('expire_mail_partitions(TEXT[], TEXT, BIGINT)', 'EXECUTE');

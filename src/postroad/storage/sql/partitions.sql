@@ -14,10 +14,13 @@ SELECT 1 WHERE $1 IS NULL;
 -- End the newest partitions of tables at a bound. False if another host has done so.
 SELECT $1, $2;
 
+-- name: late
+-- The recipients and bytes of the messages before a bound that have not ended, or ended after a time.
+SELECT $1, $2;
+
 -- name: expire
--- Drop the partitions of tables before a bound, except messages that have not ended or ended after a time. Returns how
--- many those are, or NULL if there are more than a limit.
-SELECT $1, $2, $3, $4;
+-- Drop the partitions of tables before a bound, except messages that have not ended or ended after a time.
+SELECT $1, $2, $3;
 
 -- name: is_permitted
 -- Whether our role may begin and drop partitions.

@@ -1,8 +1,8 @@
 -- compatible from: 12
 -- Mail is partitioned by the time at which it was accepted, with which its id begins, so that retention can drop a
 -- partition instead of deleting its rows. What is stored already becomes the first partition: nothing is copied, and
--- mail waits for milliseconds. Each table has a partition `_last` that is open at its end, so that no message is ever refused for want of a
--- partition. `services/maintenance/partitions.py` decides when the functions below are called.
+-- mail waits for milliseconds. Each table has a partition `_last` that is open at its end, so that no message is ever
+-- refused for want of a partition. `services/maintenance/partitions.py` decides when the functions below are called.
 DO $$
 DECLARE
     of_mail CONSTANT TEXT[][] := ARRAY[
@@ -149,9 +149,8 @@ LANGUAGE sql STABLE AS $$
 $$;
 
 -- Drop the partitions before a bound. Messages in them that have not ended, or ended after a time, are kept in a
--- partition `_late`, which is made anew each time. Returns how many those are, or NULL if they are too many to copy
--- while all others wait: then nothing is done.
-CREATE FUNCTION expire_mail_partitions(names TEXT[], bound TEXT, ended_after BIGINT, most INTEGER) RETURNS INTEGER
+-- partition `_late`, which is made anew each time.
+CREATE FUNCTION expire_mail_partitions(names TEXT[], bound TEXT, ended_after BIGINT) RETURNS VOID
 LANGUAGE plpgsql SECURITY DEFINER AS $$
 DECLARE
     name TEXT;
@@ -160,9 +159,6 @@ DECLARE
     accounts TEXT[];
     ids TEXT[];
 BEGIN
-    IF (SELECT count(*) FROM late_messages(bound, ended_after)) > most THEN
-        RETURN NULL;
-    END IF;
     FOREACH name IN ARRAY names LOOP
         EXECUTE format('CREATE TABLE %I (LIKE %I INCLUDING ALL) %s', name || '_new', name, mail_partition_options(name));
     END LOOP;
@@ -172,8 +168,8 @@ BEGIN
     FOREACH name IN ARRAY names LOOP
         place := mail_partition_column(name);
         EXECUTE format('INSERT INTO %I SELECT one.* FROM %I AS one JOIN unnest($1, $2) AS late (account_id, id)'
-            ' ON one.account_id = late.account_id AND one.%I = late.id WHERE one.%I < $3', name || '_new', name, place, place)
-            USING accounts, ids, bound;
+            ' ON one.account_id = late.account_id AND one.%I = late.id WHERE one.%I < $3',
+            name || '_new', name, place, place) USING accounts, ids, bound;
         FOR part IN SELECT relname FROM pg_inherits JOIN pg_class ON pg_class.oid = inhrelid
             WHERE inhparent = format('%I', name)::REGCLASS
                 AND substring(pg_get_expr(relpartbound, pg_class.oid) FROM 'TO \(''(.*)''\)') COLLATE "C" <= bound LOOP
@@ -184,7 +180,6 @@ BEGIN
         EXECUTE format('ALTER TABLE %I ATTACH PARTITION %I FOR VALUES FROM (MINVALUE) TO (%L)',
             name, name || '_late', bound);
     END LOOP;
-    RETURN coalesce(cardinality(ids), 0);
 END $$;
 
 -- They run as the owner of the tables, for every role that may delete mail, and find nothing but these tables by a name.
