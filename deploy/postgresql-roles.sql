@@ -38,10 +38,12 @@ WHERE relnamespace = 'public'::regnamespace AND relkind IN ('r', 'p', 'v') AND r
 GRANT SELECT, INSERT, UPDATE, DELETE ON ALL TABLES IN SCHEMA public TO postroad_service;
 
 -- The functions that begin and drop partitions of mail run as their owner.
-SELECT format('ALTER FUNCTION %s OWNER TO postroad_owner', oid::regprocedure) FROM pg_proc
-WHERE pronamespace = 'public'::regnamespace AND proowner <> 'postroad_owner'::regrole
+SELECT format('ALTER FUNCTION %1$s OWNER TO postroad_owner; GRANT EXECUTE ON FUNCTION %1$s TO postroad_service',
+    oid::regprocedure)
+FROM pg_proc WHERE pronamespace = 'public'::regnamespace AND proname IN ('lock_mail_tables', 'mail_partition_column',
+    'mail_partitions', 'mail_partition_day', 'bound_mail_partitions', 'extend_mail_partitions', 'late_messages',
+    'expire_mail_partitions')
 \gexec
-GRANT EXECUTE ON ALL FUNCTIONS IN SCHEMA public TO postroad_service;
 
 -- The same for every table that a later migration creates.
 ALTER DEFAULT PRIVILEGES FOR ROLE postroad_owner GRANT SELECT, INSERT, UPDATE, DELETE ON TABLES TO postroad_service;

@@ -49,7 +49,9 @@ async def change_often(url: str) -> None:
                 while True:
                     try:
                         async with ctx.store.transaction() as tx:
-                            assert await partitions.extend(tx, tables, until=bound)
+                            await partitions.bound(tx, tables, before=bound)
+                        async with ctx.store.transaction() as tx:
+                            await partitions.extend(tx, tables, until=bound)
                         async with ctx.store.transaction() as tx:
                             assert await partitions.expire(tx, tables, before=bound, ended_after=0)
                     except errors.TemporaryFailure:

@@ -11,7 +11,7 @@ from postroad import config
 from postroad.protocol.reports import tls_report
 from postroad.roles import composition, maintenance, role
 from postroad.services import context
-from postroad.storage import failure_counts, hourly_counts, notices, tls_reports
+from postroad.storage import clock, failure_counts, hourly_counts, notices, tls_reports
 from tests import contexts, dns_server
 from tests.storage import samples
 
@@ -36,10 +36,11 @@ async def opened(clean_sqlite_url: str) -> AsyncIterator[Callable[[str], Any]]:
         yield open_with
 
 
-async def run_until(ctx: context.Context, is_so: Callable[[], Any]) -> None:
-    """Run the role until it is so."""
+async def run_until(ctx: context.Context, is_so: Callable[[], Any]) -> list[Any]:
+    """Run the role until it is so; returns what it has logged."""
     stopping = asyncio.Event()
-    log = structlog.wrap_logger(None, processors=[structlog.testing.LogCapture()])
+    captured = structlog.testing.LogCapture()
+    log = structlog.wrap_logger(None, processors=[captured])
 
     async def no_metrics() -> bytes:
         return b""
@@ -53,6 +54,7 @@ async def run_until(ctx: context.Context, is_so: Callable[[], Any]) -> None:
     finally:
         stopping.set()
         await working
+    return captured.entries
 
 
 async def add_report(ctx: context.Context, *, day: int) -> None:
@@ -111,3 +113,39 @@ async def test_what_time_causes_is_looked_for(opened: Callable[[str], Any], monk
                 return await notices.count(tx, "", "operator.address_blocked", user_id=None, since=0) == 1
 
         await run_until(ctx, is_told)
+
+
+@pytest.mark.parametrize(
+    "offset, told",
+    [
+        (0, ("debug", "partitions_kept", None)),
+        (
+            -7_200 * contexts.SECOND,
+            ("warning", "partitions_deferred", "the clocks of this host and of the database differ by 7200 seconds"),
+        ),
+    ],
+    ids=["right", "wrong"],
+)
+async def test_partitions_are_kept_unless_the_clock_is_wrong(
+    clean_postgres_url: str, offset: int, told: tuple[str, str, str | None], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    chosen = {"database": {"url": clean_postgres_url}, "security": {"secret_key": contexts.SECRET_KEY}}
+    async with composition.open_context(
+        config.load(environment={}, overrides={**chosen, "domains": {"check_hours": 0}}), clock=contexts.Clock()
+    ) as ctx:
+
+        async def of_the_database(_: object) -> int:
+            return ctx.clock() + offset
+
+        monkeypatch.setattr(clock, "now", of_the_database)
+        samples.teach(ctx.store, partitions="SELECT count(*) FROM pg_inherits WHERE inhparent = 'messages'::regclass")
+        passed = 0
+
+        async def is_done() -> bool:
+            nonlocal passed
+            passed += 1
+            return (await samples.scan(ctx.store, "test.partitions"))[0][0] == 2 or passed > 20
+
+        lines = await run_until(ctx, is_done)
+    entries = [line for line in lines if line["event"].startswith("partitions_")]
+    assert [(line["log_level"], line["event"], line.get("error")) for line in entries] == [told]

@@ -132,7 +132,7 @@ async def test_nobody_else_drops_partitions(url: str, server: PostgresServer) ->
         assert await connection.fetchval("SELECT count(*) FROM messages") == 0
         for call in (
             "bound_mail_partitions(ARRAY['messages'], 'em_1')",
-            "check_mail_partitions(ARRAY['messages'])",
+            "late_messages('em_1', 1)",
             "extend_mail_partitions(ARRAY['messages'], 'em_06600000000000')",
             "expire_mail_partitions(ARRAY['messages'], 'em_06600000000000', 1)",
             "lock_mail_tables(ARRAY['messages'])",

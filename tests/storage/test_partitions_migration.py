@@ -53,7 +53,7 @@ async def test_mail_indexes_rules_and_rights_stay(
         assert [after[0], [tuple(row) for row in after[1]], after[2]] == [before[0], *checked, before[2]]
         assert dict(await connection.fetch(PARTITIONED_BY)) == TABLES
         assert await connection.fetchval("SELECT mime FROM bodies") == b"x"
-        assert await connection.fetchval("SELECT tableoid::regclass::text FROM bodies") == "bodies_last"
+        assert await connection.fetchval("SELECT tableoid::regclass::text FROM bodies") == "bodies_first"
         for right, is_granted in (("SELECT", True), ("DELETE", True), ("UPDATE", False)):
             assert (
                 await connection.fetchval(f"SELECT has_table_privilege('worker', 'messages', '{right}')") is is_granted
@@ -78,7 +78,7 @@ async def test_new_partitions_are_like_the_first(postgres_url: str) -> None:
         FROM pg_class WHERE oid = $1::text::regclass"""
     try:
         for table in TABLES:
-            first = await connection.fetchrow(like, f"{table}_last")
+            first = await connection.fetchrow(like, f"{table}_first")
             for bound in ("em_06600000000000", "em_06700000000000"):
                 await connection.execute("SELECT extend_mail_partitions(ARRAY[$1], $2)", table, bound)
             await connection.execute("SELECT expire_mail_partitions(ARRAY[$1], 'em_06600000000000', 1)", table)

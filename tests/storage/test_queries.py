@@ -46,7 +46,7 @@ COMPOSED = {
 # schema of PostgreSQL (tests/services/maintenance/test_partitions.py).
 RUN_ELSEWHERE = {
     "migrations.create_table",
-    *(f"partitions.{name}" for name in ("bound", "expire", "extend", "is_bounded", "is_permitted", "late", "of_table")),
+    *(f"partitions.{name}" for name in ("bound", "expire", "is_bounded", "is_permitted", "late", "of_table")),
 }
 # Consistency checks read everything, and so do the views of operators. Holds are few.
 READING_ALL = ("consistency.", "holds.", "queue_views.", "space.", "webhook_views.")

@@ -9,14 +9,16 @@ import dataclasses
 from collections.abc import Iterator
 from typing import Final
 
+from postroad.model import times
 from postroad.roles import role
+from postroad.services import context
 from postroad.services.certificates import renewal
 from postroad.services.domains import monitor
 from postroad.services.maintenance import cleanup, partitions
 from postroad.services.notices import sender as notice_sender
 from postroad.services.notices import watch as notice_watch
 from postroad.services.tls_reports import reporter
-from postroad.storage import store
+from postroad.storage import clock, store
 
 CLEANUP_INTERVAL_SECONDS: Final = 60
 # After a cleanup that did not finish within its time.
@@ -24,12 +26,18 @@ CLEANUP_AGAIN_SECONDS: Final = 1
 # Shorter than the default grace period, so that a cleanup does not delay shutdown; the next one continues.
 CLEANUP_TIMEOUT_SECONDS: Final = 15
 PARTITION_INTERVAL_SECONDS: Final = 3600
+# Far less than the shortest retention period.
+MAX_CLOCK_SKEW: Final = times.HOUR
 CHECK_INTERVAL_SECONDS: Final = 60
 REPORT_INTERVAL_SECONDS: Final = 60
 RENEWAL_INTERVAL_SECONDS: Final = 60
 # Somebody may wait for a password link.
 NOTICE_INTERVAL_SECONDS: Final = 5
 WATCH_INTERVAL_SECONDS: Final = 300
+
+
+class WrongClock(Exception):
+    """The clock of this host is not to be trusted."""
 
 
 async def start_maintenance(role_context: role.RoleContext) -> role.Started:
@@ -58,8 +66,9 @@ async def _keep_partitions_forever(role_context: role.RoleContext) -> None:
     async def keep(role_context: role.RoleContext) -> None:
         with _logged(role_context, deferred="partitions_deferred", failed="partitions_failed"):
             try:
+                await _refuse_wrong_clock(role_context.context)
                 steps = await partitions.keep(role_context.context)
-            except (store.NotPermitted, store.ConstraintViolated) as problem:
+            except (store.NotPermitted, store.ConstraintViolated, WrongClock) as problem:
                 # `postroad doctor` says what to do. Expired mail is deleted row by row.
                 role_context.log.warning("partitions_deferred", error=str(problem))
             else:
@@ -68,6 +77,14 @@ async def _keep_partitions_forever(role_context: role.RoleContext) -> None:
     while not role_context.stopping.is_set():
         await role.until_stopped(role_context, keep)
         await role.sleep(role_context, PARTITION_INTERVAL_SECONDS)
+
+
+async def _refuse_wrong_clock(ctx: context.Context) -> None:
+    """Partitions are dropped at once: with a clock that is a year ahead, all mail would be."""
+    async with ctx.store.reading() as tx:
+        ahead = abs(ctx.clock() - await clock.now(tx))
+    if ahead > MAX_CLOCK_SKEW:
+        raise WrongClock(f"the clocks of this host and of the database differ by {ahead // times.SECOND} seconds")
 
 
 async def _check_domains_forever(role_context: role.RoleContext) -> None:

@@ -1,8 +1,9 @@
 """Partitions of mail by the time of its acceptance, on PostgreSQL: they are dropped when all their mail has expired.
 
-A partition is named after the day before which its mail was accepted, such as `messages_until_20261130`. Two are
-special: `_last` takes all newer mail, and `_late` has the mail of dropped partitions that had not expired. The
-functions of the migration `0046_partitions.sql` change them, as the owner of the tables. SQLite has no partitions.
+A partition is named after the day from which on its mail was accepted, such as `messages_from_20261130`. What was there
+before the first of them is in `messages_first`, and the mail of dropped partitions that had not expired in a partition
+such as `messages_late_20261130`. The newest one has no end. The functions of the migration `0046_partitions.sql` change
+partitions, as the owner of the tables. SQLite has none.
 """
 
 from collections.abc import Sequence
@@ -25,16 +26,16 @@ MAIL: Final = (
     "resends",
 )
 # Of dropped partitions, so much is kept: all other mail waits while it is copied, about a second.
-MAX_LATE_RECIPIENTS: Final = 10_000
+MAX_LATE_RECIPIENTS: Final = 5_000
 MAX_LATE_BYTES: Final = 100_000_000
 
 
 class Partitions(msgspec.Struct, frozen=True):
     """Where the partitions of a table end. All tables of a group have the same."""
 
-    # In order, those of `_late` and `_last` not among them.
+    # In order, without that of late mail. The newest partition has none.
     bounds: Sequence[str]
-    # The end of `_late`; empty if nothing was dropped yet.
+    # The end of the partition of late mail; empty if nothing was dropped yet.
     dropped_before: str
 
 
@@ -44,8 +45,8 @@ async def read(tx: store.Transaction, tables: Sequence[str]) -> Partitions | Non
     ends = {str(row[0]): row[1] for row in await tx.fetch("partitions.of_table", name)}
     if not ends:
         return None
-    dropped_before = ends.pop(f"{name}_late", "")
-    return Partitions(sorted(bound for bound in ends.values() if bound is not None), dropped_before)
+    late = [end for partition, end in ends.items() if partition.startswith(f"{name}_late_")]
+    return Partitions(sorted(end for end in ends.values() if end and end not in late), max(late, default=""))
 
 
 async def is_permitted(tx: store.Transaction) -> bool:
@@ -55,7 +56,7 @@ async def is_permitted(tx: store.Transaction) -> bool:
 
 
 async def bound(tx: store.Transaction, tables: Sequence[str], *, before: str | None) -> None:
-    """Let the newest partitions take only rows before a bound, which `check` then needs no lock for; None ends this."""
+    """Let the newest partitions take only rows before a bound, where they are to end; None ends this."""
     await tx.fetch("partitions.bound", tables, before)
 
 
@@ -64,16 +65,14 @@ async def is_bounded(tx: store.Transaction, tables: Sequence[str]) -> bool:
     return await tx.fetch_one("partitions.is_bounded", tables) is not None
 
 
-async def check(tx: store.Transaction, tables: Sequence[str]) -> None:
-    """Read the newest partitions, however long that takes; raises ConstraintViolated if a row is beyond their bound."""
+async def extend(tx: store.Transaction, tables: Sequence[str], *, until: str) -> None:
+    """End the newest partitions at a bound and begin new ones, unless another host has done so.
+
+    If mail is stored in them, it is read first, however long that takes. Raises ConstraintViolated if some of it is
+    beyond the bound.
+    """
     names = ", ".join(f"'{name}'" for name in tables)
-    await tx.run_script(f"SELECT check_mail_partitions(ARRAY[{names}])")
-
-
-async def extend(tx: store.Transaction, tables: Sequence[str], *, until: str) -> bool:
-    """End the newest partitions at a bound and begin new ones; False if another host has done so."""
-    row = await tx.fetch_one("partitions.extend", tables, until)
-    return row is not None and bool(row[0])
+    await tx.run_script(f"SELECT extend_mail_partitions(ARRAY[{names}], '{until}')")
 
 
 async def expire(tx: store.Transaction, tables: Sequence[str], *, before: str, ended_after: int) -> bool:

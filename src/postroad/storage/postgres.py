@@ -33,7 +33,9 @@ CLOSE_SECONDS = 10
 
 _BY_KEY = "".join(f"; SET LOCAL {name} = {value}" for name, value in postgres_connections.PLANS_BY_KEY.items())
 _ANY_PLAN = "".join(f"; SET LOCAL {name} TO DEFAULT" for name in postgres_connections.PLANS_BY_KEY)
-_BEGIN = f"BEGIN{_BY_KEY}"
+# Not as the database may have been set: a change that waits for a lock must see what was changed before it.
+_BEGIN = f"BEGIN ISOLATION LEVEL READ COMMITTED{_BY_KEY}"
+_BEGIN_LOOKUP = f"BEGIN ISOLATION LEVEL READ COMMITTED READ ONLY{_BY_KEY}"
 _BEGIN_READ_ONLY = "BEGIN ISOLATION LEVEL REPEATABLE READ READ ONLY"
 _BEGIN_SCAN = f"{_BEGIN_READ_ONLY}{_ANY_PLAN}"
 _BEGIN_VIEW = f"{_BEGIN_READ_ONLY}{_BY_KEY}"
@@ -185,7 +187,7 @@ class PostgresStore:
 
     @contextlib.asynccontextmanager
     async def looking_up(self) -> AsyncIterator[store.Transaction]:
-        async with self._session(_BEGIN_VIEW, seconds=COMMAND_SECONDS, is_view=False) as tx:
+        async with self._session(_BEGIN_LOOKUP, seconds=COMMAND_SECONDS, is_view=False) as tx:
             yield tx
 
     @contextlib.asynccontextmanager

@@ -1,11 +1,13 @@
 """Partitions on PostgreSQL: mail goes with its partition, and none that is still needed goes with it."""
 
+import asyncio
 from collections.abc import Sequence
 
 import asyncpg
 import pytest
 
 from postroad import config, errors
+from postroad.model import cursors, identifiers
 from postroad.model.bounces import disposition
 from postroad.services import context
 from postroad.services.maintenance import cleanup, consistency, partitions
@@ -19,7 +21,6 @@ from tests.storage import samples
 
 DAY_SECONDS = 24 * 3600
 # The clock of the tests begins on 15 January 2027 at 08:00.
-FIRST = ["bodies_until_20270214", "messages_until_20270214"]
 MAIL = (
     "messages",
     "recipients",
@@ -74,20 +75,19 @@ async def days_pass(ctx: context.Context, clock: contexts.Clock, days: int) -> i
 
 
 async def test_a_partition_begins_before_it_is_needed(ctx: context.Context, clock: contexts.Clock) -> None:
-    assert await names(ctx) == ["bodies_last", "messages_last"]
+    assert await names(ctx) == ["bodies_first", "messages_first"]
     assert await partitions.keep(ctx) == 2
-    assert await names(ctx) == ["bodies_last", FIRST[0], "messages_last", FIRST[1]]
+    assert await names(ctx) == ["bodies_first", "bodies_from_20270214", "messages_first", "messages_from_20270214"]
     assert await partitions.keep(ctx) == 0
     clock.pass_seconds(28 * DAY_SECONDS)
     assert await partitions.keep(ctx) == 0
     clock.pass_seconds(DAY_SECONDS)
     assert await partitions.keep(ctx) == 2
     # An eighth of 30 and of 90 days.
-    assert await names(ctx, "bodies") == ["bodies_last", FIRST[0], "bodies_until_20270218"]
-    assert await names(ctx, "messages") == ["messages_last", FIRST[1], "messages_until_20270226"]
+    assert await names(ctx, "bodies") == ["bodies_first", "bodies_from_20270214", "bodies_from_20270218"]
     for table in MAIL:
         suffixes = [name.removeprefix(table) for name in await names(ctx, table)]
-        assert suffixes == ["_last", "_until_20270214", "_until_20270226"]
+        assert suffixes == ["_first", "_from_20270214", "_from_20270226"]
 
 
 async def test_mail_goes_with_its_partition_and_not_row_by_row(
@@ -103,7 +103,7 @@ async def test_mail_goes_with_its_partition_and_not_row_by_row(
     assert await days_pass(ctx, clock, 4) == 0
     with pytest.raises(errors.NotFound, match="its content is no longer retained"):
         await messages.raw(ctx, account.id, message_id)
-    assert "bodies_late" in await names(ctx)
+    assert "bodies_late_20270218" in await names(ctx)
     assert (await consistency.run(ctx)).findings == []
     assert await days_pass(ctx, clock, 56) == 0
     found = await messages.details(ctx, account.id, message_id)
@@ -217,7 +217,7 @@ async def test_while_somebody_reads_for_long_nothing_changes_and_mail_goes_on(
             await reader.execute("SELECT * FROM messages")
             with pytest.raises(errors.TemporaryFailure):
                 await partitions.keep(ctx)
-            assert "messages_until_20270214" not in await names(ctx)
+            assert await names(ctx) == ["bodies_first", "bodies_from_20270214", "messages_first"]
             await sent(ctx, account.id)
             assert await reader.fetchval("SELECT COUNT(*) FROM pg_constraint WHERE conname = 'partition_bound'") == 0
     finally:
@@ -234,7 +234,7 @@ async def test_mail_with_an_id_from_the_far_future_stays_where_it_is(
     clock.pass_seconds(-400 * DAY_SECONDS)
     with pytest.raises(store.ConstraintViolated):
         await partitions.keep(ctx)
-    assert await names(ctx) == ["bodies_last", "messages_last"]
+    assert await names(ctx) == ["bodies_first", "messages_first"]
     clock.pass_seconds(500 * DAY_SECONDS)
     await sent(ctx, account.id)
     assert (await messages.details(ctx, account.id, ahead)).message.status == "delivered"
@@ -253,13 +253,84 @@ async def test_a_host_that_died_in_the_middle_leaves_nothing_that_refuses_mail(
     await sent(ctx, account.id)
 
 
-async def test_two_hosts_do_the_same_once(ctx: context.Context, settings: config.Settings) -> None:
-    tables = partitions.content(settings).tables
-    for done in (True, False):
-        async with ctx.store.transaction() as tx:
-            assert await stored_partitions.extend(tx, tables, until="em_00066000000000") is done
+async def test_content_that_cannot_be_looked_after_does_not_stop_the_rest(
+    ctx: context.Context, account: stored_accounts.Account, database_url: str
+) -> None:
+    """Above all, no bound stays with the messages: mail would be refused in the end."""
+    await accepted_mail.allow_sending(ctx, account.id)
     async with ctx.store.transaction() as tx:
-        assert await stored_partitions.extend(tx, tables, until="em_00065000000000") is False
+        await stored_partitions.bound(tx, partitions.mail(ctx.settings).tables, before="em_0000000000000f")
+    reader = await asyncpg.connect(database_url)
+    try:
+        async with reader.transaction():
+            await reader.execute("SELECT * FROM bodies")
+            with pytest.raises(errors.TemporaryFailure):
+                await partitions.keep(ctx)
+            assert await names(ctx) == ["bodies_first", "messages_first", "messages_from_20270214"]
+    finally:
+        await reader.close()
+    await sent(ctx, account.id)
+
+
+async def test_a_stop_in_the_middle_leaves_nothing_that_refuses_mail(
+    ctx: context.Context, account: stored_accounts.Account, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    async def stopped(*_: object, **__: object) -> None:
+        raise asyncio.CancelledError
+
+    monkeypatch.setattr(stored_partitions, "extend", stopped)
+    with pytest.raises(asyncio.CancelledError):
+        await partitions.keep(ctx)
+    async with ctx.store.transaction() as tx:
+        assert not await stored_partitions.is_bounded(tx, partitions.content(ctx.settings).tables)
+
+
+async def test_two_hosts_do_the_same_once(ctx: context.Context, settings: config.Settings) -> None:
+    assert await asyncio.gather(*(extended(ctx, settings, "em_06670000000000") for _ in range(3)))
+    found = await names(ctx, "bodies")
+    await extended(ctx, settings, "em_06660000000000")
+    assert await names(ctx, "bodies") == found
+    assert len(found) == 2
+
+
+async def extended(ctx: context.Context, settings: config.Settings, until: str) -> bool:
+    async with ctx.store.transaction() as tx:
+        await stored_partitions.extend(tx, partitions.content(settings).tables, until=until)
+    return True
+
+
+async def test_a_partition_with_mail_is_not_read_while_others_wait(
+    ctx: context.Context, account: stored_accounts.Account, clock: contexts.Clock, database_url: str
+) -> None:
+    """It was bounded before, at both ends: PostgreSQL knows then what is in it."""
+    await accepted_mail.allow_sending(ctx, account.id)
+    server = await asyncpg.connect(database_url, server_settings={"client_min_messages": "debug1"})
+    told: list[str] = []
+    server.add_log_listener(lambda _, message: told.append(str(message)))
+    tables = partitions.mail(ctx.settings).tables
+    try:
+        for days in (0, 60):
+            clock.pass_seconds(days * DAY_SECONDS)
+            await sent(ctx, account.id)
+            bound = cursors.at(identifiers.MESSAGE, clock.now + 30 * DAY_SECONDS * contexts.SECOND)
+            async with ctx.store.transaction() as tx:
+                await stored_partitions.bound(tx, tables, before=bound)
+            await server.execute("SELECT extend_mail_partitions($1, $2)", tables, bound)
+    finally:
+        await server.close()
+    assert len(await names(ctx, "messages")) == 3
+    # Each constraint is checked once, when it is made valid, and each new table is empty.
+    assert [line for line in told if "partition constraint" in line and "implied" not in line] == []
+    assert [line for line in told if "implied by existing constraints" in line]
+
+
+async def test_a_partition_with_mail_and_no_bound_is_not_ended(
+    ctx: context.Context, account: stored_accounts.Account, settings: config.Settings
+) -> None:
+    await accepted_mail.allow_sending(ctx, account.id)
+    await sent(ctx, account.id)
+    with pytest.raises(store.ConstraintViolated, match="bodies_first has rows and no bound"):
+        await extended(ctx, settings, "em_06670000000000")
 
 
 @pytest.mark.parametrize("days, length, grace", [(1, 1, 3), (2, 1, 3), (30, 4, 6), (90, 12, 14), (3650, 457, 459)])

@@ -5,6 +5,7 @@ needed, and mail is kept at most that much longer. The rest is deleted row by ro
 that could not be dropped, for example because a backup is being made or too much of it is scheduled.
 """
 
+import functools
 from collections.abc import Sequence
 from typing import Final
 
@@ -70,15 +71,22 @@ async def window(ctx: context.Context, group: Group, *, now: int) -> Window:
 
 
 async def keep(ctx: context.Context) -> int:
-    """Begin new partitions and drop old ones; returns how many steps were done."""
+    """Begin new partitions and drop old ones; returns how many steps were done.
+
+    A step that fails prevents no other. The first failure is raised at the end.
+    """
     now = ctx.clock()
-    contents, messages = content(ctx.settings), mail(ctx.settings)
-    steps = [await _begin_next(ctx, group, now=now) for group in (contents, messages)]
-    steps.append(await _drop_expired(ctx, contents, now=now))
-    # Not beyond the content: without its message, it would never be found again.
-    if found := await _read(ctx, contents):
-        steps.append(await _drop_expired(ctx, messages, now=now, until=found.dropped_before))
-    return sum(steps)
+    groups = content(ctx.settings), mail(ctx.settings)
+    steps, failures = 0, []
+    for step in (_remove_bound, functools.partial(_begin_next, now=now), functools.partial(_drop_expired, now=now)):
+        for group in groups:
+            try:
+                steps += await step(ctx, group)
+            except (*store.UNAVAILABLE, store.ConstraintViolated, store.NotPermitted) as failure:
+                failures.append(failure)
+    if failures:
+        raise failures[0]
+    return steps
 
 
 async def _read(ctx: context.Context, group: Group) -> partitions.Partitions | None:
@@ -86,48 +94,51 @@ async def _read(ctx: context.Context, group: Group) -> partitions.Partitions | N
         return await partitions.read(tx, group.tables)
 
 
+async def _remove_bound(ctx: context.Context, group: Group) -> bool:
+    """Undo `bound`, which refuses mail later; also that of a process that ended before it could."""
+    async with ctx.store.transaction() as tx:
+        is_bounded = await partitions.is_bounded(tx, group.tables)
+        if is_bounded:
+            await partitions.bound(tx, group.tables, before=None)
+    return is_bounded
+
+
 async def _begin_next(ctx: context.Context, group: Group, *, now: int) -> bool:
     found = await _read(ctx, group)
-    if found is None:
-        return False
-    await _remove_bound(ctx, group)
-    newest = cursors.time_of(found.bounds[-1], identifiers.MESSAGE) if found.bounds else 0
-    if newest > now + AHEAD:
+    newest = cursors.time_of(found.bounds[-1], identifiers.MESSAGE) if found and found.bounds else 0
+    if found is None or newest > now + AHEAD:
         return False
     if newest > now:
-        return await _extend(ctx, group, until=newest + group.length)
+        await _extend(ctx, group, until=newest + group.length)
+        return True
     until = now - now % times.DAY + FIRST_LENGTH
     try:
         async with ctx.store.transaction() as tx:
             await partitions.bound(tx, group.tables, before=cursors.at(identifiers.MESSAGE, until))
-        async with ctx.store.transaction() as tx:
-            await partitions.check(tx, group.tables)
-        return await _extend(ctx, group, until=until)
-    except (*store.UNAVAILABLE, store.ConstraintViolated):
+        await _extend(ctx, group, until=until)
+    finally:
         await _remove_bound(ctx, group)
-        raise
+    return True
 
 
-async def _extend(ctx: context.Context, group: Group, *, until: int) -> bool:
+async def _extend(ctx: context.Context, group: Group, *, until: int) -> None:
     async with ctx.store.transaction() as tx:
-        return await partitions.extend(tx, group.tables, until=cursors.at(identifiers.MESSAGE, until))
+        await partitions.extend(tx, group.tables, until=cursors.at(identifiers.MESSAGE, until))
 
 
-async def _remove_bound(ctx: context.Context, group: Group) -> None:
-    """Undo `bound`; also that of a process that ended before it could."""
-    async with ctx.store.transaction() as tx:
-        if await partitions.is_bounded(tx, group.tables):
-            await partitions.bound(tx, group.tables, before=None)
-
-
-async def _drop_expired(ctx: context.Context, group: Group, *, now: int, until: str | None = None) -> bool:
+async def _drop_expired(ctx: context.Context, group: Group, *, now: int) -> bool:
     found = await _read(ctx, group)
+    if found is None:
+        return False
     before = now - group.days * times.DAY
     limit = cursors.at(identifiers.MESSAGE, before)
-    due = [bound for bound in found.bounds if bound <= limit] if found else []
-    if until is not None:
-        due = [bound for bound in due if bound <= until]
-    if not due:
-        return False
-    async with ctx.store.transaction() as tx:
-        return await partitions.expire(tx, group.tables, before=due[-1], ended_after=before)
+    contents = content(ctx.settings)
+    if group != contents and (dropped := await _read(ctx, contents)):
+        # Not beyond the content: without its message, it would never be found again.
+        limit = min(limit, dropped.dropped_before)
+    # If too much of the newest is late, an older one may have less.
+    for bound in reversed([bound for bound in found.bounds if bound <= limit]):
+        async with ctx.store.transaction() as tx:
+            if await partitions.expire(tx, group.tables, before=bound, ended_after=before):
+                return True
+    return False

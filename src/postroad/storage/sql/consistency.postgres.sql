@@ -9,6 +9,7 @@ LOCK TABLE messages, bodies, recipients, attempts, attempt_conversations, async_
 SELECT messages.id, messages.status FROM messages LEFT JOIN bodies
     ON bodies.account_id = messages.account_id AND bodies.message_id = messages.id
 WHERE (messages.status = 'queued' OR messages.has_body = 1 AND messages.id >= coalesce(
-        (SELECT substring(pg_get_expr(relpartbound, oid) FROM 'TO \(''(.*)''\)') FROM pg_class
-            WHERE oid = to_regclass('bodies_late')), ''))
+        (SELECT max(substring(pg_get_expr(relpartbound, pg_class.oid) FROM 'TO \(''(.*)''\)') COLLATE "C")
+            FROM pg_inherits JOIN pg_class ON pg_class.oid = inhrelid
+            WHERE inhparent = 'bodies'::REGCLASS AND relname LIKE 'bodies\_late\_%'), ''))
     AND bodies.message_id IS NULL ORDER BY messages.id LIMIT $1;

@@ -9,12 +9,8 @@ SELECT bound_mail_partitions($1, $2);
 
 -- name: is_bounded
 -- A row if a newest partition refuses rows at or after a bound.
-SELECT 1 FROM pg_constraint JOIN unnest($1::TEXT[]) AS name ON conrelid = (name || '_last')::REGCLASS
-WHERE conname = 'partition_bound' LIMIT 1;
-
--- name: extend
--- End the newest partitions of tables at a bound. False if another host has done so.
-SELECT extend_mail_partitions($1, $2);
+SELECT 1 FROM pg_constraint JOIN pg_inherits ON inhrelid = conrelid
+WHERE conname = 'partition_bound' AND inhparent = ANY ($1::TEXT[]::REGCLASS[]) LIMIT 1;
 
 -- name: late
 -- The recipients and bytes of the messages before a bound that have not ended, or ended after a time.

@@ -10,10 +10,6 @@ SELECT $1, $2;
 -- A row if a newest partition refuses rows at or after a bound.
 SELECT 1 WHERE $1 IS NULL;
 
--- name: extend
--- End the newest partitions of tables at a bound. False if another host has done so.
-SELECT $1, $2;
-
 -- name: late
 -- The recipients and bytes of the messages before a bound that have not ended, or ended after a time.
 SELECT $1, $2;
