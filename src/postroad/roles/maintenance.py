@@ -68,7 +68,7 @@ async def _keep_partitions_forever(role_context: role.RoleContext) -> None:
             try:
                 await _refuse_wrong_clock(role_context.context)
                 steps = await partitions.keep(role_context.context)
-            except (store.NotPermitted, store.ConstraintViolated, WrongClock) as problem:
+            except (store.NotPermitted, store.ConstraintViolated, partitions.TooMuchLateMail, WrongClock) as problem:
                 # `postroad doctor` says what to do. Expired mail is deleted row by row.
                 role_context.log.warning("partitions_deferred", error=str(problem))
             else:

@@ -23,6 +23,12 @@ WARNING_DAYS: Final = 14.0
 # A week has busy and quiet days; less than a day tells nothing about the next.
 SAMPLED: Final = 7 * times.DAY
 MIN_SAMPLED: Final = times.DAY
+# After a start, maintenance has begun partitions by then.
+SETTLED: Final = 2 * times.HOUR
+PARTITION_ADVICE: Final = (
+    "look for partitions_deferred or partitions_failed in the log of the maintenance role, for long transactions, "
+    "and for much held or scheduled mail"
+)
 
 
 async def database(given: subject.Subject) -> Sequence[findings.Finding]:
@@ -70,25 +76,30 @@ async def mail_partitions(given: subject.Subject) -> Sequence[findings.Finding]:
         return [
             findings.warning(
                 "the role of database.url may not begin and drop partitions: expired mail is deleted row by row",
-                "run deploy/postgresql-roles.sql again, as a superuser",
+                "run deploy/postgresql-roles.sql again, or grant your own role the functions that it names",
             )
         ]
-    return [one for group, read in found for one in _partitions(group, read, now=given.clock())] or [
+    begun = [one.started_at for one in given.running if "maintenance" in one.roles]
+    is_new = not begun or min(begun) > given.clock() - SETTLED
+    return [one for group, read in found for one in _partitions(group, read, is_new=is_new, now=given.clock())] or [
         findings.ok("partitions of mail begin and are dropped in time")
     ]
 
 
-def _partitions(group: maintained.Group, read: partitions.Partitions, *, now: int) -> Sequence[findings.Finding]:
+def _partitions(
+    group: maintained.Group, read: partitions.Partitions, *, is_new: bool, now: int
+) -> Sequence[findings.Finding]:
     table = group.tables[0]
     ends = [cursors.time_of(bound, identifiers.MESSAGE) for bound in read.bounds]
-    late = [end for end in ends if end < now - group.days * times.DAY - group.grace]
-    advice = "the reason is in the log of the maintenance role: partitions_deferred or partitions_failed"
+    late = [end for end in ends if end < now - (group.days + maintained.DROP_DAYS) * times.DAY]
     told = []
+    if not ends and not is_new:
+        told.append(f"{table} has only its first partition: expired mail is deleted row by row")
     if ends and ends[-1] < now:
-        told.append(findings.warning(f"the last partition of {table} ended on {_day(ends[-1])}", advice))
+        told.append(f"no partition of {table} was begun after {_day(ends[-1])}: the newest takes all mail, and grows")
     if late:
-        told.append(findings.warning(f"the partition of {table} until {_day(late[0])} is not dropped", advice))
-    return told
+        told.append(f"the partition of {table} until {_day(late[0])} has expired, and was not dropped")
+    return [findings.warning(one, PARTITION_ADVICE) for one in told]
 
 
 def _day(time: int) -> str:

@@ -14,15 +14,20 @@ import msgspec
 from postroad import config
 from postroad.model import cursors, identifiers, times
 from postroad.services import context
-from postroad.storage import partitions, store
+from postroad.storage import partitions
 
 PARTS: Final = 8
 # The next partition exists so long before it is needed.
 AHEAD: Final = times.DAY
-# When mail is stored in the partition that is to end, all of it is read first, which may take long.
-FIRST_LENGTH: Final = 30 * times.DAY
+# When mail is stored in the partition that is to end, all of it is read first. Until that has ended, mail is refused
+# from its end on.
+FIRST_LENGTH: Final = 7 * times.DAY
 # What a partition has for its drop, before its mail is deleted row by row.
 DROP_DAYS: Final = 2
+
+
+class TooMuchLateMail(Exception):
+    """A partition is not dropped, because all mail would wait while the mail that is kept is copied."""
 
 
 class Group(msgspec.Struct, frozen=True):
@@ -82,7 +87,7 @@ async def keep(ctx: context.Context) -> int:
         for group in groups:
             try:
                 steps += await step(ctx, group)
-            except (*store.UNAVAILABLE, store.ConstraintViolated, store.NotPermitted) as failure:
+            except Exception as failure:  # noqa: BLE001 - the next step may succeed
                 failures.append(failure)
     if failures:
         raise failures[0]
@@ -136,9 +141,12 @@ async def _drop_expired(ctx: context.Context, group: Group, *, now: int) -> bool
     if group != contents and (dropped := await _read(ctx, contents)):
         # Not beyond the content: without its message, it would never be found again.
         limit = min(limit, dropped.dropped_before)
+    due = [bound for bound in found.bounds if bound <= limit]
     # If too much of the newest is late, an older one may have less.
-    for bound in reversed([bound for bound in found.bounds if bound <= limit]):
+    for bound in reversed(due):
         async with ctx.store.transaction() as tx:
             if await partitions.expire(tx, group.tables, before=bound, ended_after=before):
                 return True
+    if due:
+        raise TooMuchLateMail(f"too much mail in expired partitions of {group.tables[0]} is not final or ended late")
     return False

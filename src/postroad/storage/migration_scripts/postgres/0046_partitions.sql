@@ -1,7 +1,7 @@
 -- compatible from: 12
 -- Mail is partitioned by the time at which it was accepted, with which its id begins, so that retention can drop a
 -- partition instead of deleting its rows. What is stored already becomes the first partition: nothing is copied, and
--- mail waits for milliseconds. The newest partition is open at its end, so that no message is ever refused for want of a
+-- mail waits for a moment. The newest partition is open at its end, so that no message is ever refused for want of a
 -- partition. No partition is ever renamed, because a `pg_dump` that has just begun would take one for another.
 -- `services/maintenance/partitions.py` decides when the functions below are called.
 
