@@ -1,5 +1,6 @@
 -- Two roles for one PostgreSQL database: postroad_owner owns the tables and migrates them, and postroad_service, which
--- the service runs as, reads and writes rows and can do nothing else. Run this as a superuser, connected to the database
+-- the service runs as, reads and writes rows, creates and drops partitions of mail through functions of the owner, and
+-- can do nothing else. Run this as a superuser, connected to the database
 -- of Postroad; then give both a password:
 --
 --   createdb postroad
@@ -33,7 +34,7 @@ SELECT format('ALTER TABLE %s OWNER TO postroad_owner', oid::regclass) FROM pg_c
 WHERE relnamespace = 'public'::regnamespace AND relkind IN ('r', 'p', 'v') AND relowner <> 'postroad_owner'::regrole
 \gexec
 
--- Rows, and nothing but rows: COPY into a table needs INSERT, and LISTEN, NOTIFY and advisory locks need no right. The
+-- Rows only: COPY into a table needs INSERT, and LISTEN, NOTIFY and advisory locks need no right. The
 -- service never empties a table with TRUNCATE.
 GRANT SELECT, INSERT, UPDATE, DELETE ON ALL TABLES IN SCHEMA public TO postroad_service;
 

@@ -1,9 +1,9 @@
 """Partitions of mail by the time of its acceptance, on PostgreSQL: they are dropped when all their mail has expired.
 
 A partition is named after the day from which on its mail was accepted, such as `messages_from_20261130`. What was there
-before the first of them is in `messages_first`, and the mail of dropped partitions that had not expired in a partition
-such as `messages_late_20261130`. The newest one has no end. The functions of the migration `0046_partitions.sql` change
-partitions, as the owner of the tables. SQLite has none.
+before the first of them is in `messages_first`. The mail of dropped partitions that had not expired is in a partition
+such as `messages_late_20261130`, named after the day before which it was accepted. The newest one has no end. The
+functions of the migration `0046_partitions.sql` change partitions, as the owner of the tables. SQLite has none.
 """
 
 from collections.abc import Sequence
@@ -68,8 +68,8 @@ async def is_bounded(tx: store.Transaction, tables: Sequence[str]) -> bool:
 async def extend(tx: store.Transaction, tables: Sequence[str], *, until: str) -> None:
     """End the newest partitions at a bound and begin new ones, unless another host has done so.
 
-    If mail is stored in them, it is read first, however long that takes. Raises ConstraintViolated if some of it is
-    beyond the bound.
+    If mail is stored in them, it is read first, for an hour at most. Raises ConstraintViolated if some of it is beyond
+    the bound.
     """
     names = ", ".join(f"'{name}'" for name in tables)
     await tx.run_script(f"SELECT extend_mail_partitions(ARRAY[{names}], '{until}')")

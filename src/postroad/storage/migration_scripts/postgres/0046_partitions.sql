@@ -6,7 +6,7 @@
 -- `services/maintenance/partitions.py` decides when the functions below are called.
 
 -- Get tables for ourselves, all or none, and be the only one that changes partitions. Transactions use the tables in any
--- order, so each attempt is short: one of those that wait for each other is us, and mail never waits for longer than this.
+-- order, so each attempt is short: one of those that wait for each other is us, and mail waits this long for a lock at most.
 -- Partitions that are not named stay free, for example for autovacuum.
 CREATE FUNCTION lock_mail_tables(names TEXT[]) RETURNS VOID LANGUAGE plpgsql SET lock_timeout = '50ms' AS $$
 DECLARE
