@@ -7,7 +7,7 @@ import pytest
 from postroad import config, errors
 from postroad.model.bounces import disposition
 from postroad.services import context
-from postroad.services.maintenance import cleanup, consistency
+from postroad.services.maintenance import cleanup, consistency, partitions
 from postroad.services.maintenance import retention as mail_retention
 from postroad.services.messages import lookup as messages
 from postroad.services.results import async_bounces
@@ -257,6 +257,10 @@ async def test_whatever_is_not_final_or_too_young_survives(
     # There was something to keep, and something to remove.
     assert waiting
     assert kept < waiting.keys() | ended.keys()
+
+
+async def test_only_postgresql_has_partitions(ctx: context.Context) -> None:
+    assert await partitions.keep(ctx) == {"sqlite": 0, "postgres": 2}[ctx.store.dialect]
 
 
 async def ids(ctx: context.Context, table: str, column: str) -> set[str]:

@@ -82,6 +82,8 @@ async def keep(ctx: context.Context) -> int:
     """
     now = ctx.clock()
     groups = content(ctx.settings), mail(ctx.settings)
+    if await _read(ctx, groups[0]) is None:
+        return 0
     steps, failures = 0, []
     for step in (_remove_bound, functools.partial(_begin_next, now=now), functools.partial(_drop_expired, now=now)):
         for group in groups:
