@@ -235,6 +235,20 @@ async def test_while_somebody_reads_for_long_nothing_changes_and_mail_goes_on(
     assert await partitions.keep(ctx) == 1
 
 
+async def test_a_vacuum_of_another_partition_delays_nothing(
+    ctx: context.Context, clock: contexts.Clock, database_url: str
+) -> None:
+    await partitions.keep(ctx)
+    clock.pass_seconds(6 * DAY_SECONDS)
+    vacuum = await asyncpg.connect(database_url)
+    try:
+        async with vacuum.transaction():
+            await vacuum.execute("LOCK TABLE messages_first, bodies_first IN SHARE UPDATE EXCLUSIVE MODE")
+            assert await partitions.keep(ctx) == 2
+    finally:
+        await vacuum.close()
+
+
 async def test_mail_with_an_id_from_the_far_future_stays_where_it_is(
     ctx: context.Context, account: stored_accounts.Account, clock: contexts.Clock
 ) -> None:
