@@ -1,7 +1,6 @@
 -- Two roles for one PostgreSQL database: postroad_owner owns the tables and migrates them, and postroad_service, which
 -- the service runs as, reads and writes rows, creates and drops partitions of mail through functions of the owner, and
--- can do nothing else. Run this as a superuser, connected to the database
--- of Postroad; then give both a password:
+-- can do nothing else. Run this as a superuser, connected to the database of Postroad; then give both a password:
 --
 --   createdb postroad
 --   psql --dbname postroad --file postgresql-roles.sql

@@ -1,9 +1,11 @@
 """A database of the version before gets partitions: its mail stays, and everything is named as before."""
 
+import re
+
 import asyncpg
 import pytest
 
-from postroad.storage import open_store
+from postroad.storage import open_store, partitions, queries
 from postroad.storage.store import Store
 from tests.storage import schema_upgrade
 
@@ -63,6 +65,11 @@ async def test_mail_indexes_rules_and_rights_stay(
         await connection.execute("DROP OWNED BY worker; DROP ROLE worker")
     finally:
         await connection.close()
+
+
+def test_every_partitioned_table_is_looked_after_and_held_for_a_consistency_check() -> None:
+    assert {*partitions.CONTENT, *partitions.MAIL} == set(TABLES)
+    assert set(re.findall(r"\w+", queries.load("postgres")["consistency.hold"])) >= set(TABLES)
 
 
 async def test_new_partitions_are_like_the_first(postgres_url: str) -> None:

@@ -82,9 +82,9 @@ async def _keep_partitions_forever(role_context: role.RoleContext) -> None:
 async def _refuse_wrong_clock(ctx: context.Context) -> None:
     """Partitions are dropped at once: with a clock that is a year ahead, all mail would be."""
     async with ctx.store.reading() as tx:
-        ahead = abs(ctx.clock() - await clock.now(tx))
-    if ahead > MAX_CLOCK_SKEW:
-        raise WrongClock(f"the clocks of this host and of the database differ by {ahead // times.SECOND} seconds")
+        difference = abs(ctx.clock() - await clock.now(tx))
+    if difference > MAX_CLOCK_SKEW:
+        raise WrongClock(f"the clocks of this host and of the database differ by {difference // times.SECOND} seconds")
 
 
 async def _check_domains_forever(role_context: role.RoleContext) -> None:

@@ -25,7 +25,7 @@ MAIL: Final = (
     "message_metadata",
     "resends",
 )
-# Of dropped partitions, so much is kept: all other mail waits while it is copied, about a second.
+# Of dropped partitions, so much is kept: all other mail waits while it is copied, less than a second by estimate.
 MAX_LATE_RECIPIENTS: Final = 5_000
 MAX_LATE_BYTES: Final = 100_000_000
 

@@ -6,8 +6,8 @@ the server, so that a host that dies in a transaction does not keep its locks. A
 `ServiceUnavailable`. A broken connection is replaced, so that the service recovers by itself; when one does not
 respond, all connections are replaced.
 
-No transaction depends on the session, so that PgBouncer may be between: settings are `SET LOCAL`, and the one advisory
-lock ends with its transaction. `postgres_connections` decides about prepared statements, and whether a lookup needs a
+No transaction depends on the session, so that PgBouncer may be between: settings are `SET LOCAL`, and advisory locks
+end with their transactions. `postgres_connections` decides about prepared statements, and whether a lookup needs a
 transaction.
 """
 

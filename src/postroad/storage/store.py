@@ -74,7 +74,7 @@ class Transaction(Protocol):
         ...
 
     async def run_script(self, script: str) -> None:
-        """Run several statements without arguments; for migrations only."""
+        """Run several statements without arguments, however long they take; for changes of the schema only."""
         ...
 
 

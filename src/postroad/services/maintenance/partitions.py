@@ -43,7 +43,7 @@ class Group(msgspec.Struct, frozen=True):
 
     @property
     def grace(self) -> int:
-        """How much longer than its retention period mail is kept at most, if partitions are dropped."""
+        """How long after its retention period mail is deleted row by row, if its partition is still there."""
         return self.length + DROP_DAYS * times.DAY
 
 
@@ -150,5 +150,8 @@ async def _drop_expired(ctx: context.Context, group: Group, *, now: int) -> bool
             if await partitions.expire(tx, group.tables, before=bound, ended_after=before):
                 return True
     if due:
-        raise TooMuchLateMail(f"too much mail in expired partitions of {group.tables[0]} is not final or ended late")
+        raise TooMuchLateMail(
+            f"too much mail in expired partitions of {group.tables[0]} is not final or ended late: what has expired is "
+            f"deleted row by row after {DROP_DAYS} days"
+        )
     return False

@@ -1,5 +1,6 @@
 -- name: of_table
--- The partitions of a table and the ids before which they end: NULL for the newest one, which has no end.
+-- The partitions of a table and the ids before which they end: NULL for the newest one, which has no end. From the
+-- catalog, which a role may read that may not call the functions.
 SELECT relname::TEXT, substring(pg_get_expr(relpartbound, pg_class.oid) FROM 'TO \(''(.*)''\)')
 FROM pg_inherits JOIN pg_class ON pg_class.oid = inhrelid WHERE inhparent = $1::TEXT::REGCLASS;
 
