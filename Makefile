@@ -170,7 +170,7 @@ bench-costs: $(DEVELOPMENT) ## Measure what a message costs, phase by phase
 simulate: $(DEVELOPMENT) ## Simulate days of delivery with the real scheduler in virtual time; ARGS="outage --seed 2" replays one
 	@$(BIN)/python -m benchmarks.simulation $(ARGS)
 
-screenshots: $(DEVELOPMENT) $(CHROMIUM) ## Take the pictures of every page in docs/screenshots, and those of docs/bad-day.md
+screenshots: $(DEVELOPMENT) $(CHROMIUM) ## Take the pictures of every page in docs/screenshots, and those of docs/troubleshooting.md
 	@$(BIN)/python -m tests.browser.screenshots $(ARGS)
 	@$(BIN)/python -m tests.browser.bad_day
 

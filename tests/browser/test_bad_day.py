@@ -19,5 +19,5 @@ async def test_a_provider_blocks_one_of_two_addresses(tmp_path: Path, browser: a
         await bad_day.play(day, await context.new_page(), picture)
         await context.close()
         assert len(day.notices()) == 1
-    page = (Path(__file__).parents[2] / "docs" / "bad-day.md").read_text()
+    page = (Path(__file__).parents[2] / "docs" / "troubleshooting.md").read_text()
     assert [name for name in pictures if f"(assets/bad-day/{name}.png)" not in page] == []

@@ -36,6 +36,7 @@ from tests.cli import cli_runner
 ROOT = Path(__file__).parents[2]
 API = (ROOT / "docs" / "api.md").read_text()
 README = (ROOT / "README.md").read_text()
+START = (ROOT / "docs" / "start.md").read_text()
 PAGES = [
     path
     for pattern in ("*.md", "docs/**/*.md", "clients/**/*.md", "benchmarks/*.md", "tests/**/*.md")
@@ -126,8 +127,8 @@ def table(page: str, header: str) -> dict[str, str]:
 
 
 def curls() -> list[list[str]]:
-    """The `curl` commands of the README as words."""
-    blocks = [block.replace("\\\n", " ") for block in SHELL_BLOCK.findall(README)]
+    """The `curl` commands of the README, and then of the first steps, as words."""
+    blocks = [block.replace("\\\n", " ") for block in SHELL_BLOCK.findall(README + START)]
     return [shlex.split(line) for block in blocks for line in block.splitlines() if line.startswith("curl ")]
 
 
@@ -319,7 +320,7 @@ def test_every_page_that_is_mentioned_is_served() -> None:
     assert set(re.findall(r"`(/docs|/openapi\.json)`", API + README)) <= served
 
 
-def test_the_commands_of_the_readme_work_as_they_are_printed(dev: Running) -> None:
+def test_the_commands_of_the_readme_and_the_first_steps_work_as_they_are_printed(dev: Running) -> None:
     sending, reading = curls()
     with httpx.Client() as client:
         answer = client.send(request(filled_in(sending, dev)))
@@ -330,11 +331,11 @@ def test_the_commands_of_the_readme_work_as_they_are_printed(dev: Running) -> No
         assert (shown.status_code, shown.json()["id"]) == (200, answer.json()["id"])
 
 
-def test_the_library_of_the_readme_sends_the_mail_of_the_first_command_and_gets_its_id(dev: Running) -> None:
+def test_the_library_of_the_first_steps_sends_the_mail_of_the_first_command_and_gets_its_id(dev: Running) -> None:
     with httpx.Client() as client:
         sent = client.send(request(filled_in(curls()[0], dev)))
     assert sent.status_code == 202, sent.text
-    program = filled_in(LIBRARY.findall(README), dev)
+    program = filled_in(LIBRARY.findall(START), dev)
     printed = subprocess.run(
         [sys.executable, "-c", *program], env=languages.environment(), capture_output=True, text=True, check=True
     ).stdout
