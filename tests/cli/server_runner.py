@@ -10,13 +10,14 @@ import click.testing
 import pytest
 
 from tests.cli import cli_runner
+from tests.services.checks import setups
 
 ALL_SCOPES = "send,read,templates,suppressions,webhooks,domains,statistics"
 
 
 @dataclass(frozen=True, slots=True)
 class Server:
-    """A running `postroad dev`."""
+    """A running `postroad dev`, with a certificate."""
 
     service: cli_runner.Service
     data: Path
@@ -36,7 +37,11 @@ def server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Server]:
     folder = tmp_path_factory.mktemp("server")
     words = ("dev", "--http", "127.0.0.1:0", "--smtp", "127.0.0.1:0")
     # A domain check asks a DNS server; nobody is there.
-    environment = {"POSTROAD_DELIVERY__RESOLVERS": "127.0.0.1:1"}
+    files, _ = setups.certificate(folder, "mail.example.com", days=None)
+    environment = {
+        "POSTROAD_DELIVERY__RESOLVERS": "127.0.0.1:1",
+        **{f"POSTROAD_SUBMISSION__{name.upper()}": file for name, file in files.items()},
+    }
     with cli_runner.Service(*words, folder=folder, environment=environment) as service:
         file = folder / ".postroad" / "dev.json"
         info = service.wait_for(lambda: json.loads(file.read_text()) if file.exists() else None, what="the start")

@@ -29,3 +29,10 @@ def test_only_the_named_fields_are_shown_in_their_order() -> None:
 def test_a_changed_field_stands_at_its_place_and_may_be_missing_from_the_record() -> None:
     shown = wire_fields.of(RECORD, ("id", "warm", "reason"), warm=True, reason="new")
     assert list(shown.items()) == [("id", "dom_1"), ("warm", True), ("reason", "new")]
+
+
+def test_a_field_may_have_any_name() -> None:
+    assert wire_fields.of(RECORD, ("names", "record"), names=["a.example"], record=1) == {
+        "names": ["a.example"],
+        "record": 1,
+    }

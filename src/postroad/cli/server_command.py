@@ -174,7 +174,7 @@ def checked_url(text: str) -> str:
 
 
 def pages(
-    server: api_client.Client, path: str, *, cursor: str | None = None, **query: object
+    server: api_client.Client, path: str, /, *, cursor: str | None = None, **query: object
 ) -> Iterator[dict[str, Any]]:
     """The pages of a list. A server whose list does not end is an error, because a part would pass for the whole."""
     seen = {cursor}

@@ -62,7 +62,7 @@ def local_path(path: str | None) -> str:
     return path if path.isascii() else HOME
 
 
-def page(site: sites.Site, name: str, **values: object) -> routing.Response:
+def page(site: sites.Site, name: str, /, **values: object) -> routing.Response:
     """A page for somebody who is not logged in."""
     content = site.pages.render(name, {"problem": None, **values})
     return routing.Response(200, content, headers=site.headers, content_type=sites.HTML)

@@ -143,7 +143,7 @@ class PageRequest(msgspec.Struct, frozen=True):
             hidden_content.check_search(text)
         return text
 
-    def page(self, name: str, *, status: int = 200, **values: Any) -> routing.Response:
+    def page(self, name: str, /, *, status: int = 200, **values: Any) -> routing.Response:
         """Render a page; it is not cached."""
         notice = self._notice()
         content = self.site.pages.render(name, {**self._common_values(notice), **values})

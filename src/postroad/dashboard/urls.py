@@ -9,7 +9,7 @@ MESSAGES: Final = "/messages"
 BULK: Final = "/bulk"
 
 
-def of(path: str, **parameters: str | None) -> str:
+def of(path: str, /, **parameters: str | None) -> str:
     """A path with those parameters that have a value."""
     given = {name: value for name, value in parameters.items() if value}
     return f"{path}?{parse.urlencode(given)}" if given else path

@@ -6,8 +6,8 @@ from typing import Any
 from postroad.model import times
 
 
-def of(record: object, names: Iterable[str], **changed: Any) -> dict[str, Any]:
-    """The named fields, in this order; `changed` has those that differ from the record's own."""
+def of(record: object, names: Iterable[str], /, **changed: Any) -> dict[str, Any]:
+    """The named fields, in this order; `changed` has those that differ from the record's own, whatever their names."""
     return {name: changed[name] if name in changed else _public(name, getattr(record, name)) for name in names}
 
 

@@ -91,7 +91,7 @@ class Client:
         self._base = parse.urlsplit(url)
         self._connection: http.client.HTTPConnection | None = None
 
-    def get(self, path: str, **query: object) -> dict[str, Any]:
+    def get(self, path: str, /, **query: object) -> dict[str, Any]:
         """The response to a GET; query parameters that are None are left out."""
         given = {name: value for name, value in query.items() if value is not None}
         return self.call("GET", f"{path}?{parse.urlencode(given)}" if given else path)

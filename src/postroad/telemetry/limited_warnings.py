@@ -20,7 +20,7 @@ class LimitedWarnings:
         self._clock = clock
         self._logged_at: lru.LruCache[tuple[str, str], int] = lru.LruCache(MAX_WARNINGS)
 
-    def warning(self, event: str, name: str, **fields: Any) -> None:
+    def warning(self, event: str, name: str, /, **fields: Any) -> None:
         """Log the event, which is about something of this name."""
         now = self._clock()
         logged_at = self._logged_at.get((event, name))

@@ -1,7 +1,9 @@
 """`/v1/operator/health` and `/v1/operator/checks`."""
 
+from pathlib import Path
 from typing import Any
 
+import msgspec
 import pytest
 
 from postroad.services import context
@@ -9,11 +11,16 @@ from postroad.services.checks import findings, table
 from postroad.storage import processes
 from tests import contexts
 from tests.api.operator.conftest import Operator
+from tests.services.checks import setups
 
 
 async def test_processes_store_and_certificates_are_shown(
-    ctx: context.Context, clock: contexts.Clock, operator: Operator
+    ctx: context.Context, clock: contexts.Clock, operator: Operator, tmp_path: Path
 ) -> None:
+    files, _ = setups.certificate(tmp_path, "mail.example.com", days=80)
+    msgspec.structs.force_setattr(
+        ctx.settings, "inbound", msgspec.structs.replace(ctx.settings.inbound, listen="127.0.0.1:25", **files)
+    )
     async with ctx.store.transaction() as tx:
         now = ctx.clock()
         for name, seen in (("mail1-7", now), ("mail2-8", now - 120_000_000), ("old-9", now - 7200_000_000)):
@@ -31,7 +38,15 @@ async def test_processes_store_and_certificates_are_shown(
     assert answer["store"]["engine"] == ctx.store.dialect
     assert answer["store"]["bytes"] > 0
     assert (answer["store"]["disk_free_bytes"] is None) == (ctx.store.dialect == "postgres")
-    assert answer["certificates"] == []
+    assert answer["certificates"] == [
+        {
+            "listener": "inbound",
+            "source": "file",
+            "names": ["mail.example.com"],
+            "expires_at": "2027-04-05T08:00:00.000Z",
+            "problem": "",
+        }
+    ]
 
 
 async def test_the_checks_run_once_for_a_minute(

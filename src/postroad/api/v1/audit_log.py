@@ -72,7 +72,7 @@ class AuditLogResponse(schemas.Response, frozen=True):
     next_before: schemas.NextBefore
 
 
-def shown(kind: type[EntryT], row: stored.Entry, **more: str | None) -> EntryT:
+def shown(kind: type[EntryT], row: stored.Entry, /, **more: str | None) -> EntryT:
     """An entry; a schema with further members gets them too."""
     return schemas.from_record(
         kind,

@@ -135,7 +135,9 @@ class DomainsResponse(schemas.Response, frozen=True):
     next_cursor: schemas.NextCursor
 
 
-def _domain(kind: type[DomainT], row: stored.Domain, record: domain_keys.DkimRecord | None, **more: object) -> DomainT:
+def _domain(
+    kind: type[DomainT], row: stored.Domain, record: domain_keys.DkimRecord | None, /, **more: object
+) -> DomainT:
     dkim = None if record is None else schemas.from_record(Dkim, record)
     return schemas.from_record(kind, row, verified=row.verified_at is not None, warm=bool(row.warm), dkim=dkim, **more)
 

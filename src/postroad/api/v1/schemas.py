@@ -55,7 +55,7 @@ class PageQuery(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
         return self.limit or cursors.DEFAULT_LIMIT
 
 
-def from_record(kind: type[StructT], record: object, **changed: Any) -> StructT:
+def from_record(kind: type[StructT], record: object, /, **changed: Any) -> StructT:
     """A schema filled from the fields of a record with the same names; `changed` has the others."""
     values = wire_fields.of(record, kind.__struct_fields__, **changed)
     named = zip(kind.__struct_encode_fields__, values.values(), strict=True)
