@@ -10,7 +10,9 @@
   try { isOn = localStorage.getItem(STORED) !== "off"; } catch { /* not remembered */ }
 
   function isBusy() {
-    const at = document.activeElement;
+    let at = document.activeElement;
+    /* The document names only the host of a shadow root, and the code editors are in such roots. */
+    while (at.shadowRoot?.activeElement) at = at.shadowRoot.activeElement;
     return at.matches("input, select, textarea") || at.isContentEditable || document.querySelector("dialog[open]");
   }
 
