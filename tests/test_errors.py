@@ -38,7 +38,7 @@ DOCUMENTED = {
 TEMPORARY = {"idempotency_in_progress", "insufficient_credits", "rate_limited", "warmup_limited"} | {
     code for code, (status, _) in DOCUMENTED.items() if status >= 500
 }
-ALWAYS_SAY_WHEN = {"RateLimited", "WarmupLimited", "ServiceUnavailable", "TemporaryFailure", "RequestTimeout"}
+ALWAYS_SAY_WHEN = {"RateLimited", "WarmupLimited", "ServiceUnavailable", "TemporaryFailure"}
 REPLY = re.compile(r"[245]\d\d [245]\.\d{1,3}\.\d{1,3}")
 ROW = re.compile(r"^\| `(\w+)` \| (\d{3}) \| (?:`([^`]+)`[^|]*|–) \| ([^|]+) \| ([^|]+) \|$", re.MULTILINE)
 
@@ -103,11 +103,6 @@ def test_a_wrong_method_is_an_invalid_request_that_names_the_right_ones() -> Non
 def test_a_mail_loop_is_an_invalid_request_with_a_reply_of_its_own() -> None:
     error = errors.MailLoop("Received: 100 fields")
     assert (error.code, error.status, error.smtp_reply) == ("invalid_request", 400, "554 5.4.6")
-
-
-def test_a_request_that_arrives_too_slowly_is_a_temporary_failure_with_a_status_of_its_own() -> None:
-    error = errors.RequestTimeout("the body of the request did not arrive in time", retry_after=1)
-    assert (error.code, error.status, error.smtp_reply) == ("temporary_failure", 408, "451 4.3.0")
 
 
 def test_a_refusal_carries_its_public_message() -> None:

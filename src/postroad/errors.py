@@ -185,16 +185,8 @@ class ServiceUnavailable(PostroadError):
 
 
 class TemporaryFailure(PostroadError):
-    """The request could not be stored in time. Nothing was accepted; retrying with the same key is safe."""
+    """The request did not arrive or could not be stored in time. Nothing was accepted; retry it with the same key."""
 
     code = "temporary_failure"
     status = 503
     smtp_reply = "451 4.3.0"
-
-
-class RequestTimeout(TemporaryFailure):
-    """The request did not arrive in time. Nothing was accepted; retrying with the same key is safe."""
-
-    # RFC 9110 section 15.5.9. The interface has no code of its own for it; of its codes, only this one asks for a retry
-    # and says that nothing was accepted.
-    status = 408

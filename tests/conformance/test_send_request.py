@@ -166,8 +166,17 @@ def test_reply_to_is_one_address(service: live_service.Service, address: str) ->
     assert len(addresses("Reply-To", live_service.parse(service.raw(accepted["id"])))) == 1
 
 
-@pytest.mark.parametrize("bad", [*NOT_ADDRESSES, ["help@example.com"], 7, {}])
-def test_reply_to_is_not_a_list(sqlite_service: live_service.Service, bad: object) -> None:
+def test_a_list_of_one_for_replies_is_that_address(service: live_service.Service) -> None:
+    """Row `reply_to`: a single address, in a list too; the request is the same, and so is its answer."""
+    key, body = live_service.new_key(), live_service.message(reply_to=["Help <help@example.org>"])
+    first = service.post(body, key=key)
+    assert (first.status_code, first.json()["reply_to"]) == (202, "Help <help@example.org>")
+    again = service.post({**body, "reply_to": "Help <help@example.org>"}, key=key)
+    assert (again.status_code, again.content) == (202, first.content)
+
+
+@pytest.mark.parametrize("bad", [*NOT_ADDRESSES, [], ["help@"], 7, {}])
+def test_reply_to_is_an_address_and_nothing_else(sqlite_service: live_service.Service, bad: object) -> None:
     """Row `reply_to`: string in email format, a single one."""
     assert sqlite_service.refuse(reply_to=bad).startswith("reply_to: ")
 

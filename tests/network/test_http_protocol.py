@@ -79,7 +79,7 @@ def assert_refused(
 
 
 def assert_too_slow(response: raw_http.Response, about: str) -> None:
-    assert_refused(response, about, status=408, code="temporary_failure")
+    assert_refused(response, about, status=503, code="temporary_failure")
 
 
 async def test_a_request_is_served_and_the_connection_kept() -> None:

@@ -207,7 +207,7 @@ async def test_a_body_that_stalls_may_be_sent_again() -> None:
             passing_time.pass_seconds(opened.listener, 31)
             response = await connection.response()
             assert await connection.rest() == b""
-        assert (response.status, response.headers["retry-after"], response.headers["connection"]) == (408, "1", "close")
+        assert (response.status, response.headers["retry-after"], response.headers["connection"]) == (503, "1", "close")
         assert response.json() == {
             "error": "the body of the request did not arrive in time; retry with the same key",
             "code": "temporary_failure",
@@ -253,7 +253,7 @@ async def test_a_large_body_that_stalls_loses_its_slot(monkeypatch: pytest.Monke
             response = await connection.response()
             assert await connection.rest() == b""
             fields = response.headers
-            assert (response.status, fields["retry-after"], fields["connection"]) == (408, "1", "close")
+            assert (response.status, fields["retry-after"], fields["connection"]) == (503, "1", "close")
             assert response.json() == {
                 "error": "the body of the request did not arrive in time; retry with the same key",
                 "code": "temporary_failure",
@@ -280,7 +280,7 @@ async def test_a_body_must_go_on_at_the_minimum_speed(monkeypatch: pytest.Monkey
     at_speed = body_limits.at_minimum_speed(receive)
     for _ in range(4):
         await at_speed()
-    with pytest.raises(errors.RequestTimeout):
+    with pytest.raises(errors.TemporaryFailure):
         await at_speed()
 
 

@@ -22,7 +22,7 @@ final readonly class Email
      * @param ?string $template the alias of a template, in the place of text and html
      * @param array<string, mixed>|null $variables values for the placeholders of the template
      * @param array<string, string>|null $headers
-     * @param string|list<string>|null $replyTo one address, or 2 to 10
+     * @param string|list<string>|null $replyTo one address, or up to 10
      * @param string|list<string>|null $tags
      * @param list<Attachment>|null $attachments
      * @param DateTimeInterface|string|null $sendAt when to send; a string is RFC 3339

@@ -56,7 +56,7 @@ under `/v1` manages the account.
 
 Every response has an `X-Request-ID` header; JSON responses repeat it as `request_id`. Every error is an `Error` object.
 An unknown path is 404 `not_found`; a method that a path does not support is 405 `invalid_request` with `Allow`; a
-request that does not arrive in time is 408 `temporary_failure`."""
+request that does not arrive in time is 503 `temporary_failure`."""
 TAGS: Final = {
     "Emails": "Send mail and read its status.",
     "Log-in": "Login tokens and passwords of users. A token gives access to all of `/v1` that the role permits.",

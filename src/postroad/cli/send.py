@@ -70,14 +70,13 @@ def send(server: api_client.Client, *, key: str | None, wait: int | None, **fiel
 
 def message(fields: dict[str, Any]) -> dict[str, Any]:
     """The message as `POST /emails` takes it."""
-    replies = list(fields["reply_to"])
     headers = {name.strip(): value.strip() for name, value in _pairs("--header", fields["headers"], ":").items()}
     return {
         "from": fields["sender"],
         "to": list(fields["to"]),
         "cc": list(fields["cc"]),
         "bcc": list(fields["bcc"]),
-        "reply_to": replies[0] if len(replies) == 1 else replies or None,
+        "reply_to": list(fields["reply_to"]),
         "subject": fields["subject"],
         "text": _text(fields["text"]),
         "html": fields["html"],

@@ -5,16 +5,14 @@ those of the parsers in `protocol` for readers and tools; `services/acceptance/v
 decide.
 """
 
-from collections.abc import Mapping, Sequence
-from typing import Annotated, Final, TypeVar
+from collections.abc import Mapping
+from typing import Annotated, Final
 
 import msgspec
 
 from postroad.model import labels, limits, mail, simulated_providers
 from postroad.protocol import address, file_names
 from postroad.protocol.mime import base64_lines, builder, content_types, header_text
-
-Several = TypeVar("Several", bound=Sequence[str])
 
 # A longer list is a mistake whatever its members are; duplicates within the limit are allowed.
 MAX_ADDRESSES: Final = 4 * limits.UNIQUE_RECIPIENTS
@@ -52,11 +50,7 @@ Address = Annotated[
 ]
 Addresses = Annotated[tuple[Address, ...], msgspec.Meta(max_length=MAX_ADDRESSES)]
 SomeAddresses = Annotated[tuple[Address, ...], msgspec.Meta(min_length=1, max_length=MAX_ADDRESSES)]
-# The contract has one address as a string, and refuses a list of one (docs/interface.md).
-SeveralAddresses = Annotated[
-    tuple[Address, ...],
-    msgspec.Meta(max_length=limits.REPLY_TO_ADDRESSES, extra_json_schema={"minItems": 2}),
-]
+ReplyAddresses = Annotated[tuple[Address, ...], msgspec.Meta(min_length=1, max_length=limits.REPLY_TO_ADDRESSES)]
 # Safe in a header, and readable.
 TAG_PATTERN: Final = f"(?={header_text.VALUE_PATTERN}){labels.SCHEMA_PATTERN}"
 Tag = Annotated[
@@ -140,10 +134,10 @@ class SendRequest(msgspec.Struct, frozen=True, forbid_unknown_fields=True, kw_on
     cc: Annotated[Address | Addresses | None, msgspec.Meta(description="Copy recipients, visible to everybody.")] = None
     bcc: Annotated[Address | Addresses | None, msgspec.Meta(description="Blind copy recipients, in no header.")] = None
     reply_to: Annotated[
-        Address | SeveralAddresses | None,
+        Address | ReplyAddresses | None,
         msgspec.Meta(
-            description="Where replies go, if not to `from`: one address, or a list of 2 to "
-            f"{limits.REPLY_TO_ADDRESSES}."
+            description="Where replies go, if not to `from`: one address, or a list of up to "
+            f"{limits.REPLY_TO_ADDRESSES}. A list of one is that address."
         ),
     ] = None
     subject: (
@@ -240,8 +234,3 @@ class SendRequest(msgspec.Struct, frozen=True, forbid_unknown_fields=True, kw_on
         Simulate | None,
         msgspec.Meta(description="Only with a test key: the simulator imitates a provider for all recipients."),
     ] = None
-
-
-def one_or_several(addresses: Several) -> str | Several | None:
-    """The `reply_to` with these addresses."""
-    return addresses[0] if len(addresses) == 1 else addresses or None

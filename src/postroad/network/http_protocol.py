@@ -236,7 +236,7 @@ class HttpProtocol(asyncio.Protocol):
             self.transport.close()
         else:
             what = f"the {self._reader.stage} of the request did not arrive in time; retry with the same key"
-            self._refuse(errors.RequestTimeout(what, retry_after=1))
+            self._refuse(errors.TemporaryFailure(what, retry_after=1))
 
     # Internal.
 

@@ -5,7 +5,7 @@ assembled, which is short. Many may therefore arrive at once, and few are proces
 its body unread, slowed by TCP flow control, and gets 503 after a timeout.
 
 Slots are shared fairly by account, or by the client's network where there is none. A body must keep arriving at a
-minimum speed while it has its slot; one that stalls gets 408, and the slot is free for the next.
+minimum speed while it has its slot; one that stalls gets 503, and the slot is free for the next.
 """
 
 import asyncio
@@ -54,7 +54,7 @@ class LargeBodySlots:
 
 
 def at_minimum_speed(receive: Receive) -> Receive:
-    """The same, for a body that has a slot: it raises RequestTimeout when too little arrives in time."""
+    """The same, for a body that has a slot: it raises TemporaryFailure when too little arrives in time."""
     clock = asyncio.get_running_loop().time
     received, deadline = 0, clock() + MIN_OCTETS_SECONDS
 
@@ -65,7 +65,7 @@ def at_minimum_speed(receive: Receive) -> Receive:
                 message = await receive()
         except TimeoutError:
             msg = "the body of the request did not arrive in time; retry with the same key"
-            stalled = errors.RequestTimeout(msg, retry_after=1)
+            stalled = errors.TemporaryFailure(msg, retry_after=1)
             stalled.headers = (("Connection", "close"),)
             raise stalled from None
         received += len(message.get("body", b""))

@@ -96,7 +96,7 @@ def _request(given: dict[str, str]) -> send_request.SendRequest:
         to=_listed(given, "to"),
         cc=_listed(given, "cc"),
         bcc=_listed(given, "bcc"),
-        reply_to=send_request.one_or_several(_listed(given, "reply_to")),
+        reply_to=_listed(given, "reply_to") or None,
         subject=given.get("subject"),
         text=given.get("text") or None,
         html=given.get("html") or None,

@@ -29,6 +29,7 @@ def hashed(**changes: object) -> bytes:
         ({}, {"html": "", "headers": {}, "tags": [], "attachments": []}),
         ({}, {"to": "ada@example.org"}),
         ({"cc": "bob@example.org"}, {"cc": ["bob@example.org"]}),
+        ({"reply_to": "bob@example.org"}, {"reply_to": ["bob@example.org"]}),
         ({"tags": "a"}, {"tags": ["a"]}),
         ({"tags": ["a", "b"]}, {"tags": ["a", "b", "a"]}),
         ({}, {"from": '"Shop"  <shop@EXAMPLE.com>'}),

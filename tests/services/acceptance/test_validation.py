@@ -68,9 +68,9 @@ def test_replies_go_to_one_address_or_to_several() -> None:
     assert refusal(reply_to=(*people(2), "bob@")).startswith("reply_to[2]: 'bob@' is not an email address")
 
 
-@pytest.mark.parametrize("few", [(), people(1)])
-def test_a_single_address_for_replies_is_no_list(few: tuple[str, ...]) -> None:
-    assert refusal(reply_to=few) == "reply_to: a list has 2 addresses or more; give a single address as a string"
+def test_a_list_of_one_address_for_replies_is_that_address() -> None:
+    assert check(reply_to=("Help <help@example.com>",)) == check(reply_to="Help <help@example.com>")
+    assert refusal(reply_to=("bob@",)) == refusal(reply_to="bob@")
 
 
 @pytest.mark.parametrize("field", ["to", "cc", "bcc"])

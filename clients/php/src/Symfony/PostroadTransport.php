@@ -86,7 +86,6 @@ final class PostroadTransport extends AbstractTransport
             html: $template === null ? $html : null,
             cc: array_map(self::text(...), $email->getCc()) ?: null,
             bcc: array_map(self::text(...), array_values($hidden)) ?: null,
-            // A list of one is refused.
             replyTo: count($replies) === 1 ? $replies[0] : ($replies ?: null),
             template: $template,
             variables: $variables === null ? null : json_decode($variables, true, flags: JSON_THROW_ON_ERROR),

@@ -91,7 +91,6 @@ def to_email(message: EmailMessage) -> Email:
         to=list(message.to),
         cc=list(message.cc) or None,
         bcc=list(message.bcc) or None,
-        # A single address is a string, not a list of one.
         reply_to=list(message.reply_to) if len(message.reply_to) > 1 else next(iter(message.reply_to), None),
         subject=message.subject or None,
         headers={name: str(value) for name, value in headers.items()} or None,

@@ -52,7 +52,6 @@ module Postroad
       filled(field.addrs.map(&:decoded)) if field
     end
 
-    # A list of one is refused as a reply_to.
     def one_or_several(addresses)
       addresses&.one? ? addresses.first : addresses
     end

@@ -3,7 +3,7 @@
 require "json"
 
 module Postroad
-  # An email to send. to, cc, bcc, reply_to and tags take one String or an Array of them, reply_to of 2 to 10;
+  # An email to send. to, cc, bcc, reply_to and tags take one String or an Array of them, reply_to of up to 10;
   # attachments an Array of Attachment.
   # send_at is a Time or RFC 3339, expires_in a number of seconds, metadata your own data, which is not part of the mail;
   # simulate is for test keys. What is left out is not sent, and the server checks the rest.

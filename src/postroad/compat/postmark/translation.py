@@ -52,7 +52,7 @@ def _request(given: schemas.Message, **content: Any) -> send_request.SendRequest
         to=_addresses("To", given.to),
         cc=_addresses("Cc", given.cc) or None,
         bcc=_addresses("Bcc", given.bcc) or None,
-        reply_to=send_request.one_or_several(_addresses("ReplyTo", given.reply_to)),
+        reply_to=_addresses("ReplyTo", given.reply_to) or None,
         headers=_headers(given.headers or ()),
         tags=given.tag or None,
         metadata=metadata or None,

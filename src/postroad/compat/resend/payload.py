@@ -77,6 +77,7 @@ class Email(msgspec.Struct, frozen=True, forbid_unknown_fields=True, kw_only=Tru
 
 # Our names of the members that are passed on as they are.
 _SAME: Final = {"sender": "from", "to": "to", "cc": "cc", "bcc": "bcc", "subject": "subject", "html": "html"} | {
+    "reply_to": "reply_to",
     "text": "text",
     "headers": "headers",
 }
@@ -94,8 +95,6 @@ def translate(email: Email, *, now: int) -> send_request.SendRequest:
         if getattr(email, name) is not None:
             raise unsupported(name)
     document = {wire: getattr(email, name) for name, wire in _SAME.items()}
-    replies = email.reply_to
-    document["reply_to"] = send_request.one_or_several(replies) if isinstance(replies, list) else replies
     document["metadata"] = _metadata(email.tags or [])
     if email.scheduled_at is not None:
         document["send_at"] = times.to_wire(parse_scheduled_at(email.scheduled_at, now=now))

@@ -191,12 +191,9 @@ def _mailboxes(field: str, given: str | tuple[str, ...] | None) -> tuple[address
 
 
 def _reply_to(given: str | tuple[str, ...]) -> tuple[address.Mailbox, ...]:
-    if isinstance(given, str):
-        return (parse_mailbox("reply_to", given),)
-    if len(given) <= 1:
-        raise errors.InvalidRequest("reply_to: a list has 2 addresses or more; give a single address as a string")
-    check_reply_to_count("reply_to", len(given))
-    return _mailboxes("reply_to", given)
+    texts = (given,) if isinstance(given, str) else given
+    check_reply_to_count("reply_to", len(texts))
+    return _mailboxes("reply_to", texts)
 
 
 _RECIPIENT_RULE: Final = f"at most {limits.UNIQUE_RECIPIENTS} unique addresses in to, cc and bcc together"
