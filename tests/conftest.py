@@ -25,6 +25,7 @@ SHARED = {path.stem for path in Path(__file__).parent.iterdir()} - {"conftest", 
 pytest.register_assert_rewrite(*(f"tests.{name}" for name in SHARED))
 
 # ruff: noqa: E402
+from postroad.cli import installation
 from tests import closed_servers, collection, open_resources, pgbouncer_server
 from tests.browser import skip_report
 from tests.browser.skip_report import pytest_terminal_summary
@@ -86,6 +87,7 @@ def _keep_bytecode() -> None:
 
 @pytest.fixture(autouse=True)
 def _same_environment_everywhere(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(installation, "DEFAULT_FILE", Path("/nowhere/postroad.toml"))
     for name in list(os.environ):
         if name.startswith(FOREIGN_PREFIXES) or name.lower() in FOREIGN_NAMES:
             monkeypatch.delenv(name)

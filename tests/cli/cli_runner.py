@@ -15,6 +15,7 @@ from typing import Any, Self, TypeVar
 import click.testing
 
 from postroad import cli, config
+from postroad.cli import installation
 from postroad.roles import composition
 from postroad.services import context
 from tests import warm_processes
@@ -116,8 +117,12 @@ def finish(process: subprocess.Popen[str]) -> tuple[int, str, str]:
 
 
 def _own_environment() -> dict[str, str]:
-    """The environment without settings of whoever runs the tests, whatever the scope of the fixture that asks."""
-    return {name: value for name, value in os.environ.items() if not name.startswith("POSTROAD_")}
+    """The environment without settings of whoever runs the tests, whatever the scope of the fixture that asks.
+
+    Nor may a process find those of the machine: an empty file takes the place of its default.
+    """
+    own = {name: value for name, value in os.environ.items() if not name.startswith("POSTROAD_")}
+    return {**own, installation.VARIABLE: os.devnull}
 
 
 class Service:

@@ -19,12 +19,6 @@ def local(tmp_path: Path) -> Installation:
     return installation
 
 
-def test_without_any_installation_the_command_asks_which_one() -> None:
-    result = cli_runner.run("account", "list")
-    assert (result.exit_code, result.stdout) == (2, "")
-    assert "No installation given." in result.stderr
-
-
 def test_two_installations_at_once_are_a_wrong_use(local: Installation, tmp_path: Path) -> None:
     result = local.run("account", "list", "--data", str(tmp_path))
     assert result.exit_code == 2

@@ -14,7 +14,7 @@ from tests.cli import cli_runner
 
 DOCUMENTATION = Path(__file__).parent.parent.parent / "docs" / "commands.md"
 EVERYWHERE = {"--data", "--config", "--json"}
-OF_SERVERS = {"--url", "--json"}
+OF_SERVERS = {"--url", "--data", "--config", "--account", "--json"}
 # They choose the server, or need none.
 ABOUT_SERVERS = {"postroad login", "postroad logout"}
 RUNNERS = {
@@ -75,9 +75,11 @@ def common(path: str) -> set[str]:
     if path in RUNNERS:
         return set()
     if isinstance(COMMANDS[path], server_command.EitherCommand):
-        return EVERYWHERE | OF_SERVERS
+        return EVERYWHERE | {"--url"}
     if path in ABOUT_SERVERS:
         return {"--json"}
+    if path == "postroad top":  # of all accounts
+        return OF_SERVERS - {"--account"}
     is_of_server = isinstance(COMMANDS[path], server_command.ServerCommand) or path in STREAMS
     return OF_SERVERS if is_of_server else EVERYWHERE
 

@@ -127,7 +127,7 @@ def test_a_server_and_an_installation_cannot_both_be_named(home: Path, monkeypat
     both = cli_runner.run(*hello, "--url", "http://127.0.0.1:1", "--data", str(home))
     assert (both.exit_code, "--data and --url cannot be combined" in both.stderr) == (2, True)
     alone = cli_runner.run(*hello, "--account", "Shop", "--url", "http://127.0.0.1:1")
-    assert (alone.exit_code, "No API key for http://127.0.0.1:1" in alone.stderr) == (2, True)
+    assert (alone.exit_code, "--account needs --data or --config" in alone.stderr) == (2, True)
     monkeypatch.setenv("POSTROAD_URL", "http://127.0.0.1:1")
     monkeypatch.setenv("POSTROAD_DATABASE__URL", "sqlite:////nowhere")
     found = cli_runner.run(*hello)

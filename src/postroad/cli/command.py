@@ -1,8 +1,9 @@
 """The base of every operator command: which installation it works on, and how errors are reported.
 
-Each takes `--data` or `--config`, and `--json`. Its function gets the open `Context` (or only the settings) and returns
-a `Report`. An error that the operator can fix (an unknown account, an invalid setting, an unavailable database) is one
-sentence on stderr and exit code 1, a usage error exit code 2; a traceback is always a bug.
+Each takes `--data` or `--config`, whose default is in `installation.py`, and `--json`. Its function gets the open
+`Context` (or only the settings) and returns a `Report`. An error that the operator can fix (an unknown account, an
+invalid setting, an unavailable database) is one sentence on stderr and exit code 1, a usage error exit code 2; a
+traceback is always a bug.
 """
 
 import asyncio
@@ -16,7 +17,7 @@ from typing import Any
 import click
 
 from postroad import config, errors, roles
-from postroad.cli import account_option, data_folder, output, redaction, server_command
+from postroad.cli import account_option, data_folder, installation, output, redaction, server_command
 from postroad.roles import composition
 from postroad.services import context as services_context
 from postroad.services.auth import key_check
@@ -25,7 +26,7 @@ from postroad.storage import backup_file, migrations, open_store
 FOLDER = click.Path(file_okay=False, path_type=Path)
 FILE = click.Path(dir_okay=False, path_type=Path)
 DATA = click.Option(["--data"], type=FOLDER, metavar="DIR", help="Data folder of 'postroad dev'.")
-CONFIG = click.Option(["--config"], type=FILE, metavar="FILE", help="Configuration file of the installation.")
+CONFIG = click.Option(["--config"], type=FILE, metavar="FILE", help=f"Configuration file. {installation.DEFAULT_TEXT}")
 JSON = server_command.JSON
 
 # Errors that an operator can cause, in addition to those of API callers.
@@ -101,12 +102,19 @@ def load_settings(*, data: Path | None, file: Path | None) -> config.Settings:
         raise click.UsageError("--data and --config cannot be combined; use one of them.")
     if data:
         return data_folder.DataFolder(data).settings(environment=os.environ)
+    return config.load(settings_file(file), environment=os.environ)
+
+
+def settings_file(given: Path | None) -> Path | None:
+    """The settings file of the installation; None if variables alone name it. Without either it is a wrong use."""
+    file = installation.settings_file(given, os.environ)
     if file is None and not config.has_variables(os.environ):
         raise click.UsageError(
-            "No installation given. Use --data DIR (the folder of 'postroad dev') or --config FILE, "
-            "or set POSTROAD_… variables."
+            f"No installation given: {installation.DEFAULT_FILE} does not exist. Use --config FILE or --data DIR (the "
+            f"folder of 'postroad dev'), or set {installation.VARIABLE} or POSTROAD_<SECTION>__<KEY> variables. "
+            "'postroad init' sets up an installation."
         )
-    return config.load(file, environment=os.environ)
+    return file
 
 
 def installation_option() -> str:

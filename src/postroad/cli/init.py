@@ -19,7 +19,17 @@ from typing import Final
 import click
 
 from postroad import config, errors
-from postroad.cli import account_option, command, data_folder, domains, output, redaction, settings_file, users
+from postroad.cli import (
+    account_option,
+    command,
+    data_folder,
+    domains,
+    installation,
+    output,
+    redaction,
+    settings_file,
+    users,
+)
 from postroad.model import caller, host_records, labels
 from postroad.network import hostname as network_hostname
 from postroad.network import listener
@@ -33,7 +43,6 @@ from postroad.services.domains import registry as services_domains
 from postroad.storage import accounts, open_store
 from postroad.storage import domains as stored_domains
 
-DEFAULT_FILE: Final = Path("/etc/postroad/postroad.toml")
 DEFAULT_DATA: Final = Path("/var/lib/postroad")
 DATABASE_VARIABLE: Final = "POSTROAD_DATABASE__URL"
 # Who serves HTTPS: the service itself, with certificates that it orders, or a web server on the same host.
@@ -72,7 +81,7 @@ class Progress:
 
 
 @click.command("init")
-@click.option("--config", "file", type=command.FILE, metavar="FILE", help=f"File to write. Default: {DEFAULT_FILE}.")
+@click.option("--config", "file", type=command.FILE, metavar="FILE", help=f"File to write. {installation.DEFAULT_TEXT}")
 @click.option("--data", type=command.FOLDER, metavar="DIR", help=f"Folder of the data. Default: {DEFAULT_DATA}.")
 @click.option("--hostname", metavar="NAME", help="Public name of this host, such as mail.example.com.")
 @click.option(
@@ -110,7 +119,8 @@ def init(
             raise config.ConfigError(
                 f"--database: other users can see a password in the arguments; set {DATABASE_VARIABLE} instead"
             )
-        file = file or (_ask_path("Configuration file", DEFAULT_FILE) if asks else DEFAULT_FILE)
+        default = installation.file_to_write(os.environ)
+        file = file or (_ask_path("Configuration file", default) if asks else default)
         wanted = {"hostname": hostname, "database": database, "account": account, "domain": domain, "email": email}
         wanted["https"] = https
         plan = _existing(file, wanted) if file.exists() else _new(file, data, wanted, asks=asks)

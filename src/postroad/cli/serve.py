@@ -9,7 +9,7 @@ import click
 import uvloop
 
 from postroad import config, roles
-from postroad.cli import command, gc_tuning
+from postroad.cli import command, gc_tuning, installation
 from postroad.network import inherited_sockets, listener
 from postroad.roles import file_limit, listeners, service
 from postroad.roles import frontends as roles_frontends
@@ -19,7 +19,9 @@ from postroad.telemetry import logs
 
 
 @click.command("serve")
-@click.option("--config", "file", type=command.FILE, metavar="FILE", help="Configuration file.")
+@click.option(
+    "--config", "file", type=command.FILE, metavar="FILE", help=f"Configuration file. {installation.DEFAULT_TEXT}"
+)
 @click.option(
     "--role",
     "names",
@@ -31,6 +33,7 @@ from postroad.telemetry import logs
 def serve(*, file: Path | None, names: tuple[str, ...], hold_delivery: bool) -> None:
     """Run the service until SIGTERM or Ctrl-C. Settings come from the file and POSTROAD_… variables."""
     with command.report_errors():
+        file = command.settings_file(file)
         load = functools.partial(config.load, file, environment=os.environ)
         settings = load()
         config.secret_key(settings.security)

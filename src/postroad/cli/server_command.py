@@ -1,7 +1,8 @@
 """The base of commands that work over HTTP, from any machine, with a URL and an API key.
 
-A `ServerCommand` always does. An `EitherCommand` also works on an installation of this machine: on that which `--data`
-or `--config` names, or else the `POSTROAD_…__…` variables of the environment. Which server is used is said on stderr.
+Without a server, they work on an installation of this machine: on that which `--data` or `--config` names, or else the
+environment, or the file of `postroad init`. A `ServerCommand` then calls the API in its process (`local_server.py`);
+an `EitherCommand` has a function of its own for it. Which server is used is said on stderr.
 The modules of such commands import nothing of the service, so that they start fast; what works on an installation is
 imported when it is used. The API key never is an argument, because other users of the machine can see those.
 """
@@ -16,7 +17,7 @@ import click
 
 import postroad
 from postroad import errors
-from postroad.cli import output, server_login
+from postroad.cli import installation, output, server_login
 from postroad.network import api_client
 
 URL_VARIABLE: Final = "POSTROAD_URL"
@@ -34,11 +35,14 @@ URL: Final = click.Option(
 JSON: Final = click.Option(["--json", "as_json"], is_flag=True, help="Print JSON.")
 _FOLDER: Final = click.Path(file_okay=False, path_type=Path)
 _FILE: Final = click.Path(dir_okay=False, path_type=Path)
-LOCAL: Final = [
+INSTALLATION: Final = [
     click.Option(["--data"], type=_FOLDER, metavar="DIR", help="Data folder of 'postroad dev', instead of a server."),
     click.Option(["--config"], type=_FILE, metavar="FILE", help="Configuration file, instead of a server."),
-    click.Option(["--account"], metavar="ACCOUNT", help="Account id or unique name, with --data or --config."),
 ]
+ACCOUNT: Final = click.Option(["--account"], metavar="ACCOUNT", help="Account id or unique name, without a server.")
+LOCAL: Final = [*INSTALLATION, ACCOUNT]
+# What names a server or an installation.
+CHOICE: Final = ("url", "data", "config", "account")
 
 
 class CommandError(click.ClickException):
@@ -73,14 +77,15 @@ class ServerCommand(click.Command):
     def get_params(self, ctx: click.Context) -> list[click.Parameter]:
         """The parameters of the command, and those of every command of this kind."""
         own = super().get_params(ctx)
-        return [*own[:-1], URL, JSON, *own[-1:]]
+        return [*own[:-1], URL, *LOCAL, JSON, *own[-1:]]
 
     def invoke(self, ctx: click.Context) -> None:
         """Call the function and print its report."""
         arguments = dict(ctx.params)
-        url, as_json = arguments.pop("url"), arguments.pop("as_json")
+        chosen = {name: arguments.pop(name) for name in CHOICE}
+        as_json = arguments.pop("as_json")
         assert self.callback is not None  # noqa: S101 - set by the decorator
-        server = client(url, os.environ)
+        server = connect(chosen)
         click.echo(f"Server: {server.url}", err=True)
         try:
             report = self.callback(server, **arguments)
@@ -101,56 +106,73 @@ class EitherCommand(ServerCommand):
         super().__init__(name, **options)
         self._local = local
 
-    def get_params(self, ctx: click.Context) -> list[click.Parameter]:
-        """The parameters, with those that name an installation."""
-        own = super().get_params(ctx)
-        return [*own[:-1], *LOCAL, *own[-1:]]
-
     def invoke(self, ctx: click.Context) -> None:
-        """Run it on the installation that is named, or else with a server."""
-        given = {name: ctx.params.pop(name) for name in ("data", "config", "account")}
-        if not is_local(given, url=ctx.params["url"], environment=os.environ):
+        """Run it on the installation that is meant, or else with a server."""
+        if not is_local(ctx.params, os.environ):
             super().invoke(ctx)
             return
         from postroad.cli import command  # noqa: PLC0415 - the whole service, which a server command does not need
 
         del ctx.params["url"]
-        ctx.params.update(given)
         module, _, name = self._local.partition(":")
         function = getattr(importlib.import_module(f"postroad.cli.{module}"), name)
         command.AccountCommand(self.name, callback=function).invoke(ctx)
 
 
-def is_local(given: Mapping[str, object], *, url: str | None, environment: Mapping[str, str]) -> bool:
-    """Whether an installation is named; naming a server as well is an error."""
-    named = [f"--{name}" for name in ("data", "config") if given[name] is not None]
-    if not named and any(name.startswith(SETTING_PREFIX) and "__" in name for name in environment):
-        named = ["settings in the environment"]
-    servers = ["--url"] if url is not None else [URL_VARIABLE] if environment.get(URL_VARIABLE) else []
-    if servers == ["--url"] and named and named[0].startswith("--"):
+def connect(chosen: Mapping[str, Any], *, needs_account: bool = True) -> api_client.Client:
+    """The server that the options, the environment or the last login name, or else the installation of this machine."""
+    if not is_local(chosen, os.environ):
+        return client(chosen["url"], os.environ)
+    from postroad.cli import command, local_server  # noqa: PLC0415 - the whole service
+
+    with command.report_errors():
+        settings = command.load_settings(data=chosen["data"], file=chosen["config"])
+        with command.name_store_on_error(settings):
+            return local_server.LocalServer(settings, account=chosen.get("account"), needs_account=needs_account)
+
+
+def is_local(chosen: Mapping[str, Any], environment: Mapping[str, str]) -> bool:
+    """Whether an installation of this machine is meant, and no server; naming both in the same way is an error."""
+    named = [f"--{name}" for name in ("data", "config") if chosen[name] is not None]
+    if named and chosen["url"] is not None:
         raise click.UsageError(f"{named[0]} and --url cannot be combined; use one of them.")
-    if servers == ["--url"]:
-        return False
-    if servers and named == ["settings in the environment"]:
-        raise click.UsageError(
-            f"The environment names both a server ({URL_VARIABLE}) and an installation; choose with --url or --config."
-        )
-    if not named and given["account"] is not None:
+    found = bool(named) or (chosen["url"] is None and _is_local_by_default(environment))
+    if not found and chosen.get("account") is not None:
         raise click.UsageError("--account needs --data or --config; the API key decides the account of a server.")
-    return bool(named)
+    return found
+
+
+def _is_local_by_default(environment: Mapping[str, str]) -> bool:
+    """The same without options: the environment comes before the last login, and that before the file of `init`."""
+    has_settings = any(name.startswith(SETTING_PREFIX) and "__" in name for name in environment)
+    if environment.get(URL_VARIABLE):
+        if has_settings:
+            raise click.UsageError(
+                f"The environment names both a server ({URL_VARIABLE}) and an installation; "
+                "choose with --url or --config."
+            )
+        return False
+    if has_settings or environment.get(installation.VARIABLE):
+        return True
+    file = installation.settings_file(None, environment)
+    return file is not None and os.access(file, os.R_OK, effective_ids=True) and not _logins(environment).current
 
 
 def client(url: str | None, environment: Mapping[str, str]) -> api_client.Client:
     """A client of the server that the option, the environment or the last login names."""
-    try:
-        logins = server_login.load(server_login.path(environment))
-    except server_login.LoginError as problem:
-        raise CommandError(str(problem)) from None
+    logins = _logins(environment)
     named = checked_url(url or environment.get(URL_VARIABLE) or logins.current)
     key = environment.get(KEY_VARIABLE) or logins.keys.get(named, "")
     if not key:
         raise click.UsageError(f"No API key for {named}. Run 'postroad login {named}', or set {KEY_VARIABLE}.")
     return new_client(named, key)
+
+
+def _logins(environment: Mapping[str, str]) -> server_login.Logins:
+    try:
+        return server_login.load(server_login.path(environment))
+    except server_login.LoginError as problem:
+        raise CommandError(str(problem)) from None
 
 
 def new_client(url: str, key: str) -> api_client.Client:
@@ -164,8 +186,8 @@ def checked_url(text: str) -> str:
     """A URL in its stored form, or an error that says what is wrong with it."""
     if not text:
         raise click.UsageError(
-            "No server given. Run 'postroad login URL', or set POSTROAD_URL and POSTROAD_API_KEY; "
-            "or use --data DIR or --config FILE where a command takes them."
+            f"No server given. Run 'postroad login URL', or set {URL_VARIABLE} and {KEY_VARIABLE}. On the host of the "
+            "service, run the command as its user, or use --config FILE or --data DIR."
         )
     try:
         return api_client.check_url(text)

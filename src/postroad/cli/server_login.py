@@ -50,10 +50,23 @@ def load(file: Path) -> Logins:
         return Logins(str(stored["current"]), {str(url): str(key) for url, key in stored["keys"].items()})
     except FileNotFoundError:
         return Logins()
+    except PermissionError as problem:
+        if _is_of_another_user(file):
+            return Logins()
+        raise LoginError(f"{file} cannot be read: {problem.strerror}") from None
     except OSError as problem:
         raise LoginError(f"{file} cannot be read: {problem.strerror}") from None
     except (ValueError, KeyError, TypeError, AttributeError):
         raise LoginError(f"{file} is damaged; delete it and run 'postroad login' again") from None
+
+
+def _is_of_another_user(file: Path) -> bool:
+    """Whether this user may not even see the file: `runuser -u postroad` leaves HOME as it is, that of root."""
+    try:
+        file.stat()
+    except PermissionError:
+        return True
+    return False
 
 
 def store(file: Path, logins: Logins) -> None:

@@ -6,7 +6,6 @@ uses a small part of what an API key may do. What happens while the server canno
 
 import collections
 import json
-import os
 import time
 from collections.abc import Iterator
 from typing import Any, Final
@@ -38,12 +37,13 @@ Event = dict[str, Any]
     params=[
         click.Option(["--test"], is_flag=True, help="Messages of test keys, instead of live ones."),
         server_command.URL,
+        *server_command.LOCAL,
         click.Option(["--json", "as_json"], is_flag=True, help="Print one JSON object per line."),
     ],
 )
-def tail(*, test: bool, url: str | None, as_json: bool) -> None:
+def tail(*, test: bool, as_json: bool, **chosen: Any) -> None:
     """Show messages and their results as they happen, until Ctrl-C."""
-    server = server_command.client(url, os.environ)
+    server = server_command.connect(chosen)
     click.echo(f"Server: {server.url}. Press Ctrl-C to stop.", err=True)
     follower = Follower(server, mode="test" if test else "live")
     try:

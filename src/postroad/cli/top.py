@@ -6,7 +6,6 @@ it; elsewhere each refresh is a block of lines, or with `--json` one line.
 
 import datetime as dt
 import json
-import os
 import shutil
 import sys
 import time
@@ -45,12 +44,13 @@ State = dict[str, Any]
         ),
         click.Option(["--once"], is_flag=True, help="Print the state once, and stop."),
         server_command.URL,
+        *server_command.INSTALLATION,
         click.Option(["--json", "as_json"], is_flag=True, help="Print one JSON object per line."),
     ],
 )
-def top(*, interval: float, once: bool, url: str | None, as_json: bool) -> None:
+def top(*, interval: float, once: bool, as_json: bool, **chosen: Any) -> None:
     """Show the live state of an installation: rates, queue, destinations and hosts, until Ctrl-C."""
-    server = server_command.client(url, os.environ)
+    server = server_command.connect(chosen, needs_account=False)
     is_screen = sys.stdout.isatty() and not as_json and not once
     if not is_screen:
         click.echo(f"Server: {server.url}.{'' if once else ' Press Ctrl-C to stop.'}", err=True)

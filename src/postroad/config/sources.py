@@ -3,6 +3,7 @@
 Values are untyped tables here. An unknown section or key is an error that names its source.
 """
 
+import contextlib
 import tomllib
 from collections.abc import Mapping
 from pathlib import Path
@@ -22,10 +23,23 @@ def read(file: Path) -> dict[str, Any]:
     """The tables of a file."""
     try:
         return tomllib.loads(file.read_text(encoding="utf-8"))
+    except PermissionError:
+        raise ConfigError(
+            f"{file}: cannot be read by this user. "
+            f"Run the command as the user of the service: runuser -u {_owner(file)} -- postroad …"
+        ) from None
     except OSError as problem:
         raise ConfigError(f"{file}: cannot be read: {problem.strerror}") from None
     except (tomllib.TOMLDecodeError, UnicodeDecodeError) as problem:
         raise ConfigError(f"{file}: not valid TOML: {problem}") from None
+
+
+def _owner(file: Path) -> str:
+    """The user who owns a file, or else the folder in which this user may see nothing."""
+    for path in (file, *file.parents):
+        with contextlib.suppress(OSError, KeyError):
+            return path.owner()
+    return "postroad"
 
 
 def is_setting(variable: str) -> bool:

@@ -65,7 +65,9 @@ def is_unprotected(url: str) -> bool:
         return True
 
 
-class _Response(NamedTuple):
+class Response(NamedTuple):
+    """A response, whatever its status."""
+
     status: int
     body: bytes
     retry_after: int | None  # seconds
@@ -121,7 +123,7 @@ class Client:
             self._connection.close()
             self._connection = None
 
-    def _exchange(self, method: str, path: str, body: bytes | None, headers: dict[str, str]) -> _Response:
+    def _exchange(self, method: str, path: str, body: bytes | None, headers: dict[str, str]) -> Response:
         is_kept = self._connection is not None
         try:
             return self._send(method, path, body, headers)
@@ -139,7 +141,7 @@ class Client:
             self.close()
             raise self._unreachable(problem) from None
 
-    def _send(self, method: str, path: str, body: bytes | None, headers: dict[str, str]) -> _Response:
+    def _send(self, method: str, path: str, body: bytes | None, headers: dict[str, str]) -> Response:
         if self._connection is None:
             self._connection = connect(self._base, timeout=self._timeout)
         if self._connection.sock is None:
@@ -151,7 +153,7 @@ class Client:
         if len(raw) > MAX_BODY_BYTES:
             self.close()
             raise ServerError(f"{self.url}: the response is larger than {MAX_BODY_BYTES // 1024**2} MiB")
-        return _Response(response.status, raw, _seconds(response.getheader("Retry-After")))
+        return Response(response.status, raw, _seconds(response.getheader("Retry-After")))
 
     def _unreachable(self, problem: Exception) -> ServerError:
         reason = getattr(problem, "verify_message", "") or getattr(problem, "strerror", "") or str(problem)
