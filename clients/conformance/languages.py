@@ -141,6 +141,8 @@ LANGUAGES: Final = (
         packages=("ruby",),
         frameworks=(
             ("ruby-actionmailer", "/usr/share/rubygems-integration/all/specifications/actionmailer-*.gemspec"),
+            # For tests/compat: the gem of another service.
+            ("ruby-postmark", "/usr/share/rubygems-integration/all/specifications/postmark-*.gemspec"),
         ),
         driver=("ruby", "-w", "-Ilib", "conformance/driver.rb"),
         tests=("ruby", "-w", "-Ilib", "-Itest", "-e", 'Dir["test/*_test.rb"].each { |file| require "./#{file}" }'),

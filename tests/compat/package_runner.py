@@ -2,6 +2,7 @@
 
 import asyncio
 import json
+from collections.abc import Mapping
 from pathlib import Path
 from typing import Any, Final
 
@@ -28,3 +29,13 @@ async def run(program: str, script: str, given: dict[str, Any]) -> Any:  # noqa:
         raise
     assert process.returncode == 0, problems.decode()
     return json.loads(output)
+
+
+async def undeclared(declarations: str, values: Mapping[str, Any]) -> dict[str, list[str]]:
+    """The members of what methods returned that are not as the declarations of a package promise, by method."""
+    told = [
+        {"class": name.split(".")[0], "path": name.split(".")[1:], "value": value} for name, value in values.items()
+    ]
+    given = {"file": str(HERE / "node_modules" / declarations), "results": told}
+    found = await run("node", "declared_types.mjs", given)
+    return {name: problems for name, problems in zip(values, found, strict=True) if problems}

@@ -11,7 +11,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from postroad import errors
-from postroad.compat.postmark import api, schemas, translation
+from postroad.compat.postmark import api, numbers, schemas, translation
 from postroad.model import caller, mail, send_request
 from postroad.services import context, templates
 from postroad.services.acceptance import validation
@@ -196,7 +196,7 @@ async def test_templates_are_found_by_alias_and_number_and_get_nested_models(
     )
     mail_of = {"From": "shop@example.com", "To": "ada@example.net"}
     model = {"user": {"name": "Ada", "age": None}, "n": 3}
-    number = int(made.id[-13:], 16)
+    number = numbers.of(made.id)
     for named in ({"TemplateAlias": "welcome"}, {"TemplateId": number}, {"TemplateId": "welcome"}):
         sent = await client.post("/email/withTemplate/", json=mail_of | named | {"TemplateModel": model})
         message, _ = await lookup.find(ctx, account.id, sent.json()["MessageID"])

@@ -11,7 +11,7 @@ import pytest_asyncio
 
 from postroad import errors
 from postroad.compat import send
-from postroad.compat.postmark import api, long_lists, translation
+from postroad.compat.postmark import api, long_lists, numbers, translation
 from postroad.compat.resend import api as resend
 from postroad.model.bounces import disposition
 from postroad.services import context, templates, work_limits
@@ -95,7 +95,7 @@ async def test_the_templates_of_a_batch_are_looked_up_together(
     ctx: context.Context, client: httpx.AsyncClient, account: accounts.Account
 ) -> None:
     made = await templates.put(ctx, account.id, "welcome", subject="Hi", text="Hello", html=None)
-    number = int(made.id[-13:], 16)
+    number = numbers.of(made.id)
     base: dict[str, Any] = {"From": "shop@example.com", "To": "ada@example.net", "TemplateModel": {}}
     known: list[dict[str, Any]] = [{"TemplateAlias": "welcome"}, {"TemplateId": number}, {"TemplateId": str(number)}]
     unknown: list[dict[str, Any]] = [{"TemplateId": n} for n in range(1, 20)]

@@ -3,8 +3,10 @@
 import asyncio
 import inspect
 import itertools
+import shutil
 import sys
 from collections.abc import AsyncIterator, Callable, Iterator
+from pathlib import Path
 from typing import Any, Final
 
 import httpx
@@ -24,6 +26,17 @@ NOT_SUPPORTED: Final = "Postroad does not support this part of the Postmark API"
 EMAIL: Final = {"From": "shop@example.com", "To": "ada@example.net", "Subject": "Your order", "TextBody": "On its way"}
 TEMPLATE: Final = {"Subject": "Hello {{user.name}}", "TextBody": "Hello {{user.name}}"}
 
+# Postmark itself responds like this.
+DECLARED_TOO_NARROWLY: Final = {
+    "TotalCount is number and not string",
+    *(f"Messages[{n}].To[0].Name is null and not string" for n in range(5)),
+    "To[0].Name is null and not string",
+    "Suppressions[0].Message is null and not string",
+}
+RUBY_GEM: Final = shutil.which("ruby") and [
+    *Path("/usr/share/rubygems-integration/all/specifications").glob("postmark-*.gemspec")
+]
+RUBY_REMEDY: Final = "apt-get install ruby-postmark"
 WEBHOOK: Final = {"Url": "https://app.example/hooks", "Triggers": {"Bounce": {"Enabled": True}}}
 
 
@@ -113,7 +126,40 @@ async def test_every_method_of_the_node_package_is_in_the_table_and_as_it_says(s
     assert results["ServerClient.getDeliveryStatistics"]["data"]["Bounces"] == [{"Name": "All", "Count": 3}]
     validated = results["ServerClient.validateTemplate"]["data"]
     assert (validated["AllContentIsValid"], validated["Subject"]["RenderedContent"]) == (False, "Hello Ada")
-    assert results["ServerClient.getSuppressions"]["data"] == {"Suppressions": []}
+    suppressed = results["ServerClient.getSuppressions"]["data"]["Suppressions"]
+    assert [one["EmailAddress"] for one in suppressed] == ["b1@example.net", "b2@example.net"]
+    returned = {name: result["data"] for name, result in results.items() if "data" in result}
+    found = await package_runner.undeclared("postmark/dist/index.d.ts", returned)
+    assert {problem for problems in found.values() for problem in problems} == DECLARED_TOO_NARROWLY
+
+
+@pytest.mark.skipif(not RUBY_GEM, reason=f"the gem postmark is not installed: {RUBY_REMEDY}")
+async def test_every_method_of_the_ruby_gem_is_in_the_table_and_as_it_says(served: Served) -> None:
+    package = method_table.load()["`postmark` for Ruby"]
+    calls = {name: await asyncio.to_thread(served.filled, given) for name, given in package.works.items()}
+    calls |= {name: package.arguments.get(name) for name in sorted(package.unsupported)}
+    host, _, port = served.base_url.removeprefix("http://").partition(":")
+    place = {"host": host, "port": int(port), "path": f"{api.API.prefix}/", "key": served.key}
+    answer = await package_runner.run("ruby", "postmark_calls.rb", {**place, "calls": calls})
+    assert set(answer["methods"]) == package.methods
+    results = answer["results"]
+    told = {name: result["error"]["message"] if "error" in result else None for name, result in results.items()}
+    assert judged(package, told) == {}
+    # The gem puts Message-ID, Mime-Version and Content-Transfer-Encoding into the headers of each message.
+    sent = results["ApiClient.deliver_message"]["data"]["message_id"]
+    shown = (await asyncio.to_thread(served.client.get, f"/messages/outbound/{sent}/details")).json()
+    assert (shown["TextBody"], shown["HtmlBody"], shown["Attachments"]) == (
+        "On its way",
+        "<p>On its way</p>",
+        ["a.txt"],
+    )
+    assert f"Message-ID: <{sent}@example.com>" in shown["Body"]
+    webhook = results["ApiClient.create_webhook"]["data"]["triggers"]
+    assert (webhook["Bounce"]["Enabled"], webhook["SpamComplaint"]["Enabled"], webhook["Delivery"]["Enabled"]) == (
+        True,
+        True,
+        False,
+    )
 
 
 def managers(owner: object, path: str = "") -> Iterator[tuple[str, object]]:
@@ -194,9 +240,11 @@ async def test_django_anymail_sends_one_many_and_templates(served: Served) -> No
                 "esp": {"template_id": template, "merge_global_data": {"user": {"name": "Ada"}}},
             },
             {"message": {**message, "from_email": "shop@elsewhere.example", "to": ["ada@example.net"]}},
+            {"message": {**message, "to": ["ada@example.net"], "headers": {"Message-ID": "<1@shop.example>"}}},
+            {"message": {**message, "to": ["ada@example.net"]}, "esp": {"template_id": template}},
         ],
     }
-    one, many, made, refused = await package_runner.run(sys.executable, "anymail_calls.py", given)
+    one, many, made, refused, identified, both = await package_runner.run(sys.executable, "anymail_calls.py", given)
     assert one["recipients"]["ada@example.net"][0] == "sent"
     message_id = one["recipients"]["bob@example.net"][1]
     shown = (await asyncio.to_thread(served.client.get, f"/messages/outbound/{message_id}/details")).json()
@@ -211,3 +259,7 @@ async def test_django_anymail_sends_one_many_and_templates(served: Served) -> No
     shown = (await asyncio.to_thread(served.client.get, f"/messages/outbound/{message_id}/details")).json()
     assert shown["Subject"] == "Hello Ada"
     assert "elsewhere.example is not a domain of this account" in refused["error"]
+    assert identified["recipients"]["ada@example.net"][0] == "sent"
+    # Postmark's own number for it.
+    assert '"ErrorCode": 1123' in both["error"]
+    assert "TextBody: a template has the bodies of the message; leave TextBody and HtmlBody out" in both["error"]

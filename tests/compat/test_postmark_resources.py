@@ -135,8 +135,9 @@ async def test_bounces_are_found_shown_and_activated(
     assert shown == found["Bounces"][1]
     assert (shown["Email"], shown["Inactive"], shown["Details"]) == ("bob@example.net", True, "550 gone")
     assert (await client.get(f"/bounces/{number}/dump")).json() == {"Body": "550 gone"}
-    activated = (await client.put(f"/bounces/{number}/activate")).json()
-    assert (activated["Message"], activated["Bounce"]["Inactive"]) == ("OK", False)
+    for _ in ("suppressed", "active already"):
+        activated = (await client.put(f"/bounces/{number}/activate")).json()
+        assert (activated["Message"], activated["Bounce"]["Inactive"]) == ("OK", False)
     listed = (await client.get(f"{SUPPRESSIONS}/dump")).json()["Suppressions"]
     assert [(one["EmailAddress"], one["SuppressionReason"]) for one in listed] == [("ada@example.net", "HardBounce")]
     events = (await client.get(f"/messages/outbound/{message_id}/details")).json()["MessageEvents"]

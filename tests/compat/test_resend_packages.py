@@ -208,9 +208,10 @@ async def test_django_anymail_sends_one_and_many(served: Served) -> None:
                 "esp": {"merge_metadata": {"ada@example.net": {"order": "1"}, "bob@example.net": {"order": "2"}}},
             },
             {"message": {**message, "from_email": "shop@elsewhere.example", "to": ["ada@example.net"]}},
+            {"message": {**message, "to": ["ada@example.net"], "headers": {"Message-ID": "<1@shop.example>"}}},
         ],
     }
-    one, many, refused = await package_runner.run(sys.executable, "anymail_calls.py", given)
+    one, many, refused, identified = await package_runner.run(sys.executable, "anymail_calls.py", given)
     assert list(one["recipients"]) == ["ada@example.net", "bob@example.net"]
     message_id = one["recipients"]["ada@example.net"][1]
     assert one["recipients"]["ada@example.net"][0] == "queued"
@@ -222,6 +223,7 @@ async def test_django_anymail_sends_one_and_many(served: Served) -> None:
     )
     assert len({found[1] for found in many["recipients"].values()}) == 2
     assert "elsewhere.example is not a domain of this account" in refused["error"]
+    assert identified["recipients"]["ada@example.net"][0] == "queued"
 
 
 def test_the_page_has_the_tables() -> None:

@@ -1,10 +1,14 @@
-"""How compatible APIs send: through `submit`, with the rate-limit header fields of `POST /emails`."""
+"""How compatible APIs send: through `submit`, with the rate-limit header fields of `POST /emails`.
+
+Packages of other services put fields into the headers of a message that Postroad writes itself, so these are left out;
+our own API refuses them.
+"""
 
 import collections
 import functools
 import time
 from collections.abc import Callable, Sequence
-from typing import TypeVar
+from typing import Final, TypeVar
 
 from postroad.compat import compatible_api
 from postroad.model import batch_request, mail, send_request
@@ -15,6 +19,13 @@ from postroad.web import routing
 Fields = tuple[tuple[str, str], ...]
 Given = TypeVar("Given")
 Read = TypeVar("Read")
+_WRITTEN_HERE: Final = frozenset({"date", "message-id", "mime-version"})
+
+
+def is_custom_header(name: str) -> bool:
+    """Whether a header is the caller's own; its package adds the others, and Postroad writes them."""
+    lowered = name.lower()
+    return lowered not in _WRITTEN_HERE and not lowered.startswith("content-")
 
 
 async def read_each(

@@ -4,11 +4,13 @@ The number of a bounce is the time in its recipient's id, in microseconds, by wh
 batch, two recipients can have the same number; such a number names none of them.
 """
 
+import contextlib
 from collections.abc import Sequence
 from typing import Any, Final
 
 import msgspec
 
+from postroad import errors
 from postroad.compat import compatible_api
 from postroad.compat.postmark import days, error_shape, long_lists, schemas
 from postroad.model import caller, chart_ranges, events, identifiers, limits, mail, postmark_events, receipt, times
@@ -112,7 +114,9 @@ async def dump(ctx: context.Context, request: routing.Request) -> routing.Respon
 async def activate(ctx: context.Context, request: routing.Request) -> routing.Response:
     """Remove the address of a bounce from the suppression list."""
     bounce = await _found(ctx, request)
-    await suppressions.remove(ctx, request.caller.account_id, bounce["Email"])
+    # An address that is not suppressed is active already.
+    with contextlib.suppress(errors.NotFound):
+        await suppressions.remove(ctx, request.caller.account_id, bounce["Email"])
     return compatible_api.respond({"Message": "OK", "Bounce": bounce | {"Inactive": False, "CanActivate": False}})
 
 
@@ -180,6 +184,7 @@ def _bounce(
 ) -> dict[str, Any]:
     stream, metadata = postmark_events.stream_of(given.metadata or {})
     return {
+        "RecordType": "Bounce",
         "ID": _number(one),
         "Type": bounce.name,
         "TypeCode": bounce.code,

@@ -80,10 +80,11 @@ async def _all(ctx: context.Context, account_id: str) -> list[stored.Domain]:
 
 
 async def _find(ctx: context.Context, request: routing.Request) -> stored.Domain:
-    for one in await _all(ctx, request.caller.account_id):
-        if str(numbers.of(one.id)) == request.path["id"]:
-            return one
-    raise error_shape.DomainNotFound("no such domain in this account")
+    numbered = numbers.by_number(await _all(ctx, request.caller.account_id), lambda one: one.id)
+    found = numbered.get(request.path["id"])
+    if found is None:
+        raise error_shape.DomainNotFound("no such domain in this account")
+    return found
 
 
 async def _domain(ctx: context.Context, row: stored.Domain) -> dict[str, Any]:
@@ -104,6 +105,7 @@ async def _domain(ctx: context.Context, row: stored.Domain) -> dict[str, Any]:
         "DKIMPendingTextValue": "",
         "DKIMRevokedHost": "",
         "DKIMRevokedTextValue": "",
+        "SafeToRemoveRevokedKeyFromDNS": False,
         "DKIMUpdateStatus": "Verified" if row.verified_at is not None else "Pending",
         "ReturnPathDomain": path.record.name if path else "",
         "ReturnPathDomainCNAMEValue": (path.value or "") if path else "",
@@ -122,8 +124,10 @@ ROUTES: Final = (
     compatible_api.route("DELETE /domains/{id}", remove, scope=_SCOPE),
     # As the documentation and the packages write them.
     compatible_api.route("PUT /domains/{id}/verifyDkim", verify, scope=_SCOPE),
+    compatible_api.route("PUT /domains/{id}/verifydkim", verify, scope=_SCOPE),
     compatible_api.route("PUT /domains/{id}/verifyDKIM", verify, scope=_SCOPE),
     compatible_api.route("PUT /domains/{id}/verifyReturnPath", verify, scope=_SCOPE),
+    compatible_api.route("PUT /domains/{id}/verifyreturnpath", verify, scope=_SCOPE),
     compatible_api.route("POST /domains/{id}/verifyspf", verify, scope=_SCOPE),
     compatible_api.route("POST /domains/{id}/verifySPF", verify, scope=_SCOPE),
 )

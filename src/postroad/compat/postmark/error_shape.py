@@ -33,6 +33,10 @@ class TooManyMessages(errors.InvalidRequest):
     """A batch has more messages than Postmark allows."""
 
 
+class TemplateWithBody(errors.InvalidRequest):
+    """A message has a template and a body of its own."""
+
+
 class Error(msgspec.Struct, frozen=True, rename="pascal"):
     """Postmark's error object; also its confirmation of a deletion, with the code 0."""
 
@@ -46,6 +50,7 @@ SHAPES: Final[Mapping[type[errors.PostroadError], tuple[int, int]]] = {
     errors.InvalidJson: (422, 402),
     errors.MethodNotAllowed: (405, 404),
     TooManyMessages: (422, 410),
+    TemplateWithBody: (422, 1123),
     errors.InvalidRequest: (422, 300),
     errors.PayloadTooLarge: (413, 300),
     errors.Forbidden: (422, 400),

@@ -71,6 +71,8 @@ class TemplateEmail(Message, frozen=True):
     template_alias: str | None = None
     template_model: Mapping[str, Any] | None = None
     subject: str | None = None
+    text_body: str | None = None
+    html_body: str | None = None
     inline_css: bool | None = None
 
 

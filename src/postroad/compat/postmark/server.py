@@ -2,6 +2,7 @@
 
 from typing import Final
 
+from postroad import config
 from postroad.compat import compatible_api
 from postroad.compat.postmark import numbers, schemas
 from postroad.model import caller, chart_ranges, times
@@ -18,13 +19,19 @@ async def show(ctx: context.Context, request: routing.Request) -> routing.Respon
             "ID": numbers.of(account.id),
             "Name": account.name,
             "ApiTokens": [],
+            "ServerLink": config.public_url(ctx.settings) or config.local_url(ctx.settings),
             "Color": "Grey",
             "SmtpApiActivated": True,
+            "RawEmailEnabled": False,
             "DeliveryType": "Sandbox" if request.caller.is_test else "Live",
             "TrackOpens": False,
             "TrackLinks": "None",
             "IncludeBounceContentInHook": False,
             "EnableSmtpApiErrorHooks": False,
+            "InboundAddress": "",
+            "InboundHash": "",
+            "InboundSpamThreshold": 0,
+            "PostFirstOpenOnly": False,
             "InboundHookUrl": "",
             "BounceHookUrl": "",
             "OpenHookUrl": "",
@@ -47,6 +54,12 @@ async def overview(ctx: context.Context, request: routing.Request) -> routing.Re
             "SpamComplaints": 0,
             "SpamComplaintsRate": 0,
             "Tracked": 0,
+            "WithOpenTracking": 0,
+            "WithLinkTracking": 0,
+            "TotalTrackedLinksSent": 0,
+            "WithClientRecorded": 0,
+            "WithPlatformRecorded": 0,
+            "WithReadTimeRecorded": 0,
             "Opens": 0,
             "UniqueOpens": 0,
             "TotalClicks": 0,

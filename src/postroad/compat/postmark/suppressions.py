@@ -32,13 +32,18 @@ REASONS: Final = {
 
 
 class DumpQuery(msgspec.Struct, frozen=True, forbid_unknown_fields=True, kw_only=True):
-    """Filters of the list, in the spellings of Postmark's packages and of its documentation."""
+    """Filters of the list, in the spellings of Postmark's packages and of its documentation.
+
+    Packages send the page that they ask other lists for; this one is always sent whole, as Postmark does.
+    """
 
     reason: str | None = msgspec.field(name="SuppressionReason", default=None)
     origin: str | None = msgspec.field(name="Origin", default=None)
     email: str | None = msgspec.field(name="EmailAddress", default=None)
     fromdate: str | None = None
     todate: str | None = None
+    count: schemas.Count | None = None
+    offset: schemas.Offset | None = None
 
 
 class Address(schemas.Body, frozen=True):

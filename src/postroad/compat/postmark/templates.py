@@ -73,9 +73,7 @@ async def index(ctx: context.Context, request: routing.Request) -> routing.Respo
 
 async def show(ctx: context.Context, request: routing.Request) -> routing.Response:
     """One template, by its number or alias."""
-    found = await _find(ctx, request)
-    bodies = {"Subject": found.subject, "HtmlBody": found.html or "", "TextBody": found.text or ""}
-    return compatible_api.respond(_short(found) | bodies | {"AssociatedServerId": 0})
+    return compatible_api.respond(_whole(await _find(ctx, request)))
 
 
 async def create(ctx: context.Context, request: routing.Request) -> routing.Response:
@@ -132,13 +130,15 @@ def _validated(body: Draft) -> dict[str, Any]:
     parts = {"Subject": body.subject, "HtmlBody": body.html_body, "TextBody": body.text_body}
     suggested = {name: f"{name}_Value" for source in parts.values() for name in _names(source or "")}
     model = suggested | translation.values(body.test_render_model or {})
-    checked = {name: _checked(name, source, model) for name, source in parts.items() if source}
+    checked = {name: _checked(name, source, model) for name, source in parts.items()}
     is_valid = all(part["ContentIsValid"] for part in checked.values())
     return {"AllContentIsValid": is_valid, **checked, "SuggestedTemplateModel": suggested}
 
 
-def _checked(name: str, source: str, model: dict[str, Any]) -> dict[str, Any]:
-    """Whether one part is valid, and what it becomes."""
+def _checked(name: str, source: str | None, model: dict[str, Any]) -> dict[str, Any]:
+    """Whether one part is valid, and what it becomes. One that is not given is valid, and empty."""
+    if not source:
+        return {"ContentIsValid": True, "ValidationErrors": [], "RenderedContent": ""}
     given = {"subject": _ANY, "text": _ANY, "html": None}
     given[{"Subject": "subject", "HtmlBody": "html", "TextBody": "text"}[name]] = source
     try:
@@ -147,7 +147,7 @@ def _checked(name: str, source: str, model: dict[str, Any]) -> dict[str, Any]:
         )
     except errors.PostroadError as refusal:
         problem = {"Message": refusal.message, "Line": None, "CharacterPosition": None}
-        return {"ContentIsValid": False, "ValidationErrors": [problem], "RenderedContent": None}
+        return {"ContentIsValid": False, "ValidationErrors": [problem], "RenderedContent": ""}
     content = {"Subject": rendered.subject, "HtmlBody": rendered.html, "TextBody": rendered.text}[name]
     return {"ContentIsValid": True, "ValidationErrors": [], "RenderedContent": content}
 
@@ -171,7 +171,7 @@ async def _put(
         html=body.html_body,
         layout=layout,
     )
-    return compatible_api.respond(_short(saved))
+    return compatible_api.respond(_whole(saved))
 
 
 async def _find(ctx: context.Context, request: routing.Request) -> stored.Template:
@@ -185,6 +185,11 @@ async def _find(ctx: context.Context, request: routing.Request) -> stored.Templa
 def _refuse_layouts(body: Template | Draft) -> None:
     if body.layout_template or body.template_type not in (None, "", "Standard"):
         raise errors.InvalidRequest("TemplateType: Postroad does not support layouts; put the layout into the template")
+
+
+def _whole(one: stored.Template) -> dict[str, Any]:
+    bodies = {"Subject": one.subject, "HtmlBody": one.html or "", "TextBody": one.text or ""}
+    return _short(one) | bodies | {"AssociatedServerId": 0}
 
 
 def _short(one: stored.Template | stored.Summary) -> dict[str, Any]:

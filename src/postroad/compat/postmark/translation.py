@@ -9,7 +9,8 @@ from collections.abc import Iterator, Mapping, Sequence
 from typing import Any, Final
 
 from postroad import errors
-from postroad.compat.postmark import schemas
+from postroad.compat import send as compat_send
+from postroad.compat.postmark import error_shape, schemas
 from postroad.model import limits, mail, postmark_events, send_request
 from postroad.protocol import address
 from postroad.protocol.mime import address_lists
@@ -30,6 +31,11 @@ def email(given: schemas.Email) -> send_request.SendRequest:
 
 def template_email(given: schemas.TemplateEmail, *, alias: str) -> send_request.SendRequest:
     """The send request of a message from the template with this alias."""
+    for name, body in (("TextBody", given.text_body), ("HtmlBody", given.html_body)):
+        if body:
+            raise error_shape.TemplateWithBody(
+                f"{name}: a template has the bodies of the message; leave TextBody and HtmlBody out"
+            )
     return _request(given, template=alias, variables=values(given.template_model or {}), subject=given.subject or None)
 
 
@@ -84,16 +90,17 @@ def _one(field: str, text: str) -> str:
     return found[0]
 
 
-def _headers(given: Sequence[schemas.Header]) -> dict[str, str] | None:
+def _headers(headers: Sequence[schemas.Header]) -> dict[str, str] | None:
+    given = [header for header in headers if compat_send.is_custom_header(header.name)]
     if len(given) > limits.CUSTOM_HEADERS:
         raise errors.InvalidRequest(f"Headers: {len(given)} fields; at most {limits.CUSTOM_HEADERS} are allowed")
-    headers: dict[str, str] = {}
+    made: dict[str, str] = {}
     for header in given:
-        if header.name in headers:
+        if header.name in made:
             name = validation_errors.printable(header.name)
             raise errors.InvalidRequest(f"Headers: '{name}' is given twice; give it once")
-        headers[header.name] = header.value
-    return headers or None
+        made[header.name] = header.value
+    return made or None
 
 
 def _attachment(given: schemas.Attachment) -> send_request.Attachment:

@@ -56,10 +56,12 @@ class Webhook(schemas.Body, frozen=True):
     triggers: Triggers | None = None
 
 
-class WebhooksQuery(msgspec.Struct, frozen=True, forbid_unknown_fields=True, rename="pascal"):
-    """The filter of the list."""
+class WebhooksQuery(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
+    """The filter of the list. Packages send the page that they ask other lists for; this one is short."""
 
-    message_stream: str | None = None
+    message_stream: str | None = msgspec.field(name="MessageStream", default=None)
+    count: schemas.Count | None = None
+    offset: schemas.Offset | None = None
 
 
 async def index(ctx: context.Context, request: routing.Request) -> routing.Response:
@@ -136,10 +138,11 @@ async def _all(ctx: context.Context, account_id: str) -> list[stored.Webhook]:
 
 
 async def _find(ctx: context.Context, request: routing.Request) -> stored.Webhook:
-    for row in await _all(ctx, request.caller.account_id):
-        if str(numbers.of(row.id)) == request.path["id"]:
-            return row
-    raise endpoints.not_found()
+    numbered = numbers.by_number(await _all(ctx, request.caller.account_id), lambda row: row.id)
+    found = numbered.get(request.path["id"])
+    if found is None:
+        raise endpoints.not_found()
+    return found
 
 
 def _shown(row: stored.Webhook) -> dict[str, Any]:

@@ -13,6 +13,7 @@ import msgspec
 
 from postroad import errors
 from postroad.compat import compatible_api
+from postroad.compat import send as compat_send
 from postroad.model import send_request, times
 from postroad.web import request_reader
 
@@ -95,6 +96,10 @@ def translate(email: Email, *, now: int) -> send_request.SendRequest:
         if getattr(email, name) is not None:
             raise unsupported(name)
     document = {wire: getattr(email, name) for name, wire in _SAME.items()}
+    if isinstance(email.headers, dict):
+        document["headers"] = {
+            name: value for name, value in email.headers.items() if compat_send.is_custom_header(name)
+        }
     document["metadata"] = _metadata(email.tags or [])
     if email.scheduled_at is not None:
         document["send_at"] = times.to_wire(parse_scheduled_at(email.scheduled_at, now=now))
