@@ -18,7 +18,8 @@ import random
 import re
 import typing
 
-from benchmarks import deliveries, failures, figures, goal_checks, machine, measure, message, report, session
+from benchmarks import deliveries, failures, goal_checks, machine, measure, message, report, session
+from benchmarks import figures as measured_figures
 from benchmarks.injectors import injection, large
 from benchmarks.peers import postgres, postroad, smtp_sink, stores
 
@@ -83,7 +84,7 @@ class LargeMail:
 class Observed:
     """A round, and what only this benchmark sees: the highest water of the service's processes, and the answers."""
 
-    figures: figures.Round
+    figures: measured_figures.Round
     peak_mebibytes: float
     answers: collections.Counter[str]
 
@@ -111,7 +112,7 @@ def measure_round(
         problems = deliveries.arrival_differences(sink, delivered=options.messages)
         problems += contender.differences(delivered=options.messages)
         problems += content_differences(sink.letters(), file=file, messages=options.messages)
-    one = figures.of_round(
+    one = measured_figures.of_round(
         f"Postroad, {store_name}",
         messages_per_second=options.messages / done.seconds,
         sent=done.sent,
@@ -161,7 +162,7 @@ def _run(options: argparse.Namespace, *, folder: pathlib.Path, gaps: list[str]) 
         title="Memory under large messages",
         description=_description(options),
         facts=facts,
-        summaries=figures.summarise([one.figures for one in rounds], reference=""),
+        summaries=measured_figures.summarise([one.figures for one in rounds], reference=""),
         rounds=[one.figures for one in rounds],
         gaps=gaps,
         goals=list(_goals(rounds)),

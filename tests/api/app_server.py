@@ -20,7 +20,8 @@ from postroad import errors
 from postroad.api import authentication
 from postroad.model import caller, identifiers
 from postroad.network import http_limits, http_listener
-from postroad.web import application, body_limits, routing
+from postroad.web import application as web_application
+from postroad.web import body_limits, routing
 
 REQUEST_ID = identifiers.pattern(identifiers.REQUEST)
 ROLES = {
@@ -35,7 +36,7 @@ ROLES = {
 class AppServer:
     """An application that is being served."""
 
-    application: application.Application[Any]
+    application: web_application.Application[Any]
     listener: http_listener.HttpListener
     client: httpx.AsyncClient
     lines: list[dict[str, Any]]
@@ -99,7 +100,7 @@ async def running(
 ) -> AsyncIterator[AppServer]:
     """Serve the routes until the block ends."""
     lines = CapturedLog()
-    served: application.Application[Any] = application.Application(
+    served: web_application.Application[Any] = web_application.Application(
         context,
         routes,
         authenticate=authenticate,

@@ -27,8 +27,8 @@ from tests.chaos import (
     load,
     networks,
     reconciliation,
-    snapshot,
 )
+from tests.chaos import snapshot as chaos_snapshot
 from tests.reliability import delivery_harness, sinks, webhook_processes
 
 LISTENER_ROLES: Final = ("api", "submission")
@@ -93,7 +93,7 @@ class Outcome:
     orphaned_seconds: float
     disturbed: Counter[str]
     outages: Sequence[failovers.Outage]
-    snapshot: snapshot.Snapshot
+    snapshot: chaos_snapshot.Snapshot
     checked: Sequence[reconciliation.Checked]
     traces: Sequence[str]
     seconds: float
@@ -127,7 +127,7 @@ async def run(plan: Plan, folder: Path, url: str) -> Outcome:
             await _inject_faults(plan, killer)
         plan.tell("the load is over")
         await _settle(plan, ctx, processes)
-        known = snapshot.seen(sent, host, schedule=RETRY_SECONDS, webhook_schedule=WEBHOOK_RETRY_SECONDS)
+        known = chaos_snapshot.seen(sent, host, schedule=RETRY_SECONDS, webhook_schedule=WEBHOOK_RETRY_SECONDS)
         seen = await _look(ctx, processes, known)
     checked = reconciliation.reconcile(seen)
     seconds = asyncio.get_running_loop().time() - began
@@ -188,33 +188,35 @@ async def _settle(plan: Plan, ctx: context.Context, processes: Sequence[hosts.Ho
 
 async def _unfinished(ctx: context.Context) -> bool:
     try:
-        return await snapshot.unfinished(ctx) > 0
+        return await chaos_snapshot.unfinished(ctx) > 0
     except errors.ServiceUnavailable:  # a connection that was cut together with the others'
         return True
 
 
-async def _look(ctx: context.Context, processes: Sequence[hosts.Host], seen: snapshot.Snapshot) -> snapshot.Snapshot:
+async def _look(
+    ctx: context.Context, processes: Sequence[hosts.Host], seen: chaos_snapshot.Snapshot
+) -> chaos_snapshot.Snapshot:
     code, printed = await processes[0].command("verify")
     seen.inconsistencies = [str(finding) for finding in printed["findings"]] + (
         [] if code == 0 else [f"postroad verify ended with {code}"]
     )
-    for kind, rows in (await snapshot.ask(ctx)).items():
-        setattr(seen, snapshot.FIELDS[kind], rows)
-    seen.taken_over = snapshot.taken_over(processes)
-    seen.errors = snapshot.errors(processes)
+    for kind, rows in (await chaos_snapshot.ask(ctx)).items():
+        setattr(seen, chaos_snapshot.FIELDS[kind], rows)
+    seen.taken_over = chaos_snapshot.taken_over(processes)
+    seen.errors = chaos_snapshot.errors(processes)
     seen.ended_badly = [text for process in processes for text in process.ended_badly]
     seen.starts = sum(process.starts for process in processes)
     return seen
 
 
 def _traces(
-    seen: snapshot.Snapshot, checked: Sequence[reconciliation.Checked], processes: Sequence[hosts.Host]
+    seen: chaos_snapshot.Snapshot, checked: Sequence[reconciliation.Checked], processes: Sequence[hosts.Host]
 ) -> list[str]:
     """The findings, some of each check, with all that is known of their messages."""
     found = [finding for check in checked for finding in check.findings[:MAX_TRACES]]
-    lines = list(snapshot.logged(processes)) if found else []
+    lines = list(chaos_snapshot.logged(processes)) if found else []
     texts = []
     for finding in found:
-        story = snapshot.trace(seen, finding.message_id, lines) if finding.message_id else []
+        story = chaos_snapshot.trace(seen, finding.message_id, lines) if finding.message_id else []
         texts.append("\n    ".join([finding.text, *story]))
     return texts

@@ -18,7 +18,7 @@ from typing import Any, Final
 import structlog
 
 from postroad import config
-from postroad.delivery import engine
+from postroad.delivery import engine as delivery_engine
 from postroad.model import identifiers, mail
 from postroad.roles import composition
 from postroad.services import context
@@ -94,7 +94,7 @@ class EngineHarness:
     clock: contexts.Clock
     dns: dns_server.DnsServer
     account_id: str
-    engine: engine.Engine
+    engine: delivery_engine.Engine
     log: list[Any]
 
     async def send(self, *to: str, **fields: Any) -> str:
@@ -254,12 +254,12 @@ async def running_engine(
 
 
 @contextlib.asynccontextmanager
-async def running(ctx: context.Context) -> AsyncIterator[tuple[engine.Engine, list[Any]]]:
+async def running(ctx: context.Context) -> AsyncIterator[tuple[delivery_engine.Engine, list[Any]]]:
     """An engine on a context, for the time of the block, and what it logs."""
     capture = structlog.testing.LogCapture()
     log = structlog.wrap_logger(None, processors=[capture], wrapper_class=structlog.make_filtering_bound_logger("info"))
     stopping = asyncio.Event()
-    started = engine.Engine(ctx, hello_name=HELLO_NAME, log=log)
+    started = delivery_engine.Engine(ctx, hello_name=HELLO_NAME, log=log)
     task = asyncio.create_task(started.run(stopping))
     try:
         yield started, capture.entries

@@ -21,7 +21,6 @@ from postroad.delivery import (
     delivery_services,
     dispatcher,
     holds,
-    hosts,
     known_sources,
     leases,
     message_loader,
@@ -30,6 +29,7 @@ from postroad.delivery import (
     recorder,
     routing,
 )
+from postroad.delivery import hosts as delivery_hosts
 from postroad.model import lease_clock, tls_policy
 from postroad.network import smtp_connection
 from postroad.roles import composition
@@ -37,7 +37,8 @@ from postroad.services import context
 from postroad.services.accounts import registry as accounts
 from postroad.services.dkim import signing
 from postroad.services.messages import lookup as messages
-from postroad.storage import queue, recipients
+from postroad.storage import queue
+from postroad.storage import recipients as stored_recipients
 from tests import accepted_mail, contexts
 
 PLAIN: Final = tls_policy.TlsPolicy(tls_policy.Mode.PLAIN)
@@ -102,7 +103,7 @@ class Parts:
     clock: contexts.Clock
     account_id: str
     held: leases.Leases
-    hosts: hosts.Hosts
+    hosts: delivery_hosts.Hosts
     services: delivery_services.DeliveryServices
     log: list[Any]
     wakes: list[None] = field(default_factory=list)
@@ -163,7 +164,7 @@ class Parts:
             await queue.release(tx, [row.key for row in rows], now=0, worker="somebody")
         return [row.recipient_id for row in rows]
 
-    async def recipients(self, message_id: str) -> list[recipients.Recipient]:
+    async def recipients(self, message_id: str) -> list[stored_recipients.Recipient]:
         """A message's recipients as the store shows them."""
         return (await messages.find(self.ctx, self.account_id, message_id))[1]
 
@@ -208,7 +209,7 @@ async def opened(
         await accepted_mail.allow_sending(ctx, account.id)
         tick = time or asyncio.get_running_loop().time
         held = leases.Leases(ctx.store, worker=WORKER, seconds=60, clock=clock, log=log)
-        known, wakes = hosts.Hosts(tick), list[None]()
+        known, wakes = delivery_hosts.Hosts(tick), list[None]()
         trusted = lease_clock.LeaseClock(settings.delivery.lease_seconds * contexts.SECOND)
         sources = known_sources.KnownSources(ctx, held, tick)
         services = delivery_services.DeliveryServices(

@@ -9,7 +9,8 @@ from dataclasses import dataclass
 import msgspec
 import pytest
 
-from postroad.delivery import attempter, hosts, message_loader, routing
+from postroad.delivery import attempter, message_loader, routing
+from postroad.delivery import hosts as delivery_hosts
 from postroad.model import breaker, tls_policy
 from postroad.model.bounces import disposition as bounces_disposition
 from postroad.network import smtp_connection
@@ -27,7 +28,7 @@ REFUSES_ALL = {"BANNER": ("554 5.3.2 not here", smtp_peers.CLOSE)}
 class AttempterHarness:
     """Hosts that are remembered, and a link."""
 
-    hosts: hosts.Hosts
+    hosts: delivery_hosts.Hosts
     tries: attempter.Attempter
     slot: attempter.ConnectionSlot
     opened: list[str]
@@ -47,7 +48,7 @@ class AttempterHarness:
 
 @contextlib.asynccontextmanager
 async def trying_out() -> AsyncIterator[AttempterHarness]:
-    known = hosts.Hosts(parts.Time())
+    known = delivery_hosts.Hosts(parts.Time())
     opened: list[str] = []
 
     async def connect(host: routing.Host) -> smtp_connection.SmtpConnection:
@@ -318,6 +319,6 @@ async def test_nobody_can_waive_what_the_operator_requires_and_what_is_waived_is
 
     policy = tls_report.Policy(tls_report.PolicyType.NONE, "example.net")
     host = dataclasses.replace(parts.host_at(25), tls=STRICT, counted_for=("example.net", policy))
-    tries = attempter.Attempter(hosts.Hosts(parts.Time()), connect, setting=required)
+    tries = attempter.Attempter(delivery_hosts.Hosts(parts.Time()), connect, setting=required)
     await tries.attempt(waiving(host), attempter.ConnectionSlot(), max_deliveries=1)
     assert [(one.tls, one.counted_for) for one in asked] == [(required, None)]

@@ -29,7 +29,8 @@ from postroad.services.maintenance import consistency
 from postroad.services.webhooks import endpoints as services_endpoints
 from postroad.storage import webhook_attempts, webhook_deliveries, webhooks
 from postroad.telemetry import logs
-from postroad.webhooks import attempter, dispatcher, engine, recorder
+from postroad.webhooks import attempter, dispatcher, engine
+from postroad.webhooks import recorder as webhooks_recorder
 from tests import contexts
 
 # A wait that is longer has failed; nothing here takes more than a few seconds.
@@ -181,7 +182,7 @@ class WebhookHarness:
         def wake() -> None:
             wakes.append(None)
 
-        results = recorder.Recorder(self.ctx, worker=WORKER, wake=wake, log=log)
+        results = webhooks_recorder.Recorder(self.ctx, worker=WORKER, wake=wake, log=log)
         attempts = attempter.Attempter(self.ctx, handed_out, results, clock=clock, wake=wake, log=log)
         walk = dispatcher.Dispatcher(self.ctx, handed_out, attempts, results, worker=WORKER, clock=clock, log=log)
         return Parts(handed_out, results, attempts, walk, wakes)
@@ -192,7 +193,7 @@ class Parts:
     """The parts of an engine."""
 
     shares: webhook_concurrency.ConcurrencyBudget
-    recorder: recorder.Recorder
+    recorder: webhooks_recorder.Recorder
     attempting: attempter.Attempter
     dispatching: dispatcher.Dispatcher
     wakes: list[None]

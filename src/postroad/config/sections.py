@@ -19,7 +19,7 @@ from postroad.config.operator import Operator
 from postroad.config.section import Section
 from postroad.config.sources import ConfigError
 from postroad.config.sso import Sso
-from postroad.model import route_rules
+from postroad.model import route_rules as model_route_rules
 
 DATABASE_SCHEMES: Final = ("sqlite:///", "postgresql://", "postgres://")
 MAX_INTEGER: Final = 1_000_000_000
@@ -345,7 +345,7 @@ class Settings(Section, frozen=True):
     """Every setting of the service."""
 
     upstreams: tuple[config_upstreams.Upstream, ...]
-    routes: tuple[route_rules.Rule, ...]
+    routes: tuple[model_route_rules.Rule, ...]
     sources: tuple[source_addresses.Source, ...]
     database: Database
     frontends: Frontends
@@ -382,6 +382,6 @@ class Settings(Section, frozen=True):
                 section.check()
 
     @property
-    def route_rules(self) -> tuple[route_rules.Rule, ...]:
+    def route_rules(self) -> tuple[model_route_rules.Rule, ...]:
         """The routes, and what applies to all other mail."""
-        return route_rules.complete(self.routes, names=[upstream.name for upstream in self.upstreams])
+        return model_route_rules.complete(self.routes, names=[upstream.name for upstream in self.upstreams])

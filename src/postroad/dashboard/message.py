@@ -17,7 +17,8 @@ from postroad.services.queue import inspection, wait_reasons
 from postroad.services.suppressions import registry as suppressions
 from postroad.services.webhooks import delivery_log, endpoints
 from postroad.storage import async_bounces as stored_async_bounces
-from postroad.storage import attempts, queue_views, recipients
+from postroad.storage import attempts as stored_attempts
+from postroad.storage import queue_views, recipients
 from postroad.web import routing
 
 # A message has at most 50 recipients with one or two events each; the webhook log has the rest.
@@ -36,7 +37,7 @@ class RecipientView(msgspec.Struct, frozen=True):
 
     recipient: recipients.Recipient
     queue_entry: inspection.QueueEntry | None
-    attempts: list[attempts.Attempt]
+    attempts: list[stored_attempts.Attempt]
     async_bounces: list[stored_async_bounces.AsyncBounce]
     is_suppressed: bool
 

@@ -19,7 +19,8 @@ import msgspec
 
 import postroad
 from postroad import errors
-from postroad.dashboard import cookies, forms, menu
+from postroad.dashboard import cookies, forms
+from postroad.dashboard import menu as dashboard_menu
 from postroad.dashboard import site as sites
 from postroad.model import caller, time_zones, times
 from postroad.services import context
@@ -27,7 +28,8 @@ from postroad.services.accounts import looks
 from postroad.services.auth import authentication, login, second_factors, sessions
 from postroad.services.messages import hidden_content
 from postroad.services.webhooks import endpoints
-from postroad.storage import accounts, messages, users
+from postroad.storage import accounts as stored_accounts
+from postroad.storage import messages, users
 from postroad.web import routing
 
 TAG: Final = "Dashboard"
@@ -60,8 +62,8 @@ class PageRequest(msgspec.Struct, frozen=True):
     http: routing.Request
     session: sessions.Session
     user: users.User
-    account: accounts.Account
-    sections: menu.Sections = menu.SECTIONS
+    account: stored_accounts.Account
+    sections: dashboard_menu.Sections = dashboard_menu.SECTIONS
     # Set while an operator looks at the account.
     look: looks.Look | None = None
     # The names of the accounts that the person can enter, by id.
@@ -112,12 +114,12 @@ class PageRequest(msgspec.Struct, frozen=True):
         """Whether an open page refreshes itself."""
         return self.http.headers.get(REFRESH_HEADER) is not None
 
-    def menu(self, sections: menu.Sections) -> list[tuple[str, list[menu.Entry]]]:
+    def menu(self, sections: dashboard_menu.Sections) -> list[tuple[str, list[dashboard_menu.Entry]]]:
         """A menu as the user sees it. Who looks at an account is an operator, and finds the way back."""
         permissions = self.http.caller.permissions
         if self.look is not None:
             permissions |= {caller.Permission.OPERATE}
-        return menu.visible(sections, permissions, has_inbox=self.has_inbox)
+        return dashboard_menu.visible(sections, permissions, has_inbox=self.has_inbox)
 
     @property
     def hides_content(self) -> bool:

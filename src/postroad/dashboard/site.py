@@ -6,8 +6,9 @@ from typing import Final
 from urllib import parse
 
 from postroad import config
-from postroad.dashboard import files, rendering
-from postroad.services import operator_state
+from postroad.dashboard import files as dashboard_files
+from postroad.dashboard import rendering
+from postroad.services import operator_state as services_operator_state
 from postroad.services.messages import dev_inbox
 
 # Scripts, styles, images, fonts and requests of this origin only; no other site may frame a page (CSP level 3).
@@ -29,12 +30,12 @@ class Site:
     """
 
     pages: rendering.Pages
-    files: files.Files
+    files: dashboard_files.Files
     base_url: str
     scheme: str
     mail: dev_inbox.Inbox | None
     is_stopping: Callable[[], bool]
-    operator_state: operator_state.OperatorState
+    operator_state: services_operator_state.OperatorState
 
     @property
     def is_secure(self) -> bool:
@@ -55,10 +56,10 @@ def build(
     *,
     mail: dev_inbox.Inbox | None,
     is_stopping: Callable[[], bool],
-    operator_state: operator_state.OperatorState,
+    operator_state: services_operator_state.OperatorState,
 ) -> Site:
     """Build the dashboard from the settings."""
-    loaded = files.load()
+    loaded = dashboard_files.load()
     return Site(
         pages=rendering.Pages(loaded.addresses.__getitem__),
         files=loaded,

@@ -17,13 +17,15 @@ from postroad.model import actors, caller, fair_shares, identifiers
 from postroad.services.acceptance import batch, rate_limit, transaction
 from postroad.services.acceptance import queue_limit as acceptance_queue_limit
 from postroad.services.auth import access_cache as auth_access_cache
-from postroad.services.auth import installation_keys, passwords
+from postroad.services.auth import installation_keys
+from postroad.services.auth import passwords as auth_passwords
 from postroad.services.domains import dns as domain_dns
 from postroad.services.results import outcomes
-from postroad.services.sso import providers as sso_providers
+from postroad.services.sso import providers
 from postroad.services.webhooks import client as webhooks_client
 from postroad.services.webhooks import outbox as webhook_outbox
-from postroad.storage import group_commit, store
+from postroad.storage import group_commit
+from postroad.storage import store as storage_store
 from postroad.telemetry import metrics as telemetry
 
 AcceptCommits = group_commit.Commits[batch.Entry, transaction.Accepted]
@@ -39,9 +41,9 @@ class Context:
     """What services work with."""
 
     settings: config.Settings
-    store: store.Store
+    store: storage_store.Store
     keys: installation_keys.Keys
-    passwords: passwords.Passwords
+    passwords: auth_passwords.Passwords
     access_cache: auth_access_cache.AccessCache
     rate_limiter: rate_limit.RateLimiter
     queue_limit: acceptance_queue_limit.QueueLimit
@@ -49,7 +51,7 @@ class Context:
     outcome_commits: group_commit.GroupCommit[Sequence[outcomes.Outcome], outcomes.RecordResult]
     outbox: webhook_outbox.Outbox
     webhook_client: webhooks_client.WebhookClient
-    sso_providers: sso_providers.Providers
+    sso_providers: providers.Providers
     dns: domain_dns.DomainDns
     clock: Callable[[], int] = system_clock
     entropy: Callable[[int], bytes] = os.urandom

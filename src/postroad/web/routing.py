@@ -13,7 +13,8 @@ from urllib import parse
 import msgspec
 
 from postroad import errors
-from postroad.model import caller, devices
+from postroad.model import caller as model_caller
+from postroad.model import devices
 
 ContextT = TypeVar("ContextT")
 TargetT = TypeVar("TargetT")
@@ -63,14 +64,14 @@ class Request(msgspec.Struct, frozen=True, kw_only=True):
     id: str
     headers: Headers
     client_address: str
-    authenticated: caller.Caller | None = None
+    authenticated: model_caller.Caller | None = None
     path: Mapping[str, str] = {}
     query: Any = None
     body: Any = None
     idempotency_key: str = ""
 
     @property
-    def caller(self) -> caller.Caller:
+    def caller(self) -> model_caller.Caller:
         """The caller, on a route with a permission."""
         if self.authenticated is None:
             raise RuntimeError("a public route has no caller")
@@ -138,7 +139,7 @@ class Route(Generic[ContextT]):
     handler: Handler[ContextT]
     summary: str
     tag: str
-    permission: caller.Permission | None
+    permission: model_caller.Permission | None
     responses: Mapping[int, type | None]
     description: str = ""
     body: type[msgspec.Struct] | type[bytes] | type[list[Any]] | None = None
@@ -155,13 +156,13 @@ class Route(Generic[ContextT]):
     path_patterns: Mapping[str, str] = field(default_factory=dict)
     response_headers: Mapping[str, str] = field(default_factory=dict)
     is_probe: bool = False
-    scope: caller.Scope | None = None
+    scope: model_caller.Scope | None = None
 
     @property
-    def key_scope(self) -> caller.Scope | None:
+    def key_scope(self) -> model_caller.Scope | None:
         """The scope that an API key needs; None where no key is accepted. Sending and reading are scopes themselves."""
-        if self.scope is None and self.permission in caller.PASSWORD_PERMISSIONS:
-            return caller.Scope(self.permission)
+        if self.scope is None and self.permission in model_caller.PASSWORD_PERMISSIONS:
+            return model_caller.Scope(self.permission)
         return self.scope
 
 

@@ -18,7 +18,7 @@ from postroad.roles import composition
 from postroad.services import context
 from postroad.services.accounts import registry as accounts
 from postroad.services.maintenance import consistency
-from postroad.services.tls_reports import reporter
+from postroad.services.tls_reports import reporter as tls_reporter
 from postroad.storage import messages, queue, tls_reports
 from tests import accepted_mail, contexts, dns_server, webhook_server
 from tests.storage import samples
@@ -48,7 +48,7 @@ class Host:
     """A host of the installation, with its log; `dns` and the clock are those of all hosts."""
 
     ctx: context.Context
-    reporter: reporter.Reporter
+    reporter: tls_reporter.Reporter
     log: list[Any]
     dns: dns_server.DnsServer
     clock: contexts.Clock
@@ -86,7 +86,7 @@ def make(ctx: context.Context, dns: dns_server.DnsServer, clock: contexts.Clock)
     heard = structlog.testing.LogCapture()
     log = structlog.wrap_logger(None, processors=[heard], wrapper_class=structlog.make_filtering_bound_logger("info"))
     samples.teach(ctx.store, messages="SELECT account_id, id FROM messages ORDER BY id")
-    return Host(ctx, reporter.Reporter(ctx, log), heard.entries, dns, clock, ctx.settings)
+    return Host(ctx, tls_reporter.Reporter(ctx, log), heard.entries, dns, clock, ctx.settings)
 
 
 @pytest.fixture
@@ -185,7 +185,7 @@ async def test_a_host_that_dies_after_the_mail_leaves_a_report_that_is_mailed_on
         raise RuntimeError("the power went out")
 
     with monkeypatch.context() as patch:
-        patch.setattr(reporter.Reporter, "_finish", die)
+        patch.setattr(tls_reporter.Reporter, "_finish", die)
         await host.reporter.report_due()
     assert await host.left() == (1, 1)
     async with another(host) as second:
@@ -251,7 +251,7 @@ async def test_a_name_server_that_never_answers_is_asked_three_times(host: Host)
 async def test_more_reports_than_are_sent_at_once_are_sent_in_one_go(
     host: Host, endpoint: webhook_server.WebhookServer, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(reporter, "MAX_CONCURRENT_REPORTS", 2)
+    monkeypatch.setattr(tls_reporter, "MAX_CONCURRENT_REPORTS", 2)
     for number in range(5):
         await host.count(f"domain{number}.example")
         host.dns.zones[f"_smtp._tls.domain{number}.example"] = {"TXT": [f'"v=TLSRPTv1; rua={endpoint.url}"']}
@@ -262,16 +262,16 @@ async def test_more_reports_than_are_sent_at_once_are_sent_in_one_go(
 async def test_a_slow_receiver_delays_no_other(
     host: Host, endpoint: webhook_server.WebhookServer, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(reporter, "MAX_CONCURRENT_REPORTS", 2)
+    monkeypatch.setattr(tls_reporter, "MAX_CONCURRENT_REPORTS", 2)
     names = [f"domain{number}.example" for number in range(5)]
     for name in names:
         await host.count(name)
         host.dns.zones[f"_smtp._tls.{name}"] = {"TXT": [f'"v=TLSRPTv1; rua={endpoint.url}"']}
     others, go_on = asyncio.Event(), asyncio.Event()
     begun: list[str] = []
-    send = reporter.Reporter._report
+    send = tls_reporter.Reporter._report
 
-    async def report(self: reporter.Reporter, due: tls_reports.DueReport) -> None:
+    async def report(self: tls_reporter.Reporter, due: tls_reports.DueReport) -> None:
         begun.append(due.domain)
         if len(begun) == 1:
             await go_on.wait()
@@ -279,7 +279,7 @@ async def test_a_slow_receiver_delays_no_other(
         if len(endpoint.requests) == len(names) - 1:
             others.set()
 
-    monkeypatch.setattr(reporter.Reporter, "_report", report)
+    monkeypatch.setattr(tls_reporter.Reporter, "_report", report)
     sending = asyncio.create_task(host.reporter.report_due())
     async with asyncio.timeout(30):
         await others.wait()
@@ -324,7 +324,7 @@ async def test_redirects_are_not_followed(host: Host, endpoint: webhook_server.W
 
 
 async def test_many_domains_cannot_flood_one_mailbox(host: Host, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(reporter, "MAX_MAILS_PER_MAILBOX", 3)
+    monkeypatch.setattr(tls_reporter, "MAX_MAILS_PER_MAILBOX", 3)
     for number in range(5):
         await host.count(f"domain{number}.example")
         host.dns.zones[f"_smtp._tls.domain{number}.example"] = {"TXT": ['"v=TLSRPTv1; rua=mailto:victim@example.org"']}
@@ -334,7 +334,7 @@ async def test_many_domains_cannot_flood_one_mailbox(host: Host, monkeypatch: py
 
 
 async def test_a_mailbox_has_one_limit_however_it_is_written(host: Host, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(reporter, "MAX_MAILS_PER_MAILBOX", 2)
+    monkeypatch.setattr(tls_reporter, "MAX_MAILS_PER_MAILBOX", 2)
     for number, written in enumerate(["Victim", "vIctim", "victim+1", "victim+2", "victim"]):
         await host.count(f"domain{number}.example")
         record = f'"v=TLSRPTv1; rua=mailto:{written}@example.org"'
@@ -346,7 +346,7 @@ async def test_a_mailbox_has_one_limit_however_it_is_written(host: Host, monkeyp
 async def test_many_domains_cannot_flood_one_web_host(
     host: Host, endpoint: webhook_server.WebhookServer, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(reporter, "MAX_POSTS_PER_HOST", 2)
+    monkeypatch.setattr(tls_reporter, "MAX_POSTS_PER_HOST", 2)
     for number in range(5):
         await host.count(f"domain{number}.example")
         url = endpoint.url.replace(webhook_server.NAME, webhook_server.NAME.upper()) if number % 2 else endpoint.url

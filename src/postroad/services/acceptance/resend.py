@@ -15,7 +15,8 @@ from typing import Final
 import msgspec
 
 from postroad import errors
-from postroad.model import caller, mail, receipt, times
+from postroad.model import caller, mail, times
+from postroad.model import receipt as model_receipt
 from postroad.protocol import address
 from postroad.protocol.mime import builder, message_parser
 from postroad.services import audit_log, context
@@ -27,7 +28,7 @@ FAILED: Final = (*mail.FAILURES, mail.RecipientStatus.CANCELED)
 # How many addresses an error names.
 MAX_NAMED: Final = 3
 _RENEWED: Final = frozenset({"message-id", "date"})
-_RECEIPT: Final = msgspec.json.Decoder(receipt.Receipt)
+_RECEIPT: Final = msgspec.json.Decoder(model_receipt.Receipt)
 _encoder: Final = msgspec.json.Encoder()
 
 
@@ -42,7 +43,7 @@ class Original(msgspec.Struct, frozen=True):
     """The message that is sent again."""
 
     message: messages.Message
-    receipt: receipt.Receipt
+    receipt: model_receipt.Receipt
     chosen: tuple[address.Mailbox, ...]
     content: bytes
 

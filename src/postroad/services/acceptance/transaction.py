@@ -17,20 +17,11 @@ from postroad.model import key_limits as model_key_limits
 from postroad.model import limits, route_rules, throttle, warmup
 from postroad.services.acceptance import acceptance_events, daily_limits, key_limits, rate_limit, refusals
 from postroad.services.webhooks import outbox as webhook_outbox
-from postroad.storage import (
-    accounts,
-    api_keys,
-    hourly_counts,
-    idempotency,
-    ledger,
-    messages,
-    queue,
-    recipients,
-    resends,
-    store,
-    warmups,
-)
+from postroad.storage import accounts as stored_accounts
+from postroad.storage import api_keys, hourly_counts, idempotency, ledger, messages, queue, resends, store
 from postroad.storage import rates as stored_rates
+from postroad.storage import recipients as stored_recipients
+from postroad.storage import warmups as stored_warmups
 
 KEY_MICROSECONDS = limits.IDEMPOTENCY_KEY_SECONDS * 1_000_000
 
@@ -52,7 +43,7 @@ class Submission(msgspec.Struct, frozen=True, array_like=True):
     """A message that has passed every check except those under the account's lock."""
 
     message: messages.NewMessage
-    recipients: Sequence[recipients.NewRecipient]
+    recipients: Sequence[stored_recipients.NewRecipient]
     ledger_id: str
     key: Key | None
     # The name of the sender domain, if it is in warm-up.
@@ -70,7 +61,7 @@ class Submission(msgspec.Struct, frozen=True, array_like=True):
         return self.message.credential_id
 
     @property
-    def warmup_key(self) -> warmups.Key | None:
+    def warmup_key(self) -> stored_warmups.Key | None:
         """The domain whose warm-up it counts towards."""
         return None if self.warmup_domain is None else (self.message.account_id, self.warmup_domain)
 
@@ -103,10 +94,10 @@ class Policies:
 class BatchState:
     """The stored state for a batch, under the locks of its accounts; `decide` updates it."""
 
-    accounts: Mapping[str, accounts.Account]
+    accounts: Mapping[str, stored_accounts.Account]
     keys: Mapping[idempotency.Pair, idempotency.StoredKey]
     buckets: dict[str, throttle.SharedBucket]
-    warmups: dict[warmups.Key, warmup.State]
+    warmups: dict[stored_warmups.Key, warmup.State]
     # What is left for the API keys whose mail is counted.
     budgets: dict[str, model_key_limits.Budget] = field(default_factory=dict)
     # What accounts with a daily limit have sent today.
@@ -144,10 +135,10 @@ async def accept(
     With `all_or_nothing`, the first error is raised as ItemRefusedError instead.
     """
     now = max(submission.message.created_at for submission in submissions)
-    locked = await accounts.lock(tx, [submission.message.account_id for submission in submissions])
+    locked = await stored_accounts.lock(tx, [submission.message.account_id for submission in submissions])
     used = await idempotency.find(tx, [s.key.pair for s in submissions if s.key], now=now)
     buckets = await stored_rates.find(tx, {submission.credential_id for submission in submissions})
-    states = await warmups.find(tx, {s.warmup_key for s in submissions if s.warmup_key})
+    states = await stored_warmups.find(tx, {s.warmup_key for s in submissions if s.warmup_key})
     counted = {s.api_key_id: s.message.account_id for s in submissions if s.api_key_id}
     budgets = await api_keys.budgets(tx, counted) if counted else {}
     today = await daily_limits.recipients_today(tx, locked.values(), now=now)
@@ -156,7 +147,7 @@ async def accept(
     if all_or_nothing:
         _refuse_any(decisions)
     await _write_rates(tx, submissions, before=buckets, after=batch.buckets)
-    await warmups.put(tx, {key: state for key, state in batch.warmups.items() if state != states.get(key)})
+    await stored_warmups.put(tx, {key: state for key, state in batch.warmups.items() if state != states.get(key)})
     changed = {key_id: budget for key_id, budget in batch.budgets.items() if budget != budgets[key_id]}
     await api_keys.put_usage(tx, {(key_id, counted[key_id]): budget.usage for key_id, budget in changed.items()})
     accepted = [s for s, decision in zip(submissions, decisions, strict=True) if decision is None]
@@ -214,10 +205,10 @@ def _check_key(key: Key | None, batch: BatchState) -> Decision:
     return stored
 
 
-def _check_account(account: accounts.Account | None) -> Decision:
+def _check_account(account: stored_accounts.Account | None) -> Decision:
     if account is None:
         return errors.Unauthorized("the account of this credential no longer exists")
-    if account.status == accounts.SUSPENDED:
+    if account.status == stored_accounts.SUSPENDED:
         return refusals.suspended(account.suspended_reason)
     return None
 
@@ -293,7 +284,7 @@ async def _write(tx: store.Transaction, accepted: Sequence[Submission], *, route
     if not accepted:
         return
     await messages.insert(tx, [submission.message for submission in accepted])
-    await recipients.insert(tx, [recipient for submission in accepted for recipient in submission.recipients])
+    await stored_recipients.insert(tx, [recipient for submission in accepted for recipient in submission.recipients])
     await queue.insert(
         tx,
         [recipient for submission in accepted for recipient in submission.recipients],
@@ -316,12 +307,12 @@ async def _write(tx: store.Transaction, accepted: Sequence[Submission], *, route
 
 
 async def _note_uncharged(
-    tx: store.Transaction, accepted: Sequence[Submission], locked: Mapping[str, accounts.Account]
+    tx: store.Transaction, accepted: Sequence[Submission], locked: Mapping[str, stored_accounts.Account]
 ) -> None:
     """Mark accounts by their first message that costs nothing: only their results look up what a message cost."""
     for account_id in sorted({s.message.account_id for s in accepted if not s.message.credits_reserved}):
         if not locked[account_id].has_uncharged:
-            await accounts.note_uncharged(tx, account_id)
+            await stored_accounts.note_uncharged(tx, account_id)
 
 
 def _routed(accepted: Sequence[Submission], routed_by: route_rules.Conditions) -> dict[str, tuple[str, str]]:

@@ -12,7 +12,9 @@ from postroad.services.accounts import registry
 from postroad.services.auth import logins as auth_logins
 from postroad.services.auth import users as account_users
 from postroad.services.domains import registry as account_domains
-from postroad.storage import accounts, bounce_guard_days, domains, hourly_counts, store, users
+from postroad.storage import accounts, bounce_guard_days, hourly_counts, store
+from postroad.storage import domains as stored_domains
+from postroad.storage import users as stored_users
 
 DAY_HOURS: Final = 24
 MONTH_HOURS: Final = 30 * DAY_HOURS
@@ -46,8 +48,8 @@ class AccountDetails(msgspec.Struct, frozen=True):
     sending: registry.Sending
     last_day: Volume
     last_month: Volume
-    domains: Sequence[domains.Domain]
-    users: Sequence[users.User]
+    domains: Sequence[stored_domains.Domain]
+    users: Sequence[stored_users.User]
 
 
 async def page(ctx: context.Context, *, search: str, state: str, after: str, limit: int) -> list[ListedAccount]:
@@ -100,7 +102,7 @@ async def names(ctx: context.Context, account_ids: Iterable[str]) -> dict[str, s
 async def emails(ctx: context.Context, user_ids: Iterable[str]) -> dict[str, str]:
     """The emails of users by id; those that were removed have none."""
     async with ctx.store.reading() as tx:
-        found = [await users.by_id(tx, user_id) for user_id in user_ids]
+        found = [await stored_users.by_id(tx, user_id) for user_id in user_ids]
     return {one.id: one.email for one in found if one is not None}
 
 

@@ -12,7 +12,9 @@ import msgspec
 
 from postroad.model import caller
 from postroad.services import audit_log, context
-from postroad.storage import api_keys, credentials, known_networks, store, users
+from postroad.storage import api_keys as stored_api_keys
+from postroad.storage import credentials as stored_credentials
+from postroad.storage import known_networks, store, users
 
 
 class SecretsAction(StrEnum):
@@ -25,8 +27,8 @@ class SecretsAction(StrEnum):
 class Made(msgspec.Struct, frozen=True):
     """What a person created and what is still active, oldest first."""
 
-    api_keys: Sequence[api_keys.ApiKey]
-    credentials: Sequence[credentials.Credential]
+    api_keys: Sequence[stored_api_keys.ApiKey]
+    credentials: Sequence[stored_credentials.Credential]
 
 
 async def of_actor(ctx: context.Context, tx: store.Transaction, account_id: str) -> str | None:
@@ -34,7 +36,7 @@ async def of_actor(ctx: context.Context, tx: store.Transaction, account_id: str)
     who = ctx.actor.who
     if who is None or who.key is None:
         return ctx.actor.user_id
-    creating = await api_keys.by_id(tx, account_id, who.key.id)
+    creating = await stored_api_keys.by_id(tx, account_id, who.key.id)
     return None if creating is None else creating.created_by
 
 
@@ -50,20 +52,20 @@ async def settle(ctx: context.Context, tx: store.Transaction, user: users.User, 
     is_revoked = secrets is SecretsAction.REVOKE
     for key in made.api_keys:
         if is_revoked or caller.Scope.OPERATOR in caller.scopes_of(key.scopes):
-            await api_keys.revoke(tx, user.account_id, key.id, now=ctx.clock())
+            await stored_api_keys.revoke(tx, user.account_id, key.id, now=ctx.clock())
             await audit_log.write(ctx, tx, user.account_id, "api_key.revoked", key.name)
     for credential in made.credentials if is_revoked else ():
-        await credentials.revoke(tx, user.account_id, credential.id, now=ctx.clock())
+        await stored_credentials.revoke(tx, user.account_id, credential.id, now=ctx.clock())
         await known_networks.remove(tx, credential.id)
         await audit_log.write(ctx, tx, user.account_id, "credential.revoked", credential.name, credential.username)
     taker = await of_actor(ctx, tx, user.account_id)
     if not is_revoked and taker not in {None, user.id}:
-        await api_keys.hand_over(tx, user.account_id, user.id, to=taker or "")
-        await credentials.hand_over(tx, user.account_id, user.id, to=taker or "")
+        await stored_api_keys.hand_over(tx, user.account_id, user.id, to=taker or "")
+        await stored_credentials.hand_over(tx, user.account_id, user.id, to=taker or "")
 
 
 async def _made(tx: store.Transaction, user: users.User) -> Made:
     return Made(
-        await api_keys.of_creator(tx, user.account_id, user.id),
-        await credentials.of_creator(tx, user.account_id, user.id),
+        await stored_api_keys.of_creator(tx, user.account_id, user.id),
+        await stored_credentials.of_creator(tx, user.account_id, user.id),
     )

@@ -12,7 +12,8 @@ from typing import Final
 import msgspec
 
 from postroad import errors
-from postroad.model import caller, login_throttle, times
+from postroad.model import caller as model_caller
+from postroad.model import login_throttle, times
 from postroad.protocol import authorization
 from postroad.services import context
 from postroad.services.auth import installation_keys, last_used, password_checks, second_factors, tokens
@@ -33,7 +34,7 @@ class AuthenticatedCaller(msgspec.Struct, frozen=True):
     Somebody who lacks a second factor that is required has to set it up first.
     """
 
-    caller: caller.Caller
+    caller: model_caller.Caller
     used: last_used.UsedSecret | None = None
     session: sessions.Session | None = None
     lacks_factor: bool = False
@@ -76,7 +77,7 @@ async def _of_open_account(ctx: context.Context, known: AuthenticatedCaller) -> 
     return msgspec.structs.replace(known, caller=with_limits(known.caller, account))
 
 
-def with_limits(who: caller.Caller, account: accounts.Account | None) -> caller.Caller:
+def with_limits(who: model_caller.Caller, account: accounts.Account | None) -> model_caller.Caller:
     """The caller with the limits of its account."""
     rate = None if account is None else account.request_rate
     return who if rate == who.request_rate else dataclasses.replace(who, request_rate=rate)
@@ -106,7 +107,7 @@ async def _by_password(
         # An application that opens many connections writes once. While the store cannot be written, it still gets in.
         with contextlib.suppress(*store.UNAVAILABLE):
             await ctx.access_cache.password_checks.join((live.id, network), record, party=network)
-    who = caller.Caller(live.account_id, live.id, caller.Scheme.PASSWORD, caller.PASSWORD_PERMISSIONS)
+    who = model_caller.Caller(live.account_id, live.id, model_caller.Scheme.PASSWORD, model_caller.PASSWORD_PERMISSIONS)
     return AuthenticatedCaller(who, (last_used.CREDENTIAL, live.id))
 
 
@@ -122,16 +123,18 @@ async def _by_api_key(ctx: context.Context, token: str) -> AuthenticatedCaller:
         key = await api_keys.by_hash(tx, installation_keys.hash_api_key(token))
     if key is None or key.revoked_at is not None:
         raise errors.Unauthorized("Authorization: the API key is unknown or revoked")
-    scopes = caller.scopes_of(key.scopes)
+    scopes = model_caller.scopes_of(key.scopes)
     if not key.may_operate:
-        scopes -= {caller.Scope.OPERATOR}
-    who = caller.Caller(
+        scopes -= {model_caller.Scope.OPERATOR}
+    who = model_caller.Caller(
         account_id=key.account_id,
         credential_id=key.credential_id,
-        scheme=caller.Scheme.API_KEY,
-        permissions=frozenset(permission for permission in caller.PASSWORD_PERMISSIONS if permission.value in scopes),
+        scheme=model_caller.Scheme.API_KEY,
+        permissions=frozenset(
+            permission for permission in model_caller.PASSWORD_PERMISSIONS if permission.value in scopes
+        ),
         expires_at=key.limits.expires_at,
-        key=caller.ApiKey(key.id, key.name, scopes, key.limits),
+        key=model_caller.ApiKey(key.id, key.name, scopes, key.limits),
         is_test=installation_keys.is_test_key(token),
     )
     return AuthenticatedCaller(who, (last_used.API_KEY, key.id))
@@ -175,10 +178,10 @@ async def by_claims(ctx: context.Context, claims: tokens.Claims) -> Authenticate
         # Begun before the factor was required, or was set up.
         raise tokens.refusal()
     known = AuthenticatedCaller(
-        caller.Caller(
+        model_caller.Caller(
             account_id=user.account_id,
             credential_id=credential_id,
-            scheme=caller.Scheme.TOKEN,
+            scheme=model_caller.Scheme.TOKEN,
             permissions=permissions_of(user),
             user_id=user.id,
             token_id=claims.jti,
@@ -192,10 +195,10 @@ async def by_claims(ctx: context.Context, claims: tokens.Claims) -> Authenticate
     return await _of_open_account(ctx, known)
 
 
-def permissions_of(user: users.User) -> frozenset[caller.Permission]:
+def permissions_of(user: users.User) -> frozenset[model_caller.Permission]:
     """What a person may do: by the role in the account, and as an operator."""
-    permissions = caller.ROLE_PERMISSIONS[caller.Role(user.role)]
-    return permissions if user.operator_since is None else permissions | {caller.Permission.OPERATE}
+    permissions = model_caller.ROLE_PERMISSIONS[model_caller.Role(user.role)]
+    return permissions if user.operator_since is None else permissions | {model_caller.Permission.OPERATE}
 
 
 def wrong_password() -> errors.Unauthorized:

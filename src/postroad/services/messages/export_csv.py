@@ -17,7 +17,8 @@ from postroad.model import mail, times
 from postroad.model.bounces import reasons
 from postroad.services import context, csv_rows, work_limits
 from postroad.services.messages import hidden_content, lookup
-from postroad.storage import messages, recipients
+from postroad.storage import messages as stored_messages
+from postroad.storage import recipients
 
 COLUMNS: Final = (
     "message_id",
@@ -50,7 +51,7 @@ STALLED_SECONDS: Final = 60.0
 class _Step(msgspec.Struct, frozen=True):
     """What is written in one step, by message id."""
 
-    messages: Sequence[messages.Message]
+    messages: Sequence[stored_messages.Message]
     results: Mapping[str, list[recipients.RecipientResult]]
     tags: Mapping[tuple[str, str], set[str]]
     metadata: Mapping[str, str]
@@ -78,12 +79,12 @@ async def export(
                     raise errors.ServiceUnavailable("the export was read too slowly", retry_after=EXPORTS.retry_seconds)
 
 
-async def _read(ctx: context.Context, account_id: str, part: Sequence[messages.Message]) -> _Step:
+async def _read(ctx: context.Context, account_id: str, part: Sequence[stored_messages.Message]) -> _Step:
     ids = [one.id for one in part]
     async with ctx.store.scanning(account_id) as tx:
         results = await recipients.results_of_messages(tx, account_id, ids)
-        tags = await messages.tags(tx, [(account_id, one) for one in ids])
-        metadata = await messages.metadata(tx, account_id, ids)
+        tags = await stored_messages.tags(tx, [(account_id, one) for one in ids])
+        metadata = await stored_messages.metadata(tx, account_id, ids)
     return _Step(part, results, tags, metadata)
 
 
@@ -91,7 +92,7 @@ def _lines(step: _Step) -> bytes:
     return csv_rows.lines(_cells(one, to, step) for one in step.messages for to in step.results.get(one.id, []))
 
 
-def _cells(one: messages.Message, to: recipients.RecipientResult, step: _Step) -> tuple[str | int, ...]:
+def _cells(one: stored_messages.Message, to: recipients.RecipientResult, step: _Step) -> tuple[str | int, ...]:
     known = reasons.REASONS.get(to.reason or "")
     finished_at = to.delivered_at or to.bounced_at
     return (

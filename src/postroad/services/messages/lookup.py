@@ -13,12 +13,16 @@ from typing import Final
 import msgspec
 
 from postroad import errors
-from postroad.model import caller, cursors, identifiers, labels, limits, mail, receipt, search_query
+from postroad.model import caller, cursors, identifiers, labels, limits, mail, search_query
+from postroad.model import receipt as model_receipt
 from postroad.protocol import address
 from postroad.services import context
 from postroad.services.messages import conditions
 from postroad.storage import async_bounces as stored_async_bounces
-from postroad.storage import attempts, message_search, messages, recipients, resends, search_conditions, store
+from postroad.storage import attempts as stored_attempts
+from postroad.storage import message_search, resends, search_conditions, store
+from postroad.storage import messages as stored_messages
+from postroad.storage import recipients as stored_recipients
 
 # At worst about 60 ms of work on SQLite and 110 ms on PostgreSQL: when all are far apart and none matches. With several
 # conditions about recipients, which all recipients of a message are tested for, it is so many times fewer.
@@ -31,7 +35,7 @@ MATCHES_PER_STEP: Final = 500
 MAX_RESENDS: Final = 20
 # The latest ones: 4 KiB each, and a message may have hundreds of attempts.
 MAX_CONVERSATIONS: Final = 50
-_RECEIPT: Final = msgspec.json.Decoder(receipt.Receipt)
+_RECEIPT: Final = msgspec.json.Decoder(model_receipt.Receipt)
 
 
 class Filters(msgspec.Struct, frozen=True, kw_only=True):
@@ -71,7 +75,7 @@ class Count(msgspec.Struct, frozen=True):
 class Page:
     """A page of a list, newest first; `next_cursor` is None at the end."""
 
-    messages: list[messages.Message]
+    messages: list[stored_messages.Message]
     next_cursor: str | None
     # When the oldest examined message was accepted; None when no bound was met.
     searched_back_to: int | None
@@ -91,17 +95,17 @@ class SearchPage(Page):
     query: search_query.Query
 
 
-Found = tuple[messages.Message, list[recipients.Recipient]]
+Found = tuple[stored_messages.Message, list[stored_recipients.Recipient]]
 
 
 @dataclass(frozen=True, slots=True)
 class Details:
     """A message with its recipients, receipt, attempts, and reports that arrived later."""
 
-    message: messages.Message
-    recipients: list[recipients.Recipient]
-    receipt: receipt.Receipt
-    attempts: list[attempts.Attempt]
+    message: stored_messages.Message
+    recipients: list[stored_recipients.Recipient]
+    receipt: model_receipt.Receipt
+    attempts: list[stored_attempts.Attempt]
     async_bounces: list[stored_async_bounces.AsyncBounce]
     # As which messages it was sent again, newest first.
     resent_as: list[str]
@@ -118,10 +122,10 @@ async def find(ctx: context.Context, account_id: str, message_id: str) -> Found:
 async def find_in(tx: store.Transaction, account_id: str, message_id: str) -> Found:
     """The same within a transaction."""
     _check_id(message_id)
-    message = await messages.by_id(tx, account_id, message_id)
+    message = await stored_messages.by_id(tx, account_id, message_id)
     if message is None:
         raise _not_found()
-    return message, await recipients.of_message(tx, account_id, message_id)
+    return message, await stored_recipients.of_message(tx, account_id, message_id)
 
 
 async def check_mode(ctx: context.Context, who: caller.Caller, message_id: str) -> None:
@@ -138,7 +142,7 @@ async def check_change(ctx: context.Context, who: caller.Caller, message_id: str
         async with ctx.store.reading() as tx:
             _, (first, *_) = await find_in(tx, who.account_id, message_id)
             key = (who.account_id, message_id, first.id)
-            sender_key = (await messages.event_details(tx, [key]))[key].sender_key
+            sender_key = (await stored_messages.event_details(tx, [key]))[key].sender_key
         if sender_key.rpartition("@")[2] not in domains:
             raise errors.Forbidden(f"this API key may only change messages from {', '.join(domains)}")
 
@@ -147,38 +151,38 @@ async def details(ctx: context.Context, account_id: str, message_id: str) -> Det
     """One message with everything but its content."""
     async with ctx.store.reading() as tx:
         message, reached = await find_in(tx, account_id, message_id)
-        stored = await messages.response(tx, account_id, message_id)
-        tried = await attempts.of_message(tx, account_id, message_id)
+        stored = await stored_messages.response(tx, account_id, message_id)
+        tried = await stored_attempts.of_message(tx, account_id, message_id)
         reported = await stored_async_bounces.of_message(tx, account_id, message_id)
         again = await resends.of_message(tx, account_id, message_id, limit=MAX_RESENDS)
-        said = await attempts.conversations(tx, account_id, message_id, limit=MAX_CONVERSATIONS)
+        said = await stored_attempts.conversations(tx, account_id, message_id, limit=MAX_CONVERSATIONS)
     if stored is None:
         raise _not_found()
     return Details(message, reached, _RECEIPT.decode(stored[0]), tried, reported, again, said)
 
 
 async def receipts(
-    ctx: context.Context, account_id: str, listed: Sequence[messages.Message]
-) -> dict[str, receipt.Receipt]:
+    ctx: context.Context, account_id: str, listed: Sequence[stored_messages.Message]
+) -> dict[str, model_receipt.Receipt]:
     """The receipts of messages of an account, by message id."""
     async with ctx.store.scanning(account_id) as tx:
-        stored = {one.id: await messages.response(tx, account_id, one.id) for one in listed}
+        stored = {one.id: await stored_messages.response(tx, account_id, one.id) for one in listed}
     return {message_id: _RECEIPT.decode(found[0]) for message_id, found in stored.items() if found is not None}
 
 
 async def recipients_of(
-    ctx: context.Context, account_id: str, listed: Sequence[messages.Message]
-) -> dict[str, list[recipients.Recipient]]:
+    ctx: context.Context, account_id: str, listed: Sequence[stored_messages.Message]
+) -> dict[str, list[stored_recipients.Recipient]]:
     """The recipients of messages of an account, by message id."""
     async with ctx.store.scanning(account_id) as tx:
-        return {one.id: await recipients.of_message(tx, account_id, one.id) for one in listed}
+        return {one.id: await stored_recipients.of_message(tx, account_id, one.id) for one in listed}
 
 
 async def raw(ctx: context.Context, account_id: str, message_id: str) -> bytes:
     """The MIME of one message, as it is sent."""
     _check_id(message_id)
     async with ctx.store.scanning(account_id) as tx:
-        body = await messages.body(tx, account_id, message_id)
+        body = await stored_messages.body(tx, account_id, message_id)
     if body is None:
         raise errors.NotFound("no such message in this account, or its content is no longer retained")
     return body
@@ -255,7 +259,7 @@ async def count(ctx: context.Context, account_id: str, filters: Filters, *, exam
 
 async def matches(
     ctx: context.Context, account_id: str, filters: Filters, *, limit: int = MATCHES_PER_STEP
-) -> AsyncIterator[list[messages.Message]]:
+) -> AsyncIterator[list[stored_messages.Message]]:
     """All messages that match, newest first, up to `limit` in a step; a step without a match is an empty list.
 
     Each step is a transaction of its own, so nothing is held while the caller works. What is accepted after the first

@@ -9,7 +9,8 @@ from postroad import config
 from postroad.model import providers
 from postroad.services import context, sources
 from postroad.services.queue import wait_reasons
-from postroad.storage import holds, provider_overrides, provider_queues, queue, source_states, store
+from postroad.storage import holds as stored_holds
+from postroad.storage import provider_overrides, provider_queues, queue, source_states, store
 
 # Workers report at least twice in this time.
 ALIVE_MICROSECONDS: Final = 90_000_000
@@ -19,7 +20,7 @@ class Conditions(msgspec.Struct, frozen=True):
     """The status of provider queues that are not open, by name, the holds in force, and the states of sources."""
 
     statuses: Mapping[str, provider_queues.Status]
-    holds: holds.Holds
+    holds: stored_holds.Holds
     sources: Sequence[source_states.SourceState] = ()
 
     def status(self, settings: config.Settings, queue_key: str, provider_queue: str) -> provider_queues.Status | None:
@@ -51,6 +52,6 @@ async def read(ctx: context.Context, tx: store.Transaction, *, now: int) -> Cond
     states = await source_states.listed(tx) if ctx.settings.sources else []
     return Conditions(
         wait_reasons.worst_statuses([*reported, *paused]),
-        await holds.in_force(tx),
+        await stored_holds.in_force(tx),
         source_states.in_force(states, now=now),
     )

@@ -19,17 +19,10 @@ from postroad.model import cursors, identifiers, limits, providers, times
 from postroad.protocol import address
 from postroad.services import audit_log, context, repeat_rate
 from postroad.services.queue import cancellation, conditions, wait_reasons
-from postroad.storage import (
-    accounts,
-    attempts,
-    holds,
-    messages,
-    queue,
-    queue_views,
-    recipients,
-    store,
-)
+from postroad.storage import accounts, messages, queue, queue_views, recipients, store
 from postroad.storage import async_bounces as stored_async_bounces
+from postroad.storage import attempts as stored_attempts
+from postroad.storage import holds as stored_holds
 
 TOP_DOMAINS: Final = 10
 BATCH: Final = 500
@@ -59,7 +52,7 @@ class Overview(msgspec.Struct, frozen=True):
     entries: list[QueueEntry]
     counts: Mapping[str, queue_views.Count]
     domains: list[tuple[str, int]]
-    holds: list[holds.Hold]
+    holds: list[stored_holds.Hold]
 
 
 class RecipientTrace(msgspec.Struct, frozen=True):
@@ -68,7 +61,7 @@ class RecipientTrace(msgspec.Struct, frozen=True):
     recipient: recipients.Recipient
     line: QueueEntry | None
     why: str
-    attempts: list[attempts.Attempt]
+    attempts: list[stored_attempts.Attempt]
     async_bounces: list[stored_async_bounces.AsyncBounce]
 
 
@@ -139,7 +132,7 @@ async def trace(ctx: context.Context, text: str) -> MessageTrace:
         message = await messages.by_id(tx, account_id, message_id)
         known = await recipients.of_message(tx, account_id, message_id)
         rows = await queue_views.page(tx, chosen, state=None, limit=limits.UNIQUE_RECIPIENTS)
-        tried = await attempts.of_message(tx, account_id, message_id)
+        tried = await stored_attempts.of_message(tx, account_id, message_id)
         reports = await stored_async_bounces.of_message(tx, account_id, message_id)
         current = await conditions.read(ctx, tx, now=now)
         ahead = await _ahead(tx, account_id, message_id)
@@ -236,7 +229,7 @@ async def _rested(
     if not waiting:
         return []
     account_id, message_id, _ = waiting[0]
-    ended = await attempts.last_ends(tx, account_id, [message_id])
+    ended = await stored_attempts.last_ends(tx, account_id, [message_id])
     pause = retry_interval(ctx)
     left = {key: ended.get(key[2], 0) + pause * times.SECOND - now for key in waiting}
     rested = [key for key in waiting if left[key] <= 0]
@@ -323,7 +316,7 @@ def line(
     """A queue row for operators; `current` is what keeps mail back."""
     entry = account_entry(ctx, row, current, now=now, ahead=ahead)
     status = current.status(ctx.settings, row.queue_key, entry.provider_queue or "")
-    detail = wait_reasons.detail(row, status, now=now, hold=holds.covering(current.holds, row.queue_key))
+    detail = wait_reasons.detail(row, status, now=now, hold=stored_holds.covering(current.holds, row.queue_key))
     return msgspec.structs.replace(entry, reason=dataclasses.replace(entry.reason, detail=detail))
 
 

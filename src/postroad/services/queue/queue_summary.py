@@ -16,7 +16,8 @@ from postroad.concurrency import single_flight
 from postroad.model import times
 from postroad.model.bounces import reasons
 from postroad.services import context
-from postroad.storage import accounts, holds, hourly_counts, queue_views, queue_walks
+from postroad.storage import accounts, hourly_counts, queue_views, queue_walks
+from postroad.storage import holds as stored_holds
 
 # A response may take 300 ms; an ordinary queue is counted in less than this.
 WAIT_SECONDS: Final = 0.2
@@ -46,7 +47,7 @@ class Summary(msgspec.Struct, frozen=True):
     names: Mapping[str, str]
     domains: Sequence[tuple[str, int]]
     reasons: Sequence[queue_walks.ReasonTotal]
-    holds: Sequence[holds.Hold]
+    holds: Sequence[stored_holds.Hold]
     providers: Sequence[hourly_counts.ProviderTotal]
 
     @property
@@ -132,7 +133,7 @@ async def _count(ctx: context.Context) -> Summary:
         found = [await accounts.by_id(tx, one.account_id) for one in largest]
         domains = await queue_views.domains(tx, queue_views.Filter(), limit=LARGEST)
         causes = await queue_walks.due_reasons(tx, examined=SAMPLE)
-        held = await holds.in_force(tx)
+        held = await stored_holds.in_force(tx)
         providers = await hourly_counts.by_provider(tx, from_hour=hourly_counts.hour_of(now) - 1)
     names = {one.id: one.name for one in found if one is not None}
     return Summary(now, totals, largest, names, domains, causes, list(held.values()), providers)
