@@ -89,7 +89,12 @@ def _build(source: Path, made: Path, release: sbom.Release) -> None:
 
 
 def _hatchling(source: Path, target: str, made: Path, release: sbom.Release) -> None:
-    environment = {**os.environ, "SOURCE_DATE_EPOCH": str(release.seconds), "PYTHONDONTWRITEBYTECODE": "1"}
+    environment = {
+        **os.environ,
+        "SOURCE_DATE_EPOCH": str(release.seconds),
+        "PYTHONDONTWRITEBYTECODE": "1",
+        "POSTROAD_BUILD_VERSION": release.version,
+    }
     command = [sys.executable, "-m", "hatchling", "build", "-t", target, "-d", str(made)]
     done = subprocess.run(command, cwd=source, env=environment, capture_output=True, text=True, check=False)
     if done.returncode:

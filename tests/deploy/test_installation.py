@@ -10,7 +10,7 @@ from pathlib import Path
 import httpx
 import pytest
 
-import postroad
+from postroad import build_version
 
 ROOT = Path(__file__).parents[2]
 TIMEOUT_SECONDS = 900
@@ -34,7 +34,7 @@ def test_uvx_runs_the_service_for_development_from_a_wheel(wheel: Path, tmp_path
     )
     if version.returncode and any(word in version.stderr for word in UNREACHABLE):
         pytest.skip("the packages of the service cannot be downloaded")
-    assert version.stdout == f"postroad, version {postroad.__version__}\n", version.stderr
+    assert version.stdout == f"postroad, version {build_version.current()}\n", version.stderr
     listed = subprocess.run(
         [*command, "deploy-files", "files"], capture_output=True, text=True, check=True, cwd=tmp_path
     )

@@ -11,7 +11,7 @@ from mcp.server.lowlevel import Server
 from mcp.server.stdio import stdio_server
 from mcp.server.streamable_http_manager import StreamableHTTPSessionManager
 
-import postroad
+from postroad import build_version
 from postroad.agents import api_calls, tool, tools
 from postroad.web import application
 
@@ -59,7 +59,7 @@ def build(api: api_calls.Api) -> Server[Any]:
 
     return Server(
         "postroad",
-        version=postroad.__version__,
+        version=build_version.current(),
         title="Postroad",
         instructions=INSTRUCTIONS,
         on_list_tools=list_tools,

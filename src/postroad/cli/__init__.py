@@ -9,7 +9,6 @@ from typing import Final
 
 import click
 
-import postroad
 from postroad.cli import lazy_commands
 
 GROUPS: Final[Mapping[str, str]] = {
@@ -151,4 +150,21 @@ main = lazy_commands.LazyGroup(
     commands=lazy_commands.listed(GROUPS, COMMANDS),
     context_settings={"help_option_names": ["-h", "--help"], "max_content_width": 100},
 )
-click.version_option(postroad.__version__, prog_name="postroad")(main)
+
+
+def _show_version(ctx: click.Context, _parameter: click.Parameter, value: bool) -> None:  # noqa: FBT001 - as click calls it
+    if value and not ctx.resilient_parsing:
+        from postroad import build_version  # noqa: PLC0415 - help need not wait for it
+
+        click.echo(f"postroad, version {build_version.current()}")
+        ctx.exit()
+
+
+click.option(
+    "--version",
+    is_flag=True,
+    expose_value=False,
+    is_eager=True,
+    callback=_show_version,
+    help="Show the version and exit.",
+)(main)

@@ -17,8 +17,7 @@ from typing import Any, Final
 
 import msgspec
 
-import postroad
-from postroad import errors
+from postroad import build_version, errors
 from postroad.dashboard import cookies, forms
 from postroad.dashboard import menu as dashboard_menu
 from postroad.dashboard import site as sites
@@ -186,7 +185,7 @@ class PageRequest(msgspec.Struct, frozen=True):
             "notice_kind": cookies.kind_of_notice(notice or ""),
             "now": self.ctx.clock(),
             "base_url": self.base_url,
-            "version": postroad.__version__,
+            "version": build_version.current(),
         }
 
     def _cookies(self, notice: str | None) -> Headers:

@@ -11,7 +11,7 @@ from typing import Final
 
 import msgspec
 
-import postroad
+from postroad import build_version
 from postroad.model import times
 from postroad.network import hostname
 from postroad.roles import role
@@ -35,7 +35,7 @@ async def start(role_context: role.RoleContext, *, names: Sequence[str]) -> role
     async def report(tx: store.Transaction) -> None:
         now = ctx.clock()
         measured = msgspec.json.encode(meter.read()).decode()
-        number, version = os.getpid(), postroad.__version__
+        number, version = os.getpid(), build_version.current()
         process = processes.Process(name, host, number, tuple(names), version, started_at, now, measured)
         await processes.put(tx, process)
         await processes.sweep(tx, before=now - SWEEP_SECONDS * times.SECOND)

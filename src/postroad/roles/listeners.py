@@ -7,8 +7,7 @@ import asyncio
 from collections.abc import Mapping, Sequence
 from typing import Final
 
-import postroad
-from postroad import config
+from postroad import build_version, config
 from postroad.agents import streamable_http
 from postroad.api import (
     acme_challenges,
@@ -122,7 +121,7 @@ async def start_api(role_context: role.RoleContext) -> role.Started:
     routes = (
         *described,
         *operator_routes.build(operating),
-        *documentation.routes(described, version=postroad.__version__),
+        *documentation.routes(described, version=build_version.current()),
         *markdown_pages.routes(),
         *agents,
         *metrics.routes(role_context.render_metrics, is_behind_proxy=config.is_behind_proxy(settings)),

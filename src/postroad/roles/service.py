@@ -11,7 +11,7 @@ import functools
 from collections.abc import Awaitable, Callable, Mapping, Sequence
 from typing import Final
 
-from postroad import config
+from postroad import build_version, config
 from postroad.model import actors
 from postroad.network import (
     dns_queries,  # noqa: F401 - imported on demand, and here before frontends are forked
@@ -67,7 +67,8 @@ async def run(
     """
 
     def announce_started(addresses: role.Addresses) -> None:
-        log.info("started", roles=list(names), **{what: str(where) for what, where in addresses.items()})
+        listening = {what: str(where) for what, where in addresses.items()}
+        log.info("started", version=build_version.current(), roles=list(names), **listening)
         if announce:
             announce(addresses)
 

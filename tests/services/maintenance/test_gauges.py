@@ -9,8 +9,7 @@ import msgspec
 import pytest
 import trustme
 
-import postroad
-from postroad import errors
+from postroad import build_version, errors
 from postroad.services import context
 from postroad.services.maintenance import gauges
 from postroad.storage import accounts, certificates, provider_queues, queue, store
@@ -33,7 +32,7 @@ async def test_an_empty_queue_is_shown_as_nothing_that_waits(ctx: context.Contex
     assert shown.webhook_backlog.values == {("ready",): 0, ("waiting",): 0, ("held",): 0}
     assert shown.webhook_overdue.values == {(): 0}
     assert shown.store_up.values == {(): 1}
-    assert shown.build_info.values == {(postroad.__version__,): 1}
+    assert shown.build_info.values == {(build_version.current(),): 1}
 
 
 async def test_the_size_of_the_database_is_shown_and_that_of_its_disk_where_it_is_on_this_host(

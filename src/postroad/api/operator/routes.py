@@ -5,7 +5,7 @@ from typing import Final
 
 import msgspec
 
-import postroad
+from postroad import build_version
 from postroad.api import openapi
 from postroad.api.operator import (
     accounts,
@@ -54,7 +54,7 @@ def build(state: operator_state.OperatorState) -> tuple[operator_resource.Route,
     routes = described(state)
 
     def describe() -> bytes:
-        return msgspec.json.encode(openapi.document(routes, version=postroad.__version__, about=ABOUT))
+        return msgspec.json.encode(openapi.document(routes, version=build_version.current(), about=ABOUT))
 
     document = lazy_value.LazyValue(lambda: asyncio.to_thread(describe))
 

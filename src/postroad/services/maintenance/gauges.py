@@ -13,8 +13,7 @@ import time
 from collections.abc import Mapping, Sequence
 from typing import Final
 
-import postroad
-from postroad import errors
+from postroad import build_version, errors
 from postroad.model import providers, times
 from postroad.services import context
 from postroad.services.certificates import overview
@@ -48,7 +47,7 @@ class Gauges:
                 return
             # A full disk makes the database unavailable, so its free space is read first.
             await _show_disk(ctx)
-            ctx.metrics.build_info.replace({(postroad.__version__,): 1})
+            ctx.metrics.build_info.replace({(build_version.current(),): 1})
             try:
                 async with asyncio.timeout(TIMEOUT_SECONDS):
                     await _refresh(ctx)
