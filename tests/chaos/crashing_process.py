@@ -37,8 +37,8 @@ def run(words: Sequence[str], *, printed: Path, order: Path) -> None:
     threading.Thread(target=_end_with_parent, daemon=True).start()
     open_current = open_store.open_current
 
-    async def open_mortal(url: str, *, connections: int, migrate: bool) -> store.Store:
-        real = await open_current(url, connections=connections, migrate=migrate)
+    async def open_mortal(url: str, **options: Any) -> store.Store:
+        real = await open_current(url, **options)
         return cast("store.Store", CrashingStore(real, order))
 
     with mock.patch.object(open_store, "open_current", open_mortal):

@@ -1,6 +1,7 @@
 """`postroad migrate`, `audit` and `check-config`."""
 
 import json
+import re
 import tomllib
 from pathlib import Path
 
@@ -25,14 +26,19 @@ def test_migrate_brings_a_new_store_up_to_date_and_then_has_nothing_to_do(
     tmp_path: Path, new_database_url: str
 ) -> None:
     installation = Installation.at(tmp_path, url=new_database_url)
-    applied = installation.json("migrate")["applied"]
-    assert applied[0] == {"version": 1, "name": "foundation"}
-    assert installation.json("migrate") == {"applied": []}
+    done = installation.json("migrate")
+    newest = migrations.known("sqlite")[-1].version
+    assert done["applied"][0] == {"version": 1, "name": "foundation"}
+    assert (done["from"], done["to"], done["seconds"] >= 0) == (0, newest, True)
+    assert installation.json("migrate") == {"from": newest, "to": newest, "applied": []}
     assert installation.text("migrate") == "The schema is up to date.\n"
 
 
 def test_what_was_applied_is_printed(tmp_path: Path, new_database_url: str) -> None:
-    assert Installation.at(tmp_path, url=new_database_url).text("migrate").startswith("Applied: 0001 foundation")
+    migrated, applied = Installation.at(tmp_path, url=new_database_url).text("migrate").splitlines()
+    newest = migrations.known("sqlite")[-1].version
+    assert re.fullmatch(rf"Migrated the schema from version 0 to {newest} in \d+\.\d s\.", migrated)
+    assert applied.startswith("Applied: 0001 foundation, 0002")
 
 
 def test_a_check_says_what_would_be_applied_and_applies_nothing(tmp_path: Path, new_database_url: str) -> None:

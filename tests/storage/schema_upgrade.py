@@ -25,4 +25,4 @@ class SchemaUpgrade:
     async def finish(self) -> None:
         """Apply the migration and all that follow."""
         self._monkeypatch.setattr(migrations, "known", self._known)
-        assert (await migrations.apply(self._store))[0].name == self._name
+        assert (await migrations.apply(self._store)).migrations[0].name == self._name

@@ -76,7 +76,7 @@ async def test_accounts_come_through_and_keep_names_that_they_share(
             for account_id in ("acc_1", "acc_2"):
                 await tx.run_script(OLD_ACCOUNT.format(account_id=account_id))
         monkeypatch.setattr(migrations, "known", known)
-        assert [one.name for one in await migrations.apply(opened)][:2] == ["installation", "accounts"]
+        assert [one.name for one in (await migrations.apply(opened)).migrations][:2] == ["installation", "accounts"]
         async with opened.transaction() as tx:
             await tx.run_script(OLD_ACCOUNT.format(account_id="acc_3"))  # by a process of the version before
             found = await accounts.by_name(tx, "sHOP", limit=9)

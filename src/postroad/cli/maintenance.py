@@ -35,8 +35,14 @@ async def migrate(settings: config.Settings, *, check: bool) -> output.Report:
         applied = await migrations.apply(database)
     finally:
         await database.close()
-    text = f"Applied: {_names(applied)}." if applied else "The schema is up to date."
-    return output.Report(data={"applied": _listed(applied)}, text=text)
+    data = {"from": applied.version_before, "to": applied.version, "applied": _listed(applied.migrations)}
+    if not applied.migrations:
+        return output.Report(data=data, text="The schema is up to date.")
+    text = (
+        f"Migrated the schema from version {applied.version_before} to {applied.version} in {applied.seconds:.1f} s."
+        f"\nApplied: {_names(applied.migrations)}."
+    )
+    return output.Report(data={**data, "seconds": round(applied.seconds, 3)}, text=text)
 
 
 def _check(state: migrations.State) -> output.Report:

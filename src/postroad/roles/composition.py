@@ -18,6 +18,7 @@ from postroad.services.sso import providers as sso_providers
 from postroad.services.webhooks import client as webhooks_client
 from postroad.services.webhooks import outbox as webhook_outbox
 from postroad.storage import group_commit, open_store, store
+from postroad.telemetry import logs
 
 # Bounds a batch so that one commit stays short: the first submission waits for the last.
 BATCH_ITEMS = 256
@@ -30,16 +31,18 @@ async def open_context(
     clock: Callable[[], int] = context.system_clock,
     actor: actors.Actor = actors.OPERATOR,
     accept_commits: context.AcceptCommits | None = None,
+    log: logs.Logger | None = None,
 ) -> AsyncIterator[context.Context]:
     """Open the database and build the context; everything is closed when the block ends.
 
-    `accept_commits` is for a process whose accepted mail another process writes.
+    `accept_commits` is for a process whose accepted mail another process writes. A migration is written to `log`.
     """
     keys = installation_keys.Keys.derive(config.secret_key(settings.security))
     database = await open_store.open_current(
         settings.database.url,
         connections=settings.database.connections,
         migrate=settings.database.migrate_at_start,
+        log=log,
     )
     try:
         keys = await key_check.admit(database, keys)

@@ -81,7 +81,7 @@ async def run(
     starts["heartbeat"] = functools.partial(heartbeat.start, names=names)
     if settings.doctor.hourly:
         starts["checks"] = hourly_checks.start
-    async with composition.open_context(settings, actor=actors.SERVICE) as context:
+    async with composition.open_context(settings, actor=actors.SERVICE, log=log) as context:
         store_gauges = gauges.Gauges()
         role_context = role.RoleContext(
             context,

@@ -10,6 +10,7 @@ that restarts knows whether it may run. A newer schema without it is refused.
 """
 
 import re
+import time
 from importlib import resources
 from typing import Final, NamedTuple
 
@@ -36,6 +37,19 @@ class State(NamedTuple):
     is_too_new: bool
 
 
+class Applied(NamedTuple):
+    """What was applied to a database, and how long it took from the lock to the commit."""
+
+    migrations: list[Migration]
+    version_before: int
+    seconds: float
+
+    @property
+    def version(self) -> int:
+        """The version of the database now."""
+        return self.migrations[-1].version if self.migrations else self.version_before
+
+
 class SchemaError(RuntimeError):
     """The schema of the database does not match this version of Postroad."""
 
@@ -59,11 +73,12 @@ def compatible_from(pending: list[Migration]) -> int:
     return max(one.version if one.compatible_from is None else one.compatible_from for one in pending)
 
 
-async def apply(database: store.Store) -> list[Migration]:
-    """Bring the schema up to date; returns what was applied."""
+async def apply(database: store.Store) -> Applied:
+    """Bring the schema up to date."""
     migrations = known(database.dialect)
     async with database.transaction() as tx:
         await tx.fetch("migrations.lock")
+        began = time.monotonic()
         state = await _state(tx, migrations)
         _refuse_newer(state, migrations)
         try:
@@ -74,7 +89,7 @@ async def apply(database: store.Store) -> list[Migration]:
                 "run 'postroad migrate' with the URL of the role that owns the tables"
             )
             raise SchemaError(msg) from problem
-    return state.pending
+    return Applied(state.pending, state.version, time.monotonic() - began)
 
 
 async def _apply(tx: store.Transaction, pending: list[Migration]) -> None:

@@ -4,6 +4,7 @@ from pathlib import Path
 from urllib.parse import urlsplit
 
 from postroad.storage import migrations, sqlite, store
+from postroad.telemetry import logs
 
 POSTGRES_SCHEMES = ("postgresql", "postgres")
 
@@ -40,12 +41,17 @@ def sqlite_folder(url: str) -> str | None:
     return str(sqlite_path(url).absolute().parent) if url.startswith("sqlite:///") else None
 
 
-async def open_current(url: str, *, connections: int = 10, migrate: bool) -> store.Store:
-    """Open a store and require the schema of this version, migrating it when allowed."""
+async def open_current(
+    url: str, *, connections: int = 10, migrate: bool, log: logs.Logger | None = None
+) -> store.Store:
+    """Open a store and require the schema of this version, migrating it when allowed, with a line in the log."""
     opened = await open_store(url, connections=connections)
     try:
         if migrate:
-            await migrations.apply(opened)
+            applied = await migrations.apply(opened)
+            if log and applied.migrations:
+                versions = {"from": applied.version_before, "to": applied.version}
+                log.info("schema_migrated", **versions, seconds=round(applied.seconds, 3))
         await migrations.require_current(opened)
     except BaseException:
         await opened.close()

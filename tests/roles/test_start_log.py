@@ -1,0 +1,53 @@
+"""What the log says about a start: which build runs, and whether it migrated the schema."""
+
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from postroad import build_version, config, roles
+from postroad.storage import migrations, open_store
+from tests.api import app_server
+from tests.roles.test_supervisor import SECRET_KEY, run, with_role
+
+
+@pytest.fixture(params=["sqlite", "postgres"])
+def old_database_url(request: pytest.FixtureRequest, tmp_path: Path) -> str:
+    """The address of a store in which there is nothing, not even a schema."""
+    if request.param == "sqlite":
+        return f"sqlite:///{tmp_path}/postroad.db"
+    return str(request.getfixturevalue("postgres_url"))
+
+
+async def migrate_to(version: int, url: str) -> None:
+    """Leave the database as an earlier version left it."""
+    newest = migrations.known
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(migrations, "known", lambda dialect: newest(dialect)[:version])
+        await (await open_store.open_current(url, migrate=True)).close()
+
+
+async def test_a_start_that_migrates_logs_the_schema_before_and_after_and_the_time(
+    old_database_url: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    async def stop(role_context: roles.RoleContext) -> None:
+        role_context.stopping.set()
+
+    async def start() -> list[dict[str, Any]]:
+        lines = app_server.CapturedLog()
+        await run(settings, ["test"], lines)
+        return lines.kept
+
+    with_role(monkeypatch, stop)
+    overrides: dict[str, dict[str, object]] = {
+        "database": {"url": old_database_url},
+        "security": {"secret_key": SECRET_KEY},
+    }
+    settings = config.load(environment={}, overrides=overrides)
+    await migrate_to(7, old_database_url)
+    migrated, started, *_ = await start()
+    assert migrated.pop("seconds") >= 0
+    newest = migrations.known("sqlite")[-1].version
+    assert {"event": "schema_migrated", "level": "info", "from": 7, "to": newest}.items() <= migrated.items()
+    assert (started["event"], started["version"]) == ("started", build_version.current())
+    assert "schema_migrated" not in [line["event"] for line in await start()]
