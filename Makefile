@@ -13,6 +13,8 @@ ARGS ?=
 MINUTES ?= 10
 # `make test-all` multiplies examples, seeds and crash points by this.
 SCALE ?= 10
+# What builds the image: docker, podman or buildah.
+BUILDER ?= docker
 UV_VERSION := 0.13.7
 
 VENV := .venv
@@ -65,7 +67,7 @@ endef
 
 .DEFAULT_GOAL := help
 .DELETE_ON_ERROR:
-.PHONY: help run test test-fast test-all coverage test-clients chaos fuzz mutants check format lock bench bench-accept bench-batch bench-submission bench-deliver bench-backlog bench-growth bench-latency bench-codes bench-destinations bench-webhooks bench-memory bench-read bench-dashboard bench-cli bench-costs simulate screenshots docs release audit clean
+.PHONY: help run test test-fast test-all coverage test-clients chaos fuzz mutants check format lock bench bench-accept bench-batch bench-submission bench-deliver bench-backlog bench-growth bench-latency bench-codes bench-destinations bench-webhooks bench-memory bench-read bench-dashboard bench-cli bench-costs simulate screenshots docs release image audit clean
 
 help: ## Print this list
 	@echo "Postroad. Usage: make <target>"
@@ -188,6 +190,11 @@ docs: $(DOCS_INSTALLED) ## Build the documentation into build/docs/site, a site 
 release: $(RUNTIME) $(RELEASE_INSTALLED) ## Build wheel, sdist, bill of materials and checksums of this commit into dist/
 	@$(BIN)/python -m release
 	@$(RELEASE)/bin/python -m release.schema dist/*.cdx.json
+
+# The build context has no history, so the version is passed.
+image: ## Build the image postroad:latest of this checkout with BUILDER=docker, podman or buildah
+	@version=$$(PYTHONPATH=src $(PYTHON) -c 'from postroad import build_version; print(build_version.to_build())') && \
+	$(BUILDER) build --build-arg VERSION="$$version" --file deploy/Dockerfile --tag postroad $(ARGS) .
 
 # The databases of vulnerabilities are on the Internet. Strict: a package that cannot be looked up is a failure, not a pass. All
 # locks are looked at before it fails.
