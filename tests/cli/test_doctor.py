@@ -27,6 +27,8 @@ url = "{url}"
 secret_key_file = "{folder}/secret.key"
 [http]
 listen = "127.0.0.1:{http}"
+base_url = "https://mail.example.org"
+trusted_proxies = ["127.0.0.1"]
 [submission]
 listen = "127.0.0.1:{submission}"
 tls_certificate = "{folder}/chain.pem"
@@ -100,9 +102,9 @@ async def test_a_good_installation_is_fine_while_its_service_uses_the_database(
     assert report["findings"][1] == {
         "name": "hostname",
         "state": "ok",
-        "found": "this host introduces itself as mail.example.org",
+        "found": "this host introduces itself as mail.example.org, which is in DNS",
         "advice": "",
-        "documentation": "docs/doctor.md#hostname",
+        "documentation": "https://mail.example.org/docs/doctor.md#hostname",
     }
 
 
@@ -117,7 +119,7 @@ async def test_problems_are_named_with_what_to_do_and_where_to_read_more(
     place = next(number for number, line in enumerate(lines) if line.startswith("reverse_dns: "))
     assert lines[place : place + 2] == [
         REVERSE,
-        "    docs/doctor.md#reverse_dns",
+        "    https://mail.example.org/docs/doctor.md#reverse_dns",
     ]
     assert "settings: ok. No setting is unsafe." in lines
     assert lines[-1] == "21 checks: 19 ok, 1 skipped, 1 warning, 0 errors."

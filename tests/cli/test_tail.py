@@ -46,7 +46,7 @@ def test_a_burst_of_messages_is_shown_up_to_a_limit_and_their_details_a_few_at_a
     class Burst(api_client.Client):
         number = 0
 
-        def get(self, path: str, **query: Any) -> dict[str, Any]:
+        def get(self, path: str, /, **query: Any) -> dict[str, Any]:
             asked.append(path)
             if path != "/v1/messages":
                 return {"status": "queued", "recipients": []}

@@ -79,7 +79,7 @@ class Scripted(api_client.Client):
 
     queue: dict[str, Any]
 
-    def get(self, path: str, **_query: object) -> dict[str, Any]:
+    def get(self, path: str, /, **_query: object) -> dict[str, Any]:
         if path == "/v1/operator/queue":
             return self.queue
         if path == "/v1/operator/providers":

@@ -45,5 +45,6 @@ async def publish_all(ctx: context.Context, server: dns_server.DnsServer, domain
         "TXT": ['"v=spf1 include:spf.example.net ~all"'],
         "MX": ["10 mail.example.net."],
     }
+    server.zones["mail.example.net"] = {"A": ["192.0.2.1"]}
     server.zones[f"_dmarc.{domain.name}"] = {"TXT": ['"v=DMARC1; p=none"']}
     return await publish_key(ctx, server, domain)

@@ -149,9 +149,12 @@ def not_configured(record: Record) -> Finding:
 
 def no_answer(record: Record, detail: str) -> Finding:
     """DNS did not answer."""
-    return Finding(
-        RecordState.UNKNOWN, f"DNS did not answer for {record.name} ({detail}); it is checked again automatically"
-    )
+    return no_answer_for(record.name, detail)
+
+
+def no_answer_for(name: str, detail: str) -> Finding:
+    """DNS did not answer for a name that a record leads to."""
+    return Finding(RecordState.UNKNOWN, f"DNS did not answer for {name} ({detail}); it is checked again automatically")
 
 
 def check_dkim(record: Record, texts: Sequence[str]) -> Finding:
@@ -242,6 +245,15 @@ def check_return_path(record: Record, hosts: Sequence[tuple[int, str]], *, servi
         RecordState.WRONG,
         f"found {quoted(', '.join(names))}, which is not this service; replace it with the value shown, or remove a "
         "wildcard record that covers this name",
+    )
+
+
+def no_address(host: str) -> Finding:
+    """The MX record names this service, whose name leads nowhere."""
+    return Finding(
+        RecordState.WRONG,
+        f"the MX record is right, but {host} has no address in DNS, so bounces are lost; "
+        "the operator has to add an A or AAAA record for it",
     )
 
 

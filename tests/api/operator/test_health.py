@@ -70,5 +70,5 @@ async def test_the_checks_run_once_for_a_minute(
         "state": "warning",
         "found": "bad",
         "advice": "do this",
-        "documentation": "docs/doctor.md#disk",
+        "documentation": "http://127.0.0.1:8025/docs/doctor.md#disk",
     }

@@ -2,6 +2,7 @@
 
 import os
 import resource
+from pathlib import Path
 
 import pytest
 
@@ -28,19 +29,47 @@ async def test_an_unsafe_setting_is_a_warning() -> None:
     ]
 
 
-@pytest.mark.parametrize(
-    "is_synchronized, expected",
-    [
-        (True, ("ok", "the clock is synchronized", "")),
-        (False, ("warning", "the clock is not synchronized", "run an NTP client such as chrony on this host")),
-        (None, ("skipped", "this system does not say whether its clock is synchronized", "")),
-    ],
-)
+SYNCHRONIZED = ("ok", "the clock is synchronized", "")
+UNSYNCHRONIZED = ("warning", "the clock is not synchronized", "run an NTP client such as chrony on this host")
+
+
+@pytest.mark.parametrize("is_synchronized, expected", [(True, SYNCHRONIZED), (False, UNSYNCHRONIZED)])
 async def test_a_clock_that_nobody_sets_is_a_warning(
-    monkeypatch: pytest.MonkeyPatch, *, is_synchronized: bool | None, expected: tuple[str, str, str]
+    monkeypatch: pytest.MonkeyPatch, *, is_synchronized: bool, expected: tuple[str, str, str]
 ) -> None:
     monkeypatch.setattr(host, "kernel_synchronizes", lambda: is_synchronized)
     assert await setups.told("clock", setups.given()) == [expected]
+
+
+async def test_where_the_kernel_may_not_be_asked_systemd_is(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """As under the unit, whose `ProtectClock` refuses it."""
+    monkeypatch.setattr(host, "kernel_synchronizes", lambda: None)
+    monkeypatch.setattr(host, "TIMESYNC", tmp_path / "timesync")
+    monkeypatch.setenv("PATH", str(tmp_path))
+    program = tmp_path / "timedatectl"
+    skipped = ("skipped", "this system does not say whether its clock is synchronized", "")
+    assert await setups.told("clock", setups.given()) == [skipped]
+    for answer, expected in (
+        ("echo yes", SYNCHRONIZED),
+        ("echo no", UNSYNCHRONIZED),
+        ("echo 'Failed to connect to bus' >&2; exit 1", skipped),
+    ):
+        program.write_text(f"#!/bin/sh\n[ \"$*\" = 'show --property=NTPSynchronized --value' ] && {answer}\n")
+        program.chmod(0o755)
+        assert await setups.told("clock", setups.given()) == [expected]
+
+
+async def test_without_systemd_the_file_of_timesyncd_tells(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(host, "kernel_synchronizes", lambda: None)
+    monkeypatch.setattr(host, "TIMESYNC", tmp_path)
+    monkeypatch.setenv("PATH", "")
+    file = tmp_path / "synchronized"
+    assert await setups.told("clock", setups.given()) == [UNSYNCHRONIZED]
+    file.touch()
+    now = setups.NOW // SECOND
+    for seconds, expected in ((60, SYNCHRONIZED), (2 * 86_400, UNSYNCHRONIZED)):
+        os.utime(file, (now - seconds, now - seconds))
+        assert await setups.told("clock", setups.given()) == [expected]
 
 
 def test_the_system_can_be_asked_about_its_clock() -> None:

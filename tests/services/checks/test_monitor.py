@@ -54,7 +54,7 @@ async def test_a_state_that_changes_is_exported_and_logged_once(ctx: context.Con
         await checks.run()
         gauges.append(dict(ctx.metrics.checks.values))
     assert gauges == [{("clock",): 0}, {("clock",): 1}, {("clock",): 1}, {("clock",): 2}, {}]
-    page = "docs/doctor.md#clock"
+    page = "http://127.0.0.1:8025/docs/doctor.md#clock"
     assert [
         (line["level"], line["event"], line["check"], line["before"], line["state"], line["found"], line["advice"])
         for line in lines.kept
@@ -82,7 +82,7 @@ async def test_operators_are_told_of_what_is_worse_than_before_once_for_a_host(
     async with ctx.store.reading() as tx:
         told = await notices.unresolved(tx, limit=9)
     host = hostname.short_name()
-    common = {"check": "clock", "host": host, "page": "docs/doctor.md#clock"}
+    common = {"check": "clock", "host": host, "page": "http://127.0.0.1:8025/docs/doctor.md#clock"}
     contents = {one.kind: msgspec.json.decode(one.content) for one in told}
     assert len(told) == 2
     assert contents == {

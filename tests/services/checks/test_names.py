@@ -23,10 +23,41 @@ async def test_a_name_that_is_not_in_public_dns_is_an_error(name: str) -> None:
     ]
 
 
-async def test_a_fully_qualified_name_is_fine() -> None:
-    assert await setups.told("hostname", setups.given()) == [
-        ("ok", "this host introduces itself as mail.example.org", "")
-    ]
+FORWARD: dict[str, tuple[Any, tuple[str, str, str]]] = {
+    "an address": (
+        {"AAAA": ["2001:db8::1"]},
+        ("ok", "this host introduces itself as mail.example.org, which is in DNS", ""),
+    ),
+    "no address": (
+        {"TXT": ['"x"']},
+        (
+            "error",
+            "this host introduces itself as mail.example.org, which has no address in DNS",
+            "add an A or AAAA record for mail.example.org, or set delivery.hostname to a name that has one",
+        ),
+    ),
+    "no answer": (
+        dns_server.Fault.SERVFAIL,
+        ("warning", "DNS did not answer for mail.example.org: SERVFAIL", "try again later"),
+    ),
+}
+
+
+@pytest.mark.parametrize("overrides", [{}, RELAYED], ids=["direct", "relayed"])
+@pytest.mark.parametrize("case", FORWARD)
+async def test_a_fully_qualified_name_is_looked_up(case: str, overrides: setups.Overrides) -> None:
+    records, expected = FORWARD[case]
+    async with dns_server.running(setups.zones(mail_example_org=records)) as server:
+        assert await setups.told("hostname", setups.given(server, overrides)) == [expected]
+
+
+async def test_a_name_that_does_not_exist_has_no_address() -> None:
+    async with dns_server.running({}) as server:
+        ((state, found, _),) = await setups.told("hostname", setups.given(server, RELAYED))
+        assert (state, found) == (
+            "error",
+            "this host introduces itself as mail.example.org, which has no address in DNS",
+        )
 
 
 BROKEN: dict[str, tuple[str, setups.Overrides, dict[str, Any], list[tuple[str, str, str]]]] = {

@@ -32,7 +32,10 @@ async def test_a_check_that_hangs_or_fails_is_a_finding(monkeypatch: pytest.Monk
         "fails": [("warning", "the check failed: ValueError: no such thing as postgresql://[secret]@db")],
         "works": [("ok", "fine"), ("warning", "not so fine")],
     }
-    assert [(one.state.value, one.page) for one in results][2] == ("warning", "docs/doctor.md#works")
+    assert [(one.state.value, one.page) for one in results][2] == (
+        "warning",
+        "http://127.0.0.1:8025/docs/doctor.md#works",
+    )
 
 
 async def test_the_checks_of_one_host_leave_out_those_of_the_installation(monkeypatch: pytest.MonkeyPatch) -> None:

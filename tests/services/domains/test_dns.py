@@ -63,9 +63,24 @@ async def test_a_key_with_the_domain_twice_in_its_name_is_noticed(server: dns_se
 async def test_the_return_path_is_checked_by_its_mail_hosts(server: dns_server.DnsServer) -> None:
     assert (await look(server, RecordPurpose.RETURN_PATH)).state is RecordState.MISSING
     server.zones["bounces.example.com"] = {"MX": ["10 MAIL.example.net."]}
+    server.zones["mail.example.net"] = {"A": ["192.0.2.1"]}
     assert (await look(server, RecordPurpose.RETURN_PATH)).state is RecordState.OK
     server.zones["bounces.example.com"] = {"MX": ["0 ."]}
     assert "accepts no mail" in (await look(server, RecordPurpose.RETURN_PATH)).detail
+
+
+async def test_a_mail_host_without_an_address_receives_no_bounces(server: dns_server.DnsServer) -> None:
+    server.zones["bounces.example.com"] = {"MX": ["10 mail.example.net."]}
+    finding = await look(server, RecordPurpose.RETURN_PATH)
+    assert finding.state is RecordState.WRONG
+    assert finding.detail == (
+        "the MX record is right, but mail.example.net has no address in DNS, so bounces are lost; "
+        "the operator has to add an A or AAAA record for it"
+    )
+    server.zones["mail.example.net"] = dns_server.Fault.SERVFAIL
+    finding = await look(server, RecordPurpose.RETURN_PATH)
+    assert finding.state is RecordState.UNKNOWN
+    assert finding.detail.startswith("DNS did not answer for mail.example.net (SERVFAIL)")
 
 
 async def test_a_policy_of_the_organisation_holds_for_what_is_below_it(server: dns_server.DnsServer) -> None:

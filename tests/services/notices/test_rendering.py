@@ -14,7 +14,7 @@ CHECK = {
     "host": "mx.example.org",
     "found": "92% of /var is used",
     "advice": "delete old files",
-    "page": "docs/doctor.md#disk",
+    "page": "https://mail.example.org/docs/doctor.md#disk",
 }
 FACTOR = {"email": "jo@example.net", "factor": "an authenticator app", "at": "2027-01-15T08:00:00.000Z"}
 LINK = {

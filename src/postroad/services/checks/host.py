@@ -1,9 +1,13 @@
 """This host and its processes: unsafe settings, the clock, open files, and roles that nobody runs."""
 
+import asyncio
 import ctypes
 import os
 import resource
+import shutil
+import subprocess
 from collections.abc import Sequence
+from pathlib import Path
 from typing import Final
 
 from postroad import config
@@ -18,6 +22,12 @@ WARNING_SECONDS: Final = 2.0
 ERROR_SECONDS: Final = 60.0
 # Of adjtimex(2): the clock is not synchronized.
 _UNSYNCHRONIZED: Final = 0x40
+# It exists while systemd-timesyncd runs.
+TIMESYNC: Final = Path("/run/systemd/timesync")
+# It asks its server at least every 34 minutes; a server may be away for a while.
+MAX_TIMESYNC_SECONDS: Final = 24 * 3600
+# A fraction of the time of a check.
+SYSTEMD_SECONDS: Final = 5.0
 # Roles that every installation needs; others only listen, where they have an address.
 _ALWAYS: Final = ("api", "delivery", "maintenance", "webhooks")
 
@@ -47,6 +57,10 @@ async def clock(given: subject.Subject) -> Sequence[findings.Finding]:
             ]
     is_synchronized = kernel_synchronizes()
     if is_synchronized is None:
+        is_synchronized = await asyncio.to_thread(_systemd_synchronizes)
+    if is_synchronized is None:
+        is_synchronized = _timesyncd_synchronizes(now=given.clock())
+    if is_synchronized is None:
         return [findings.skipped("this system does not say whether its clock is synchronized")]
     if not is_synchronized:
         return [findings.warning("the clock is not synchronized", "run an NTP client such as chrony on this host")]
@@ -54,7 +68,7 @@ async def clock(given: subject.Subject) -> Sequence[findings.Finding]:
 
 
 def kernel_synchronizes() -> bool | None:
-    """What Linux says about its clock (adjtimex); None if it says nothing, as in some containers."""
+    """What Linux says about its clock (adjtimex); None if it may not be asked: in containers, and by `ProtectClock`."""
     # The beginning of `struct timex` on 64 bits: modes, offset, freq, maxerror, esterror, status, then 160 octets more.
     # `modes` 0 only reads, which needs no privilege.
     state = (ctypes.c_byte * 208)()
@@ -63,6 +77,29 @@ def kernel_synchronizes() -> bool | None:
         return None
     status = ctypes.c_int.from_buffer(state, 40).value
     return not status & _UNSYNCHRONIZED
+
+
+def _systemd_synchronizes() -> bool | None:
+    """What the kernel says to systemd, which may ask it where the sandbox of the service may not; None without it."""
+    program = shutil.which("timedatectl")
+    if program is None:
+        return None
+    words = [program, "show", "--property=NTPSynchronized", "--value"]
+    try:
+        asked = subprocess.run(words, capture_output=True, check=False, timeout=SYSTEMD_SECONDS)  # noqa: S603 - of the system
+    except (OSError, subprocess.TimeoutExpired):
+        return None
+    return {b"yes": True, b"no": False}.get(asked.stdout.strip())
+
+
+def _timesyncd_synchronizes(*, now: int) -> bool | None:
+    """Whether systemd-timesyncd, which touches a file whenever it sets the clock, did so lately; None if not in use."""
+    if not TIMESYNC.is_dir():
+        return None
+    try:
+        return now / times.SECOND - (TIMESYNC / "synchronized").stat().st_mtime < MAX_TIMESYNC_SECONDS
+    except OSError:
+        return False
 
 
 async def open_files(given: subject.Subject) -> Sequence[findings.Finding]:

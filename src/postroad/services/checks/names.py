@@ -19,18 +19,27 @@ _REFUSED: Final = ipaddress.ip_network("127.255.255.0/24")
 
 
 async def hostname(given: subject.Subject) -> Sequence[findings.Finding]:
-    """The name in EHLO is fully qualified (RFC 5321 section 4.1.1.1)."""
+    """The name in EHLO is fully qualified and has an address (RFC 5321 section 4.1.1.1)."""
     name = given.hostname
     labels = name.lower().rstrip(".").split(".")
-    has_problem = len(labels) == 1 or labels[-1].isdigit() or f".{'.'.join(labels)}".endswith(domain_dns.NOT_PUBLIC)
-    if not has_problem:
-        return [findings.ok(f"this host introduces itself as {name}")]
-    return [
-        findings.error(
-            f"this host introduces itself as {name!r}, which is not a fully qualified name in public DNS",
-            "set delivery.hostname to a name of yours, such as mail.example.org, that resolves to this host",
-        )
-    ]
+    if len(labels) == 1 or labels[-1].isdigit() or f".{'.'.join(labels)}".endswith(domain_dns.NOT_PUBLIC):
+        return [
+            findings.error(
+                f"this host introduces itself as {name!r}, which is not a fully qualified name in public DNS",
+                "set delivery.hostname to a name of yours, such as mail.example.org, that resolves to this host",
+            )
+        ]
+    answer = await given.dns.addresses(name)
+    if isinstance(answer, resolver.Failure):
+        return [_no_answer(name, answer)]
+    if not answer.records:
+        return [
+            findings.error(
+                f"this host introduces itself as {name}, which has no address in DNS",
+                f"add an A or AAAA record for {name}, or set delivery.hostname to a name that has one",
+            )
+        ]
+    return [findings.ok(f"this host introduces itself as {name}, which is in DNS")]
 
 
 async def resolver_works(given: subject.Subject) -> Sequence[findings.Finding]:

@@ -11,6 +11,7 @@ from typing import Final
 
 import msgspec
 
+from postroad import config
 from postroad.services.checks import (
     certificates,
     connections,
@@ -45,20 +46,16 @@ class Check(msgspec.Struct, frozen=True):
 
 
 class Result(msgspec.Struct, frozen=True):
-    """What one check found; at least one finding."""
+    """What one check found, at least one finding, and the URL of the page that explains it."""
 
     name: str
     findings: Sequence[check_findings.Finding]
+    page: str
 
     @property
     def state(self) -> check_findings.State:
         """The worst of its findings."""
         return worst(one.state for one in self.findings)
-
-    @property
-    def page(self) -> str:
-        """Where the documentation explains the check."""
-        return f"{PAGE}#{self.name}"
 
 
 CHECKS: Final[Mapping[str, Check]] = {
@@ -99,9 +96,11 @@ async def run(given: subject.Subject, *, scopes: Sequence[Scope] = tuple(Scope))
 
 async def run_one(name: str, check: Check, given: subject.Subject) -> Result:
     """Run one check within its time."""
+    # The service itself serves its documentation.
+    page = f"{config.public_url(given.settings) or config.local_url(given.settings)}/{PAGE}#{name}"
     try:
         async with asyncio.timeout(CHECK_SECONDS):
-            return Result(name, await check.run(given))
+            return Result(name, await check.run(given), page)
     except TimeoutError:
         found = check_findings.warning(
             f"the check did not finish within {CHECK_SECONDS:.0f} seconds", "try again later"
@@ -109,4 +108,4 @@ async def run_one(name: str, check: Check, given: subject.Subject) -> Result:
     except Exception as problem:  # noqa: BLE001 - a check that fails must not hide the others
         reason = logs.redact(f"{type(problem).__name__}: {problem}")
         found = check_findings.warning(f"the check failed: {reason}", "please report this as a bug")
-    return Result(name, [found])
+    return Result(name, [found], page)

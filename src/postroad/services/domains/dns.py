@@ -124,7 +124,13 @@ class DomainDns:
         if isinstance(answer, resolver.Failure):
             return domain_records.no_answer(record, answer.detail)
         hosts = [(mx.preference, mx.host) for mx in answer.records]
-        return domain_records.check_return_path(record, hosts, service=service)
+        finding = domain_records.check_return_path(record, hosts, service=service)
+        if finding.state is not domain_records.RecordState.OK:
+            return finding
+        addresses = await self._dns.addresses(service.host)
+        if isinstance(addresses, resolver.Failure):
+            return domain_records.no_answer_for(service.host, addresses.detail)
+        return finding if addresses.records else domain_records.no_address(service.host)
 
     async def _dmarc(self, record: domain_records.Record, domain: str) -> domain_records.Finding:
         for place in dmarc_record.names(domain):
