@@ -161,6 +161,8 @@ async def test_every_domain_that_may_send_is_offered(ctx: context.Context, brows
 async def test_without_a_domain_the_way_begins_with_one(browser: Browser) -> None:
     page = (await browser.get("/welcome")).text
     assert '<a class="button" href="/domains">Add a domain</a>' in page
+    assert "Four steps to your application" in page
+    assert re.findall(r'class="step-number" aria-hidden="true">(.)<', page) == ["1", "2", "3", "4"]
     assert 'action="/welcome/test"' not in page
 
 
