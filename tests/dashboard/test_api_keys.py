@@ -26,20 +26,36 @@ async def make(ctx: context.Context, account_id: str, name: str = "shop") -> sto
     return key
 
 
-async def test_an_empty_page_leads_to_the_credential_that_a_key_needs(ctx: context.Context, browser: Browser) -> None:
+async def test_the_first_key_needs_no_credential(ctx: context.Context, browser: Browser) -> None:
     page = (await browser.get("/keys")).text
     assert "No API keys yet" in page
-    assert 'href="/credentials">Create SMTP credential' in page
-    assert 'action="/keys"' not in page
+    assert 'action="/keys"' in page
+    assert 'name="credential_id"' not in page
     assert "YOUR_API_KEY" in page
-    await credentials.create(ctx, browser.account_id, "shop")
-    assert 'action="/keys"' in (await browser.get("/keys")).text
+    made = await browser.post("/keys", {"name": "shop"})
+    assert made.status_code == 201
+    (credential,) = await credentials.of_account(ctx, browser.account_id)
+    (key,) = await api_keys.of_account(ctx, browser.account_id)
+    assert key.credential_id == credential.id
+    assert "Rate-limit group" not in (await browser.get("/keys")).text
+    await credentials.create(ctx, browser.account_id, "second")
+    assert "Rate-limit group" in (await browser.get("/keys")).text
 
 
-async def test_a_key_without_a_credential_is_refused_with_a_sentence(browser: Browser) -> None:
-    refused = await browser.post("/keys", {"name": "shop"})
-    assert refused.status_code == 409
-    assert "no active SMTP credential" in refused.text
+async def test_a_key_that_does_not_send_is_shown_with_a_request_that_it_may_make(browser: Browser) -> None:
+    for scope, path in (
+        ("read", "/v1/messages"),
+        ("templates", "/v1/templates"),
+        ("suppressions", "/v1/suppressions"),
+        ("webhooks", "/v1/webhooks"),
+        ("domains", "/v1/domains"),
+        ("statistics", "/v1/statistics"),
+        ("team", "/v1/api-keys"),
+    ):
+        made = html.unescape((await browser.post("/keys", {"name": scope, "scopes": [scope]})).text)
+        secret = copied(made, after="<dt>API key</dt>")
+        assert f"curl {browser_client.BASE_URL}{path} -H 'Authorization: Bearer {secret}'" in made
+        assert "/emails" not in made.partition("<main")[2]
 
 
 async def test_a_new_key_is_shown_once_and_may_send(ctx: context.Context, browser: Browser) -> None:
@@ -75,7 +91,7 @@ async def test_a_key_has_the_scopes_that_are_ticked(ctx: context.Context, browse
     assert "<dt>Scopes</dt><dd>send, read</dd>" in made.text
     (key,) = await api_keys.of_account(ctx, browser.account_id)
     assert key.scopes == "send read"
-    assert "scopes send, read; credential first" in (await browser.get("/keys")).text
+    assert "scopes send, read<" in (await browser.get("/keys")).text
 
 
 async def test_a_key_has_the_limits_of_the_form_and_shows_their_use(
@@ -190,8 +206,10 @@ async def test_a_revoked_credential_is_not_offered_and_its_keys_are_revoked(
     key = await make(ctx, browser.account_id)
     kept, _ = await credentials.create(ctx, browser.account_id, "kept")
     await credentials.revoke(ctx, browser.account_id, key.credential_id)
+    other, _ = await credentials.create(ctx, browser.account_id, "other")
     page = (await browser.get("/keys")).text
     assert f'<option value="{kept.id}">kept</option>' in page
+    assert f'<option value="{other.id}">other</option>' in page
     assert f'value="{key.credential_id}"' not in page
     assert "status-revoked" in page
     assert "first" in page

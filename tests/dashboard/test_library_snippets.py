@@ -41,6 +41,8 @@ EMAIL: Final[literals.Members] = {
     "subject": HOSTILE,
     "text": f"first\n\tsecond {HOSTILE}\n",
     "html": f"<p class='x'>{HOSTILE}</p>\n",
+    "template": HOSTILE,
+    "variables": {"name": HOSTILE, "is_new": True, "is_old": False, "items": [{"title": HOSTILE, "tags": ["a"]}]},
     "headers": {"X-One": HOSTILE, "X-Two": "2"},
     "tags": [HOSTILE, "two"],
     "metadata": {"order": HOSTILE, "two": "2"},

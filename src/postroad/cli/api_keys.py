@@ -5,7 +5,7 @@ import click
 from postroad.cli import command, output, views
 from postroad.model import caller, key_limits, mail, times
 from postroad.services import context as services_context
-from postroad.services.auth import api_keys, credentials
+from postroad.services.auth import api_keys
 from postroad.storage import accounts
 
 
@@ -65,8 +65,6 @@ async def create(
         approval_above=approval_above,
         expires_at=None if expires is None else _time(expires),
     )
-    if credential is None:
-        await _ensure_credential(context, account.id)
     key, secret = await api_keys.create(
         context,
         account.id,
@@ -114,10 +112,3 @@ def _time(text: str) -> int:
         return times.parse(text if "T" in text.upper() else f"{text}T00:00:00Z")
     except ValueError as problem:
         raise click.UsageError(f"--expires: {problem}") from None
-
-
-async def _ensure_credential(context: services_context.Context, account_id: str) -> None:
-    """A key belongs to an SMTP credential; create one, with an unknown password, if the account has none."""
-    listed = await credentials.of_account(context, account_id)
-    if not any(one.revoked_at is None for one in listed):
-        await credentials.create(context, account_id, "default")

@@ -32,7 +32,7 @@ _BETWEEN: Final = re.compile(r"[\s,]+")
 
 
 class NewKey(forms.Form, frozen=True, kw_only=True):
-    """A key to create; without a credential it belongs to the oldest active one, and without scopes it may send."""
+    """A key to create; without a credential it belongs to the account's first, and without scopes it may send."""
 
     name: str
     credential_id: str | None = None
@@ -89,16 +89,20 @@ async def create(request: requests.PageRequest) -> routing.Response:
         mode=form.mode or mail.Mode.LIVE,
         limits=form.limits(request.zone),
     )
-    where = await snippets.snippet_context(request)
-    shown = snippets.over_http(where, api_key=secret)
+    where = await snippets.snippet_context(request, made.limits)
+    scopes = caller.scopes_of(made.scopes)
+    may_send = caller.Scope.SEND in scopes
     return request.page(
         "api_keys.html",
         status=201,
         made=made,
         made_mode=api_keys.mode_of(made),
         secret=secret,
+        may_send=may_send,
         snippet_context=where,
-        snippets=shown,
+        snippets=snippets.over_http(where, api_key=secret)
+        if may_send
+        else snippets.of_request(where.base_url, scopes, api_key=secret),
     )
 
 

@@ -7,6 +7,20 @@ project. Each snippet is a complete program that prints the message id, or print
 from typing import Final
 
 from postroad.dashboard import literals
+from postroad.model import caller
+
+# What a key that does not send is tried with: something to read in each scope.
+PATHS: Final = {
+    caller.Scope.READ: "/v1/messages",
+    caller.Scope.TEMPLATES: "/v1/templates",
+    caller.Scope.SUPPRESSIONS: "/v1/suppressions",
+    caller.Scope.WEBHOOKS: "/v1/webhooks",
+    caller.Scope.DOMAINS: "/v1/domains",
+    caller.Scope.STATISTICS: "/v1/statistics",
+    caller.Scope.TEAM: "/v1/api-keys",
+    caller.Scope.OPERATOR: "/v1/operator/health",
+}
+REQUEST: Final = literals.Source("curl", "In a terminal.", literals.shell, "curl @url -H @authorization\n")
 
 LIBRARY: Final = "With the Postroad library, from a checkout."
 
@@ -46,7 +60,7 @@ print(receipt.id)
         install="""\
 pip install ../postroad/clients/python
 """,
-        members=literals.MemberStyle(line="    {name}={value},", names={"from": "sender"}),
+        members=literals.MemberStyle(line="    {name}={value},", names={"from": "sender"}, booleans=("False", "True")),
     ),
     literals.Source(
         "JavaScript",
@@ -150,12 +164,16 @@ go get github.com/postroad/postroad/clients/go
                 "subject": "Subject",
                 "text": "Text",
                 "html": "HTML",
+                "template": "Template",
+                "variables": "Variables",
                 "headers": "Headers",
                 "tags": "Tags",
                 "metadata": "Metadata",
             },
             several="[]string{{{}}}",
             pairs="map[string]string{{{}}}",
+            array="[]any{{{}}}",
+            object="map[string]any{{{}}}",
             lists=frozenset({"to", "cc", "bcc", "reply_to", "tags"}),
             is_aligned=True,
         ),
@@ -217,9 +235,12 @@ mvn install -f ../postroad/clients/java   # then depend on dev.postroad:postroad
 """,
         members=literals.MemberStyle(
             line="                .{name}({value})",
-            names={"reply_to": "replyTo", "headers": "header", "tags": "tag"},
+            names={"reply_to": "replyTo", "headers": "header", "tags": "tag", "variables": "variable"},
             several="{}",
             pair="{}, {}",
+            array="java.util.List.of({})",
+            object="java.util.Map.ofEntries({})",
+            entry="java.util.Map.entry({}, {})",
             has_separate_pairs=True,
         ),
     ),

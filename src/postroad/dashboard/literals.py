@@ -9,9 +9,11 @@ import re
 import shlex
 import string
 from collections.abc import Callable, Mapping, Sequence
-from typing import Final
+from typing import Any, Final
 
 import msgspec
+
+from postroad.model import mail
 
 _BARE: Final = re.compile(r"[A-Za-z0-9_.@+-]+")
 
@@ -22,8 +24,8 @@ class _Text(string.Template):
     delimiter = "@"
 
 
-# The members of an email, by their names in the API: a text, several, or pairs of texts.
-Members = Mapping[str, str | Sequence[str] | Mapping[str, str]]
+# The members of an email, by their names in the API: a text, several, pairs of texts, or the variables of a template.
+Members = Mapping[str, str | Sequence[str] | Mapping[str, mail.TemplateValue]]
 
 
 class MemberStyle(msgspec.Struct, frozen=True, kw_only=True):
@@ -34,6 +36,11 @@ class MemberStyle(msgspec.Struct, frozen=True, kw_only=True):
     several: str = "[{}]"
     pair: str = "{}: {}"
     pairs: str = "{{{}}}"
+    # Lists, objects and their members inside of variables; an empty text stands for the forms above.
+    array: str = ""
+    object: str = ""
+    entry: str = ""
+    booleans: tuple[str, str] = ("false", "true")
     # Members that the library takes as a list, even of one.
     lists: frozenset[str] = frozenset()
     # Each pair is a line of its own.
@@ -52,15 +59,28 @@ class MemberStyle(msgspec.Struct, frozen=True, kw_only=True):
         return "\n".join(lines)
 
     def _values(
-        self, name: str, value: str | Sequence[str] | Mapping[str, str], literal: Callable[[str], str]
+        self, name: str, value: str | Sequence[str] | Mapping[str, mail.TemplateValue], literal: Callable[[str], str]
     ) -> list[str]:
         if isinstance(value, Mapping):
-            pairs = [self.pair.format(literal(key), literal(one)) for key, one in value.items()]
+            if name == "variables" and not self.has_separate_pairs:
+                return [self._variable(value, literal)]
+            pairs = [self.pair.format(literal(key), self._variable(one, literal)) for key, one in value.items()]
             return pairs if self.has_separate_pairs else [self.pairs.format(", ".join(pairs))]
         given = [value] if isinstance(value, str) else list(value)
         if len(given) == 1 and name not in self.lists:
             return [literal(given[0])]
         return [self.several.format(", ".join(map(literal, given)))]
+
+    def _variable(self, value: mail.TemplateValue | Mapping[str, Any], literal: Callable[[str], str]) -> str:
+        if isinstance(value, bool):
+            return self.booleans[value]
+        if isinstance(value, Mapping):
+            entry = self.entry or self.pair
+            entries = [entry.format(literal(key), self._variable(one, literal)) for key, one in value.items()]
+            return (self.object or self.pairs).format(", ".join(entries))
+        if isinstance(value, list):
+            return (self.array or self.several).format(", ".join(self._variable(one, literal) for one in value))
+        return literal(value) if isinstance(value, str) else str(value)
 
 
 class Source(msgspec.Struct, frozen=True):

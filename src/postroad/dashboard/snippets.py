@@ -3,25 +3,29 @@
 The code is in http_snippets and smtp_snippets; this module finds the host, the port and the sender.
 """
 
+import contextlib
+import functools
 import ipaddress
 import json
-from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from collections.abc import Collection, Mapping, Sequence
+from dataclasses import dataclass, field
 from enum import StrEnum
 from typing import Final
 from urllib import parse
 
 import msgspec
 
-from postroad import config
+from postroad import config, errors
 from postroad.dashboard import http_snippets, literals, requests, smtp_snippets
+from postroad.model import caller, key_limits, mail
+from postroad.services import templates
 from postroad.services.acceptance import send_test
 
 API_KEY: Final = "YOUR_API_KEY"
 USERNAME: Final = "YOUR_USERNAME"
 PASSWORD: Final = "YOUR_PASSWORD"  # noqa: S105 - a placeholder
 # For an account without a domain.
-SENDER: Final = "hello@example.com"
+DOMAIN: Final = "example.com"
 
 
 class Security(StrEnum):
@@ -50,6 +54,11 @@ class SnippetContext:
     recipient: str
     # Whether the account may send from `sender`; else it is an example, and would be refused.
     is_sender_own: bool = True
+    # What is sent: the alias of a template and sample values, or else a text.
+    template: str | None = None
+    variables: Mapping[str, mail.TemplateValue] = field(default_factory=dict)
+    # Whether there is such a template.
+    has_template: bool = True
 
 
 class Snippet(msgspec.Struct, frozen=True):
@@ -68,16 +77,35 @@ _PIECES: Final[Mapping[Security, Mapping[str, str]]] = {
 }
 
 
-async def snippet_context(request: requests.PageRequest) -> SnippetContext:
-    """This installation, and a message from the account's own domain to the user of the page."""
-    sender = await send_test.default_sender(request.ctx, request.account_id)
+async def snippet_context(
+    request: requests.PageRequest, limits: key_limits.Limits = key_limits.NO_LIMITS
+) -> SnippetContext:
+    """This installation, and a message that a key with these limits may send to the user of the page."""
+    sender = await send_test.default_sender(request.ctx, request.account_id, limits.domains)
+    template, variables = await _template(request, limits.templates)
     return SnippetContext(
         base_url=request.base_url.rstrip("/"),
         smtp=smtp_listener(request.ctx.settings, base_url=request.base_url),
-        sender=sender or SENDER,
+        sender=sender or f"{send_test.SENDER}@{limits.domains[0] if limits.domains else DOMAIN}",
         recipient=request.user.email,
         is_sender_own=sender is not None,
+        template=template,
+        variables=variables or {},
+        has_template=variables is not None,
     )
+
+
+async def _template(
+    request: requests.PageRequest, aliases: Sequence[str]
+) -> tuple[str | None, Mapping[str, mail.TemplateValue] | None]:
+    """The first of these templates that exists, with values for it; if none does, the first name without values."""
+    for alias in aliases:
+        with contextlib.suppress(errors.NotFound, errors.InvalidRequest):
+            template = await templates.find_with_parts(request.ctx, request.account_id, alias)
+            return alias, await request.ctx.threads.run(
+                request.account_id, functools.partial(templates.sample, template)
+            )
+    return next(iter(aliases), None), None
 
 
 def smtp_listener(settings: config.Settings, *, base_url: str) -> SmtpListener | None:
@@ -96,8 +124,19 @@ def smtp_listener(settings: config.Settings, *, base_url: str) -> SmtpListener |
 
 def over_http(where: SnippetContext, *, api_key: str = API_KEY) -> tuple[Snippet, ...]:
     """How to send with an API key."""
-    message = {"from": where.sender, "to": where.recipient, "subject": "Hello", "text": "It works."}
+    content: literals.Members = {"subject": "Hello", "text": "It works."}
+    if where.template is not None:
+        values = {"variables": where.variables} if where.variables else {}
+        content = {"template": where.template, **values}
+    message = {"from": where.sender, "to": where.recipient, **content}
     return of_email(where.base_url, message, api_key=api_key)
+
+
+def of_request(base_url: str, scopes: Collection[caller.Scope], *, api_key: str) -> tuple[Snippet, ...]:
+    """How to call the API with a key that does not send."""
+    path = next(path for scope, path in http_snippets.PATHS.items() if scope in scopes)
+    values = {"url": f"{base_url}{path}", "authorization": f"Authorization: Bearer {api_key}"}
+    return (_filled(http_snippets.REQUEST, values, {}),)
 
 
 def of_email(

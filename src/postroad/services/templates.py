@@ -82,8 +82,9 @@ def names(template: templates.Template) -> list[str]:
 
 
 def sample(template: templates.Template) -> dict[str, Any]:
-    """Sample values for a template: with them every section is shown."""
-    sources = (template.subject, template.text or "", template.html or "")
+    """Sample values for a template and what it uses: with them every section is shown."""
+    bodies = [body or "" for one in (template, *template.used) for body in (one.text, one.html)]
+    sources = (template.subject, *bodies)
     merged: dict[str, Any] = {}
     for source in sources:
         merged = mustache.sample(mustache.parse(source)) | merged
@@ -154,6 +155,13 @@ async def find(ctx: context.Context, account_id: str, alias: str) -> templates.T
     return template
 
 
+async def find_with_parts(ctx: context.Context, account_id: str, alias: str) -> templates.Template:
+    """One template of an account, with all that it needs to be rendered."""
+    template = await find(ctx, account_id, alias)
+    async with ctx.store.reading() as tx:
+        return await template_parts.load(tx, template)
+
+
 async def page(ctx: context.Context, account_id: str, after: str, limit: int) -> list[templates.Template]:
     """A page of templates by alias; the first page is after an empty text."""
     async with ctx.store.scanning(account_id) as tx:
@@ -186,9 +194,7 @@ async def preview(
     ctx: context.Context, account_id: str, alias: str, variables: Mapping[str, mail.TemplateValue]
 ) -> Rendered:
     """Render one template of an account."""
-    template = await find(ctx, account_id, alias)
-    async with ctx.store.reading() as tx:
-        template = await template_parts.load(tx, template)
+    template = await find_with_parts(ctx, account_id, alias)
     validation.check_variables("variables", variables)
     if is_costly(template) or has_lists(variables):
         return await ctx.threads.run(account_id, lambda: render(template, variables))

@@ -4,7 +4,7 @@ import pytest
 
 from postroad import errors
 from postroad.model import caller, mail
-from postroad.services import context
+from postroad.services import audit_log, context
 from postroad.services.accounts import registry as accounts
 from postroad.services.auth import api_keys, authentication, credentials, installation_keys
 from postroad.storage import accounts as stored_accounts
@@ -65,11 +65,25 @@ async def test_a_key_gets_no_other_rights(
     assert await api_keys.of_account(ctx, account.id) == []
 
 
+async def test_the_first_key_of_an_account_creates_its_credential(
+    ctx: context.Context, account: stored_accounts.Account
+) -> None:
+    key, secret = await make(ctx, account.id)
+    again, _ = await make(ctx, account.id)
+    (credential,) = await credentials.of_account(ctx, account.id)
+    assert {key.credential_id, again.credential_id} == {credential.id}
+    assert credential.name == "API keys"
+    who = await authentication.authenticate(ctx, f"Bearer {secret}", client_address="127.0.0.1")
+    assert (who.account_id, who.credential_id, who.permissions) == (account.id, credential.id, SEND)
+    assert await ctx.passwords.find("", [credential.password_hash]) is None
+    logged = [entry.action for entry in await audit_log.page(ctx, account.id, before=None, limit=10)]
+    assert logged.count("credential.created") == 1
+    assert logged.count("api_key.created") == 2
+
+
 async def test_without_a_named_credential_it_is_the_oldest_live_one(
     ctx: context.Context, account: stored_accounts.Account, clock: contexts.Clock
 ) -> None:
-    with pytest.raises(errors.Conflict, match=r"^credential_id: "):
-        await make(ctx, account.id)
     first, _ = await credentials.create(ctx, account.id, "First")
     clock.pass_seconds(1)
     second, _ = await credentials.create(ctx, account.id, "Second")

@@ -22,7 +22,7 @@ CredentialId = Annotated[
     schemas.id_of(
         identifiers.CREDENTIAL,
         "The SMTP credential that the key belongs to: it shares its idempotency keys and is revoked with it. "
-        "Defaults to the oldest active one.",
+        "Defaults to the oldest active one; if the account has none, one is created.",
     ),
 ]
 Scopes = Annotated[

@@ -5,6 +5,7 @@ template.
 """
 
 import contextlib
+from collections.abc import Sequence
 from typing import Final
 
 from postroad import errors
@@ -69,19 +70,22 @@ async def send_rendered(
     return await _send(ctx, who, request, request_id=request_id)
 
 
-async def default_sender(ctx: context.Context, account_id: str) -> str | None:
-    """A sender address at the account's first domain that can send, verified domains first."""
-    return next(iter(await senders(ctx, account_id, limit=1)), None)
+async def default_sender(ctx: context.Context, account_id: str, allowed: Sequence[str] = ()) -> str | None:
+    """A sender address at the first of the allowed domains that can send; without any, at the account's first."""
+    return next(iter(await senders(ctx, account_id, allowed, limit=1)), None)
 
 
-async def senders(ctx: context.Context, account_id: str, *, limit: int) -> list[str]:
-    """Sender addresses, one per domain that can send, verified domains first."""
-    known = await domains.of_account(ctx, account_id, limit=MAX_DOMAINS)
+async def senders(ctx: context.Context, account_id: str, allowed: Sequence[str] = (), *, limit: int) -> list[str]:
+    """Sender addresses, one per domain that can send: the allowed ones, or else all, verified domains first."""
+    names = allowed
+    if not names:
+        known = await domains.of_account(ctx, account_id, limit=MAX_DOMAINS)
+        names = [domain.name for domain in sorted(known, key=lambda domain: domain.verified_at is None)]
     found: list[str] = []
-    for domain in sorted(known, key=lambda domain: domain.verified_at is None):
+    for name in names:
         if len(found) < limit:
             with contextlib.suppress(errors.Forbidden):
-                found.append(f"{SENDER}@{(await domains.sending_domain(ctx, account_id, domain.name)).name}")
+                found.append(f"{SENDER}@{(await domains.sending_domain(ctx, account_id, name)).name}")
     return found
 
 

@@ -1,8 +1,8 @@
 """API keys: created under an SMTP credential, stored hashed, shown once.
 
-A key shares the idempotency keys of its credential and is revoked with it. What it may do are its scopes: each route of
-the API belongs to one. A key that creates keys gives them no more than it has (`grants.py`). What a test key sends
-goes to the simulator (docs/testing.md).
+The account's first key creates a credential if there is none. A key shares the idempotency keys of its credential and
+is revoked with it. What it may do are its scopes: each route of the API belongs to one. A key that creates keys gives
+them no more than it has (`grants.py`). What a test key sends goes to the simulator (docs/testing.md).
 """
 
 import dataclasses
@@ -15,6 +15,7 @@ from postroad import errors
 from postroad.model import caller, identifiers, key_limits, labels, mail
 from postroad.services import account_quotas, audit_log, context
 from postroad.services.auth import creators, grants, installation_keys, limit_rules
+from postroad.services.auth import credentials as credential_service
 from postroad.storage import access_version, accounts, api_keys, credentials, store
 
 SCOPE_WORDS: Final = (*caller.Scope, caller.EVERY_SCOPE)
@@ -32,7 +33,7 @@ async def create(
     mode: mail.Mode = mail.Mode.LIVE,
     limits: key_limits.Limits = key_limits.NO_LIMITS,
 ) -> tuple[api_keys.ApiKey, str]:
-    """Create a key, under the oldest active credential when none is named; returns its secret, which is shown once."""
+    """Create a key, and a credential for it if none is named and the account has none; returns its secret."""
     labels.check("name", name)
     words = _scope_words(scopes)
     _check_mode(mode, words)
@@ -41,12 +42,14 @@ async def create(
     grants.check_key(ctx.actor, caller.scopes_of(words), limits)
     secret = installation_keys.new_api_key(mode)
     async with ctx.store.transaction() as tx:
+        # Whoever takes both locks takes this one first; the key may need a new credential.
+        await access_version.bump(tx)
         await accounts.lock(tx, [account_id])
         await account_quotas.check(ctx, tx, account_id, "api_keys")
         key = api_keys.ApiKey(
             id=ctx.new_id(identifiers.API_KEY, now=now),
             account_id=account_id,
-            credential_id=await _credential(tx, account_id, grants.credential_of_key(ctx.actor, credential_id)),
+            credential_id=await _credential(ctx, tx, account_id, grants.credential_of_key(ctx.actor, credential_id)),
             name=name,
             hint=secret[: len(installation_keys.API_KEY_PREFIX) + HINT_CHARACTERS] + "…",
             scopes=words,
@@ -58,6 +61,7 @@ async def create(
         )
         await api_keys.insert(tx, key, key_hash=installation_keys.hash_api_key(secret))
         await audit_log.write(ctx, tx, account_id, "api_key.created", name, key.scopes)
+    ctx.access_cache.invalidate()
     return key, secret
 
 
@@ -158,12 +162,9 @@ def _check_mode(mode: mail.Mode, words: str) -> None:
         raise errors.InvalidRequest("scopes: a test key can have 'send' and 'read' only; use a live key to manage")
 
 
-async def _credential(tx: store.Transaction, account_id: str, credential_id: str | None) -> str:
+async def _credential(ctx: context.Context, tx: store.Transaction, account_id: str, credential_id: str | None) -> str:
     if credential_id is None:
-        found = await credentials.first_live(tx, account_id)
-        if found is None:
-            raise errors.Conflict("credential_id: the account has no active SMTP credential; create one first")
-        return found
+        return await credential_service.first(ctx, tx, account_id)
     credential = None
     if identifiers.is_identifier(credential_id, identifiers.CREDENTIAL):
         credential = await credentials.by_id(tx, account_id, credential_id)

@@ -1,18 +1,19 @@
 """SMTP credentials: username and password are generated, and the password is shown once.
 
 A revoked credential stops working at once on every host, together with its API keys. It stays in the list for
-reference, but can no longer be read or revoked by id.
+reference, but can no longer be read or revoked by id. An account that needs none gets one with its first API key.
 """
 
-import dataclasses
 from typing import Final
 
 from postroad import errors
 from postroad.model import identifiers, labels
 from postroad.services import account_quotas, audit_log, context
 from postroad.services.auth import creators, grants, installation_keys
-from postroad.storage import access_version, credentials, known_networks
+from postroad.storage import access_version, credentials, known_networks, store
 
+# The credential that is created with the first API key.
+FIRST_NAME: Final = "API keys"
 USERNAME_PREFIX: Final = "smtp_"
 # 16 characters of 36 are 82 bits: usernames never collide. It is not a secret.
 USERNAME_CHARACTERS: Final = 16
@@ -25,26 +26,28 @@ async def create(ctx: context.Context, account_id: str, name: str) -> tuple[cred
     secret = installation_keys.random_text(installation_keys.SECRET_CHARACTERS)
     password = secret + installation_keys.checksum(secret)
     password_hash = await ctx.passwords.hash(password, party=account_id)
-    now = ctx.clock()
-    credential = credentials.Credential(
-        id=ctx.new_id(identifiers.CREDENTIAL, now=now),
-        account_id=account_id,
-        name=name,
-        username=USERNAME_PREFIX + installation_keys.random_text(USERNAME_CHARACTERS).lower(),
-        password_hash=password_hash,
-        created_at=now,
-        last_used_at=None,
-        revoked_at=None,
-    )
     async with ctx.store.transaction() as tx:
-        credential = dataclasses.replace(credential, creator_id=await creators.of_actor(ctx, tx, account_id))
         # The first credential is the sending identity of the account's tokens: a cached "none" must be dropped.
         await access_version.bump(tx)
-        await account_quotas.check(ctx, tx, account_id, "credentials")
-        await credentials.insert(tx, credential)
-        await audit_log.write(ctx, tx, account_id, "credential.created", name, credential.username)
+        credential = await _insert(
+            ctx, tx, account_id, name=name, username=_new_username(), password_hash=password_hash
+        )
     ctx.access_cache.invalidate()
     return credential, password
+
+
+async def first(ctx: context.Context, tx: store.Transaction, account_id: str) -> str:
+    """The oldest active credential, which is created when there is none: its password matches nothing.
+
+    The caller has bumped the access version, and invalidates the cache after the transaction.
+    """
+    found = await credentials.first_live(tx, account_id)
+    if found is not None:
+        return found
+    username = _new_username()
+    password_hash = ctx.passwords.dummy_hash(username)
+    made = await _insert(ctx, tx, account_id, name=FIRST_NAME, username=username, password_hash=password_hash)
+    return made.id
 
 
 async def of_account(
@@ -76,6 +79,31 @@ async def revoke(ctx: context.Context, account_id: str, credential_id: str) -> N
         await known_networks.remove(tx, credential_id)
         await audit_log.write(ctx, tx, account_id, "credential.revoked", credential.name, credential.username)
     ctx.access_cache.invalidate()
+
+
+def _new_username() -> str:
+    return USERNAME_PREFIX + installation_keys.random_text(USERNAME_CHARACTERS).lower()
+
+
+async def _insert(
+    ctx: context.Context, tx: store.Transaction, account_id: str, *, name: str, username: str, password_hash: str
+) -> credentials.Credential:
+    await account_quotas.check(ctx, tx, account_id, "credentials")
+    now = ctx.clock()
+    credential = credentials.Credential(
+        id=ctx.new_id(identifiers.CREDENTIAL, now=now),
+        account_id=account_id,
+        name=name,
+        username=username,
+        password_hash=password_hash,
+        created_at=now,
+        last_used_at=None,
+        revoked_at=None,
+        creator_id=await creators.of_actor(ctx, tx, account_id),
+    )
+    await credentials.insert(tx, credential)
+    await audit_log.write(ctx, tx, account_id, "credential.created", name, username)
+    return credential
 
 
 def _check_id(credential_id: str) -> None:
