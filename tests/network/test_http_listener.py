@@ -151,6 +151,19 @@ async def test_stopping_closes_idle_connections_at_once() -> None:
         assert await connection.rest() == b""
 
 
+async def test_stopping_answers_a_request_that_has_arrived_on_an_idle_connection() -> None:
+    application = Slow()
+    application.go_on.set()
+    async with listening(application) as listener, raw_http.connect(listener.address) as connection:
+        await connection.send(get("/"))
+        await connection.response()
+        # Both happen before the event loop reads again.
+        connection.writer.write(get("/"))
+        await listener.stop(grace_seconds=raw_http.TIMEOUT_SECONDS)
+        assert (await connection.response()).headers["connection"] == "close"
+        assert await connection.rest() == b""
+
+
 async def test_stopping_waits_for_work_whose_caller_has_gone() -> None:
     application = Slow()
     async with listening(application) as listener:

@@ -387,6 +387,24 @@ async def test_pipelined_requests_are_answered_in_order() -> None:
         assert [(await connection.response()).body for _ in range(10)] == [b"GET /%d 0" % n for n in range(10)]
 
 
+async def test_while_draining_the_last_response_of_a_connection_says_that_it_ends() -> None:
+    async with served() as server, raw_http.connect(server.address) as kept:
+        async with raw_http.connect(server.address) as pipelined:
+            server.go_on.clear()
+            await pipelined.send(get("/1") + get("/2") + get("/3"))
+            await server.taken.wait()
+            server.listener.drain()
+            server.go_on.set()
+            answers = [await pipelined.response() for _ in range(3)]
+            assert [answer.headers.get("connection") for answer in answers] == [None, None, "close"]
+            assert await pipelined.rest() == b""
+        await kept.send(get("/kept"))
+        assert (await kept.response()).headers["connection"] == "close"
+        assert await kept.rest() == b""
+        answer = await raw_http.exchange(server.address, get("/new"))
+        assert (answer.body, answer.headers["connection"]) == (b"GET /new 0", "close")
+
+
 async def test_pipelining_is_bounded_and_what_was_taken_is_answered() -> None:
     async with served(pipelined_requests=4) as server, raw_http.connect(server.address) as connection:
         server.go_on.clear()

@@ -17,6 +17,7 @@ class Server:
 
     connections: set[network_listener.Connection] = field(default_factory=set)
     working: set[asyncio.Task[None]] = field(default_factory=set)
+    is_draining: bool = False
     changed: asyncio.Event | None = None
     sweeps: int = 0
 

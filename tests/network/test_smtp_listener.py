@@ -9,6 +9,8 @@ from postroad.network import smtp_listener, smtp_session
 from postroad.protocol.smtp import server_events
 from tests.network.recording_listener import TRANSACTION, Gate, Recorded, RecordingPolicy, connect, running
 
+CLOSING = b"421 4.3.2 Service shutting down; try again later\r\n"
+
 
 async def test_the_address_is_known_once_it_is_bound() -> None:
     async with running() as server:
@@ -80,6 +82,30 @@ async def test_stopping_lets_idle_clients_go_and_transactions_finish() -> None:
         assert (await early.rest()).startswith(b"250 2.0.0 taken\r\n421 4.3.2 ")
         await stopping
         assert len(server.kept.messages) == 2
+
+
+async def test_draining_ends_sessions_after_a_message_and_lets_others_send_one() -> None:
+    async with (
+        running() as server,
+        connect(server.address) as used,
+        connect(server.address) as early,
+        connect(server.address) as fresh,
+    ):
+        await used.ask(TRANSACTION + b"x\r\n.\r\n", replies=6)
+        await early.ask(TRANSACTION, replies=5)
+        await fresh.ask(b"EHLO x\r\n", replies=2)
+        server.listener.drain()
+        assert await used.rest() == CLOSING
+        await early.send(b"y\r\n.\r\n")
+        assert await early.rest() == b"250 2.0.0 taken\r\n" + CLOSING
+        assert (await fresh.ask(b"RSET\r\n"))[0].startswith(b"250 2.0.0 ")
+        async with connect(server.address) as late:
+            await late.ask(TRANSACTION, replies=5)
+            # What was sent with the message is answered first.
+            await late.send(b"z\r\n.\r\nNOOP\r\nQUIT\r\n")
+            replies = (await late.rest()).splitlines()
+            assert [reply[:3] for reply in replies] == [b"250", b"250", b"221"]
+        assert len(server.kept.messages) == 3
 
 
 async def test_what_is_not_finished_in_the_grace_time_is_cut() -> None:

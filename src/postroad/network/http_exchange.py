@@ -28,13 +28,15 @@ Refuse = Callable[[errors.PostroadError], tuple[int, list[http_response.Field], 
 class HttpListenerState:
     """State shared by the connections of a listener."""
 
-    __slots__ = ("application", "changed", "date", "in_flight", "refuse")
+    __slots__ = ("application", "changed", "date", "in_flight", "is_draining", "refuse")
 
     def __init__(self, application: Application, refuse: Refuse) -> None:
         self.application = application
         self.refuse = refuse
         self.date = b""
         self.in_flight: set[Exchange] = set()
+        # Set before the listener stops: each connection ends after its next response.
+        self.is_draining = False
         # Exists while the listener stops and waits for exchanges and connections to end.
         self.changed: asyncio.Event | None = None
 
@@ -44,6 +46,10 @@ class Connection(Protocol):
 
     transport: asyncio.Transport
     unwritable: asyncio.Event | None
+
+    @property
+    def has_waiting(self) -> bool:
+        """Whether further requests were received behind the one that is being answered."""
 
     def answered(self, *, keep_alive: bool) -> None:
         """The response is written."""
@@ -231,6 +237,8 @@ class Exchange:
         fields = start.get("headers", ())
         # RFC 9110 section 10.1.1: a body that was never asked for must not be taken for the next request.
         unasked = self._expects_continue and not self._is_body_complete
+        if self._shared.is_draining and not self._connection.has_waiting:
+            self.keep_alive = False
         content, self._framing, self._left, self.keep_alive = http_response.head(
             start["status"],
             fields if isinstance(fields, list) else [*fields],

@@ -190,6 +190,11 @@ class HttpProtocol(asyncio.Protocol):
 
     # Called by the exchanges.
 
+    @property
+    def has_waiting(self) -> bool:
+        """Whether requests wait behind the active one."""
+        return bool(self._waiting)
+
     def answered(self, *, keep_alive: bool) -> None:
         """The active exchange has written its response."""
         self._active = None

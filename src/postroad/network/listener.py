@@ -1,7 +1,8 @@
 """The common part of all listeners: bind, accept, sweep once a second, graceful shutdown.
 
-A listener runs inside the caller's event loop and does not touch signals. Stopping means: no new connections, idle ones
-closed, work in progress finished within the grace period, the rest cancelled and aborted.
+A listener runs inside the caller's event loop and does not touch signals. Draining means: no connection is kept after
+the next response to a request or a message. Stopping means: no new connections, idle ones closed, work in progress
+finished within the grace period, the rest cancelled and aborted.
 """
 
 import asyncio
@@ -111,6 +112,8 @@ class Cancellable(Protocol):
 class ListenerState(Protocol):
     """State shared by the connections."""
 
+    # Set before the listener stops: connections end after the next response.
+    is_draining: bool
     # Exists while the listener stops; set when a connection or some work has ended.
     changed: asyncio.Event | None
 
@@ -156,17 +159,23 @@ class Listener:
             self._servers.append(await loop.create_server(self._make_connection, sock=one, backlog=BACKLOG))
         self._tick()
 
+    def drain(self) -> None:
+        """Let clients know with the next response that their connection ends."""
+        self._state.is_draining = True
+
     async def stop(self, *, grace_seconds: float) -> None:
         """Finish what is under way within the grace time, and close everything."""
         if not self._servers:
             return
+        self.drain()
         changed = self._state.changed = asyncio.Event()
         for server in self._servers:
             server.close()
-        self._shut_down_connections()
-        # A connection that was accepted just before is announced within the next rounds of the event loop.
+        # Within the next rounds of the event loop, a connection that was accepted just before is announced, and what
+        # has arrived on the others is read.
         for _ in range(ACCEPT_ROUNDS):
             await asyncio.sleep(0)
+        self._shut_down_connections()
         if not await self._wait_until_empty(changed, grace_seconds, self._working, self._connections):
             await self._abort(changed)
         if self._ticker is not None:

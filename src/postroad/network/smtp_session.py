@@ -69,6 +69,8 @@ class SmtpListenerState:
     tls: Callable[[], ssl.SSLContext | None] | None = None
     connections: open_connections.OpenConnections = field(init=False)
     working: set[asyncio.Task[None]] = field(default_factory=set)
+    # Set before the listener stops: each session ends after its next message.
+    is_draining: bool = False
     # Present while the listener stops; set when a connection or a task ends.
     changed: asyncio.Event | None = None
 
@@ -214,6 +216,8 @@ class SmtpSession(asyncio.Protocol):
         elif now - self._unauthenticated_since >= self._shared.limits.login_seconds:
             self._server.close(values.Reply(421, "Authentication timeout", "4.4.2"))
             self._idle()
+        elif self._shared.is_draining:
+            self._idle()
 
     # Internal.
 
@@ -224,6 +228,10 @@ class SmtpSession(asyncio.Protocol):
     @property
     def _is_busy(self) -> bool:
         return self._task is not None or self._next_turn is not None
+
+    @property
+    def _is_stopping(self) -> bool:
+        return self._shared.changed is not None
 
     def _is_too_slow(self, now: float) -> bool:
         limits, elapsed = self._shared.limits, now - self._content_since
@@ -343,7 +351,7 @@ class SmtpSession(asyncio.Protocol):
 
     def _idle(self) -> None:
         """All input is answered: wait for more, or close."""
-        if self._shared.changed is not None and self._server.is_idle:
+        if self._shared.is_draining and self._server.is_idle and (self._is_stopping or self._server.is_after_message):
             self._server.close(values.Reply(421, "Service shutting down; try again later", "4.3.2"))
         has_replied = self._flush()
         if self._server.is_closed or self._has_received_eof:

@@ -259,10 +259,16 @@ async def _listen(
         (bound,) = await asyncio.to_thread(bind, role_context.context.settings, setting)
     await listener.serve(bound)
 
+    async def drain() -> None:
+        await role_context.draining.wait()
+        listener.drain()
+
     async def work() -> None:
+        draining = asyncio.create_task(drain())
         try:
             await role_context.stopping.wait()
         finally:
+            draining.cancel()
             await listener.stop(grace_seconds=grace_seconds)
 
     return role.Started(work, {LISTENERS[setting]: config.Endpoint(*listener.address)})

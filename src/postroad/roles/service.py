@@ -1,9 +1,10 @@
 """The table of roles, and the function that runs them with one Context and one TaskGroup.
 
 A role starts, reports its listen addresses and works until `stopping` is set. The first SIGTERM or SIGINT sets
-`draining`: `/readyz` responds 503, and everything else works. After `http.drain_seconds` it sets `stopping`: listeners
-close, requests in progress finish within their grace period, and the process exits with 0. A second signal kills the
-process; acknowledged mail is durable by then. A role that fails stops the others at once, and the process exits with 1.
+`draining`: `/readyz` responds 503, and everything else works, but no connection is kept after its next response. After
+`http.drain_seconds` it sets `stopping`: listeners close, requests in progress finish within their grace period, and the
+process exits with 0. A second signal kills the process; acknowledged mail is durable by then. A role that fails stops
+the others at once, and the process exits with 1.
 """
 
 import asyncio

@@ -60,6 +60,7 @@ TRANSITIONS: Final[Mapping[str, Mapping[State, State]]] = {
 }
 # The policy may replace the reply to a malformed address.
 _ADDRESS_VERBS: Final = frozenset({"MAIL", "RCPT"})
+_CONTENT_VERBS: Final = frozenset({"DATA", "BDAT"})
 _WITHOUT_ARGUMENT: Final = frozenset({"STARTTLS", "DATA", "RSET", "QUIT"})
 
 # RFC 5321 section 4.5.3.1.4 asks for 512 octets; extensions add to it, DSN the most (RFC 3461 section 5).
@@ -109,6 +110,11 @@ class Server:
     def is_idle(self) -> bool:
         """Whether nothing is lost when the session ends now."""
         return self._state <= READY and self._pending is None and self._reading is None
+
+    @property
+    def is_after_message(self) -> bool:
+        """Whether the last thing that was answered is a message, accepted or not."""
+        return self._state is READY and self._verb in _CONTENT_VERBS
 
     def take_output(self) -> bytes:
         """The replies written since the last call."""
