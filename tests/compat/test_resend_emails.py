@@ -203,6 +203,38 @@ async def test_a_scheduled_message_is_rescheduled_and_canceled(client: httpx.Asy
     canceled = await client.post(f"/emails/{message_id}/cancel")
     assert canceled.json() == {"object": "email", "id": message_id}
     assert (await client.get(f"/emails/{message_id}")).json()["last_event"] == "canceled"
+    assert [one["last_event"] for one in (await client.get("/emails")).json()["data"]] == ["canceled"]
+
+
+async def test_a_list_shows_whom_and_as_what_each_message_was_sent(client: httpx.AsyncClient) -> None:
+    everybody = {"to": ["ada@example.net", "bo@example.net"], "cc": "cy@example.net", "bcc": "di@example.net"}
+    sent = await client.post("/emails", json={**EMAIL, **everybody, "reply_to": "help@example.com"})
+    message_id = sent.json()["id"]
+    (listed,) = (await client.get("/emails")).json()["data"]
+    assert (listed["to"], listed["cc"], listed["bcc"], listed["reply_to"]) == (
+        ["ada@example.net", "bo@example.net"],
+        ["cy@example.net"],
+        ["di@example.net"],
+        ["help@example.com"],
+    )
+    assert listed["message_id"] == f"<{message_id}@example.com>"
+    shown = (await client.get(f"/emails/{message_id}")).json()
+    assert {name: shown[name] for name in listed} == listed
+
+
+@pytest.mark.parametrize("bodies", [{"text": "Hi"}, {"html": "<p>Hé</p>"}, {"html": "<p>Hi</p>\n", "text": "Hi\n"}])
+async def test_bodies_come_back_as_they_were_given(client: httpx.AsyncClient, bodies: dict[str, str]) -> None:
+    email = {name: value for name, value in EMAIL.items() if name not in ("html", "text")}
+    message_id = (await client.post("/emails", json={**email, **bodies})).json()["id"]
+    shown = (await client.get(f"/emails/{message_id}")).json()
+    assert (shown["html"], shown["text"]) == (bodies.get("html"), bodies.get("text"))
+
+
+@pytest.mark.parametrize("value", ["Bearer ", "Bearer", "bearer  "])
+async def test_an_empty_key_is_a_missing_one(ctx: context.Context, value: str) -> None:
+    async with compat_client.opened(ctx, resend.API, {"Authorization": value}) as nobody:
+        response = await nobody.get("/emails")
+    assert (response.status_code, response.json()["name"]) == (401, "missing_api_key")
 
 
 async def test_another_account_and_a_test_key_find_nothing(

@@ -49,6 +49,8 @@ async def test_a_template_is_created_changed_copied_sent_and_removed(
     assert (shown["object"], shown["status"]) == ("template", "published")
     copied = await client.post("/templates/welcome-mail/duplicate")
     assert copied.json()["id"] == "welcome-mail-copy"
+    again = [(await client.post("/templates/welcome-mail/duplicate")).json()["id"] for _ in range(2)]
+    assert again == ["welcome-mail-copy-2", "welcome-mail-copy-3"]
     assert (await client.post("/templates/welcome-mail/publish")).json()["id"] == "welcome-mail"
     page = (await client.get("/templates", params={"limit": 1})).json()
     assert ([one["id"] for one in page["data"]], page["has_more"]) == (["welcome-mail"], True)

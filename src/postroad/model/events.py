@@ -185,12 +185,17 @@ class Event(msgspec.Struct, Generic[D], frozen=True, kw_only=True):
 
 
 class EmailEvent(msgspec.Struct, frozen=True, kw_only=True):
-    """An event about a recipient before it has bytes, for the formats of other services."""
+    """An event about a recipient before it has bytes, for the formats of other services.
+
+    `message_id` is the field of the message, or None for mail over SMTP whose content is no longer retained.
+    """
 
     kind: EventType
     at: int
     data: DataV2
     is_scheduled: bool
+    is_suppressed: bool
+    message_id: str | None
 
 
 def reply(data: Data) -> str:

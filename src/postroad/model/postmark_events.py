@@ -85,12 +85,6 @@ def bounce_type(cause: str) -> BounceType:
     return _BY_CAUSE.get(cause) or (UNKNOWN if fault is None else _BY_FAULT.get(fault, UNKNOWN))
 
 
-def is_inactive(cause: str) -> bool:
-    """Whether nothing more is sent to an address that bounced with a cause."""
-    reason = reasons.REASONS.get(cause)
-    return cause == events.SUPPRESSED_CAUSE or (reason is not None and reason.fault is Fault.ADDRESS)
-
-
 def bounce_id(recipient_id: str) -> int:
     """The number of a recipient's bounce: the time in its id, by which `compat/postmark/bounces.py` finds it again."""
     return cursors.time_of(recipient_id, identifiers.RECIPIENT)
@@ -134,15 +128,15 @@ def _delivery(event: events.EmailEvent) -> dict[str, Any]:
 
 
 def _bounce(event: events.EmailEvent) -> dict[str, Any]:
-    cause = event.data.cause
-    return _bounced(event, bounce_type(cause), is_inactive=is_inactive(cause), can_activate=True)
+    return _bounced(event, bounce_type(event.data.cause), is_listed=event.kind is not Kind.BOUNCED_LATER)
 
 
 def _complaint(event: events.EmailEvent) -> dict[str, Any]:
-    return _bounced(event, COMPLAINT, is_inactive=True, can_activate=False)
+    return _bounced(event, COMPLAINT, is_listed=False)
 
 
-def _bounced(event: events.EmailEvent, bounce: BounceType, *, is_inactive: bool, can_activate: bool) -> dict[str, Any]:
+def _bounced(event: events.EmailEvent, bounce: BounceType, *, is_listed: bool) -> dict[str, Any]:
+    """The members of a bounce. Only what `/bounces` lists has a dump and can be activated there."""
     data = event.data
     return {
         "ID": bounce_id(data.recipient_id),
@@ -154,9 +148,9 @@ def _bounced(event: events.EmailEvent, bounce: BounceType, *, is_inactive: bool,
         "Email": data.to,
         "From": data.header_from,
         "BouncedAt": times.to_wire(event.at),
-        "DumpAvailable": False,
-        "Inactive": is_inactive,
-        "CanActivate": can_activate,
+        "DumpAvailable": is_listed,
+        "Inactive": event.is_suppressed,
+        "CanActivate": is_listed and event.is_suppressed,
         "Subject": data.subject,
     }
 

@@ -43,7 +43,7 @@ def translate(event: events.EmailEvent) -> tuple[str, bytes]:
     members = {
         "created_at": times.to_wire(cursors.time_of(data.email_id, identifiers.MESSAGE)),
         "email_id": data.email_id,
-        "message_id": f"<{data.email_id}@{data.header_from.rpartition('@')[2]}>",
+        "message_id": event.message_id,
         "from": data.header_from,
         "to": [data.to],
         "subject": data.subject,

@@ -3,6 +3,7 @@
 `templates.put`, which programs call, saves and publishes at once.
 """
 
+import contextlib
 import dataclasses
 import difflib
 from collections.abc import Iterator
@@ -18,6 +19,8 @@ from postroad.storage import accounts
 from postroad.storage import templates as stored
 
 COPY_SUFFIX: Final = "-copy"
+# Of one template that keep their first alias; whoever has more is not helped by one more number.
+MAX_COPIES: Final = 100
 # The lines of a diff around a change, and in all: comparing takes time with the square of the lines.
 CONTEXT_LINES: Final = 3
 MAX_LINES: Final = 2_000
@@ -78,8 +81,13 @@ async def restore(ctx: context.Context, account_id: str, alias: str, number: int
 async def duplicate(ctx: context.Context, account_id: str, alias: str) -> stored.Template:
     """Create a copy of what is published, with an alias of its own."""
     template = await templates.find(ctx, account_id, alias)
-    copy = alias[: limits.TEMPLATE_ALIAS_CHARACTERS - len(COPY_SUFFIX)] + COPY_SUFFIX
-    return await templates.save(ctx, account_id, copy, template_versions.content_of(template), is_new=True)
+    content = template_versions.content_of(template)
+    for number in range(1, MAX_COPIES + 1):
+        suffix = COPY_SUFFIX if number == 1 else f"{COPY_SUFFIX}-{number}"
+        copy = alias[: limits.TEMPLATE_ALIAS_CHARACTERS - len(suffix)] + suffix
+        with contextlib.suppress(errors.Conflict):
+            return await templates.save(ctx, account_id, copy, content, is_new=True)
+    raise errors.Conflict(f"alias: the template '{alias}' has {MAX_COPIES} copies; remove or rename some of them")
 
 
 async def history(ctx: context.Context, account_id: str, alias: str) -> list[stored.VersionSummary]:

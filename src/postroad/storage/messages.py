@@ -95,6 +95,7 @@ class EventCircumstances(msgspec.Struct, frozen=True):
     sender: str
     metadata: str | None
     send_at: int | None = None
+    source: str = ""
 
 
 async def insert(tx: store.Transaction, messages: Sequence[NewMessage]) -> None:
@@ -172,6 +173,12 @@ async def event_circumstances(
     """What events of version 2 contain besides, of recipients given by account, message and id."""
     rows = await tx.fetch_many("messages.event_circumstances", recipients)
     return {(row[0], row[1], row[2]): EventCircumstances(*row[3:]) for row in rows}
+
+
+async def heads(tx: store.Transaction, messages: Iterable[tuple[str, str]]) -> dict[tuple[str, str], bytes]:
+    """The beginning of the MIME of messages, given by account and id, as far as it is retained."""
+    rows = await tx.fetch_many("messages.heads", sorted(set(messages)))
+    return {(row[0], row[1]): bytes(row[2]) for row in rows}
 
 
 async def tags(tx: store.Transaction, messages: Iterable[tuple[str, str]]) -> dict[tuple[str, str], set[str]]:

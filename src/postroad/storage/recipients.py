@@ -112,12 +112,6 @@ async def of_message(tx: store.Transaction, account_id: str, message_id: str) ->
     return [Recipient(*row) for row in await tx.fetch("recipients.of_message", account_id, message_id)]
 
 
-async def first_of_messages(tx: store.Transaction, account_id: str, message_ids: Sequence[str]) -> dict[str, str]:
-    """The address of the first recipient of each message, by the message."""
-    rows = await tx.fetch_many("recipients.first_of_message", [(account_id, one) for one in message_ids])
-    return {row[0]: row[1] for row in rows}
-
-
 async def leading_of_messages(
     tx: store.Transaction, account_id: str, message_ids: Sequence[str]
 ) -> dict[str, LeadingRecipient]:

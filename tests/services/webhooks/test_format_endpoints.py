@@ -4,13 +4,15 @@ import msgspec
 import pytest
 
 from postroad import errors
+from postroad.model import mail
 from postroad.model.bounces import disposition
 from postroad.model.webhook_formats import Format
 from postroad.services import context
+from postroad.services.acceptance import submit_mime
 from postroad.services.maintenance import consistency
 from postroad.services.webhooks import endpoint_settings, endpoints, request_headers
 from postroad.storage import accounts
-from tests import webhook_endpoints
+from tests import accepted_mail, webhook_endpoints
 from tests.services import claimed_mail
 
 Changes = endpoint_settings.Changes
@@ -46,6 +48,37 @@ async def test_an_endpoint_gets_the_events_of_its_format_and_is_never_the_first(
     )
     assert delivered["MessageID"] == message_id
     assert (await consistency.run(ctx)).findings == []
+
+
+async def test_an_event_has_the_message_id_of_the_mail_and_says_whether_its_address_is_suppressed(
+    ctx: context.Context, account: accounts.Account
+) -> None:
+    resend = await endpoints.create(
+        ctx, account.id, Changes(url=URL, format_events=["email.sent"]), of_format=Format.RESEND
+    )
+    postmark = await endpoints.create(
+        ctx, account.id, Changes(url=URL, format_events=["Bounce"]), of_format=Format.POSTMARK
+    )
+    await accepted_mail.allow_sending(ctx, account.id)
+    composed = await accepted_mail.accept(ctx, account.id, sender="Shop <shop@example.com>")
+    who = accepted_mail.caller_of(account.id)
+    given = b"From: shop@example.com\r\nTo: bo@example.net\r\nMessage-ID:\r\n <1042@shop.example>\r\n\r\nHi\r\n"
+    raw = mail.RawMessage("shop@example.com", ("bo@example.net",), given, "by mx.example.com; now")
+    await submit_mime.submit_mime(ctx, who, raw, request_id="req_1")
+    sent = [msgspec.json.decode(row.body) for row in await webhook_endpoints.deliveries_for(ctx, resend.webhook)]
+    assert sorted(one["data"]["message_id"] for one in sent) == ["<1042@shop.example>", f"<{composed}@example.com>"]
+    one, two = await claimed_mail.claim_all(ctx, claimed_mail.WORKER)
+    bounced = disposition.Verdict.BOUNCED
+    ends = [
+        claimed_mail.outcome(ctx, one, bounced, code=550, suppress=True),
+        claimed_mail.outcome(ctx, two, bounced, code=550),
+    ]
+    await ctx.outcome_commits.submit(ends)
+    told = [msgspec.json.decode(row.body) for row in await webhook_endpoints.deliveries_for(ctx, postmark.webhook)]
+    assert sorted((event["Email"], event["Inactive"], event["CanActivate"]) for event in told) == [
+        ("ada@example.net", True, True),
+        ("bo@example.net", False, False),
+    ]
 
 
 async def test_its_own_settings_change_and_ours_are_refused(ctx: context.Context, account: accounts.Account) -> None:

@@ -10,7 +10,7 @@ from postroad.web import routing
 def credential(headers: routing.Headers) -> str:
     """The value of `Authorization`."""
     value = headers.get(b"authorization")
-    if not value:
+    if not value or value.strip().lower() == b"bearer":
         raise compatible_api.MissingKey("Authorization: missing; send 'Bearer' with an API key of Postroad")
     return value.decode("latin-1")
 

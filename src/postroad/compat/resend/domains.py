@@ -22,7 +22,7 @@ REGION: Final = "self-hosted"
 MX_PRIORITY: Final = 10
 Purpose = domain_records.RecordPurpose
 State = domain_records.RecordState
-_RECORDS: Final = {Purpose.SPF: "SPF", Purpose.RETURN_PATH: "SPF", Purpose.DMARC: "DMARC"}
+_RECORDS: Final = {Purpose.SPF: "SPF", Purpose.RETURN_PATH: "SPF"}
 _STATES: Final = {
     State.PENDING: "not_started",
     State.OK: "verified",
@@ -99,8 +99,9 @@ def _domain(row: stored.Domain, status: str) -> dict[str, Any]:
 
 
 async def _details(ctx: context.Context, row: stored.Domain) -> dict[str, Any]:
-    """A domain with its records."""
+    """A domain with its records, except that of DMARC, which Resend leaves out too and its packages do not know."""
     found = [one for one in await checks.records(ctx, row) if one.value is not None]
+    found = [one for one in found if one.record.purpose is not Purpose.DMARC]
     is_checked = any(one.checked_at is not None for one in found)
     status = _status(row, is_checked=is_checked)
     return {"object": "domain", **_domain(row, status), "records": [_record(one) for one in found]}

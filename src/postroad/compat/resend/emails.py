@@ -11,9 +11,10 @@ from postroad.compat import compatible_api
 from postroad.compat import send as compat_send
 from postroad.compat.resend import attachment_paths, payload
 from postroad.model import batch_request, caller, cursors, identifiers, mail, receipt, send_request, times
+from postroad.protocol import address
 from postroad.services import context
 from postroad.services.acceptance import submit
-from postroad.services.messages import lookup, previews
+from postroad.services.messages import lookup, message_ids, previews
 from postroad.services.queue import cancellation, schedule
 from postroad.storage import messages, recipients
 from postroad.web import routing
@@ -22,7 +23,7 @@ DEFAULT_LIMIT: Final = 20
 # Our lists are read from the newest message on, so a page before a message is found by reading all newer ones.
 MAX_NEWER: Final = 1_000
 _BATCH_RECEIPT: Final = msgspec.json.Decoder(receipt.BatchReceipt)
-# Of several recipients, the first of these that one has is the last event of the message.
+# The last event of a message, by the status of its recipient that says most about it.
 _EVENTS: Final = {
     mail.RecipientStatus.BOUNCED: "bounced",
     mail.RecipientStatus.FAILED: "failed",
@@ -31,12 +32,6 @@ _EVENTS: Final = {
     mail.RecipientStatus.QUEUED: "queued",
     mail.RecipientStatus.CANCELED: "canceled",
     mail.RecipientStatus.DELIVERED: "delivered",
-}
-_EVENT_OF_STATUS: Final = {
-    mail.MessageStatus.QUEUED: "queued",
-    mail.MessageStatus.DELIVERED: "delivered",
-    mail.MessageStatus.PARTIAL: "bounced",
-    mail.MessageStatus.FAILED: "failed",
 }
 
 
@@ -141,7 +136,7 @@ def _is_permissive(headers: routing.Headers) -> bool:
 
 
 async def index(ctx: context.Context, request: routing.Request) -> routing.Response:
-    """List messages, newest first; `to` has the first recipient of each."""
+    """List messages, newest first."""
     query: Page = request.query
     account_id = request.caller.account_id
     filters = lookup.Filters(mode=mail.Mode.TEST if request.caller.is_test else mail.Mode.LIVE)
@@ -150,10 +145,9 @@ async def index(ctx: context.Context, request: routing.Request) -> routing.Respo
         found, has_more = page.messages, page.next_cursor is not None
     else:
         found, has_more = await _page_before(ctx, account_id, filters, query)
-    async with ctx.store.reading() as tx:
-        first = await recipients.first_of_messages(tx, account_id, [row.id for row in found])
-    rows = [_summary(row, [first[row.id]], now=ctx.clock()) for row in found]
-    return compatible_api.respond({"object": "list", "has_more": has_more, "data": rows})
+    return compatible_api.respond(
+        {"object": "list", "has_more": has_more, "data": await _summaries(ctx, account_id, found)}
+    )
 
 
 async def _page_before(
@@ -179,42 +173,50 @@ async def show(ctx: context.Context, request: routing.Request) -> routing.Respon
     account_id, message_id = request.caller.account_id, request.path["id"]
     await lookup.check_mode(ctx, request.caller, message_id)
     found = await lookup.details(ctx, account_id, message_id)
-    text = html = mail_id = None
+    text = html = None
     with contextlib.suppress(errors.NotFound):
         preview = await previews.of_message(ctx, account_id, message_id)
         text, html = preview.text, preview.html
-        mail_id = next((value for name, value in preview.headers if name.lower() == "message-id"), None)
-    accepted = found.receipt
-    metadata = {} if accepted.metadata is msgspec.UNSET else accepted.metadata
-    statuses = {one.status for one in found.recipients}
+    metadata = {} if found.receipt.metadata is msgspec.UNSET else found.receipt.metadata
+    (summary,) = await _summaries(ctx, account_id, [found.message])
     shown = {
         "object": "email",
-        **_summary(found.message, list(accepted.to), now=ctx.clock()),
-        "cc": list(accepted.cc),
-        "bcc": list(accepted.bcc),
-        "reply_to": list(accepted.reply_to_addresses),
-        "message_id": mail_id,
+        **summary,
         "html": html,
         "text": text,
         "tags": [{"name": name, "value": value} for name, value in metadata.items()],
     }
-    if shown["last_event"] != "scheduled":
-        shown["last_event"] = next(event for status, event in _EVENTS.items() if status in statuses)
     return compatible_api.respond(shown)
 
 
-def _summary(row: messages.Message, to: list[str], *, now: int) -> dict[str, Any]:
+async def _summaries(ctx: context.Context, account_id: str, rows: Sequence[messages.Message]) -> list[dict[str, Any]]:
+    """Messages as a list shows them."""
+    receipts = await lookup.receipts(ctx, account_id, rows)
+    sent = [message_ids.Sent(account_id, row.id, row.source, address.parse(row.sender).domain) for row in rows]
+    async with ctx.store.scanning(account_id) as tx:
+        fields = await message_ids.find(tx, sent)
+        leading = await recipients.leading_of_messages(tx, account_id, [row.id for row in rows])
+    return [
+        _summary(row, receipts[row.id], message_id=fields[row.id], status=leading[row.id].status, now=ctx.clock())
+        for row in rows
+    ]
+
+
+def _summary(
+    row: messages.Message, accepted: receipt.Receipt, *, message_id: str | None, status: str, now: int
+) -> dict[str, Any]:
     is_scheduled = row.send_at is not None and row.send_at > now and row.status == mail.MessageStatus.QUEUED
     return {
         "id": row.id,
-        "to": to,
+        "message_id": message_id,
+        "to": list(accepted.to),
         "from": row.sender,
         "created_at": times.to_wire(row.created_at),
         "subject": row.subject,
-        "bcc": None,
-        "cc": None,
-        "reply_to": None,
-        "last_event": "scheduled" if is_scheduled else _EVENT_OF_STATUS[mail.MessageStatus(row.status)],
+        "bcc": list(accepted.bcc),
+        "cc": list(accepted.cc),
+        "reply_to": list(accepted.reply_to_addresses),
+        "last_event": "scheduled" if is_scheduled else _EVENTS[mail.RecipientStatus(status)],
         "scheduled_at": times.optional_to_wire(row.send_at),
     }
 

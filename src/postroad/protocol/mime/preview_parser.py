@@ -66,6 +66,9 @@ class ParsedMessage(msgspec.Struct, frozen=True):
     def text(self, part: Part, *, max_length: int) -> tuple[str, bool]:
         """At most `max_length` characters of a part, and whether there are more. Invalid octets are replaced."""
         body = self.body(part)
+        # A message ends in a line end, which is not part of a text that was given without one.
+        if part.end == len(self.content) and part.encoding != "base64":
+            body = body.removesuffix(b"\r\n")
         text = body[: max_length * _CHARACTER_OCTETS].decode(_codec(part.charset), "replace")
         # Lone surrogates are no text, and could not be sent.
         text = text.encode("utf-8", "replace").decode().replace("\r\n", "\n").removeprefix("\ufeff")

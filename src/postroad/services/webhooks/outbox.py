@@ -11,9 +11,11 @@ from typing import Any, Final
 import msgspec
 
 from postroad.model import cursors, events, identifiers, times, webhook_formats
+from postroad.protocol import address
 from postroad.services import return_path
+from postroad.services.messages import message_ids
 from postroad.services.notices import outbox as notice_outbox
-from postroad.storage import messages, queue, store, webhook_deliveries, webhooks
+from postroad.storage import messages, queue, store, suppressions, webhook_deliveries, webhooks
 
 # How often an endpoint hears that a recipient is deferred.
 DEFERRED_INTERVAL: Final = times.HOUR
@@ -46,6 +48,14 @@ class AccountEvent(msgspec.Struct, frozen=True):
     data: events.AccountData
 
 
+class _ForeignFacts(msgspec.Struct, frozen=True, kw_only=True):
+    """What only the formats of other services contain; see `events.EmailEvent`."""
+
+    is_scheduled: bool
+    is_suppressed: bool
+    message_id: str | None
+
+
 def suppressed(event: RecipientEvent, source: str) -> RecipientEvent:
     """The event of an address that was put on the suppression list with another event."""
     return msgspec.structs.replace(event, kind=events.EventType.SUPPRESSED, source=source)
@@ -75,6 +85,8 @@ class Outbox:
         about = await messages.event_details(tx, list(dict.fromkeys(event.key for event, _ in wanted)))
         detailed = {event.key for event, found in wanted if any(_is_detailed(event.kind, one) for one in found)}
         more = await messages.event_circumstances(tx, sorted(detailed)) if detailed else {}
+        foreign = [event.key for event, found in wanted if any(map(_is_translated, found))]
+        facts = await _foreign_facts(tx, foreign, about, more) if foreign else {}
         tagged = {event.key[:2] for event, found in wanted if event.key in more or any(one.tags for one in found)}
         tags = await messages.tags(tx, tagged) if tagged else {}
         heard = await _heard(tx, [event for event, _ in wanted if event.kind is events.EventType.DEFERRED])
@@ -83,7 +95,6 @@ class Outbox:
             details, has_tags = about[event.key], tags.get(event.key[:2], ())
             members = self._members(event, details, more.get(event.key), has_tags)
             event_id = self._new_id(identifiers.EVENT, event.at)
-            is_scheduled = event.key in more and more[event.key].send_at is not None
             deliveries += [
                 self._delivery(
                     event.key[0],
@@ -97,7 +108,7 @@ class Outbox:
                 for endpoint in found
                 if is_wanted(endpoint, details, has_tags)
                 and (event.kind, endpoint.id, *event.key[1:]) not in heard
-                and (body := _body(endpoint, event, members, event_id=event_id, is_scheduled=is_scheduled)) is not None
+                and (body := _body(endpoint, event, members, event_id=event_id, facts=facts.get(event.key))) is not None
             ]
         if deliveries:
             await webhook_deliveries.insert(tx, deliveries)
@@ -206,6 +217,26 @@ async def _heard(tx: store.Transaction, deferred: Sequence[RecipientEvent]) -> C
     return await webhook_deliveries.deferrals_since(tx, list(since.items()))
 
 
+async def _foreign_facts(
+    tx: store.Transaction,
+    keys: Sequence[queue.Key],
+    about: Mapping[queue.Key, messages.EventDetails],
+    more: Mapping[queue.Key, messages.EventCircumstances],
+) -> dict[queue.Key, _ForeignFacts]:
+    sent = [message_ids.Sent(*key[:2], more[key].source, about[key].sender_key.rpartition("@")[2]) for key in keys]
+    fields = await message_ids.find(tx, sent)
+    places = {key: (key[0], address.parse(about[key].email).key) for key in keys}
+    suppressed = await suppressions.find(tx, sorted(set(places.values())))
+    return {
+        key: _ForeignFacts(
+            is_scheduled=more[key].send_at is not None,
+            is_suppressed=places[key] in suppressed,
+            message_id=fields[key[1]],
+        )
+        for key in keys
+    }
+
+
 def _subscribed(endpoints: Sequence[webhooks.Webhook], kind: events.EventType) -> list[webhooks.Webhook]:
     return [endpoint for endpoint in endpoints if kind in endpoint.events.split()]
 
@@ -224,12 +255,12 @@ def _body(
     members: Mapping[str, Any],
     *,
     event_id: str,
-    is_scheduled: bool,
+    facts: _ForeignFacts | None,
 ) -> bytes | None:
     """The bytes of an event as an endpoint wants them; None when its format has no such event, or it is not wanted."""
     version = events.V2 if _is_translated(endpoint) else endpoint.version
     data = events.recipient(kind=event.kind, version=version, **members)
-    if isinstance(data, events.DataV2) and _is_translated(endpoint):
-        translated = events.EmailEvent(kind=event.kind, at=event.at, data=data, is_scheduled=is_scheduled)
+    if isinstance(data, events.DataV2) and facts is not None and _is_translated(endpoint):
+        translated = events.EmailEvent(kind=event.kind, at=event.at, data=data, **msgspec.structs.asdict(facts))
         return webhook_formats.translate(endpoint.format, translated, wanted=endpoint.format_events.split())
     return events.body(event_id, event.kind, created_at=event.at, data=data)

@@ -49,11 +49,17 @@ JOIN messages ON messages.account_id = recipients.account_id AND messages.id = r
 
 -- name: event_circumstances
 -- What events of version 2 contain besides.
-SELECT messages.account_id, messages.id, recipients.id, attempt_count, sender, metadata, send_at
+SELECT messages.account_id, messages.id, recipients.id, attempt_count, sender, metadata, send_at, source
 FROM unnest($1::text[], $2::text[], $3::text[]) AS wanted (account_id, message_id, id)
 JOIN recipients ON recipients.account_id = wanted.account_id AND recipients.message_id = wanted.message_id
     AND recipients.id = wanted.id
 JOIN messages ON messages.account_id = recipients.account_id AND messages.id = recipients.message_id;
+
+-- name: heads
+-- The beginning of the MIME of messages: more than the header of almost any.
+SELECT bodies.account_id, bodies.message_id, substr(mime, 1, 32768)
+FROM unnest($1::text[], $2::text[]) AS wanted (account_id, message_id)
+JOIN bodies ON bodies.account_id = wanted.account_id AND bodies.message_id = wanted.message_id;
 
 -- name: tags
 -- The tags of messages.

@@ -60,8 +60,13 @@ FROM messages WHERE account_id = $1 AND id = $2;
 -- name: event_circumstances
 -- What events of version 2 contain besides.
 SELECT account_id, id, $3, (SELECT attempt_count FROM recipients
-    WHERE recipients.account_id = $1 AND recipients.message_id = $2 AND recipients.id = $3), sender, metadata, send_at
+    WHERE recipients.account_id = $1 AND recipients.message_id = $2 AND recipients.id = $3), sender, metadata, send_at,
+    source
 FROM messages WHERE account_id = $1 AND id = $2;
+
+-- name: heads
+-- The beginning of the MIME of messages: more than the header of almost any.
+SELECT account_id, message_id, substr(mime, 1, 32768) FROM bodies WHERE message_id = $2 AND account_id = $1;
 
 -- name: tags
 -- The tags of messages.

@@ -26,14 +26,6 @@ SELECT account_id, message_id, COUNT(*), SUM(CASE WHEN status = 'delivered' THEN
 FROM recipients WHERE (account_id, message_id) IN (SELECT * FROM unnest($1::text[], $2::text[]))
 GROUP BY account_id, message_id;
 
--- name: first_of_message
--- The first recipient of messages, in the order of the request.
-SELECT wanted.message_id, first.email FROM unnest($1::text[], $2::text[]) AS wanted (account_id, message_id)
-CROSS JOIN LATERAL (
-    SELECT email FROM recipients
-    WHERE recipients.account_id = wanted.account_id AND recipients.message_id = wanted.message_id
-    ORDER BY id LIMIT 1) AS first;
-
 -- name: leading_of_message
 -- The recipient of each message that says most about it, failures first, and why its last attempt ended so.
 SELECT chosen.message_id, email, status, attempt_count, last_smtp_code, last_smtp_response,

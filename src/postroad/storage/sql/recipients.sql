@@ -23,10 +23,6 @@ SELECT account_id, message_id, COUNT(*), SUM(CASE WHEN status = 'delivered' THEN
     SUM(CASE WHEN billing_status = 'released' THEN 1 ELSE 0 END)
 FROM recipients WHERE account_id = $1 AND message_id = $2 GROUP BY account_id, message_id;
 
--- name: first_of_message
--- The first recipient of messages, in the order of the request.
-SELECT message_id, email FROM recipients WHERE account_id = $1 AND message_id = $2 ORDER BY id LIMIT 1;
-
 -- name: leading_of_message
 -- The recipient of each message that says most about it, failures first, and why its last attempt ended so.
 SELECT message_id, email, status, attempt_count, last_smtp_code, last_smtp_response,
