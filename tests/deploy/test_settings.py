@@ -118,6 +118,15 @@ def test_the_socket_unit_has_the_addresses_that_init_sets(tmp_path: Path) -> Non
     assert f"\nBacklog={listener.BACKLOG}\n" in SOCKET_UNIT
 
 
+def test_systemd_waits_until_the_service_says_that_it_is_ready_and_reloads_without_further_packages() -> None:
+    lines = UNIT.splitlines()
+    # Only the main process, which is the writer, says so: that is the default of NotifyAccess.
+    assert {"Type=notify", "TimeoutStartSec=infinity"} <= {*lines}
+    assert not any(line.startswith("NotifyAccess=") for line in lines)
+    # The shell has a kill of its own; the program is in a package that a minimal system lacks.
+    assert "ExecReload=/bin/sh -c 'kill -HUP $MAINPID'" in lines
+
+
 def test_every_way_to_run_waits_longer_than_the_grace_times() -> None:
     times = {
         "compose": int(COMPOSE["services"]["postroad"]["stop_grace_period"].removesuffix("s")),

@@ -1,15 +1,19 @@
-"""A restart behind the sockets of a service manager: connections wait for the new process, and none is refused.
+"""What a service manager and the clients see of a start, a stop and a restart.
 
-A client that keeps its connections is told that they end, before it sends anything more on them.
+Behind the sockets of a service manager connections wait for the new process, and none is refused. A client that keeps
+its connections is told that they end, before it sends anything more on them.
 """
 
 import asyncio
 import contextlib
 import http.client
+import signal
 import socket
 import time
 from collections.abc import Iterator
 from pathlib import Path
+
+import pytest
 
 from tests.reliability import delivery_harness, service_process, submission_service
 from tests.reliability.submission_service import STOPPING, Reply
@@ -111,3 +115,36 @@ async def test_a_restart_under_load_is_an_error_for_no_client(tmp_path: Path, cl
     assert senders.unanswered == set()
     assert len(senders.refusals) >= CLIENTS
     assert {*senders.refusals} == {CLOSING}
+
+
+async def test_the_service_manager_learns_when_all_listeners_are_open_and_when_it_stops(
+    tmp_path: Path, clean_sqlite_url: str
+) -> None:
+    with socket.socket(socket.AF_UNIX, socket.SOCK_DGRAM) as manager, contextlib.ExitStack() as taken:
+        manager.bind(f"{tmp_path}/notify")
+        manager.settimeout(0)
+
+        async def told() -> bytes:
+            async with asyncio.timeout(service_process.TIMEOUT_SECONDS):
+                return await asyncio.get_running_loop().sock_recv(manager, 100)
+
+        service = service_process.Service(tmp_path, clean_sqlite_url, frontends=FRONTENDS, drain_seconds=3600)
+        variables = {"NOTIFY_SOCKET": f"{tmp_path}/notify"}
+        async with service_process.ending(service):
+            starting = asyncio.create_task(service.start(variables=variables))
+            assert await told() == b"READY=1"
+            await starting
+            with socket.create_connection(service.address):
+                pass
+            service.process.send_signal(signal.SIGTERM)
+            assert await told() == b"STOPPING=1"
+            service.process.send_signal(signal.SIGTERM)
+            assert await service.ended() == -signal.SIGTERM
+
+            port = taken.enter_context(socket.create_server(("127.0.0.1", 0))).getsockname()[1]
+            service.file.write_text(service.file.read_text().replace("127.0.0.1:0", f"127.0.0.1:{port}"))
+            with pytest.raises(AssertionError, match="in use"):
+                await service.start(variables=variables)
+            assert await service.ended() == 1
+            with pytest.raises(BlockingIOError):
+                manager.recv(100)

@@ -10,7 +10,7 @@ import uvloop
 
 from postroad import config, roles
 from postroad.cli import command, gc_tuning, installation
-from postroad.network import inherited_sockets, listener
+from postroad.network import inherited_sockets, listener, service_manager
 from postroad.roles import file_limit, listeners, service
 from postroad.roles import frontends as roles_frontends
 from postroad.services import context as services_context
@@ -51,7 +51,14 @@ def serve(*, file: Path | None, names: tuple[str, ...], hold_delivery: bool) -> 
             frontends = roles_frontends.start(settings, chosen, inherited=inherited, run=uvloop.run, load=load, log=log)
             prepare = _hold if hold_delivery else None
             running = service.run(
-                settings, chosen, frontends=frontends, inherited=inherited, prepare=prepare, load=load, log=log
+                settings,
+                chosen,
+                frontends=frontends,
+                inherited=inherited,
+                prepare=prepare,
+                load=load,
+                log=log,
+                notify=functools.partial(service_manager.notify, os.environ),
             )
             uvloop.run(running)
 

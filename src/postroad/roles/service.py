@@ -60,16 +60,18 @@ async def run(
     mail: dev_inbox.Inbox | None = None,
     prepare: Callable[[services_context.Context], Awaitable[None]] | None = None,
     announce: Callable[[role.Addresses], None] | None = None,
+    notify: Callable[[str], None] = lambda _state: None,
 ) -> None:
     """Run these roles until a signal. The roles of `frontends` run in their own processes.
 
     `inherited` are sockets that are bound already, by setting. With `load`, SIGHUP reads the settings again. `prepare`
-    is called before any role starts, `announce` when all have started.
+    is called before any role starts, `announce` when all have started, `notify` with what a service manager may know.
     """
 
     def announce_started(addresses: role.Addresses) -> None:
         listening = {what: str(where) for what, where in addresses.items()}
         log.info("started", version=build_version.current(), roles=list(names), **listening)
+        notify("READY=1")
         if announce:
             announce(addresses)
 
@@ -95,6 +97,6 @@ async def run(
         )
         if prepare:
             await prepare(context)
-        with supervisor.stopped_by_signals(role_context), supervisor.reloading(role_context, load):
+        with supervisor.stopped_by_signals(role_context, notify), supervisor.reloading(role_context, load):
             await supervisor.run_all(role_context, certificates.first(role_context, starts), announce=announce_started)
     log.info("stopped")

@@ -60,7 +60,7 @@ async def _run_role(
 
 
 @contextlib.contextmanager
-def stopped_by_signals(role_context: roles_role.RoleContext) -> Iterator[None]:
+def stopped_by_signals(role_context: roles_role.RoleContext, notify: Callable[[str], None]) -> Iterator[None]:
     """The first signal stops the roles, after `http.drain_seconds`; a second one has its default action."""
     loop = asyncio.get_running_loop()
     drain_seconds = role_context.context.settings.http.drain_seconds
@@ -72,6 +72,7 @@ def stopped_by_signals(role_context: roles_role.RoleContext) -> Iterator[None]:
             loop.remove_signal_handler(each)
             signal.signal(each, signal.SIG_DFL)
         role_context.log.info("stopping", signal=number.name, drain_seconds=drain_seconds)
+        notify("STOPPING=1")
         role_context.draining.set()
         loop.call_later(drain_seconds, role_context.stopping.set)
 

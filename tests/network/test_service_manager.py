@@ -1,0 +1,24 @@
+"""What the service manager is told, over a socket as systemd opens it."""
+
+import os
+import socket
+from pathlib import Path
+
+import pytest
+
+from postroad.network import service_manager
+
+
+@pytest.mark.parametrize("is_abstract", [False, True])
+def test_a_state_is_one_datagram(tmp_path: Path, *, is_abstract: bool) -> None:
+    name = f"postroad-test-{os.getpid()}" if is_abstract else f"{tmp_path}/notify"
+    with socket.socket(socket.AF_UNIX, socket.SOCK_DGRAM) as manager:
+        manager.bind(f"\0{name}" if is_abstract else name)
+        service_manager.notify({"NOTIFY_SOCKET": f"@{name}" if is_abstract else name}, "READY=1")
+        manager.settimeout(0)
+        assert manager.recv(100) == b"READY=1"
+
+
+@pytest.mark.parametrize("environment", [{}, {"NOTIFY_SOCKET": ""}, {"NOTIFY_SOCKET": "/nowhere/notify"}])
+def test_nobody_has_to_listen(environment: dict[str, str]) -> None:
+    service_manager.notify(environment, "READY=1")
