@@ -136,6 +136,19 @@ def test_a_text_that_is_too_large_or_no_text_is_refused(shop: Installation) -> N
     assert shop.refusal("send", *HELLO[:-1], "-", given=latin) == "--text: standard input is not UTF-8 text"
 
 
+def test_what_is_held_is_said_to_be_held_and_by_what(shop: Installation) -> None:
+    shop.text("queue", "hold", "--domain", "example.net")
+    result = shop.run("send", *HELLO, "--wait", "1")
+    assert (result.exit_code, result.stderr) == (1, "")
+    summary, recipient, hint = result.stdout.splitlines()
+    assert recipient.startswith("ada@example.net: queued, held by the operator of this service; since ")
+    assert recipient.endswith(": postroad queue hold")
+    show = f"postroad queue show {summary.split()[0]} --config {shlex.quote(str(shop.file))}"
+    assert hint == f"1 recipient is not final after 1 s; '{show}' shows more."
+    (told,) = json.loads(shop.run("send", *HELLO, "--wait", "1", "--json").stdout)["recipients"]
+    assert told["reason"].startswith("held by the operator of this service; since ")
+
+
 def test_without_a_service_the_wait_ends_with_the_right_question(shop: Installation) -> None:
     result = shop.run("send", *HELLO, "--wait", "1")
     assert result.exit_code == 1
@@ -174,5 +187,5 @@ def test_a_deferred_recipient_is_not_final_and_the_exit_code_says_so(dev: Path) 
     assert recipient.startswith("fail@example.net: ")
     message_id = queued.partition(" ")[0]
     command = f"postroad queue show {message_id} --data {shlex.quote(str(dev))}"
-    assert hint == f"1 recipient is not final after 2 s; '{command}' shows why."
+    assert hint == f"1 recipient is not final after 2 s; '{command}' shows more."
     assert cli_runner.run(*shlex.split(command)[1:]).stdout.startswith(f"Message {message_id} ")

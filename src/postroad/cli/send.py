@@ -96,22 +96,24 @@ def checked_key(text: str) -> str:
 
 
 def _result(server: api_client.Client, message_id: str, *, seconds: int) -> dict[str, Any]:
-    """The message when all its recipients are final, or when the time is over."""
+    """The message when all its recipients are final, or when the time is over, with why they wait."""
     deadline = time.monotonic() + seconds
-    while True:
-        found = server.get(f"/emails/{parse.quote(message_id, safe='')}")
-        if found.get("status") != NOT_FINAL[0] or time.monotonic() >= deadline:
+    path = f"/emails/{parse.quote(message_id, safe='')}"
+    while time.monotonic() < deadline:
+        found = server.get(path)
+        if found.get("status") != NOT_FINAL[0]:
             return found
         time.sleep(POLL_SECONDS)
+    return server.get(path, include="queue")
 
 
 def _report(found: dict[str, Any], *, seconds: int | None) -> output.Report:
     recipients = [*server_command.objects(found.get("recipients"))]
     lines = [f"{found.get('id')} is queued, for {output.recipients(found.get('recipient_count'))}."]
-    lines += [f"{one.get('email')}: {one.get('status')}{_reply(one)}" for one in recipients]
+    lines += [f"{one.get('email')}: {one.get('status')}{_reply(one)}{_reason(one)}" for one in recipients]
     missing = [one for one in recipients if one.get("status") in NOT_FINAL]
     if missing:
-        lines.append(f"Not final after {seconds} s; 'postroad show {found.get('id')}' shows why.")
+        lines.append(f"Not final after {seconds} s; 'postroad show {found.get('id')}' shows more.")
     text = "\n".join(map(output.printable, lines))
     return output.Report(data={"message": found}, text=text, exit_code=1 if missing else 0)
 
@@ -119,6 +121,12 @@ def _report(found: dict[str, Any], *, seconds: int | None) -> output.Report:
 def _reply(one: dict[str, Any]) -> str:
     reply = f"{one.get('last_smtp_code') or ''} {one.get('last_smtp_response') or ''}".strip()
     return f", {reply}" if reply else ""
+
+
+def _reason(one: dict[str, Any]) -> str:
+    queue = one.get("queue")
+    reason = queue.get("reason") if isinstance(queue, dict) else None
+    return f", {reason.get('text')}" if isinstance(reason, dict) else ""
 
 
 def _text(given: str | None) -> str | None:

@@ -250,6 +250,11 @@ async def release(tx: store.Transaction, keys: Sequence[Key], *, now: int, worke
     await tx.execute_many("queue.release", [(*key, now, worker) for key in keys])
 
 
+async def end_leases(tx: store.Transaction, *, now: int) -> None:
+    """Return all claims, whose workers are gone: an attempt may have been made."""
+    await tx.execute("queue.end_leases", now)
+
+
 async def postpone(
     tx: store.Transaction, rows: Sequence[tuple[Key, int]], *, worker: str, is_counted: bool = True
 ) -> list[Key]:

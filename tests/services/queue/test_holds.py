@@ -89,6 +89,17 @@ async def test_after_a_restore_what_was_queued_before_may_be_a_duplicate(
     assert [(one.message_id, one.email) for one in listed] == [(before, "ada@example.net"), (before, "bob@example.org")]
 
 
+async def test_a_restore_ends_the_leases_of_workers_that_it_does_not_have(ctx: context.Context, shop: str) -> None:
+    await accepted_mail.accept(ctx, shop)
+    (key,) = await queue_steps.claim(ctx, shop)
+    await holds.hold_restored(ctx)
+    (listed,) = (await inspection.overview(ctx, queue_views.Filter(), state=None, limit=1)).entries
+    assert (listed.waiting.state, listed.waiting.worker) == (queue_views.HELD, None)
+    # The worker that had it may have sent it.
+    assert listed.waiting.lost_leases == 1
+    assert await queue_steps.claim(ctx, shop) == [key]
+
+
 async def test_every_page_of_a_long_list_is_read(
     ctx: context.Context, shop: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:

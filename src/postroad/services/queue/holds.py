@@ -65,13 +65,17 @@ async def hold(
 
 
 async def hold_restored(ctx: context.Context) -> holds.Hold:
-    """Hold everything after a restore: what was queued at the time of the backup may have been delivered since."""
+    """Hold everything after a restore: what was queued at the time of the backup may have been delivered since.
+
+    The workers of that time are gone, and with them their leases.
+    """
     now = ctx.clock()
     async with ctx.store.scanning() as tx:
         newest = await holds.newest_message_at(tx)
     content = f"whose newest message is from {times.to_wire(newest)}" if newest else "without messages"
     one = holds.Hold(holds.ALL, holds.ALL, f"restored from a backup {content}", now, None, in_doubt_before=now)
     async with ctx.store.transaction() as tx:
+        await queue.end_leases(tx, now=now)
         await holds.put(tx, one)
         await _write_audit_log(ctx, tx, "delivery.held", one)
     return one

@@ -87,6 +87,10 @@ RETURNING account_id, message_id, recipient_id;
 UPDATE queue SET ready = 1, due_at = $4, worker = NULL
 WHERE account_id = $1 AND message_id = $2 AND recipient_id = $3 AND worker = $5;
 
+-- name: end_leases
+-- Return what any worker has claimed. It reads the whole queue, once after a restore.
+UPDATE queue SET ready = 1, due_at = $1, lost_leases = lost_leases + 1, worker = NULL WHERE worker IS NOT NULL;
+
 -- name: postpone
 -- Wait for the next attempt; only for the worker that holds the lease.
 UPDATE queue SET ready = 0, due_at = $4, attempt_count = attempt_count + $6, lost_leases = 0, worker = NULL
