@@ -5,6 +5,7 @@ import base64
 import json
 import os
 import signal
+import time
 from collections import Counter
 from collections.abc import AsyncIterator
 from pathlib import Path
@@ -19,6 +20,7 @@ FRONTENDS = 2
 KEYS = [f"key {number}" for number in range(60 if profile.IS_LONG else 30)]
 # More than there are frontends, so that one has two at once.
 LARGE = 6 if profile.IS_LONG else 3
+RATE, BURST = 1, 40
 
 
 @pytest_asyncio.fixture
@@ -91,6 +93,28 @@ async def a_key_is_refused_for_another_message(callers: service_process.Callers)
     for _ in range(10):  # whichever frontend it reaches
         answer = await callers.post("the same", subject="another")
         service_process.check_refusal(answer, 409, "idempotency_conflict")
+
+
+async def test_refused_sends_count_once_at_all_frontends(tmp_path: Path, url: str) -> None:
+    limits = {"request_rate": RATE, "request_burst": BURST}
+    service = service_process.Service(tmp_path, url, frontends=FRONTENDS, limits=limits)
+    async with service_process.ending(service):
+        await service.start()
+        async with service_process.calling(service) as callers:
+
+            async def refused(number: int) -> int:
+                answer = await callers.post(f"refused {number}", **{"from": "shop@foreign.example"})
+                return answer.status_code
+
+            began = time.monotonic()
+            codes = Counter(await asyncio.gather(*(refused(number) for number in range(3 * BURST))))
+            passed = time.monotonic() - began
+        assert await service.stop() == 0
+    assert codes.keys() == {403, 429}
+    assert BURST <= codes[403] <= BURST + RATE * passed + 1
+    lines = [json.loads(line) for line in service.log.read_bytes().splitlines()]
+    used = {line["process"] for line in lines if line["event"] == "request"}
+    assert used == {f"frontend {number + 1}" for number in range(FRONTENDS)}
 
 
 async def test_a_message_of_ten_mebibytes_is_handed_over_whole(service: service_process.Service) -> None:

@@ -103,7 +103,11 @@ class FrontendConnection:
     def _on_frame(self, frame: memoryview) -> None:
         for message in protocol.decode_from_frontend(frame):
             match message:
-                case protocol.Submit(number, entry) | protocol.SubmitBatch(number, entry):
+                case (
+                    protocol.Submit(number, entry)
+                    | protocol.SubmitBatch(number, entry)
+                    | protocol.CountRefused(number, entry)
+                ):
                     self._accept(number, entry)
                 case protocol.MetricsSnapshot(counts):
                     self._ctx.metrics.others[self.child.name] = counts

@@ -115,6 +115,22 @@ async def test_a_request_that_is_checked_costs_even_when_a_later_check_refuses_i
         assert isinstance(await send(process, account.id), errors.RateLimited)
 
 
+async def test_sends_that_are_refused_before_the_transaction_count_once_for_all_processes(
+    processes: list[context.Context], shop: str, clock: contexts.Clock
+) -> None:
+    async def refused(process: context.Context) -> str:
+        with pytest.raises((errors.Forbidden, errors.RateLimited)) as caught:
+            await accepted_mail.accept(process, shop, sender="shop@foreign.example")
+        return caught.value.code
+
+    answers = [await refused(processes[number % 3]) for number in range(2 * BURST)]
+    assert answers == ["forbidden"] * BURST + ["rate_limited"] * BURST
+    assert await count_accepted(processes, shop, each=1) == 0
+    clock.pass_seconds(1)
+    together = await asyncio.gather(*(refused(process) for process in processes for _ in range(RATE)))
+    assert sorted(together) == ["forbidden"] * RATE + ["rate_limited"] * 2 * RATE
+
+
 async def test_a_suspended_account_is_told_so_and_pays_nothing(
     settings: config.Settings, ctx: context.Context, shop: str, clock: contexts.Clock
 ) -> None:

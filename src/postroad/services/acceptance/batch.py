@@ -1,8 +1,9 @@
 """Batches in the accepting transaction: the messages of one request, under one idempotency key.
 
-A group of the group commit has single submissions and batches. All of them are stored in one transaction: first the
-single ones together, then each batch. A batch sees what was stored before it, and either gets a result for each item,
-or, if the caller wants all or nothing, is refused with the error of its first item that cannot be accepted.
+A group of the group commit has single submissions, batches and refused sends. All of them are handled in one
+transaction: the single ones are stored together, the refused ones are counted, then each batch is stored. A batch sees
+what was stored before it, and either gets a result for each item, or, if the caller wants all or nothing, is refused
+with the error of its first item that cannot be accepted.
 
 The key is stored with the response if at least one item was accepted. A batch without one stores nothing.
 """
@@ -13,13 +14,15 @@ import msgspec
 
 from postroad import errors
 from postroad.model import receipt
-from postroad.services.acceptance import rate_limit, refusals, transaction
+from postroad.services.acceptance import rate_limit, refusals, refused_sends, transaction
 from postroad.services.webhooks import outbox as webhook_outbox
 from postroad.storage import accounts, idempotency, store
 
 _encoder = msgspec.json.Encoder()
 # An address of 254 octets in two forms, its domain, ids, and the row of the queue.
 RECIPIENT_BYTES = 1024
+# Two ids and a time.
+REFUSED_BYTES = 128
 # When they meet every item, they are the error of the request.
 OF_THE_ACCOUNT = (errors.Unauthorized, errors.AccountSuspended, errors.RateLimited)
 
@@ -39,13 +42,15 @@ class Batch(msgspec.Struct, frozen=True, array_like=True):
     all_or_nothing: bool
 
 
-Entry = transaction.Submission | Batch
+Entry = transaction.Submission | Batch | refused_sends.RefusedSend
 
 
 def size_of(entry: Entry) -> int:
     """The bytes of an entry's messages, and of what is stored beside them, which can be more."""
     if isinstance(entry, Batch):
         return sum(map(size_of, entry.submissions))
+    if isinstance(entry, refused_sends.RefusedSend):
+        return REFUSED_BYTES
     message = entry.message
     beside = len(message.response) + len((message.metadata or "").encode())
     return message.size + beside + RECIPIENT_BYTES * len(entry.recipients)
@@ -68,18 +73,21 @@ async def accept(
     if len(single) == len(entries):
         return await transaction.accept(tx, single, policies=policies, outbox=outbox)
     # All at once and in order: whoever has the lock of a later account may wait for that of an earlier one.
-    await accounts.lock(tx, map(_account_of, entries))
-    answers = await transaction.accept(tx, single, policies=policies, outbox=outbox) if single else ()
-    following = iter(answers)
+    locked = await accounts.lock(tx, map(_account_of, entries))
+    of_single = iter(await transaction.accept(tx, single, policies=policies, outbox=outbox) if single else ())
+    refused = [entry for entry in entries if isinstance(entry, refused_sends.RefusedSend)]
+    of_refused = iter(await refused_sends.count(tx, refused, locked=locked, policies=policies) if refused else ())
     return [
         await _accept_batch(tx, entry, policies=policies, outbox=outbox)
         if isinstance(entry, Batch)
-        else next(following)
+        else next(of_single if isinstance(entry, transaction.Submission) else of_refused)
         for entry in entries
     ]
 
 
 def _account_of(entry: Entry) -> str:
+    if isinstance(entry, refused_sends.RefusedSend):
+        return entry.account_id
     submission = entry.submissions[0] if isinstance(entry, Batch) else entry
     return submission.message.account_id
 

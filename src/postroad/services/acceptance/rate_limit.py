@@ -6,11 +6,12 @@ supply the `RateLimit` headers. Each answer of the database corrects them.
 """
 
 import math
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from typing import Final
 
 from postroad import errors
 from postroad.model import throttle, times
+from postroad.storage import rates, store
 
 # Full buckets carry no information and are dropped when this many are kept.
 MAX_BUCKETS: Final = 100_000
@@ -74,3 +75,33 @@ class RateLimiter:
             ("RateLimit-Policy", f'"credential";q={policy.burst};w={window}'),
             ("RateLimit", f'"credential";r={remaining};t={math.ceil(ahead / times.SECOND)}'),
         )
+
+
+def take_shared(
+    buckets: dict[str, throttle.SharedBucket],
+    credential_id: str,
+    policy: throttle.RateLimit,
+    *,
+    now: int,
+    clock: int,
+) -> Exceeded | None:
+    """Take a request from the stored bucket of its credential; returns the error if there is nothing left."""
+    bucket = buckets.get(credential_id, throttle.SharedBucket())
+    decision, buckets[credential_id] = throttle.take_shared(policy, bucket, now=now, clock=clock)
+    return None if decision.allowed else refusal(policy, decision)
+
+
+async def write(
+    tx: store.Transaction,
+    owners: Mapping[str, str],
+    *,
+    before: Mapping[str, throttle.SharedBucket],
+    after: Mapping[str, throttle.SharedBucket],
+) -> None:
+    """Store the buckets that changed, with the accounts that own them: a request over the limit takes nothing."""
+    changed = [
+        rates.Rate(scope, owners[scope], bucket)
+        for scope, bucket in after.items()
+        if scope in owners and bucket.full_at != before.get(scope, throttle.SharedBucket()).full_at
+    ]
+    await rates.put(tx, changed)

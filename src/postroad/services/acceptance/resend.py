@@ -73,8 +73,11 @@ async def resend(
             try:
                 original = await _original(ctx, message, to=to, recipient_id=recipient_id)
                 _refuse_unapproved(who, len(original.chosen))
-            except errors.PostroadError as refusal:
-                return await submit.replay_or_refuse(ctx, who, used, refusal)
+            except errors.PostroadError:
+                replayed = await submit.find_replay(ctx, who, used)
+                if replayed is None:
+                    raise
+                return replayed
             checked = _checked(original)
             large = len(original.content) > submit.INLINE_CHARACTERS
 

@@ -21,6 +21,7 @@ from postroad.services.acceptance import (
     key_limits,
     rate_limit,
     refusals,
+    refused_sends,
     transaction,
     validation,
 )
@@ -117,7 +118,12 @@ async def submit_checked(
             ctx.rate_limiter.take(sending_identity(who), now=ctx.clock(), rate=who.request_rate)
             submission = await composer(await admit(ctx, who, checked, info))
         except errors.PostroadError as refusal:
-            accepted = await replay_or_refuse(ctx, who, info.key, refusal)
+            replayed = await find_replay(ctx, who, info.key)
+            if replayed is None:
+                if is_counted(refusal):
+                    await count_refused(ctx, who)
+                raise
+            accepted = replayed
         else:
             accepted = await accept(ctx, submission, credential_id=submission.credential_id)
     counter = ctx.metrics.replayed if accepted.replayed else ctx.metrics.accepted
@@ -280,10 +286,10 @@ def _identity(
     )
 
 
-async def replay_or_refuse(
-    ctx: context.Context, who: caller.Caller, key: transaction.Key | None, refusal: errors.PostroadError
-) -> transaction.Accepted:
-    """The response of an earlier request with this key, or the error that comes first in the order of checks."""
+async def find_replay(
+    ctx: context.Context, who: caller.Caller, key: transaction.Key | None
+) -> transaction.Accepted | None:
+    """The response of an earlier request with this key. Raises the errors that come first in the order of checks."""
     async with ctx.store.reading() as tx:
         if key is not None:
             used = (await idempotency.find(tx, [key.pair], now=ctx.clock())).get(key.pair)
@@ -292,7 +298,19 @@ async def replay_or_refuse(
             if used is not None:
                 return await transaction.replay(tx, who.account_id, used)
         await refuse_suspended(tx, who.account_id)
-    raise refusal
+    return None
+
+
+def is_counted(refusal: errors.PostroadError) -> bool:
+    """Whether a send with this error counts towards the rate: not over the limit, nor by a fault of the service."""
+    return refusal.status < errors.InternalError.status and not isinstance(refusal, rate_limit.Exceeded)
+
+
+async def count_refused(ctx: context.Context, who: caller.Caller) -> None:
+    """Count a send that was refused after the rate check of this process. Raises RateLimited if others used it up."""
+    identity = sending_identity(who)
+    refused = refused_sends.RefusedSend(who.account_id, identity, ctx.clock())
+    await accept(ctx, refused, credential_id=identity)
 
 
 async def refuse_suspended(tx: store.Transaction, account_id: str) -> None:

@@ -61,6 +61,8 @@ async def submit_batch(
             except errors.PostroadError as refusal:
                 accepted = await _replay(ctx, who, used)
                 if accepted is None:
+                    if submit.is_counted(refusal):
+                        await submit.count_refused(ctx, who)
                     raise refusal from None
             else:
                 accepted = await _accept(ctx, who, made, request_id=request_id)
@@ -199,6 +201,7 @@ async def _accept(
     replayed = await _replay(ctx, who, made.key)
     if replayed is not None:
         return replayed
+    await submit.count_refused(ctx, who)
     errors_of_items = list(made.refused.values())
     return transaction.Accepted(
         message_id="",

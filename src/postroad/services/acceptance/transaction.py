@@ -146,7 +146,8 @@ async def accept(
     decisions = decide(submissions, batch, policies=policies)
     if all_or_nothing:
         _refuse_any(decisions)
-    await _write_rates(tx, submissions, before=buckets, after=batch.buckets)
+    owners = {submission.credential_id: submission.message.account_id for submission in submissions}
+    await rate_limit.write(tx, owners, before=buckets, after=batch.buckets)
     await stored_warmups.put(tx, {key: state for key, state in batch.warmups.items() if state != states.get(key)})
     changed = {key_id: budget for key_id, budget in batch.budgets.items() if budget != budgets[key_id]}
     await api_keys.put_usage(tx, {(key_id, counted[key_id]): budget.usage for key_id, budget in changed.items()})
@@ -216,12 +217,9 @@ def _check_account(account: stored_accounts.Account | None) -> Decision:
 def _check_rate(submission: Submission, batch: BatchState, policies: Policies) -> Decision:
     """Take from the rate bucket. It stays taken even if a later check fails: the rate limits requests."""
     policy = throttle.at_rate(policies.rate, batch.accounts[submission.message.account_id].request_rate)
-    bucket = batch.buckets.get(submission.credential_id, throttle.SharedBucket())
     # It counts when it came: a burst that waited for the lock is not one that came at once.
-    created_at = submission.message.created_at
-    decision, after = throttle.take_shared(policy, bucket, now=created_at, clock=policies.clock())
-    batch.buckets[submission.credential_id] = after
-    return None if decision.allowed else rate_limit.refusal(policy, decision)
+    now = submission.message.created_at
+    return rate_limit.take_shared(batch.buckets, submission.credential_id, policy, now=now, clock=policies.clock())
 
 
 def _check_warmup(submission: Submission, batch: BatchState, caps: Sequence[int]) -> Decision:
@@ -261,23 +259,6 @@ def _count(submission: Submission, batch: BatchState, caps: Sequence[int]) -> No
         # A domain past its warm-up stays past it: only its last day with a cap is stored.
         if warmup.cap(state, caps) is not None:
             batch.warmups[key] = warmup.use(state, message.recipient_count)
-
-
-async def _write_rates(
-    tx: store.Transaction,
-    submissions: Sequence[Submission],
-    *,
-    before: Mapping[str, throttle.SharedBucket],
-    after: Mapping[str, throttle.SharedBucket],
-) -> None:
-    """Write the buckets that changed: a refused request takes nothing."""
-    owners = {submission.credential_id: submission.message.account_id for submission in submissions}
-    changed = {
-        scope: bucket
-        for scope, bucket in after.items()
-        if bucket.full_at != before.get(scope, throttle.SharedBucket()).full_at
-    }
-    await stored_rates.put(tx, [stored_rates.Rate(scope, owners[scope], bucket) for scope, bucket in changed.items()])
 
 
 async def _write(tx: store.Transaction, accepted: Sequence[Submission], *, routed_by: route_rules.Conditions) -> None:

@@ -12,7 +12,7 @@ from typing import Final
 
 from postroad import errors
 from postroad.concurrency import batcher
-from postroad.services.acceptance import batch, transaction
+from postroad.services.acceptance import batch, refused_sends, transaction
 from postroad.services.writer import protocol
 from postroad.storage import group_commit, store
 
@@ -113,4 +113,6 @@ class RemoteCommits(group_commit.Commits[batch.Entry, transaction.Accepted]):
 def _handed_over(number: int, entry: batch.Entry) -> protocol.WireMessage:
     if isinstance(entry, batch.Batch):
         return protocol.SubmitBatch(number, entry)
+    if isinstance(entry, refused_sends.RefusedSend):
+        return protocol.CountRefused(number, entry)
     return protocol.Submit(number, entry)

@@ -8,7 +8,7 @@ import msgspec
 from postroad import errors
 from postroad.network import framing
 from postroad.services.acceptance import batch as acceptance_batch
-from postroad.services.acceptance import rate_limit, transaction
+from postroad.services.acceptance import rate_limit, refused_sends, transaction
 from postroad.telemetry import metrics
 
 
@@ -28,6 +28,13 @@ class SubmitBatch(WireMessage, frozen=True):
 
     number: int
     batch: acceptance_batch.Batch
+
+
+class CountRefused(WireMessage, frozen=True):
+    """A frontend has refused a send, which counts towards the rate."""
+
+    number: int
+    refused: refused_sends.RefusedSend
 
 
 class Probe(WireMessage, frozen=True):
@@ -114,7 +121,9 @@ class MetricsReply(WireMessage, frozen=True):
     text: bytes
 
 
-FromFrontend = Submit | SubmitBatch | Probe | MetricsRequest | MetricsSnapshot | Wakeup | Ready | StartFailed
+FromFrontend = (
+    Submit | SubmitBatch | CountRefused | Probe | MetricsRequest | MetricsSnapshot | Wakeup | Ready | StartFailed
+)
 FromWriter = StoreReady | Reload | Drain | Stop | SubmitOk | ProbeOk | Rejected | MetricsReply
 
 _encoder = msgspec.msgpack.Encoder()

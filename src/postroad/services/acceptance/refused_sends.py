@@ -1,0 +1,45 @@
+"""Sends that were refused after the rate check, before the accepting transaction: they count towards the rate too.
+
+What a process remembers of a rate is only a first filter, and each frontend has its own. So a refusal is an entry of
+the group commit like a submission: it takes from the stored bucket of its credential, which is one for all processes.
+"""
+
+from collections.abc import Mapping, Sequence
+
+import msgspec
+
+from postroad import errors
+from postroad.model import throttle
+from postroad.services.acceptance import rate_limit, transaction
+from postroad.storage import accounts, rates, store
+
+
+class RefusedSend(msgspec.Struct, frozen=True, array_like=True):
+    """A send that counts and stores nothing else."""
+
+    account_id: str
+    credential_id: str
+    created_at: int
+
+
+async def count(
+    tx: store.Transaction,
+    refused: Sequence[RefusedSend],
+    *,
+    locked: Mapping[str, accounts.Account],
+    policies: transaction.Policies,
+) -> list[transaction.Accepted | errors.PostroadError]:
+    """Count them, in order; those over the limit get that error. The others get the state of their bucket."""
+    before = await rates.find(tx, {one.credential_id for one in refused})
+    buckets = dict(before)
+    answers: list[transaction.Accepted | errors.PostroadError] = []
+    for one in refused:
+        policy = throttle.at_rate(
+            policies.rate, locked[one.account_id].request_rate if one.account_id in locked else None
+        )
+        refusal = rate_limit.take_shared(buckets, one.credential_id, policy, now=one.created_at, clock=policies.clock())
+        full_at = throttle.full_at(buckets[one.credential_id], now=one.created_at)
+        answers.append(refusal or transaction.Accepted("", "", b"", replayed=False, full_at=full_at))
+    owners = {one.credential_id: one.account_id for one in refused if one.account_id in locked}
+    await rate_limit.write(tx, owners, before=before, after=buckets)
+    return answers
