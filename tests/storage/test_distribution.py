@@ -107,6 +107,7 @@ CROSS_SHARD: Final = {
         "failure_counts.sweep",
         "hourly_counts.sweep",
         "idempotency.sweep",
+        "queue.end_leases",
         "rates.sweep",
         "retention.bodies_over",
         "retention.messages_over",
