@@ -2,7 +2,10 @@
 
 import asyncio
 import contextlib
+import os
 import re
+import subprocess
+import sys
 from collections.abc import AsyncIterator, Iterator
 from pathlib import Path
 from typing import NamedTuple
@@ -22,7 +25,8 @@ from tests import contexts, warm_processes
 from tests.postgres_server import PostgresServer
 from tests.reliability import service_process, whole_service
 
-ROLES = (Path(__file__).parents[2] / "deploy" / "postgresql-roles.sql").read_text()
+ROOT = Path(__file__).parents[2]
+ROLES = (ROOT / "deploy" / "postgresql-roles.sql").read_text()
 PASSWORD = "seven green bottles on a wall"
 BEFORE, NEWEST = (one.version for one in migrations.known("postgres")[-2:])
 # Statements that are not asked for a plan; NOTIFY and advisory locks are in the whole service below.
@@ -273,6 +277,51 @@ def test_the_service_role_makes_backups_and_the_owner_restores_them(
     assert (listed.code, "Shop" in listed.printed) == (0, True), listed.logged
 
 
+def test_the_page_about_production_leads_from_an_empty_server_to_an_installation(
+    server: PostgresServer, tmp_path: Path
+) -> None:
+    """The commands as they are there; only hosts, folders and passwords, which this server does not ask for, differ."""
+    section = (
+        (ROOT / "docs" / "production.md").read_text().partition("\n## PostgreSQL\n")[2].partition("\n### Encrypt")[0]
+    )
+    script = "\n".join(re.findall(r"```sh\n(.+?)```", section, re.DOTALL))
+    script = re.sub(r".*\\password.*\n", "", script)
+    script = script.replace("/usr/local/share/postroad", str(ROOT / "deploy"))
+    script = re.sub(r":…@db.example.com/(\w+)", rf"@/\1?host={server._folder}", script)
+    program = f'{sys.executable} -m postroad "$@"'
+    shims = (
+        f"postroad() {{ {program}; }}\nrunuser() {{ shift 4; POSTROAD_CONFIG={tmp_path}/postroad.toml {program}; }}\n"
+    )
+    environment = service_process.environment() | {
+        "PATH": f"{server._programs}:{os.environ['PATH']}",
+        "PGHOST": str(server._folder),
+        "PGUSER": "postgres",
+    }
+
+    def run(words: str) -> subprocess.CompletedProcess[str]:
+        command = ["bash", "-euo", "pipefail", "-c", shims + words]
+        return subprocess.run(command, env=environment, capture_output=True, text=True, check=False)
+
+    *as_owner, init = script.rpartition("POSTROAD_DATABASE__URL=")
+    ran = run("".join(as_owner).removesuffix("POSTROAD_DATABASE__URL="))
+    assert ran.returncode == 0, ran.stderr
+    assert "Migrated the schema from version 0 to " in ran.stdout
+    refused = run("POSTROAD_DATABASE__URL=" + init.replace("postroad_service", "postroad_owner:secret"))
+    assert (refused.returncode, refused.stdout) == (1, "")
+    assert refused.stderr == (
+        "Error: POSTROAD_DATABASE__URL: postroad_owner is for 'postroad migrate'; run that first, and then "
+        "'postroad init' with the URL of postroad_service, which the service uses\n"
+    )
+    assert list(tmp_path.iterdir()) == []
+    ran = run("POSTROAD_DATABASE__URL=" + init)
+    assert ran.returncode == 0, ran.stderr
+    assert "owner and operator you@example.com" in ran.stdout
+    written = (tmp_path / "postroad.toml").read_text()
+    assert ("postroad_service@" in written, "postroad_owner" in written) == (True, False)
+    ran = run("runuser -u postroad -- postroad account list")
+    assert "Example" in ran.stdout, ran.stderr
+
+
 def test_serve_says_who_has_to_migrate(url: str, server: PostgresServer, tmp_path: Path) -> None:
     file = configured(tmp_path, url, "postroad_service")
     for word in ("serve", "migrate", "verify"):
@@ -299,6 +348,6 @@ async def test_a_schema_of_an_earlier_version_is_left_as_it_is(migrated: str, se
 
 
 def test_the_roles_are_named_on_the_page_about_production() -> None:
-    page = (Path(__file__).parents[2] / "docs" / "production.md").read_text()
+    page = (ROOT / "docs" / "production.md").read_text()
     for name in ("postgresql-roles.sql", "postroad_owner", "postroad_service", "sslmode=verify-full"):
         assert name in page

@@ -15,6 +15,7 @@ from collections.abc import Iterator
 from dataclasses import asdict, dataclass, field
 from pathlib import Path
 from typing import Final
+from urllib.parse import urlsplit
 
 import click
 
@@ -45,6 +46,8 @@ from postroad.storage import domains as stored_domains
 
 DEFAULT_DATA: Final = Path("/var/lib/postroad")
 DATABASE_VARIABLE: Final = "POSTROAD_DATABASE__URL"
+# The role of deploy/postgresql-roles.sql that migrates; its password is for no file of the service.
+OWNER_ROLE: Final = "postroad_owner"
 # Who serves HTTPS: the service itself, with certificates that it orders, or a web server on the same host.
 ACME, PROXY = "acme", "proxy"
 HTTPS_QUESTION: Final = "HTTPS with certificates of Let's Encrypt, whose terms you accept, or by a proxy on this host"
@@ -155,6 +158,11 @@ def _new(file: Path, data: Path | None, wanted: dict[str, str | None], *, asks: 
     answers = dict(_answers(wanted, data=(data or DEFAULT_DATA).absolute(), asks=asks))
     _check_names(answers)
     _check_host(answers["hostname"])
+    if urlsplit(answers["database"]).username == OWNER_ROLE:
+        raise config.ConfigError(
+            f"{DATABASE_VARIABLE}: {OWNER_ROLE} is for 'postroad migrate'; run that first, and then "
+            "'postroad init' with the URL of postroad_service, which the service uses"
+        )
     file = file.absolute()
     text = settings_file.text(_chosen(answers, file), suggested=_suggested(answers, file))
     settings = _validated(text)
