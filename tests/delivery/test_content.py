@@ -134,19 +134,35 @@ async def test_plain_mail_needs_no_extension(extensions: tuple[str, ...], url: s
     assert peer.verbs() == ["EHLO", "MAIL", "RCPT", "DATA", "CONTENT", "QUIT"]
 
 
-@pytest.mark.parametrize("extensions", [smtp_peers.ALL_EXTENSIONS, ("PIPELINING",)], ids=["with", "without"])
-async def test_stored_8_bit_content_arrives_as_it_is_and_is_announced_where_8bitmime_is_offered(
-    extensions: tuple[str, ...], url: str
+@pytest.mark.parametrize(
+    "extensions, status",
+    [(smtp_peers.ALL_EXTENSIONS, "delivered"), (("PIPELINING", "SMTPUTF8"), "bounced")],
+    ids=["with", "without"],
+)
+async def test_8_bit_content_that_must_not_be_changed_needs_8bitmime(
+    extensions: tuple[str, ...], status: str, url: str
 ) -> None:
-    """What must not be changed, or was accepted by a version that did not encode it."""
+    head = "From: shop@example.com\r\n"
+    signed = f"{head}Content-Type: multipart/signed; boundary=b\r\n\r\n--b\r\n\r\ngrüße\r\n--b--\r\n"
+    unknown = f"{head}Content-Transfer-Encoding: x-own\r\n\r\ngrüße\r\n"
     async with (
         smtp_peers.serving(extensions=extensions) as peer,
         engine_harness.running_engine(url, port=peer.port) as harness,
     ):
-        assert (await harness.settle(await harness.send_bytes(EIGHT_BIT))).standing == ("delivered", 1, 250)
-    (taken,) = peer.transactions
-    assert taken.content == EIGHT_BIT
-    assert ("BODY=8BITMIME" in taken.mail) is ("8BITMIME" in extensions)
+        # Accepted by a version that did not encode it, and what this one must not encode.
+        ids = (
+            await harness.send_bytes(EIGHT_BIT),
+            await send_raw(harness, signed),
+            await send_raw(harness, unknown),
+        )
+        for seen in [await harness.settle(message_id) for message_id in ids]:
+            assert (seen.recipient.status, seen.recipient.attempt_count) == (status, 1)
+            if status == "bounced":
+                expected = "the message has 8-bit content that must not be changed, and the destination does not offer"
+                assert seen.recipient.last_smtp_response == f"{expected} 8BITMIME"
+                assert (seen.attempt.stage, seen.attempt.reason) == ("mail", "extension_missing")
+    taken = [("BODY=8BITMIME" in one.mail, one.content.isascii()) for one in peer.transactions]
+    assert taken == ([(True, False)] * 3 if status == "delivered" else [])
 
 
 @pytest.mark.parametrize(

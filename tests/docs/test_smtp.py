@@ -237,7 +237,7 @@ def test_the_numbers_are_those_of_the_code() -> None:
         f"({message_parser.UTF8_HEADER_OCTETS // 1024} KiB when it is not ASCII)",
         f"and {message_parser.MAX_FIELDS:,} fields",
         f"a line {message_parser.LINE_OCTETS} bytes, the message {limits.MIME_BYTES // 1024**2} MiB",
-        f"`X-Original-Message-ID`, up to {mime_compose.MAX_KEPT_MESSAGE_ID_OCTETS} bytes",
+        f"`X-Original-Message-ID`, up to {mime_compose.MAX_KEPT_OCTETS} bytes",
         f"more than {seven_bit.BOUNDS.parts} parts",
         "Five failed logins end a connection",
         "sends nothing for five minutes",

@@ -27,7 +27,6 @@ def transaction(
         (transaction(size=1001), {"SIZE": ""}, b"MAIL FROM:<a@example.com> SIZE=1001\r\n"),
         (transaction(size=1001), {"SIZE": "large"}, b"MAIL FROM:<a@example.com> SIZE=1001\r\n"),
         (transaction(is_8bit=True), {"8BITMIME": ""}, b"MAIL FROM:<a@example.com> BODY=8BITMIME\r\n"),
-        (transaction(is_8bit=True), {}, b"MAIL FROM:<a@example.com>\r\n"),
         (transaction("é@b.test", needs_smtputf8=True), {"SMTPUTF8": ""}, "MAIL FROM:<é@b.test> SMTPUTF8\r\n".encode()),
         (transaction("", is_8bit=True, needs_smtputf8=True), ALL, b"MAIL FROM:<> SIZE=10 BODY=8BITMIME SMTPUTF8\r\n"),
     ],
@@ -43,6 +42,7 @@ def test_mail_has_the_parameters_that_are_offered_and_needed(
     [
         (transaction(size=1001), ALL, "at most 1000 octets"),
         (transaction(needs_smtputf8=True), {"8BITMIME": ""}, "SMTPUTF8"),
+        (transaction(is_8bit=True), {"SIZE": "1000", "SMTPUTF8": ""}, "8BITMIME"),
         (transaction("é@example.com"), ALL, "sender's address"),
         (transaction("a@example.com> SIZE=1\r\nRCPT TO:<b"), ALL, "sender's address"),
     ],

@@ -63,18 +63,31 @@ def test_an_empty_message_id_or_date_is_a_missing_one(fields: tuple[str, ...]) -
 @pytest.mark.parametrize(
     "field",
     [
-        "Date: yesterday",
+        "Date: Fri, 15 Jan 2027 08:00:03 +0000",
+        "Date: 5 Jan 27 8:00 GMT",
+        "date: fri, 15 JAN 2027\r\n 08:00:60 -0930 (CET)",
         "Message-ID: <1@client.example>",
         "message-id:\r\n <1$x=y/z..@mail.client.example>",
         "Message-ID: <1@[192.0.2.1]>",
     ],
 )
-def test_a_malformed_date_and_a_global_message_id_are_left_alone(field: str) -> None:
+def test_a_date_and_a_global_message_id_are_left_alone(field: str) -> None:
     name = field.partition(":")[0]
     body = sent(plain(field))
     assert f"\r\n{field}\r\n".encode() in body
     assert body.lower().count(f"\r\n{name}:".lower().encode()) == 1
-    assert b"X-Original-Message-ID" not in body
+    assert b"X-Original-" not in body
+
+
+@pytest.mark.parametrize(
+    "value",
+    [" yesterday", " 2027-01-15T08:00:03Z", " Fri, 15 Jan 2027 08:00:03", " Fri, 32 Jan 2027 08:00:03 +0000", "\r\n 0"],
+)
+def test_a_malformed_date_is_replaced_and_kept(value: str) -> None:
+    body = sent(plain(f"Date:{value}"))
+    assert body.count(f"\r\nDate: {DATE}\r\n".encode()) == 1
+    assert body.count(f"\r\nX-Original-Date:{value}\r\n".encode()) == 1
+    assert body.lower().count(b"date:") == 2
 
 
 @pytest.mark.parametrize(

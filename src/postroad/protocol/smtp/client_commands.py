@@ -1,11 +1,10 @@
 """The commands of a transaction as bytes, or the result that says why they are not sent.
 
-A message that a server has announced it cannot accept is refused here (RFC 1870 SIZE, RFC 6531 SMTPUTF8), and so is an
-address that could end its command and inject another.
+A message that a server has announced it cannot accept is refused here (RFC 1870 SIZE, RFC 6531 SMTPUTF8, RFC 6152
+8BITMIME), and so is an address that could end its command and inject another.
 
-Messages are 7-bit when they are accepted, except those that must not be changed (protocol/mime/seven_bit.py). Such
-8-bit content is sent unchanged to a server without 8BITMIME too, which RFC 6152 section 3 does not allow: bouncing it
-would lose mail that such servers accept, and encoding it here would break its signatures.
+Messages are 7-bit when they are accepted, except those that must not be changed (protocol/mime/seven_bit.py): encoding
+them here would break their signatures.
 """
 
 import re
@@ -44,7 +43,7 @@ def mail(transaction: values.MailTransaction, extensions: Mapping[str, str]) -> 
         detail = "the sender's address cannot be sent by SMTP"
         return values.RecipientResult(values.Stage.MAIL, cause=values.Cause.UNSENDABLE_ADDRESS, detail=detail)
     command = b"MAIL FROM:<%b> SIZE=%d" % (sender, size) if "SIZE" in extensions else b"MAIL FROM:<%b>" % sender
-    if transaction.is_8bit and "8BITMIME" in extensions:
+    if transaction.is_8bit and "8BITMIME" in extensions:  # or it has SMTPUTF8, which includes it (RFC 6531 section 3.1)
         command += b" BODY=8BITMIME"
     return command + (b" SMTPUTF8\r\n" if transaction.needs_smtputf8 else b"\r\n")
 
@@ -68,6 +67,9 @@ def _mismatch(
         return values.RecipientResult(values.Stage.MAIL, cause=values.Cause.MESSAGE_TOO_LARGE, detail=detail)
     if transaction.needs_smtputf8 and "SMTPUTF8" not in extensions:
         detail = "the message has an internationalized address, and the destination does not offer SMTPUTF8"
+        return values.RecipientResult(values.Stage.MAIL, cause=values.Cause.EXTENSION_MISSING, detail=detail)
+    if transaction.is_8bit and not transaction.needs_smtputf8 and "8BITMIME" not in extensions:
+        detail = "the message has 8-bit content that must not be changed, and the destination does not offer 8BITMIME"
         return values.RecipientResult(values.Stage.MAIL, cause=values.Cause.EXTENSION_MISSING, detail=detail)
     return None
 

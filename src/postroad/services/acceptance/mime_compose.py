@@ -3,7 +3,8 @@
 Pure: ids and time are arguments. The message is sent unchanged except for a few fields: a trace field is prepended (RFC
 5321 section 4.4), a missing Message-ID or Date is added (RFC 6409 sections 8.2 and 8.3), and fields that are only for
 Postroad, that name blind copy recipients, or that only receiving hosts may write are removed. A Message-ID that is not
-unique beyond the client's host is replaced and kept under another name. A body that is not 7-bit is encoded.
+unique beyond the client's host and a malformed Date are replaced and kept under another name. A body that is not 7-bit
+is encoded.
 """
 
 import re
@@ -22,10 +23,18 @@ DROPPED: Final = frozenset(
     "return-path authentication-results delivered-to errors-to "
     "resent-from resent-sender resent-reply-to resent-to resent-cc resent-bcc resent-date resent-message-id".split()
 )
-ORIGINAL_MESSAGE_ID: Final = "X-Original-Message-ID"
+# The names under which replaced fields are kept.
+ORIGINALS: Final = {"message-id": "X-Original-Message-ID", "date": "X-Original-Date"}
 # RFC 5322 section 3.6.4, with more characters, which are in use. The domain has a dot, or is an address.
 _MESSAGE_ID: Final = re.compile(r"<[^\s<>@]+@(?:[^\s<>@.\[\]]+(?:\.[^\s<>@.\[\]]+)+|\[[^\s<>@\[\]]+\])>")
-MAX_KEPT_MESSAGE_ID_OCTETS: Final = 900
+# RFC 5322 sections 3.3 and 4.3, with one comment at the end.
+_DATE: Final = re.compile(
+    r"(?:(?:mon|tue|wed|thu|fri|sat|sun)\s*,\s*)?(?:0?[1-9]|[12]\d|3[01])\s+"
+    r"(?:jan|feb|mar|apr|may|jun|jul|aug|sep|oct|nov|dec)\s+\d{2,4}\s+"
+    r"(?:[01]?\d|2[0-3]):[0-5]\d(?::(?:[0-5]\d|60))?\s+(?:[+-]\d{4}|[a-z]{1,5})(?:\s*\([^()]*\))?",
+    re.ASCII | re.IGNORECASE,
+)
+MAX_KEPT_OCTETS: Final = 900
 
 
 def compose_mime(checked: mime_validation.CheckedMime, identity: compose.MessageIdentity) -> transaction.Submission:
@@ -37,13 +46,17 @@ def _body(checked: mime_validation.CheckedMime, identity: compose.MessageIdentit
     message, added, drop = checked.message, [("Received", checked.trace)], DROPPED
     if checked.metadata:
         drop |= {name for name in checked.fields if name.startswith(mime_validation.METADATA_PREFIX)}
-    if not any(_MESSAGE_ID.fullmatch(field.value) for field in checked.fields.get("message-id", ())):
+    replaced: set[str] = set()
+    if not _is_valid(checked, "message-id", _MESSAGE_ID):
         added.append(("Message-ID", f"<{identity.message_id}@{checked.sender.domain}>"))
-        message = msgspec.structs.replace(message, fields=tuple(map(_renamed, message.fields)))
-        drop |= {"message-id"}
-    if _is_missing(checked, "date"):
+        replaced.add("message-id")
+    if not _is_valid(checked, "date", _DATE):
         added.append(("Date", builder.format_date(identity.sent_at // times.SECOND)))
-        drop |= {"date"}
+        replaced.add("date")
+    if replaced:
+        fields = tuple([_renamed(field) if field.key in replaced else field for field in message.fields])
+        message = msgspec.structs.replace(message, fields=fields)
+        drop |= replaced
     try:
         body = message_parser.rewrite(message, drop=drop, add=added, allow_utf8=checked.is_utf8)
     except message_parser.MessageError as problem:
@@ -52,13 +65,12 @@ def _body(checked: mime_validation.CheckedMime, identity: compose.MessageIdentit
 
 
 def _renamed(field: message_parser.Field) -> message_parser.Field:
-    """A Message-ID under another name, if it has a value and leaves room for the name on its line."""
-    if field.key != "message-id" or not field.value or len(field.raw) > MAX_KEPT_MESSAGE_ID_OCTETS:
+    """A field under another name, if it has a value and leaves room for the name on its line."""
+    if not field.value or len(field.raw) > MAX_KEPT_OCTETS:
         return field
-    raw = ORIGINAL_MESSAGE_ID.encode() + field.raw[len(field.name) :]
-    return message_parser.Field(ORIGINAL_MESSAGE_ID, ORIGINAL_MESSAGE_ID.lower(), raw)
+    name = ORIGINALS[field.key]
+    return message_parser.Field(name, name.lower(), name.encode() + field.raw[len(field.name) :])
 
 
-def _is_missing(checked: mime_validation.CheckedMime, name: str) -> bool:
-    """An empty field counts as missing."""
-    return name not in checked.fields or not checked.fields[name][0].value
+def _is_valid(checked: mime_validation.CheckedMime, name: str, syntax: re.Pattern[str]) -> bool:
+    return any(syntax.fullmatch(field.value) for field in checked.fields.get(name, ()))
