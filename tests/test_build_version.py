@@ -5,6 +5,7 @@ import re
 import shutil
 import subprocess
 import sys
+import sysconfig
 from pathlib import Path
 
 import pytest
@@ -16,6 +17,8 @@ from tests import test_repository
 from tests.test_release import git
 
 BASE = postroad.__version__
+PAGE = (test_repository.ROOT / "docs" / "production.md").read_text()
+TIMEOUT_SECONDS = 900
 
 pytestmark = pytest.mark.skipif(shutil.which("git") is None, reason="git is not installed")
 
@@ -107,3 +110,80 @@ def test_the_version_of_a_checkout_follows_its_commits(repository: Path, tmp_pat
         shown = subprocess.run(command, env=environment, capture_output=True, text=True, check=True).stdout
         assert re.fullmatch(re.escape(f"postroad, version {BASE}.dev{number}+g") + "[0-9a-f]{8}\n", shown)
         commit(checkout, f"later-{number}")
+
+
+class Host:
+    """A host whose operator follows docs/production.md.
+
+    It differs from a real one: everything is below one folder; packages of Debian, users and systemd are left alone;
+    the repository is a local one; and pip, which has no network, finds the locked versions among those of the tests.
+    """
+
+    COMMANDS = (
+        "cd ",
+        "cp ",
+        "git ",
+        "ln ",
+        "postroad --version",
+        "python3 -m venv ",
+        "rm ",
+        "scp ",
+        "/opt/postroad/bin/pip ",
+    )
+
+    def __init__(self, folder: Path, repository: Path) -> None:
+        self._places = {"/opt/": f"{folder}/opt/", "/usr/local/": f"{folder}/usr/local/"}
+        self._places["https://github.com/postroad/postroad.git"] = str(repository)
+        self._places["scp -r dist root@mail2.example.com:"] = "cp -r dist "
+        packages, found = folder / "packages", Path(sysconfig.get_path("purelib"))
+        for name in ("opt", "packages", "usr/local/bin", "usr/local/src"):
+            (folder / name).mkdir(parents=True)
+        for package in found.iterdir():
+            if not package.name.startswith(("_", "pip", "postroad")):
+                (packages / package.name).symlink_to(package)
+        # The page leaves the operator in the folder of the last command.
+        self._script = ["set -e", f"cd {folder}"]
+        self._environment = {
+            **os.environ,
+            "PATH": f"{folder}/usr/local/bin:{Path(sys.executable).parent}:{os.environ['PATH']}",
+            "PYTHONPATH": str(packages),
+            "PIP_NO_INDEX": "1",
+            "PIP_NO_COMPILE": "1",
+            "PIP_DISABLE_PIP_VERSION_CHECK": "1",
+        }
+
+    def follow(self, heading: str) -> str:
+        """Run the commands of a section, and return the version that is shown at the end."""
+        section = re.split(r"^#+ ", PAGE.split(f"\n{heading}\n")[1], maxsplit=1, flags=re.MULTILINE)[0]
+        lines = "".join(re.findall(r"^```sh\n(.*?)^```", section, re.MULTILINE | re.DOTALL)).splitlines()
+        script = "\n".join([*self._script, *(line for line in lines if line.startswith(self.COMMANDS))])
+        for place, ours in self._places.items():
+            script = script.replace(place, ours)
+        done = subprocess.run(
+            ["sh"],
+            input=script,
+            env=self._environment,
+            capture_output=True,
+            text=True,
+            timeout=TIMEOUT_SECONDS,
+            check=False,
+        )
+        assert done.returncode == 0, done.stdout + done.stderr
+        return done.stdout.splitlines()[-1].removeprefix("postroad, version ")
+
+
+def test_the_documented_commands_install_a_build_and_upgrade_it_to_a_later_one(
+    repository: Path, tmp_path: Path
+) -> None:
+    origin = clone(repository, tmp_path / "origin")
+    host = Host(tmp_path / "host", origin)
+    first = host.follow("## 2. Install")
+    assert first == build_version.of_commit(origin)
+    commit(origin, "upgrade")
+    second = host.follow("## Upgrade")
+    assert second == build_version.of_commit(origin)
+    commit(origin, "wheel")
+    git(tmp_path / "host/usr/local/src/postroad", "pull")
+    third = host.follow("### Install the same build on other hosts")
+    assert third == build_version.of_commit(origin)
+    assert Version(first) < Version(second) < Version(third)
