@@ -155,7 +155,10 @@ def test_a_check_says_what_is_missing_and_fails_until_it_is_there(
     assert (result.exit_code, result.stderr) == (1, "")
     lines = result.stdout.splitlines()
     assert (lines[0][:17], lines[0][-15:]) == ("example.com (dom_", "): not verified")
-    assert lines[1:3] == ["Warm-up: 0 of 200 recipients used today; tomorrow: 200.", "DNS records:"]
+    assert lines[1:3] == [
+        "Warm-up: 0 of 200 recipients used today. The limit grows on the day after at least half of it was used.",
+        "DNS records:",
+    ]
     assert lines[3] == "DKIM: missing. No TXT record with this name; add it."
     assert "._domainkey.example.com. IN TXT ( " in lines[4]
     assert lines[5] == "SPF: wrong. Found v=spf1 mx -all; add include:spf.example.net before -all."

@@ -37,8 +37,10 @@ def warmup_text(view: warmup.View | None) -> str:
     """The daily limit."""
     if view is None or view.cap is None:
         return "Warm-up: not required."
-    tomorrow = "unlimited" if view.tomorrow is None else str(view.tomorrow)
-    return f"Warm-up: {view.used} of {view.cap} recipients used today; tomorrow: {tomorrow}."
+    today = f"Warm-up: {view.used} of {view.cap} recipients used today"
+    if view.tomorrow == view.cap:
+        return f"{today}. The limit grows on the day after at least half of it was used."
+    return f"{today}; tomorrow {'there is no limit' if view.tomorrow is None else f'the limit is {view.tomorrow}'}."
 
 
 def rotation_steps(domain: str, *, is_in_zone: bool) -> str:
