@@ -14,6 +14,7 @@ from postroad.services import context
 from postroad.services.dkim import domain_keys, zone
 from postroad.services.domains import checks as domain_checks
 from postroad.services.domains import registry as domains
+from postroad.storage import domain_checks as stored_checks
 from postroad.storage import domains as stored
 from postroad.storage import warmups
 from tests import contexts, dns_server
@@ -129,7 +130,7 @@ async def test_a_check_proves_the_domain_and_says_so(
     assert browser_client.notice_of(checked) == "example.com is verified. You can send from it."
     page = (await browser.follow(checked)).text
     assert page.count("status-ok") == 4
-    assert "4 of 4 records are correct" in page
+    assert "4 of 4 required and recommended records are correct" in page
     assert "Key found." in page
     assert (await domains.find(ctx, browser.account_id, domain.id)).verified_by == stored.DNS
 
@@ -145,7 +146,7 @@ async def test_a_check_shows_what_was_found_and_what_to_do(
     server.zones["_dmarc.example.com"] = {"TXT": ['"v=DMARC1; p=<script>alert(1)</script>"']}
     domain = await add(ctx, browser)
     checked = await browser.post(f"/domains/{domain.id}/check")
-    assert browser_client.notice_of(checked) == "DNS checked: 0 of 4 records are correct."
+    assert browser_client.notice_of(checked) == "DNS checked: 0 of 4 required and recommended records are correct."
     page = (await browser.follow(checked)).text
     assert "No TXT record with this name; add it." in page
     assert "Found mx.example.org, which is not this service; replace it" in page
@@ -243,7 +244,7 @@ class TestReturnPathsOfTheOperator:
         assert "Not checked yet." in page
         assert "records are correct" not in page
         checked = await browser.post(f"/domains/{domain.id}/check")
-        assert "0 of 2 records are correct" in (await browser.follow(checked)).text
+        assert "0 of 2 required and recommended records are correct" in (await browser.follow(checked)).text
 
 
 async def test_a_key_is_rotated_and_the_page_leads_through_it(
@@ -307,8 +308,30 @@ async def test_a_domain_is_removed(ctx: context.Context, browser: Browser) -> No
 
 async def test_a_domain_that_the_operator_verified_is_shown_so(ctx: context.Context, browser: Browser) -> None:
     domain = await domains.add(ctx, browser.account_id, "example.com", verified=True)
-    assert "not checked yet" in (await browser.get("/domains")).text
+    listed = (await browser.get("/domains")).text
+    assert "verified without DNS" in listed
+    assert "not checked yet" not in listed
     assert "The operator verified this domain" in (await browser.get(f"/domains/{domain.id}")).text
+
+
+async def test_what_was_found_is_shown_if_there_are_words_for_it(ctx: context.Context, browser: Browser) -> None:
+    domain = await add(ctx, browser)
+    for detail, said in (("", 0), ("key found", 1)):
+        check = stored_checks.Check(browser.account_id, domain.id, "dkim", "ok", detail, "", ctx.clock())
+        async with ctx.store.transaction() as tx:
+            await stored_checks.put(tx, [check])
+        page = (await browser.get(f"/domains/{domain.id}")).text
+        assert page.count("<dt>Found</dt>") == said
+    assert "Key found." in page
+
+
+async def test_where_no_verification_is_required_the_page_says_so(ctx: context.Context, browser: Browser) -> None:
+    domain = await add(ctx, browser)
+    said = "You can send from it meanwhile: this installation does not require verification."
+    assert said not in (await browser.get(f"/domains/{domain.id}")).text
+    lax = msgspec.structs.replace(ctx.settings.domains, require_verified=False)
+    msgspec.structs.force_setattr(ctx.settings, "domains", lax)
+    assert said in (await browser.get(f"/domains/{domain.id}")).text
 
 
 async def test_whoever_may_only_look_changes_nothing(ctx: context.Context, browser: Browser, reader: Browser) -> None:

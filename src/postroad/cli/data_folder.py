@@ -23,6 +23,8 @@ KEY_BYTES: Final = 48
 # Defaults for development; the environment overrides them.
 DEV_DEFAULTS: Final = {
     "POSTROAD_DOMAINS__REQUIRE_VERIFIED": "false",
+    # What the DNS records of a domain name; nobody looks it up.
+    "POSTROAD_DELIVERY__HOSTNAME": "mail.postroad.example",
     # Domains in development may not exist: do not query DNS for them.
     "POSTROAD_DOMAINS__CHECK_HOURS": "0",
     # A host for development has no name, no addresses and no certificate to check.

@@ -5,7 +5,6 @@ from typing import Final
 
 from postroad.model import domain_records, mail, simulated_providers
 
-Purpose = domain_records.RecordPurpose
 State = domain_records.RecordState
 _Provider = simulated_providers.Provider
 Behaviour = simulated_providers.Behaviour
@@ -15,6 +14,8 @@ HOURS: Final = (1, 1, 1, 1, 1, 2, 4, 7, 11, 12, 11, 9, 8, 9, 10, 9, 8, 7, 6, 5, 
 WEEKEND_SHARE: Final = 0.35
 FIRST_NAMES: Final = "ada grace alan edsger barbara donald margaret linus radia ken frances dennis hedy tim".split()
 LAST_NAMES: Final = "lovelace hopper turing dijkstra liskov knuth hamilton perlman allen ritchie lamarr".split()
+# Addresses that people have mistyped, and that nobody has.
+MISTYPED: Final = "ada.lovelac grace.hoper alan.turning edsger.dijstra donald.knut ken.thomson".split()
 
 
 @dataclass(frozen=True, slots=True)
@@ -115,19 +116,25 @@ KINDS: Final = (
 DEFERRED: Final = {Behaviour.RATE_LIMITED: 2, Behaviour.GREYLISTED: 1}
 BOUNCED: Final = {Behaviour.UNKNOWN_USER: 6, Behaviour.BLOCKED: 2, Behaviour.UNAUTHENTICATED: 1}
 
-PURPOSES: Final = (Purpose.DKIM, Purpose.SPF, Purpose.RETURN_PATH, Purpose.DMARC)
-# What DNS says of each domain: dkim, spf, return path, dmarc; and how far its warm-up is, by step and use.
+# What DNS says of each domain: dkim, spf, return path, dmarc, dkim with Ed25519; and how far its warm-up is, by step
+# and use. The first one is the default sender.
 DOMAINS: Final = (
-    ("shop.example", (State.OK, State.OK, State.OK, State.OK), None),
-    ("news.shop.example", (State.OK, State.OK, State.OK, State.MISSING), (4, 1204)),
-    ("bakery.example", (State.MISSING, State.WRONG, State.MISSING, State.UNKNOWN), None),
+    ("shop.example", (State.OK, State.OK, State.OK, State.OK, State.OK), None),
+    ("news.shop.example", (State.OK, State.OK, State.OK, State.MISSING, State.MISSING), (4, 1204)),
+    ("outlet.example", (State.MISSING, State.WRONG, State.MISSING, State.UNKNOWN, State.MISSING), None),
+    ("example.com", (State.OK, State.OK, State.OK, State.OK, State.OK), None),
 )
-DETAILS: Final = {
-    State.OK: "",
-    State.MISSING: "there is no such record",
-    State.WRONG: "there are two SPF records, and there may be only one",
-    State.UNKNOWN: "the name servers did not answer",
-}
+TWO_SPF_RECORDS: Final = ("v=spf1 include:_spf.example.org ~all", "v=spf1 a -all")
+
+
+def spf_finding(state: State, value: str) -> domain_records.Finding:
+    """What a check of SPF finds that ends so."""
+    if state is State.OK:
+        return domain_records.Finding(state, f"found {value}", (value,))
+    sentence = "more than one SPF record found, which receivers treat as invalid; merge them"
+    return domain_records.Finding(State.WRONG, sentence, TWO_SPF_RECORDS)
+
+
 TEMPLATES: Final = (
     (
         "receipt",

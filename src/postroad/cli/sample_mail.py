@@ -10,7 +10,7 @@ import collections
 import dataclasses
 import random
 from collections.abc import Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Final
 
 from postroad.cli import sample_data
@@ -29,7 +29,6 @@ WORKER: Final = "mail-1:4211:5e1f0a2b"
 MINUTE: Final = 60 * times.SECOND
 RETRY_AFTER: Final = 15 * MINUTE
 TLS: Final = "TLSv1.3"
-HOSTNAME: Final = "mail.shop.example"
 SEED: Final = 20_261_115
 # Attempts of a recipient whose host never answers.
 FAILED_ATTEMPTS: Final = 4
@@ -40,7 +39,7 @@ Behaviour = simulated_providers.Behaviour
 
 @dataclass(slots=True)
 class Draft:
-    """A message of the week, and what its attempts come to."""
+    """A message of the week, and what its attempts come to; without behaviours, its address is suppressed."""
 
     at: int
     kind: sample_data.Kind
@@ -52,31 +51,52 @@ class Draft:
 
 @dataclass(frozen=True, slots=True)
 class Writer:
-    """Writes mail of one account into a store. `chance` decides everything that is not the same for all."""
+    """Writes mail of one account into a store. `chance` decides everything that is not the same for all.
+
+    `suppressed` has the addresses on the list so far, with the reasons.
+    """
 
     ctx: context.Context
     chance: random.Random
     who: caller.Caller
+    suppressed: dict[str, str] = field(default_factory=dict)
 
     def draft(self, at: int, *, waits: bool = False) -> Draft:
         """What is sent at this time."""
         kind = self.chance.choices(sample_data.KINDS, [one.weight for one in sample_data.KINDS])[0]
         destinations = sample_data.DESTINATIONS
         destination = self.chance.choices(destinations, [one.weight for one in destinations])[0]
-        first, last = self.chance.choice(sample_data.FIRST_NAMES), self.chance.choice(sample_data.LAST_NAMES)
+        behaviours = [self._one_of(sample_data.DEFERRED)] if waits else list(self._behaviours(destination))
+        is_unknown = behaviours == [Behaviour.UNKNOWN_USER]
+        mailbox = self._mistyped() if is_unknown else self._mailbox(destination)
+        email = f"{mailbox}@{destination.domain}"
+        if email in self.suppressed:
+            behaviours = []
+        elif is_unknown:
+            self.suppressed[email] = _play(destination, Behaviour.UNKNOWN_USER).response_text
+        first, last = mailbox.split(".")
         number = self.chance.randrange(10_000, 99_999)
         words = {"name": first.title(), "number": number, "day": times.to_wire(at + 2 * times.DAY)[:10]}
         request = send_request.SendRequest(
             sender=kind.sender,
-            to=(f"{first.title()} {last.title()} <{first}.{last}@{destination.domain}>",),
+            to=(f"{first.title()} {last.title()} <{email}>",),
             subject=kind.subject.format(**words),
             text=kind.text.format(**words),
             html=kind.html.format(**words),
             tags=kind.tags,
             metadata={"order": str(number)} if "order" in kind.tags else None,
         )
-        behaviours = [self._one_of(sample_data.DEFERRED)] if waits else list(self._behaviours(destination))
         return Draft(at, kind, destination, request, behaviours, waits)
+
+    def _mailbox(self, destination: sample_data.Destination) -> str:
+        """Somebody who gets mail."""
+        while True:
+            first, last = self.chance.choice(sample_data.FIRST_NAMES), self.chance.choice(sample_data.LAST_NAMES)
+            if f"{first}.{last}@{destination.domain}" not in self.suppressed:
+                return f"{first}.{last}"
+
+    def _mistyped(self) -> str:
+        return self.chance.choice(sample_data.MISTYPED)
 
     def _behaviours(self, destination: sample_data.Destination) -> Iterator[Behaviour]:
         """What the destination does, attempt by attempt."""
@@ -124,11 +144,11 @@ class Writer:
 
     def _outcome(self, claimed: queue.Claimed, draft: Draft) -> outcomes.Outcome:
         """What the attempt came to, as delivery would judge it."""
+        if not draft.behaviours:
+            return self._suppressed(claimed, draft)
         number, destination = claimed.attempt_count, draft.destination
-        name = simulated_providers.name_of(destination.provider, draft.behaviours[number])
-        played = simulated_providers.attempt(name, attempts=0)
-        assert played is not None  # noqa: S101 - every provider plays every behaviour
-        result, judged = played.result, disposition.classify(played.result)
+        result = _play(destination, draft.behaviours[number])
+        judged = disposition.classify(result)
         again = judged.verdict is disposition.Verdict.RETRY
         is_last = number + 1 == len(draft.behaviours) and not draft.waits
         verdict = disposition.Verdict.FAILED if again and is_last else judged.verdict
@@ -167,11 +187,26 @@ class Writer:
             conversation="" if verdict is disposition.Verdict.DELIVERED else self._said(claimed, draft, result),
         )
 
+    def _suppressed(self, claimed: queue.Claimed, draft: Draft) -> outcomes.Outcome:
+        """Bounced without an attempt, as delivery does it."""
+        at = draft.at + times.SECOND
+        return outcomes.Outcome(
+            key=claimed.key,
+            email_key=claimed.email_key,
+            recipient_count=1,
+            verdict=disposition.Verdict.BOUNCED,
+            smtp_code=None,
+            response=f"not attempted: the address is on the suppression list ({self.suppressed[claimed.email_key]})",
+            at=at,
+            ledger_id=self.ctx.new_id(identifiers.LEDGER, now=at),
+            worker=WORKER,
+        )
+
     def _said(self, claimed: queue.Claimed, draft: Draft, result: values.RecipientResult) -> str:
         """The SMTP conversation up to the reply; nothing is said to a host that does not answer."""
         if result.reply is None:
             return ""
-        host, greeting = draft.destination.host.encode(), f"EHLO {HOSTNAME}\r\n".encode()
+        host, greeting = draft.destination.host.encode(), f"EHLO {self.ctx.settings.delivery.hostname}\r\n".encode()
         sender = return_path.address(
             self.ctx.keys.return_path,
             message_id=claimed.message_id,
@@ -197,12 +232,20 @@ class Writer:
         sender = return_path.address(
             ctx.keys.return_path, message_id=message_id, recipient_id=recipient.id, domain="shop.example"
         )
+        self.suppressed[recipient.email] = "complaint"
         await complaints.receive(ctx, arf.FeedbackReport("abuse", (sender,)), b"", sent_to="")
         counted = account_guard.AccountCounts(self.who.account_id, bounce_guard.Counts(complaints=1))
         async with ctx.store.transaction() as tx:
             locked = await accounts.lock(tx, [self.who.account_id])
             rules = account_guard.rules_of(ctx.settings.bounce_guard)
             await account_guard.count(tx, rules, [counted], locked=locked, now=at)
+
+
+def _play(destination: sample_data.Destination, behaviour: Behaviour) -> values.RecipientResult:
+    """What the destination replies."""
+    played = simulated_providers.attempt(simulated_providers.name_of(destination.provider, behaviour), attempts=0)
+    assert played is not None  # noqa: S101 - every provider plays every behaviour
+    return played.result
 
 
 def moments(chance: random.Random, *, count: int, now: int) -> list[int]:

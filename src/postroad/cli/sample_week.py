@@ -6,16 +6,18 @@ credits, counts and statuses agree (`postroad verify`). It is written once, into
 """
 
 import dataclasses
+import functools
 from dataclasses import dataclass
 from typing import Final
 
 from postroad.cli import data_folder, sample_data, sample_mail
-from postroad.model import actors, caller, events, identifiers, times, warmup
+from postroad.model import actors, caller, domain_records, events, identifiers, times, warmup
 from postroad.services import context, templates
 from postroad.services.accounts import credits
 from postroad.services.auth import api_keys, credentials
 from postroad.services.auth import users as account_users
 from postroad.services.dkim import domain_keys
+from postroad.services.domains import checks as services_checks
 from postroad.services.domains import registry as domains
 from postroad.services.suppressions import registry as suppressions
 from postroad.services.webhooks import signing_secrets
@@ -68,7 +70,8 @@ async def write(
     owner = (await account_users.of_account(ctx, account_id))[0]
     began = _at(ctx, now - 8 * times.DAY, owner)
     credential_id = await _keys(began, account_id)
-    await credits.add(_at(ctx, now - 8 * times.DAY, None), account_id, CREDITS, "Monthly plan")
+    if ctx.settings.credits.enabled:
+        await credits.add(_at(ctx, now - 8 * times.DAY, None), account_id, CREDITS, "Monthly plan")
     domain = await _domains(began, account_id, now=now)
     yesterday = _at(ctx, now - times.DAY, owner)
     saved = [(began, one) for one in sample_data.TEMPLATES] + [(yesterday, sample_data.NEW_VERSION)]
@@ -105,26 +108,57 @@ def _at(ctx: context.Context, now: int, person: users.User | None) -> context.Co
 
 
 async def _domains(ctx: context.Context, account_id: str, *, now: int) -> str:
-    """The domains with what DNS says of them; returns the id of the one that is not proven."""
-    last = ""
-    for name, states, warming in sample_data.DOMAINS:
-        domain = await domains.add(ctx, account_id, name, verified=False)
-        await domain_keys.keys(ctx, domain)
-        last = domain.id
-        if states[0] is sample_data.State.OK:
-            await domains.verify(ctx, account_id, domain.id, by=stored_domains.DNS)
+    """The domains with what DNS says of them; returns the id of the one that is not verified."""
+    unverified = ""
+    service = await ctx.dns.service()
+    known = {domain.name: domain for domain in await domains.of_account(ctx, account_id)}
+    for place, (name, states, warming) in enumerate(sample_data.DOMAINS):
+        # Their ids are in the order of the table.
+        then = dataclasses.replace(ctx, clock=functools.partial(int, ctx.clock() + place * times.SECOND))
+        domain = known.get(name) or await domains.add(then, account_id, name, verified=False)
+        await domain_keys.keys(then, domain)
+        if states[0] is not sample_data.State.OK:
+            unverified = domain.id
+        elif domain.verified_at is None:
+            await domains.verify(then, account_id, domain.id, by=stored_domains.DNS)
         checks = [
             domain_checks.Check(
-                account_id, domain.id, purpose, state, sample_data.DETAILS[state], "", now - 20 * times.SECOND
+                account_id,
+                domain.id,
+                shown.record.purpose,
+                finding.state,
+                finding.detail,
+                "\n".join(finding.found),
+                now - 20 * times.SECOND,
             )
-            for purpose, state in zip(sample_data.PURPOSES, states, strict=True)
+            for shown, state in zip(await services_checks.records(then, domain), states, strict=True)
+            for finding in [_finding(shown.record, state, service)]
         ]
         async with ctx.store.transaction() as tx:
             await domain_checks.put(tx, checks)
             if warming:
                 step, used = warming
                 await warmups.put(tx, {(account_id, name): warmup.State(times.day_of(now), step, used)})
-    return last
+    return unverified
+
+
+def _finding(
+    record: domain_records.Record, state: domain_records.RecordState, service: domain_records.Service
+) -> domain_records.Finding:
+    """What a check finds that ends so: the record as it should be, none, or two of them."""
+    published = [record.value or ""] if state is sample_data.State.OK else []
+    match record.purpose:
+        case _ if state is sample_data.State.UNKNOWN:
+            return domain_records.no_answer(record, "no answer in time")
+        case domain_records.RecordPurpose.SPF:
+            return sample_data.spf_finding(state, record.value or "")
+        case domain_records.RecordPurpose.RETURN_PATH:
+            hosts = [(domain_records.MX_PREFERENCE, service.host)] if published else []
+            return domain_records.check_return_path(record, hosts, service=service)
+        case domain_records.RecordPurpose.DMARC:
+            return domain_records.check_dmarc(record.name, published) or domain_records.no_dmarc()
+        case _:
+            return domain_records.check_dkim(record, published)
 
 
 async def _keys(ctx: context.Context, account_id: str) -> str:
@@ -149,10 +183,7 @@ async def _people(ctx: context.Context, account_id: str) -> str:
 
 
 async def _webhook(ctx: context.Context, account_id: str, url: str) -> webhooks.Webhook:
-    """An endpoint, written as it stands: to save one asks DNS, and nothing here should.
-
-    It takes the mail of the sample domain only, so that mail of the developer does not go to it.
-    """
+    """An endpoint, written as it stands: to save one asks DNS, and nothing here should."""
     now, secret = ctx.clock(), signing_secrets.new()
     hint = signing_secrets.hint(secret)
     webhook = webhooks.Webhook(
@@ -164,7 +195,6 @@ async def _webhook(ctx: context.Context, account_id: str, url: str) -> webhooks.
         secret_hint=hint,
         created_at=now,
         updated_at=now,
-        sender_domains="shop.example",
     )
     sealed = webhooks.Secret(
         account_id=account_id,

@@ -147,6 +147,7 @@ async def show(request: requests.PageRequest) -> routing.Response:
         "domain.html",
         domain=domain,
         verification_status=verification_status(domain),
+        can_send_unverified=not request.ctx.settings.domains.require_verified,
         records=records,
         record_guides=RECORD_GUIDES,
         correct=count_correct(records),
@@ -174,7 +175,7 @@ async def check(request: requests.PageRequest) -> routing.Response:
             notice, kind = f"{name} is no longer verified: its DKIM record is missing from DNS.", "bad"
         case _:
             correct, total = count_correct(await domain_checks.records(request.ctx, checked.domain))
-            notice = f"DNS checked: {correct} of {total} records are correct."
+            notice = f"DNS checked: {correct} of {total} required and recommended records are correct."
             kind = "good" if correct == total else "warn"
     return request.redirect(f"/domains/{checked.domain.id}", notice=notice, kind=kind)
 

@@ -76,11 +76,15 @@ async def default_sender(ctx: context.Context, account_id: str, allowed: Sequenc
 
 
 async def senders(ctx: context.Context, account_id: str, allowed: Sequence[str] = (), *, limit: int) -> list[str]:
-    """Sender addresses, one per domain that can send: the allowed ones, or else all, verified domains first."""
+    """Sender addresses, one for each allowed domain that can send; without allowed ones, for each verified domain.
+
+    Where verification is not required, an account without a verified domain sends from all of them.
+    """
     names = allowed
     if not names:
         known = await domains.of_account(ctx, account_id, limit=MAX_DOMAINS)
-        names = [domain.name for domain in sorted(known, key=lambda domain: domain.verified_at is None)]
+        verified = [domain for domain in known if domain.verified_at is not None]
+        names = [domain.name for domain in verified or known]
     found: list[str] = []
     for name in names:
         if len(found) < limit:

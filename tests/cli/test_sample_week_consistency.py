@@ -1,0 +1,159 @@
+"""The sample week does not contradict itself: people judge the product by this data."""
+
+import asyncio
+import collections
+import dataclasses
+import sqlite3
+from typing import Any, NamedTuple
+
+import pytest
+
+from postroad.cli import data_folder, dev, dev_seed, sample_week
+from postroad.model import chart_ranges
+from postroad.roles import composition
+from postroad.services import context
+from postroad.services.acceptance import send_test
+from postroad.services.accounts import registry as accounts
+from postroad.services.accounts import statistics
+from postroad.services.domains import checks as domain_checks
+from postroad.services.domains import registry as domains
+from postroad.services.maintenance import consistency
+from postroad.services.messages import lookup
+from postroad.services.webhooks import endpoints
+from postroad.storage import domains as stored_domains
+from postroad.storage import webhooks as stored_webhooks
+
+NOW = 1_794_830_400_000_000  # Monday, 2026-11-16 12:00 UTC
+RECIPIENTS = """
+SELECT recipients.email_key, recipients.status, recipients.last_smtp_response, messages.created_at, messages.sender,
+    (SELECT MAX(started_at) FROM attempts WHERE attempts.account_id = recipients.account_id
+        AND attempts.message_id = recipients.message_id AND attempts.recipient_id = recipients.id) AS attempted_at
+FROM recipients JOIN messages ON messages.account_id = recipients.account_id AND messages.id = recipients.message_id
+"""
+
+
+class Sent(NamedTuple):
+    """A recipient of the week."""
+
+    email: str
+    status: str
+    response: str | None
+    accepted_at: int
+    sender: str
+    attempted_at: int | None
+
+
+@dataclasses.dataclass(frozen=True)
+class Week:
+    """What the services say of a written week, and what is stored."""
+
+    overview: statistics.Overview
+    guard: accounts.Sending
+    findings: list[Any]
+    domains: dict[str, tuple[stored_domains.Domain, list[domain_checks.RecordStatus]]]
+    senders: list[str]
+    webhook: stored_webhooks.Webhook
+    found: dict[str, int]
+    database: sqlite3.Connection
+
+    @property
+    def sent(self) -> list[Sent]:
+        return [Sent(*row) for row in self.database.execute(RECIPIENTS)]
+
+
+@pytest.fixture(scope="module")
+def week(tmp_path_factory: pytest.TempPathFactory) -> Any:  # noqa: ANN401 - a generator of one Week
+    folder = data_folder.DataFolder(tmp_path_factory.mktemp("week") / "data")
+    folder.prepare()
+    database = sqlite3.connect(folder.database)
+    try:
+        yield asyncio.run(_write(folder, database))
+    finally:
+        database.close()
+
+
+async def _write(folder: data_folder.DataFolder, database: sqlite3.Connection) -> Week:
+    async with composition.open_context(folder.settings(environment=dev.GUARD_ON)) as opened:
+        ctx = dataclasses.replace(opened, clock=lambda: NOW)
+        await dev_seed.prepare(ctx, None)
+        account_id = (await dev_seed.account_of(ctx)).id
+        assert await sample_week.write(ctx, folder, account_id) is not None
+        known = await domains.of_account(ctx, account_id)
+        (webhook,) = await endpoints.of_account(ctx, account_id)
+        chosen = chart_ranges.of_period(chart_ranges.Period.WEEK, now=NOW)
+        return Week(
+            overview=await statistics.overview(ctx, account_id, chosen),
+            guard=await accounts.sending(ctx, await accounts.find(ctx, account_id)),
+            findings=list((await consistency.run(ctx)).findings),
+            domains={one.name: (one, await domain_checks.records(ctx, one)) for one in known},
+            senders=await send_test.senders(ctx, account_id, limit=10),
+            webhook=webhook,
+            found={status: await _count(ctx, account_id, f"outcome:{status}") for status in ("delivered", "bounced")},
+            database=database,
+        )
+
+
+async def _count(ctx: context.Context, account_id: str, text: str) -> int:
+    """How many messages the search lists; each has one recipient."""
+    found = await lookup.search(ctx, account_id, text, limit=10_000, cursor=None, examined=10_000)
+    return len(found.messages)
+
+
+def test_nothing_is_tried_after_its_address_was_suppressed(week: Week) -> None:
+    suppressed = dict(week.database.execute("SELECT email_key, created_at FROM suppressions"))
+    assert len(suppressed) > 4
+    later = [one for one in week.sent if one.accepted_at > suppressed.get(one.email, NOW)]
+    assert later, "the week shows what becomes of such mail"
+    assert {(one.status, one.attempted_at) for one in later} == {("bounced", None)}
+    assert all("is on the suppression list" in (one.response or "") for one in later)
+    tried = [one for one in week.sent if (one.attempted_at or 0) > suppressed.get(one.email, NOW)]
+    assert tried == []
+
+
+def test_an_address_that_does_not_exist_never_got_mail(week: Week) -> None:
+    unknown = {
+        email
+        for (email,) in week.database.execute(
+            "SELECT email_key FROM recipients JOIN attempts ON attempts.recipient_id = recipients.id "
+            "WHERE attempts.fault = 'address' AND recipients.status = 'bounced'"
+        )
+    }
+    assert len(unknown) > 4
+    assert {one.status for one in week.sent if one.email in unknown} == {"bounced"}
+
+
+def test_charts_lists_guard_and_ledger_agree(week: Week) -> None:
+    counted = collections.Counter(one.status for one in week.sent)
+    totals = week.overview.totals
+    assert (totals.delivered, totals.bounced, totals.failed) == tuple(
+        counted[status] for status in ("delivered", "bounced", "failed")
+    )
+    assert totals.recipients == len(week.sent)
+    assert week.overview.queued == len(week.sent) - totals.delivered - totals.bounced - totals.failed
+    assert week.found == {"delivered": totals.delivered, "bounced": totals.bounced}
+    ended = [one for one in week.sent if one.status in {"delivered", "bounced", "failed"}]
+    assert week.guard.recipients == sum(one.attempted_at is not None for one in ended)
+    assert week.guard.state == "ok"
+    assert week.findings == []
+
+
+def test_every_final_result_has_its_webhook(week: Week) -> None:
+    told = collections.Counter(event for (event,) in week.database.execute("SELECT event_type FROM webhook_deliveries"))
+    counted = collections.Counter(f"email.{one.status}" for one in week.sent)
+    assert told == {event: count for event, count in counted.items() if event in week.webhook.events.split()}
+    assert week.webhook.sender_domains == ""
+
+
+def test_domains_are_as_their_checks_say_and_only_verified_ones_send(week: Week) -> None:
+    verified = {name for name, (domain, _) in week.domains.items() if domain.verified_at is not None}
+    assert set(week.domains) - verified == {"outlet.example"}
+    assert {one.sender.rpartition("@")[2].rstrip(">") for one in week.sent} <= verified
+    assert {sender.partition("@")[2] for sender in week.senders} == verified
+    assert week.senders[0] == "hello@shop.example"
+    for name, (_, records) in week.domains.items():
+        states = {shown.record.purpose.value: shown.state.value for shown in records}
+        assert (states["dkim"] == "ok") == (name in verified)
+        for shown in records:
+            assert shown.checked_at is not None, (name, shown.record.purpose)
+            assert shown.detail != ""
+            assert shown.value is not None, (name, shown.record.purpose)
