@@ -83,9 +83,7 @@ def test_an_account_is_renamed_closed_reopened_and_removed(installation: Install
     assert installation.text("account", "reopen", "Store") == f"Account 'Store' ({account_id}) is reopened.\n"
     installation.text("account", "close", "Store")
     refusal = installation.refusal("account", "remove", "Store")
-    assert refusal == (
-        f"all messages, domains, users and the ledger of 'Store' ({account_id}) would be deleted; add --yes to confirm"
-    )
+    assert refusal == (f"all data of 'Store' ({account_id}) would be deleted; add --yes to confirm")
     assert installation.json("account", "remove", "Store", "--yes") == {"removed": account_id}
     assert installation.json("account", "list")["accounts"] == []
     assert f"removed the account Store ({account_id})" in installation.text("audit-log", "--installation")

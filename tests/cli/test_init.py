@@ -134,7 +134,10 @@ def test_the_records_of_host_and_domain_are_printed_for_people(tmp_path: Path) -
     assert "    mail.example.com. IN A 198.41.0.4\n" in printed
     assert "    4.0.41.198.in-addr.arpa. IN PTR mail.example.com.\n" in printed
     assert '    _dmarc.example.com. IN TXT ( "v=DMARC1' in printed
-    assert "ada@example.com can join 'Shop' with this link:\nhttps://mail.example.com/password/" in printed
+    assert (
+        "Once the service runs, ada@example.com chooses a password with this link:\nhttps://mail.example.com/password/"
+        in printed
+    )
 
 
 @pytest.mark.parametrize(
@@ -191,7 +194,7 @@ def test_on_a_terminal_what_is_missing_is_asked(tmp_path: Path) -> None:
     ours, theirs = os.openpty()
     try:
         # Ends are closed, and input waits in the terminal until it is asked for.
-        os.write(ours, f"{HOST}\n\nShop\n\nada@example.com\nproxy\n".encode())
+        os.write(ours, f"{HOST}\n\nShop\n\nada@example.com\nproxy\ny\n".encode())
         result = subprocess.run(
             [sys.executable, "-m", "postroad", "init", "--json", *places(tmp_path)],
             stdin=theirs,
@@ -210,8 +213,10 @@ def test_on_a_terminal_what_is_missing_is_asked(tmp_path: Path) -> None:
         "Domain that it sends from [example.com]: ",
         "Email address of its owner: ",
         "HTTPS with certificates of Let's Encrypt, whose terms you accept, or by a proxy on this host (acme, proxy): ",
+        "Charge accounts credits for their mail, because you sell it [y/N]: ",
     ]
     questions, _, printed = result.stdout.partition("{")
     assert questions == "".join(asked)
     made = json.loads("{" + printed)
     assert (made["host_records"][0]["name"], made["domains"][0]["name"]) == (HOST, DOMAIN)
+    assert config.load(tmp_path / "etc" / "postroad.toml", environment={}).credits.enabled

@@ -106,14 +106,14 @@ def test_a_message_is_shown_with_its_recipients_and_every_attempt(shop: Installa
     defer(shop)
     text = shop.text("queue", "show", message_id)
     assert text.startswith(f"Message {message_id} of account acc_")
-    assert "ada@example.net: deferred, reserved\n  Google is deferring us with 4.7.1; next attempt at 2" in text
+    assert "ada@example.net: deferred\n  Google is deferring us with 4.7.1; next attempt at 2" in text
     assert " UTC; last result: 451 4.7.1 greylisted\n  1st attempt at 2" in text
     assert (
         "0.250 s, to mx.example.net [192.0.2.1], provider queue google, TLSv1.3\n    rcpt: 451 4.7.1 greylisted\n"
         in text
     )
     assert "    retry (greylisted, fault: rate)\n    " in text
-    assert "bob@example.org: queued, reserved\n  ready; waiting for a free worker" in text
+    assert "bob@example.org: queued\n  ready; waiting for a free worker" in text
 
 
 def test_one_recipient_is_shown_alone_and_for_programs(shop: Installation) -> None:

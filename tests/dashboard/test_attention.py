@@ -72,6 +72,8 @@ def facts(**changes: Any) -> attention.AlertFacts:
         "sender": "hello@shop.example",
         "daily_recipients": 100.0,
         "needs_credits": True,
+        "has_sent": True,
+        "may_operate": False,
         "deliveries": [],
     }
     return attention.AlertFacts(**(members | changes))
@@ -124,6 +126,16 @@ def test_credits_that_run_out_soon_are_shown_with_the_time_that_is_left(
 ) -> None:
     (alert,) = attention.alerts(facts(account=account(available=available), daily_recipients=daily_recipients))
     assert said in alert.text
+
+
+def test_a_new_account_is_led_to_its_first_credits_without_alarm() -> None:
+    new: dict[str, Any] = {"account": account(available=0), "has_sent": False, "daily_recipients": 0.0}
+    (asks,) = attention.alerts(facts(**new))
+    assert (asks.kind, asks.title, asks.path) == ("", "You need credits to start sending.", "/credits")
+    assert "Ask the operator" in asks.text
+    (adds,) = attention.alerts(facts(**new, may_operate=True))
+    assert (adds.kind, adds.title) == ("", "Add credits to start sending.")
+    assert (adds.path, adds.action) == (f"/operator/accounts/{account().id}", "Add credits")
 
 
 def test_credits_that_last_are_not_mentioned() -> None:

@@ -17,9 +17,20 @@ def tile(text: str, name: str) -> str:
 
 async def test_an_account_without_credits_sees_how_to_get_some(browser: Browser) -> None:
     text = (await browser.get("/credits")).text
-    assert "No credits left" in text
+    assert "<strong>No credits yet.</strong> You can send once credits are added." in text
+    assert "No credits left" not in text
+    assert "sending is blocked" not in text
     assert f"postroad credits add --account {browser.account_id} --amount 10000" in text
     assert "No ledger entries yet" in text
+
+
+async def test_an_account_that_has_used_its_credits_up_is_told_so(ctx: context.Context, browser: Browser) -> None:
+    new = (await browser.get("/")).text
+    assert '<p class="notice "><strong>You need credits to start sending.</strong>' in new
+    await accepted_mail.allow_sending(ctx, browser.account_id, amount=1)
+    await accepted_mail.accept(ctx, browser.account_id)
+    assert "<strong>No credits left.</strong>" in (await browser.get("/credits")).text
+    assert '<p class="notice bad"><strong>No credits left.</strong>' in (await browser.get("/")).text
 
 
 async def test_an_account_that_needs_no_credits_sees_that(ctx: context.Context, browser: Browser) -> None:
@@ -33,6 +44,7 @@ async def test_an_account_that_needs_no_credits_sees_that(ctx: context.Context, 
     await accepted_mail.accept(ctx, browser.account_id, to=("a@example.net", "b@example.net"))
     overview = (await browser.get("/")).text
     assert "Unlimited" in overview
+    assert "2 recipients queued." in overview
     assert "No credits left" not in overview
 
 

@@ -82,7 +82,7 @@ class SendInput(tool.Input, frozen=True, kw_only=True):
         bool,
         msgspec.Meta(
             description="Send nothing: render the template for the first recipient. Needs the scope templates too. "
-            "Domain, limits and credits are only checked by a real send."
+            "Domain and limits are only checked by a real send."
         ),
     ] = False
 

@@ -135,7 +135,7 @@ COMMANDS: Final[Mapping[str, tuple[str, str]]] = {
     "backup": ("backup:backup", "Write a verified backup of the database to FILE, while the service runs."),
     "restore": ("backup:restore", "Restore a backup into the database, with the delivery of all mail held."),
     "migrate": ("maintenance:migrate", "Migrate the database schema to this version."),
-    "verify": ("maintenance:verify", "Check that the ledger, counts and statuses are consistent."),
+    "verify": ("maintenance:verify", "Check that stored sums, counts and statuses are consistent."),
     "doctor": ("doctor:doctor", "Check this host and the installation, and say what to do about each finding."),
     "completion": ("completion:completion", "Print the completion script of a shell: bash, zsh or fish."),
     "check-config": (

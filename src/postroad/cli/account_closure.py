@@ -34,8 +34,7 @@ async def remove(context: services_context.Context, named: str, *, yes: bool) ->
     account = await account_option.account(context, named)
     if not yes:
         raise errors.InvalidRequest(
-            f"all messages, domains, users and the ledger of {account.name!r} ({account.id}) would be deleted; "
-            "add --yes to confirm"
+            f"all data of {account.name!r} ({account.id}) would be deleted; add --yes to confirm"
         )
     account = await closure.remove(context, account.id)
     return output.Report(data={"removed": account.id}, text=f"Account {account.name!r} ({account.id}) is removed.")

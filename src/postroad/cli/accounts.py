@@ -18,7 +18,7 @@ NAMED = click.argument("named", metavar="ACCOUNT")
 @click.command("create", cls=command.StoreCommand)
 @click.option("--name", required=True, help="Display name.")
 async def create(context: services_context.Context, name: str) -> output.Report:
-    """Create an account. It starts without credits."""
+    """Create an account."""
     account = await services_accounts.create(context, name)
     return report(account, f"Account {account.name!r} created: {account.id}")
 
@@ -30,8 +30,10 @@ async def show_list(context: services_context.Context, after: str, limit: int) -
     """List accounts, oldest first."""
     found = await services_accounts.page(context, after, limit + 1)
     page, next_cursor = cursors.page(found, limit=limit)
-    rows = [(account.id, account.name, account.state, account.available, account.reserved) for account in page]
-    text = output.table(["id", "name", "status", "available", "reserved"], rows, empty="There are no accounts.")
+    titles = ["id", "name", "status", *(["available", "reserved"] if context.settings.credits.enabled else [])]
+    found_rows = [(one.id, one.name, one.state, one.available, one.reserved) for one in page]
+    rows = [row[: len(titles)] for row in found_rows]
+    text = output.table(titles, rows, empty="There are no accounts.")
     data = {"accounts": [views.account(account) for account in page], "next_after": next_cursor}
     return output.Report(data=data, text=output.with_more(text, next_cursor))
 
@@ -49,7 +51,7 @@ async def show(context: services_context.Context, named: str) -> output.Report:
         "id": account.id,
         "name": account.name,
         "status": state,
-        "credits": f"{account.available} available, {account.reserved} reserved{_unlimited(context, account)}",
+        **_balances(context, account),
         "limits": account_limits.text(account),
         "sending": _sending(sending),
         "created": times.to_wire(account.created_at),
@@ -66,8 +68,11 @@ async def show(context: services_context.Context, named: str) -> output.Report:
     return output.Report(data={"account": details}, text=text)
 
 
-def _unlimited(context: services_context.Context, account: accounts.Account) -> str:
-    return "" if services_credits.needs_credits(context, account) else "; unlimited"
+def _balances(context: services_context.Context, account: accounts.Account) -> dict[str, str]:
+    if not context.settings.credits.enabled:
+        return {}
+    unlimited = "; unlimited" if account.unlimited else ""
+    return {"credits": f"{account.available} available, {account.reserved} reserved{unlimited}"}
 
 
 def _sending(sending: services_accounts.Sending) -> str:

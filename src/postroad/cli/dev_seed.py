@@ -68,7 +68,7 @@ async def account_of(ctx: context.Context) -> stored_accounts.Account:
 
 
 async def _top_up(ctx: context.Context, account: stored_accounts.Account) -> None:
-    if account.available < MIN_CREDITS:
+    if services_credits.needs_credits(ctx, account) and account.available < MIN_CREDITS:
         await services_credits.add(ctx, account.id, CREDITS - account.available, "postroad dev")
 
 

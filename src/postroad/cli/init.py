@@ -51,8 +51,14 @@ OWNER_ROLE: Final = "postroad_owner"
 # Who serves HTTPS: the service itself, with certificates that it orders, or a web server on the same host.
 ACME, PROXY = "acme", "proxy"
 HTTPS_QUESTION: Final = "HTTPS with certificates of Let's Encrypt, whose terms you accept, or by a proxy on this host"
+# Whether mail costs credits.
+ON, OFF = "on", "off"
+CREDITS_QUESTION: Final = "Charge accounts credits for their mail, because you sell it"
+NEXT_STEPS: Final = (
+    "Next: publish these DNS records, start the service, and run 'postroad doctor': it says what is missing."
+)
 # What has a default where nothing is asked. Ordering certificates accepts somebody's terms, so it has to be asked for.
-OPTIONAL: Final = {"database", "https"}
+OPTIONAL: Final = {"database", "https", "credits"}
 # One account has one; the second row says that there are more.
 SEVERAL: Final = 2
 
@@ -100,6 +106,11 @@ class Progress:
     type=click.Choice([ACME, PROXY]),
     help=f"{ACME}: certificates of Let's Encrypt, whose terms this accepts. {PROXY}, the default: by a web server.",
 )
+@click.option(
+    "--credits",
+    type=click.Choice([ON, OFF]),
+    help=f"{ON}: charge accounts a credit for each recipient, for those who sell mail. {OFF}, the default: do not.",
+)
 @click.option("--yes", is_flag=True, help="Ask nothing, as without a terminal.")
 @click.option("--json", "as_json", is_flag=True, help="Print JSON.")
 def init(
@@ -112,6 +123,7 @@ def init(
     domain: str | None,
     email: str | None,
     https: str | None,
+    credits: str | None,
     yes: bool,
     as_json: bool,
 ) -> None:
@@ -125,7 +137,7 @@ def init(
         default = installation.file_to_write(os.environ)
         file = file or (_ask_path("Configuration file", default) if asks else default)
         wanted = {"hostname": hostname, "database": database, "account": account, "domain": domain, "email": email}
-        wanted["https"] = https
+        wanted |= {"https": https, "credits": credits}
         plan = _existing(file, wanted) if file.exists() else _new(file, data, wanted, asks=asks)
         with command.name_store_on_error(plan.settings):
             report = _carry_out(plan)
@@ -137,6 +149,7 @@ def _existing(file: Path, wanted: dict[str, str | None]) -> Plan:
     settings = config.load(file, environment=os.environ)
     current = {"hostname": settings.delivery.hostname, "database": settings.database.url}
     current["https"] = ACME if settings.acme.names else PROXY
+    current["credits"] = ON if settings.credits.enabled else OFF
     for name, value in current.items():
         if wanted[name] not in {None, value}:
             raise config.ConfigError(f"--{name}: {file} exists and has another value; change it there")
@@ -188,6 +201,7 @@ def _chosen(answers: dict[str, str], file: Path) -> settings_file.Tables:
         "delivery": {"hostname": host},
         "inbound": {"listen": f"{listener.any_host()}:25"},
         "operator": {"email": email, "from": f"postmaster@{answers['domain']}"},
+        "credits": {"enabled": answers["credits"] == ON},
     }
     if answers["https"] == ACME:
         listen = {"listen": f"{listener.any_host()}:443", "redirect_listen": f"{listener.any_host()}:80"}
@@ -227,6 +241,7 @@ def _answers(wanted: dict[str, str | None], *, data: Path, asks: bool) -> Iterat
     yield "email", wanted["email"] or click.prompt("Email address of its owner")
     choice = click.Choice([ACME, PROXY])
     yield "https", wanted["https"] or (click.prompt(HTTPS_QUESTION, type=choice) if asks else PROXY)
+    yield "credits", wanted["credits"] or (ON if asks and click.confirm(CREDITS_QUESTION, default=False) else OFF)
 
 
 def _ask_path(question: str, default: Path) -> Path:
@@ -290,6 +305,8 @@ def _carry_out(plan: Plan) -> output.Report:
         if plan.text:
             data_folder.write_once(plan.file, plan.text)
     done.note(f"settings {plan.file}", is_new=bool(plan.text))
+    if done.created:
+        done.texts.append(NEXT_STEPS)
     lines = [f"{title}: {what}" for title, of in (("Created", done.created), ("Exists", done.existing)) for what in of]
     data = {"config": str(plan.file), "created": done.created, "existing": done.existing, **done.data}
     return output.Report(data=data, text="\n\n".join(["\n".join(lines), *done.texts]))
@@ -366,7 +383,7 @@ async def _owner(ctx: services_context.Context, account: accounts.Account, email
     invite = operators.invite if is_first else account_users.invite
     invited = await invite(ctx, account.id, email=email, role=caller.Role.OWNER)
     done.note(f"owner{' and operator' if is_first else ''} {invited.user.email}", is_new=True)
-    text = f"{invited.user.email} can join {account.name!r} with this link:"
+    text = f"Once the service runs, {invited.user.email} chooses a password with this link:"
     report = users.link_report(ctx, invited.user, text, token=invited.link_token, expires_at=invited.expires_at)
     done.data["link"] = report.data["link"]
     done.texts.append(report.text)
@@ -382,6 +399,9 @@ def _show_host(settings: config.Settings, done: Progress) -> None:
         *(f"    {record.zone_line}" for record in shown),
     ]
     if any(host_records.UNKNOWN_ADDRESS in record.zone_line for record in shown):
-        lines.append(f"Replace {host_records.UNKNOWN_ADDRESS}: the public address of this host is not known here.")
+        lines.append(
+            f"Replace {host_records.UNKNOWN_ADDRESS} with the public address of this host, which is not known here; "
+            "the name of a PTR record has its numbers in reverse order."
+        )
     done.data["host_records"] = [asdict(record) for record in shown]
     done.texts.append("\n".join(lines))

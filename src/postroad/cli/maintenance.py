@@ -79,11 +79,14 @@ def _listed(listed: list[migrations.Migration]) -> list[dict[str, object]]:
 
 @click.command("verify", cls=command.StoreCommand)
 async def verify(context: services_context.Context) -> output.Report:
-    """Check that the ledger, counts and statuses are consistent. The exit code is 1 if there are findings."""
+    """Check that stored sums, counts and statuses are consistent. The exit code is 1 if there are findings."""
     report = await services_consistency.run(context)
     counts = dataclasses.asdict(report.counts)
     findings = [dataclasses.asdict(finding) for finding in report.findings]
-    summary = ", ".join(f"{count} {_NAMES[name][0 if count == 1 else 1]}" for name, count in counts.items())
+    hidden = set() if context.settings.credits.enabled else {"ledger_entries"}
+    summary = ", ".join(
+        f"{count} {_NAMES[name][0 if count == 1 else 1]}" for name, count in counts.items() if name not in hidden
+    )
     lines = [f"{finding.check}: {finding.text}" for finding in report.findings]
     verdict = "no findings" if not findings else "1 finding" if len(findings) == 1 else f"{len(findings)} findings"
     text = "\n".join([*lines, f"Checked {summary}: {verdict}."])

@@ -89,7 +89,7 @@ def trace(found: inspection.MessageTrace) -> str:
         f"  from {message.sender}, {message.subject!r}, {message.size} bytes, by {message.source}\n"
         f"  accepted at {times.to_wire(message.created_at)}, "
         f"{durations.relative_time(message.created_at, now=found.now)}; "
-        f"{message.status}, {message.billing_status}, {output.recipients(message.recipient_count)}; "
+        f"{message.status}, {output.recipients(message.recipient_count)}; "
         f"request {message.request_id}"
     )
     return "\n\n".join([head, *(_recipient_trace(recipient_trace) for recipient_trace in found.courses)])
@@ -139,7 +139,7 @@ def _entry_view(line: inspection.QueueEntry) -> View:
 def _recipient_trace(recipient_trace: inspection.RecipientTrace) -> str:
     recipient = recipient_trace.recipient
     lines = [
-        f"{recipient.id} {recipient.email}: {recipient.status}, {recipient.billing_status}",
+        f"{recipient.id} {recipient.email}: {recipient.status}",
         f"  {recipient_trace.why}",
     ]
     if recipient_trace.line and recipient_trace.line.waiting.lost_leases:

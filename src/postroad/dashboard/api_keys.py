@@ -17,7 +17,7 @@ SCOPES: Final = {
     "suppressions": "Manage suppressions.",
     "webhooks": "Manage webhooks.",
     "domains": "Manage domains.",
-    "statistics": "Read statistics and credits.",
+    "statistics": "Read statistics and usage.",
     "team": "Manage users, API keys and SMTP credentials, and read the audit log.",
     "*": "Everything in the account.",
     "operator": "Manage the installation, whichever account it concerns.",

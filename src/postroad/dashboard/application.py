@@ -67,6 +67,8 @@ from postroad.telemetry import logs
 from postroad.web import application, routing
 from postroad.web import proxies as web_proxies
 
+# Where mail costs credits.
+CREDIT_ROUTES: Final = (*credits.ROUTES, *account_actions.CREDIT_ROUTES)
 # Those of the operator console.
 OPERATOR_ROUTES: Final = (
     *operator_live.ROUTES,
@@ -83,7 +85,7 @@ OPERATOR_ROUTES: Final = (
     *operators.ROUTES,
     *operator_audit_log.ROUTES,
 )
-# The routes of all pages. The live updates and the inbox of the simulator have a state of their own.
+# The routes of all other pages. The live updates and the inbox of the simulator have a state of their own.
 ROUTES: Final = (
     *login.ROUTES,
     *second_factor.ROUTES,
@@ -111,7 +113,6 @@ ROUTES: Final = (
     *deliveries.ROUTES,
     *suppressions.ROUTES,
     *approvals.ROUTES,
-    *credits.ROUTES,
     *team.ROUTES,
     *team_sso.ROUTES,
     *audit_log.ROUTES,
@@ -124,9 +125,10 @@ ROUTES: Final = (
 
 
 def routes(site: sites.Site) -> tuple[routing.Route[context.Context], ...]:
-    """Every route of the dashboard; the inbox only in development."""
+    """Every route of the dashboard; the inbox only in development, credits only where mail costs them."""
     received = inbox.routes(site.mail) if site.mail is not None else ()
-    pages = (*ROUTES, *live.routes(), *received)
+    paid = CREDIT_ROUTES if site.has_credits else ()
+    pages = (*ROUTES, *live.routes(), *received, *paid)
     return (*(page(site) for page in pages), *files.routes(site.files))
 
 

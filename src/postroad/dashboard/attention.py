@@ -18,21 +18,23 @@ LOW_CREDIT_DAYS: Final = 3
 
 
 class AlertFacts(msgspec.Struct, frozen=True, kw_only=True):
-    """The state of an account. `sender` is None if no domain may send."""
+    """The state of an account. `sender` is None if no domain may send; `may_operate`: the reader can add credits."""
 
     account: stored_accounts.Account
     guard: accounts.Sending
     sender: str | None
     daily_recipients: float
     needs_credits: bool
+    has_sent: bool
+    may_operate: bool
     deliveries: Sequence[delivery_log.Entry]
     webhooks: Sequence[stored_webhooks.Webhook] = ()
 
 
 class Alert(msgspec.Struct, frozen=True):
-    """A problem, and the page that solves it."""
+    """A problem, and the page that solves it. Without a kind it is only the next step."""
 
-    kind: Literal["bad", "warn"]
+    kind: Literal["bad", "warn", ""]
     title: str
     text: str
     path: str
@@ -67,13 +69,23 @@ def _credits(facts: AlertFacts) -> Iterator[Alert]:
     left = facts.account.available
     if not facts.needs_credits:
         return
-    if not left:
+    if not left and not facts.has_sent:
+        yield _first_credits(facts)
+    elif not left:
         yield Alert("bad", "No credits left.", "New messages are rejected.", "/credits", "Add credits")
     elif left < facts.daily_recipients * LOW_CREDIT_DAYS:
         days = int(left / facts.daily_recipients)
         lasts = f"about {_days(days)}" if days else "less than a day"
         text = f"{left:,} left. At the current rate they last {lasts}."
         yield Alert("warn", "Credits are running out.", text, "/credits", "Add credits")
+
+
+def _first_credits(facts: AlertFacts) -> Alert:
+    if facts.may_operate:
+        path = f"/operator/accounts/{facts.account.id}"
+        return Alert("", "Add credits to start sending.", "Each recipient costs one.", path, "Add credits")
+    text = "Each recipient costs one. Ask the operator of this service to add some."
+    return Alert("", "You need credits to start sending.", text, "/credits", "See how")
 
 
 def _webhook(facts: AlertFacts) -> Iterator[Alert]:

@@ -38,7 +38,7 @@ async def index(request: requests.PageRequest) -> routing.Response:
         next_url=urls.of(PATH, **asked, before=found.next_cursor) if found.next_cursor else "",
         export_url=urls.of(f"{PATH}/export", **asked),
         query=query,
-        groups=grouped_actions(),
+        groups=grouped_actions(request),
         is_first=query.before is None,
         is_filtered=any(asked.values()),
         days=request.ctx.settings.dashboard.audit_log_days,
@@ -52,9 +52,10 @@ async def export_file(request: requests.PageRequest) -> routing.Response:
     )
 
 
-def grouped_actions() -> dict[str, list[str]]:
+def grouped_actions(request: requests.PageRequest) -> dict[str, list[str]]:
     """The actions by what they are about."""
-    return {group: [one for one in audit_log.ACTIONS if one.startswith(f"{group}.")] for group in GROUPS}
+    groups = [group for group in GROUPS if request.site.has_credits or group != "credits"]
+    return {group: [one for one in audit_log.ACTIONS if one.startswith(f"{group}.")] for group in groups}
 
 
 def filters_of(request: requests.PageRequest) -> audit_log.Filters:

@@ -37,6 +37,8 @@ async def index(request: requests.PageRequest) -> routing.Response:
         ],
         next_cursor=found.next_cursor,
         is_first=is_first,
+        # Nothing was ever added.
+        is_new=is_first and not found.lines and not found.next_cursor,
         usage=await usage.recent(request.ctx, request.account_id, request.zone) if is_first else None,
         usage_days=usage.DAYS,
         needs_credits=credits.needs_credits(request.ctx, request.account),

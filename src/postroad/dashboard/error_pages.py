@@ -69,7 +69,7 @@ def error_renderer(
         values = {
             "title": _TITLES.get(error.status, "Request failed"),
             "message": _message(error, refused),
-            "section": _section(error, refused),
+            "section": _section(site, error, refused),
             "can_resubmit": refused.method == "POST" and _can_resubmit(error),
             "can_confirm": isinstance(error, errors.ConfirmationRequired),
             "code": error.code,
@@ -84,10 +84,11 @@ def error_renderer(
     return render
 
 
-def _section(error: errors.PostroadError, refused: routing.RefusedRequest) -> tuple[str, str] | None:
-    """Where to go on; the console is not shown to those who may not open it."""
+def _section(site: sites.Site, error: errors.PostroadError, refused: routing.RefusedRequest) -> tuple[str, str] | None:
+    """Where to go on; the console is not shown to those who may not open it, nor what is not there."""
     name = refused.path.decode("latin-1").removeprefix("/").partition("/")[0]
-    return None if name == "operator" and isinstance(error, errors.Forbidden) else SECTIONS.get(name)
+    is_closed = name == "operator" and isinstance(error, errors.Forbidden)
+    return None if is_closed or (name == "credits" and not site.has_credits) else SECTIONS.get(name)
 
 
 def _wants_page(headers: routing.Headers) -> bool:

@@ -18,6 +18,7 @@ class Entry(msgspec.Struct, frozen=True):
     permission: caller.Permission = caller.Permission.VIEW
 
 
+CREDITS: Final = Entry("credits", "/credits", "Credits", "balance ledger usage")
 INBOX: Final = Entry("inbox", "/inbox", "Inbox", "development simulator received caught", caller.Permission.CONTENT)
 Sections = tuple[tuple[str, tuple[Entry, ...]], ...]
 OPERATE: Final = caller.Permission.OPERATE
@@ -52,7 +53,7 @@ SECTIONS: Final[Sections] = (
     (
         "Account",
         (
-            Entry("credits", "/credits", "Credits", "balance ledger usage"),
+            CREDITS,
             Entry("team", "/team", "Team", "users invite roles members"),
             Entry("audit_log", "/audit-log", "Audit log", "history changes logins who"),
         ),
@@ -102,11 +103,11 @@ SETTINGS: Final = (
 
 
 def visible(
-    sections: Sections, permissions: Collection[caller.Permission], *, has_inbox: bool
+    sections: Sections, permissions: Collection[caller.Permission], *, hidden: Collection[Entry] = ()
 ) -> list[tuple[str, list[Entry]]]:
-    """A menu as somebody with these permissions sees it; the inbox is there in development only."""
+    """A menu as somebody with these permissions sees it, without what this installation does not have."""
     shown = (
-        (title, [one for one in entries if one.permission in permissions and (has_inbox or one is not INBOX)])
+        (title, [one for one in entries if one.permission in permissions and one not in hidden])
         for title, entries in sections
     )
     return [(title, entries) for title, entries in shown if entries]

@@ -10,7 +10,7 @@ import msgspec
 
 from postroad import errors
 from postroad.dashboard import attention, ranges, requests, urls, welcome
-from postroad.model import chart_ranges, labels, limits, providers, search_values
+from postroad.model import caller, chart_ranges, labels, limits, providers, search_values
 from postroad.model.bounces import disposition
 from postroad.protocol import address
 from postroad.services.acceptance import send_test
@@ -103,16 +103,18 @@ async def show(request: requests.PageRequest) -> routing.Response:
     guard = await accounts.sending(ctx, request.account)
     sender = await send_test.default_sender(ctx, account_id)
     needs_credits = credits.needs_credits(ctx, request.account)
+    has_sent = await _has_sent(request, found)
     facts = attention.AlertFacts(
         account=request.account,
         guard=guard,
         sender=sender,
         daily_recipients=await statistics.daily_recipients(ctx, account_id),
         needs_credits=needs_credits,
+        has_sent=has_sent,
+        may_operate=request.may(caller.Permission.OPERATE),
         deliveries=await delivery_log.page(ctx, account_id, limit=MAX_DELIVERIES),
         webhooks=await endpoints.of_account(ctx, account_id),
     )
-    has_sent = await _has_sent(request, found)
     sample = await recipient_sample.read(
         ctx,
         account_id,
@@ -131,7 +133,7 @@ async def show(request: requests.PageRequest) -> routing.Response:
         sender=sender,
         has_sent=has_sent,
         offers_builtin_endpoint=not has_sent and await welcome.offers_builtin_endpoint(request),
-        tiles=_tiles(found, shown, request.account.available if needs_credits else None),
+        tiles=[*_tiles(found, shown), *_credit_tile(request, shown, needs_credits=needs_credits)],
         charts=_charts(found.series),
         seconds=chart_ranges.HOURS[shown.chosen.step] * 3_600,
         guard=guard,
@@ -166,7 +168,7 @@ def _tag(text: str | None) -> str:
     return labels.check("tag", text, limit=limits.TAG_CHARACTERS) if text else ""
 
 
-def _tiles(found: statistics.Overview, shown: ranges.ShownRange, credits_left: int | None) -> list[Tile]:
+def _tiles(found: statistics.Overview, shown: ranges.ShownRange) -> list[Tile]:
     now, before = found.totals, found.before
     counted = [
         Tile(
@@ -184,14 +186,19 @@ def _tiles(found: statistics.Overview, shown: ranges.ShownRange, credits_left: i
         *counted,
         Tile(
             "Queued",
-            f"{found.queued:,}",
+            f"{found.queued:,}{'+' if found.has_more_queued else ''}",
             "recipient" if found.queued == 1 else "recipients",
             urls.messages("status:queued"),
         ),
-        Tile("Credits", "Unlimited", "no credits needed", "/credits")
-        if credits_left is None
-        else Tile("Credits left", f"{credits_left:,}", "one per recipient", "/credits"),
     ]
+
+
+def _credit_tile(request: requests.PageRequest, shown: ranges.ShownRange, *, needs_credits: bool) -> list[Tile]:
+    if shown.narrowing or not request.site.has_credits:
+        return []
+    if not needs_credits:
+        return [Tile("Credits", "Unlimited", "no credits needed", "/credits")]
+    return [Tile("Credits left", f"{request.account.available:,}", "one per recipient", "/credits")]
 
 
 def _to(recipients: int) -> str:

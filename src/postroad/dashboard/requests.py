@@ -118,7 +118,9 @@ class PageRequest(msgspec.Struct, frozen=True):
         permissions = self.http.caller.permissions
         if self.look is not None:
             permissions |= {caller.Permission.OPERATE}
-        return dashboard_menu.visible(sections, permissions, has_inbox=self.has_inbox)
+        is_there = {dashboard_menu.INBOX: self.has_inbox, dashboard_menu.CREDITS: self.site.has_credits}
+        hidden = [entry for entry in is_there if not is_there[entry]]
+        return dashboard_menu.visible(sections, permissions, hidden=hidden)
 
     @property
     def hides_content(self) -> bool:
@@ -175,6 +177,7 @@ class PageRequest(msgspec.Struct, frozen=True):
             "hidden_subject": hidden_content.SUBJECT,
             "csrf_token": sessions.csrf_token(self.ctx, self.session),
             "has_inbox": self.has_inbox,
+            "has_credits": self.site.has_credits,
             "menu_sections": self.menu(self.sections),
             "look": self.look,
             "other_accounts": [(one, name) for one, name in self.accounts.items() if one != self.user.account_id],

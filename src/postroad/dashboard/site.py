@@ -25,6 +25,8 @@ _YEAR_SECONDS: Final = 31_536_000
 class Site:
     """The dashboard of a process. `mail` is the simulator's inbox, in `postroad dev` only.
 
+    Without `has_credits`, no page mentions them.
+
     `base_url` is the public address from the settings, or empty: then browsers use that of the listener, whose scheme
     is `scheme`.
     """
@@ -34,6 +36,7 @@ class Site:
     base_url: str
     scheme: str
     mail: dev_inbox.Inbox | None
+    has_credits: bool
     is_stopping: Callable[[], bool]
     operator_state: services_operator_state.OperatorState
 
@@ -66,6 +69,7 @@ def build(
         base_url=config.public_url(settings),
         scheme="https" if config.serves_https(settings) else "http",
         mail=mail,
+        has_credits=settings.credits.enabled,
         is_stopping=is_stopping,
         operator_state=operator_state,
     )

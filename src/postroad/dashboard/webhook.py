@@ -131,7 +131,7 @@ async def show(request: requests.PageRequest) -> routing.Response:
 async def index(request: requests.PageRequest) -> routing.Response:
     """All endpoints, and a form for another."""
     found = await endpoints.of_account(request.ctx, request.account_id)
-    return request.page("webhooks.html", webhooks=found, chosen=events.DEFAULT, kinds=EVENTS)
+    return request.page("webhooks.html", webhooks=found, chosen=events.DEFAULT, kinds=_kinds(request))
 
 
 async def save(request: requests.PageRequest) -> routing.Response:
@@ -220,6 +220,12 @@ def _lines(text: str | None) -> list[str]:
     return [line for one in (text or "").splitlines() if (line := one.strip())]
 
 
+def _kinds(request: requests.PageRequest) -> dict[events.EventType, str]:
+    """The events that can happen here, and what they mean."""
+    has_credits = request.site.has_credits
+    return {kind: meaning for kind, meaning in EVENTS.items() if has_credits or kind != events.EventType.CREDITS_LOW}
+
+
 async def _values(request: requests.PageRequest, webhook: stored.Webhook | None) -> dict[str, Any]:
     # What was just created has a page of its own, whatever page created it.
     base = PATH if webhook is None or webhook.is_first else f"{LIST_PATH}/{webhook.id}"
@@ -228,7 +234,7 @@ async def _values(request: requests.PageRequest, webhook: stored.Webhook | None)
         "base": base,
         "count": len(await endpoints.of_account(request.ctx, request.account_id)),
         "chosen": webhook.events.split() if webhook else list(events.DEFAULT),
-        "kinds": EVENTS,
+        "kinds": _kinds(request),
         "secret": None,
         "secret_title": "",
         "example": EXAMPLE,

@@ -75,7 +75,7 @@ PASSWORD_PERMISSIONS: Final = frozenset({Permission.SEND, Permission.READ})
 PERMISSION_TEXTS: Final = {
     Permission.READ: "Read the state of a message by its id",
     Permission.VIEW: "See lists, statistics, delivery states, recipient addresses, tags, settings, the team, the audit "
-    "log and the ledger, and export them; use their own profile",
+    "log and usage, and export them; use their own profile",
     Permission.CONTENT: "See content: subjects, bodies, attachments, header fields, metadata, templates, webhook "
     "payloads and the inbox of the simulator; search it and export it",
     Permission.SEND: "Send, reschedule and cancel messages",
@@ -84,7 +84,7 @@ PERMISSION_TEXTS: Final = {
     Permission.MANAGE: "Invite, change, disable and remove users who are not owners; create API keys with the "
     "scope team or *",
     Permission.OWN: "Add, change, disable and remove owners; decide how users of the account log in",
-    Permission.OPERATE: "Operate the installation: all accounts, their credits, limits and closing, the queue, "
+    Permission.OPERATE: "Operate the installation: all accounts, their limits and closing, the queue, "
     "providers and operators",
 }
 ROLE_TEXTS: Final = {

@@ -92,6 +92,12 @@ async def first(tx: store.Transaction, account_id: str) -> QueuedRecipient | Non
     return QueuedRecipient(*row) if row else None
 
 
+async def count(tx: store.Transaction, account_id: str, *, limit: int) -> int:
+    """How many recipients an account has, counted up to `limit`."""
+    row = await tx.fetch_one("queue_views.count", account_id, limit)
+    return int(row[0]) if row else 0
+
+
 async def ahead(tx: store.Transaction, account_id: str, message_id: str, *, limit: int) -> dict[str, int]:
     """How many ready recipients precede a message in each of its scheduled queues; counts up to `limit`."""
     rows = await tx.fetch("queue_views.ahead", account_id, message_id, limit)

@@ -69,18 +69,26 @@ async def test_an_unlimited_account_is_not_charged_and_its_earlier_mail_keeps_it
     assert changes == [("credits.limited", "Shop", ""), ("credits.unlimited", "Shop", "")]
 
 
-async def test_an_installation_without_credits_charges_nobody(settings: config.Settings, clock: Clock) -> None:
+async def test_an_installation_without_credits_charges_nobody(
+    ctx: context.Context, settings: config.Settings, clock: Clock
+) -> None:
+    shop = await registry.create(ctx, "Free")
+    await accepted_mail.allow_sending(ctx, shop.id, amount=1)
     off = msgspec.structs.replace(settings, credits=msgspec.structs.replace(settings.credits, enabled=False))
-    async with composition.open_context(off, clock=clock) as ctx:
-        shop = await registry.create(ctx, "Free")
-        await accepted_mail.allow_sending(ctx, shop.id, amount=1)
-        await accepted_mail.accept(ctx, shop.id, to=("a@example.net", "b@example.net"))
-        await end(ctx, {"a@example.net": DELIVERED, "b@example.net": BOUNCED})
-        assert await balance(ctx, shop.id) == (1, 0)
-        assert await entries(ctx, shop.id) == [("grant", 1, 0)]
-        assert (await consistency.run(ctx)).findings == []
-        await gauges.Gauges().refresh(ctx)
-        assert ctx.metrics.low_credits.values == {(): 0}
+    async with composition.open_context(off, clock=clock) as without:
+        for refused in (
+            credits.add(without, shop.id, 5, None),
+            credits.set_unlimited(without, shop.id, unlimited=True),
+        ):
+            with pytest.raises(errors.Conflict, match="credits are off"):
+                await refused
+        await accepted_mail.accept(without, shop.id, to=("a@example.net", "b@example.net"))
+        await end(without, {"a@example.net": DELIVERED, "b@example.net": BOUNCED})
+        assert await balance(without, shop.id) == (1, 0)
+        assert await entries(without, shop.id) == [("grant", 1, 0)]
+        assert (await consistency.run(without)).findings == []
+        await gauges.Gauges().refresh(without)
+        assert without.metrics.low_credits.values == {(): 0}
 
 
 async def test_accounts_with_credits_for_less_than_three_days_are_counted(

@@ -130,7 +130,10 @@ class Statistics(msgspec.Struct, frozen=True, kw_only=True):
         list[CauseCounts],
         msgspec.Meta(description="The recipients of `bounced` and `failed` of the totals by cause, most first."),
     ]
-    queued: Annotated[int, msgspec.Meta(description="Recipients waiting for delivery.")]
+    queued: Annotated[
+        int,
+        msgspec.Meta(description="Recipients waiting for delivery; counted up to 10,000 where mail costs no credits."),
+    ]
     oldest: OldestRecipient | None
     failures: Annotated[list[Failure], msgspec.Meta(description="The ten latest, regardless of the period.")]
 

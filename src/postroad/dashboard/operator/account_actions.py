@@ -114,12 +114,14 @@ def _back(request: requests.PageRequest, notice: str) -> routing.Response:
     return request.redirect(f"{accounts.PATH}/{request.path['id']}", notice=notice)
 
 
-ROUTES: Final = (
-    console.post(f"{ONE}/suspend", suspend, form=Suspension),
-    console.post(f"{ONE}/resume", resume),
+CREDIT_ROUTES: Final = (
     console.post(f"{ONE}/credits", add_credits, form=Grant),
     console.post(f"{ONE}/charge-nothing", charge_nothing),
     console.post(f"{ONE}/charge", charge),
+)
+ROUTES: Final = (
+    console.post(f"{ONE}/suspend", suspend, form=Suspension),
+    console.post(f"{ONE}/resume", resume),
     console.post(f"{ONE}/rename", rename, form=Renaming),
     console.post(f"{ONE}/limits", limit, form=Limits),
     console.post(f"{ONE}/close", close, form=Closing),

@@ -102,7 +102,6 @@ async def _page(
         link=link,
         is_mailed=await sender.payer(request.ctx) is not None,
         needs_credits=credits.needs_credits(request.ctx, found.account),
-        has_credits=request.ctx.settings.credits.enabled,
         suspended_until=registry.suspended_until(request.ctx, found.account),
         default_rate=request.ctx.settings.limits.request_rate,
         max_rate=account_limits.MAX_RATE,

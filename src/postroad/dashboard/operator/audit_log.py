@@ -42,7 +42,7 @@ async def index(request: requests.PageRequest) -> routing.Response:
         only=account,
         next_url=urls.of(PATH, **asked, before=found.next_cursor) if found.next_cursor else "",
         query=query,
-        groups=of_account.grouped_actions(),
+        groups=of_account.grouped_actions(request),
         is_first=query.before is None,
         is_filtered=any(asked.values()),
         days=ctx.settings.dashboard.audit_log_days,

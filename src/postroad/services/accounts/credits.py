@@ -21,6 +21,7 @@ MAX_CREDITS: Final = 2**53 - 1
 
 async def add(ctx: context.Context, account_id: str, amount: int, note: str | None) -> stored_accounts.Account:
     """Add credits to an account; balance and ledger change together."""
+    _refuse_where_off(ctx)
     if note is not None:
         labels.check("note", note, limit=NOTE_CHARACTERS)
     if not identifiers.is_identifier(account_id, identifiers.ACCOUNT):
@@ -67,6 +68,7 @@ def needs_credits(ctx: context.Context, account: stored_accounts.Account) -> boo
 
 async def set_unlimited(ctx: context.Context, account_id: str, *, unlimited: bool) -> stored_accounts.Account:
     """Give an account unlimited credits, or charge it again. Mail that was accepted before keeps its price."""
+    _refuse_where_off(ctx)
     async with ctx.store.transaction() as tx:
         account = await accounts.lock(tx, account_id)
         await stored_accounts.set_unlimited(tx, account_id, unlimited=unlimited)
@@ -75,6 +77,13 @@ async def set_unlimited(ctx: context.Context, account_id: str, *, unlimited: boo
             await audit_log.write(ctx, tx, account_id, action, account.name)
     ctx.access_cache.invalidate()
     return dataclasses.replace(account, unlimited=int(unlimited))
+
+
+def _refuse_where_off(ctx: context.Context) -> None:
+    if not ctx.settings.credits.enabled:
+        raise errors.Conflict(
+            "credits are off (credits.enabled in the settings): mail costs nothing; nothing was changed"
+        )
 
 
 async def ledger(ctx: context.Context, account_id: str, before: str | None, limit: int) -> list[stored_ledger.Entry]:

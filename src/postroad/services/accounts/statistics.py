@@ -14,7 +14,7 @@ import msgspec
 
 from postroad.model import chart_ranges
 from postroad.services import context
-from postroad.services.accounts import recipient_sample
+from postroad.services.accounts import credits, recipient_sample
 from postroad.services.accounts import registry as accounts
 from postroad.services.queue import conditions, inspection
 from postroad.storage import accounts as stored_accounts
@@ -28,6 +28,8 @@ PULSE_DELIVERIES: Final = 20
 PULSE_BYTES: Final = 8
 # Mail that waits for longer is tried rarely.
 PULSE_HOURS: Final = 24
+# Where mail costs no credits, the queue is counted, up to here: that takes some milliseconds.
+MAX_QUEUED: Final = 10_000
 # What a day usually brings is seen over a week.
 USUAL_DAYS: Final = 7
 # More than any range has: it is one bucket.
@@ -85,7 +87,8 @@ class Provider:
 class Overview(msgspec.Struct, frozen=True):
     """The state of an account's mail. `before`: the same part of the range before; `queued`: waiting recipients.
 
-    `back_to` is where the counts of a narrowed range end, when it has more mail than is counted.
+    `has_more_queued` says that there are more than were counted. `back_to` is where the counts of a narrowed range end,
+    when it has more mail than is counted.
     """
 
     chosen: chart_ranges.Range
@@ -97,6 +100,7 @@ class Overview(msgspec.Struct, frozen=True):
     queued: int
     oldest: inspection.QueueEntry | None
     failures: list[attempts.FinalRefusal]
+    has_more_queued: bool = False
     back_to: int | None = None
 
 
@@ -122,6 +126,7 @@ async def overview(
         if account is None:
             raise accounts.not_found()
         first = await queue_views.first(tx, account_id)
+        queued, has_more = await _queued(ctx, tx, account)
         current = await conditions.read(ctx, tx, now=now)
         refused = await attempts.latest_refused(tx, account_id, limit=LATEST_FAILURES)
     return Overview(
@@ -131,12 +136,21 @@ async def overview(
         totals=total(counts.recent),
         before=total(counts.before),
         providers=_providers(counts.recent),
-        # Each recipient that is not final holds a credit, and no other does: `postroad verify` proves it.
-        queued=account.reserved,
+        queued=queued,
+        has_more_queued=has_more,
         oldest=inspection.account_entry(ctx, first, current, now=now) if first else None,
         failures=refused,
         back_to=counts.back_to,
     )
+
+
+async def _queued(ctx: context.Context, tx: store.Transaction, account: stored_accounts.Account) -> tuple[int, bool]:
+    """How many recipients wait, and whether there are more than were counted."""
+    if credits.needs_credits(ctx, account):
+        # Each recipient that is not final holds a credit, and no other does: `postroad verify` proves it.
+        return account.reserved, False
+    counted = await queue_views.count(tx, account.id, limit=MAX_QUEUED + 1)
+    return min(counted, MAX_QUEUED), counted > MAX_QUEUED
 
 
 async def read_counts(
@@ -192,9 +206,9 @@ async def change_fingerprint(ctx: context.Context, account_id: str) -> bytes:
         account = await stored_accounts.by_id(tx, account_id)
         counts = await hourly_counts.since(tx, account_id, from_hour=from_hour)
         deliveries = await _newest_deliveries(tx, account_id)
-    credits = (account.available, account.reserved, account.status) if account else ()
+    state = (account.available, account.reserved, account.status) if account else ()
     # The hour is included: what leaves the window must not hide what enters it.
-    text = repr((from_hour, credits, tuple(counts), [tuple(one) for one in deliveries]))
+    text = repr((from_hour, state, tuple(counts), [tuple(one) for one in deliveries]))
     return hashlib.blake2b(text.encode(), digest_size=PULSE_BYTES).digest()
 
 

@@ -33,10 +33,12 @@ def choice_of(kind: str, chosen: Mapping[str, str]) -> kinds.Choice:
 
 
 async def of_user(ctx: context.Context, user: users.User) -> dict[str, kinds.Choice]:
-    """The choices of a person, for every kind that is offered."""
+    """The choices of a person, for every kind that is offered and can come."""
     async with ctx.store.reading() as tx:
         chosen = await notices.choices(tx, user.id)
-    return {kind: choice_of(kind, chosen) for kind in offered(user)}
+    has_credits = ctx.settings.credits.enabled
+    shown = [kind for kind in offered(user) if has_credits or kind != kinds.CREDITS_LOW]
+    return {kind: choice_of(kind, chosen) for kind in shown}
 
 
 async def choose(ctx: context.Context, user: users.User, kind: str, choice: kinds.Choice) -> None:

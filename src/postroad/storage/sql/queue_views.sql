@@ -72,6 +72,10 @@ FROM (SELECT * FROM queue WHERE account_id = $1 ORDER BY message_id, recipient_i
     -- include: last_attempt
 ;
 
+-- name: count
+-- How many rows the account $1 has, counted up to a limit, along the primary key.
+SELECT COUNT(*) FROM (SELECT 1 FROM queue WHERE account_id = $1 LIMIT $2) AS counted;
+
 -- name: ahead
 -- How many ready rows precede a message in each of its scheduled queues, counted up to a limit: index entries alone are
 -- read, however long the queue is. Recipients of one message are claimed together, so the first one stands for all.
