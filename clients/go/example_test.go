@@ -22,7 +22,7 @@ import (
 func TestMain(m *testing.M) {
 	server := httptest.NewServer(http.HandlerFunc(pretendToBePostroad))
 	os.Setenv("POSTROAD_URL", server.URL)
-	os.Setenv("POSTROAD_TOKEN", "pr_live_example")
+	os.Setenv("POSTROAD_API_KEY", "pr_live_example")
 	os.Setenv("POSTROAD_WEBHOOK_SECRET", "whsec_example")
 	code := m.Run()
 	server.Close()
@@ -51,7 +51,7 @@ func pretendToBePostroad(w http.ResponseWriter, r *http.Request) {
 }
 
 func sendReceipt(ctx context.Context) error {
-	client, err := postroad.New(os.Getenv("POSTROAD_URL"), postroad.WithToken(os.Getenv("POSTROAD_TOKEN")))
+	client, err := postroad.New(os.Getenv("POSTROAD_URL"), postroad.WithToken(os.Getenv("POSTROAD_API_KEY")))
 	if err != nil {
 		return err
 	}
@@ -135,7 +135,7 @@ func sendLater(ctx context.Context, client *postroad.Client) error {
 }
 
 func ExampleClient_SendBatch() {
-	client, err := postroad.New(os.Getenv("POSTROAD_URL"), postroad.WithToken(os.Getenv("POSTROAD_TOKEN")))
+	client, err := postroad.New(os.Getenv("POSTROAD_URL"), postroad.WithToken(os.Getenv("POSTROAD_API_KEY")))
 	if err != nil {
 		log.Fatal(err)
 	}

@@ -49,6 +49,12 @@ def read(client: str, name: str) -> str:
     return (folder(client) / name).read_text()
 
 
+@EVERY_CLIENT
+def test_the_key_is_in_the_variable_that_the_command_line_reads_too(client: str) -> None:
+    variables = set(re.findall(r"POSTROAD_(?:\w*TOKEN\w*|\w*KEY\w*)", read(client, "README.md")))
+    assert variables == {"POSTROAD_API_KEY"}
+
+
 def sources(under: str) -> list[tuple[str, str]]:
     """The Python files of a folder of the clients."""
     found = list(test_repository.python_files(f"clients/{under}"))

@@ -92,7 +92,7 @@ test("the code of the README for frameworks does what it says", async (t) => {
   const readme = await readFile(join(PACKAGE, "README.md"), "utf8");
   const [code] = [...readme.matchAll(/^```javascript\n(.*?)^```$/gms)].map(([, found]) => found);
   await writeFile(join(folder, "app.mjs"), `${code}\nhooks.on("listening", () => console.log(hooks.address().port));`);
-  const env = { ...process.env, POSTROAD_URL: server.url, POSTROAD_TOKEN: "x", POSTROAD_WEBHOOK_SECRET: SECRET, PORT: "0" };
+  const env = { ...process.env, POSTROAD_URL: server.url, POSTROAD_API_KEY: "x", POSTROAD_WEBHOOK_SECRET: SECRET, PORT: "0" };
   const child = spawn(process.execPath, ["app.mjs"], { cwd: folder, env, stdio: ["ignore", "pipe", "inherit"] });
   const ended = once(child, "exit");
   t.after(async () => {

@@ -51,7 +51,7 @@ test("the code of the README does what it says", async (t) => {
   const env = {
     ...process.env,
     POSTROAD_URL: server.url,
-    POSTROAD_TOKEN: "pr_live_x",
+    POSTROAD_API_KEY: "pr_live_x",
     POSTROAD_WEBHOOK_SECRET: SECRET,
     PORT: String(port),
   };

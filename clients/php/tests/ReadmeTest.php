@@ -110,7 +110,7 @@ final class ReadmeTest extends TestCase
             [['file', '/dev/null', 'r'], ['pipe', 'w'], ['redirect', 1]],
             $pipes,
             $this->folder,
-            ['POSTROAD_TOKEN' => 'pr_live_readme', 'POSTROAD_WEBHOOK_SECRET' => self::SECRET] + getenv(),
+            ['POSTROAD_API_KEY' => 'pr_live_readme', 'POSTROAD_WEBHOOK_SECRET' => self::SECRET] + getenv(),
         );
         self::assertIsResource($process);
 

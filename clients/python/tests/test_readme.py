@@ -25,7 +25,7 @@ SECRET = "whsec_x"
 def _home(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     (tmp_path / "receipt.pdf").write_bytes(b"%PDF")
     monkeypatch.chdir(tmp_path)
-    monkeypatch.setenv("POSTROAD_TOKEN", "pr_live_x")
+    monkeypatch.setenv("POSTROAD_API_KEY", "pr_live_x")
     monkeypatch.setenv("POSTROAD_WEBHOOK_SECRET", SECRET)
     monkeypatch.setattr(time, "sleep", lambda _: None)
 

@@ -33,7 +33,7 @@ class ReadmeTest < PostroadTest
     @script = Script.new
     @scope = @script.scope
     @environment = ENV.to_h
-    ENV.update("POSTROAD_TOKEN" => TOKEN, "POSTROAD_WEBHOOK_SECRET" => SECRET)
+    ENV.update("POSTROAD_API_KEY" => TOKEN, "POSTROAD_WEBHOOK_SECRET" => SECRET)
   end
 
   def teardown

@@ -59,10 +59,10 @@ def routes(
         # Any scope is sufficient here; each tool needs its own. This also counts the request.
         scope = next(iter(sorted(who.key.scopes)), None)
         require(who, caller.Permission.VIEW, scope=scope, client_address=request.client_address)
+        server = await _load()
         refused = _refusal(request.body)
         if refused is not None:
             return refused
-        server = await _load()
         authorization = request.headers.get(b"authorization") or b""
         api = api_calls.LocalApi(get_app(), authorization=authorization, client_address=request.client_address)
         return await _answer(server, api, request)

@@ -5,14 +5,12 @@ from __future__ import annotations
 import asyncio
 import ssl
 from collections.abc import AsyncIterator, Awaitable, Callable, Mapping
-from typing import TYPE_CHECKING, Any, TypeVar
+from typing import Any, TypeVar
 
 from postroad_client import answers, calls, configuration, emails, resources
 
-if TYPE_CHECKING:
-    from typing_extensions import Self
-
 T = TypeVar("T")
+Self = TypeVar("Self", bound="AsyncClient")
 
 
 class AsyncClient(resources.Account["Awaitable[Any]", "AsyncIterator[Any]"]):
@@ -59,7 +57,7 @@ class AsyncClient(resources.Account["Awaitable[Any]", "AsyncIterator[Any]"]):
         """Close the connections that are kept for the next call."""
         await self._pool.close()
 
-    async def __aenter__(self) -> Self:
+    async def __aenter__(self: Self) -> Self:  # noqa: PYI019 - typing has none in Python 3.9
         return self
 
     async def __aexit__(self, *_: object) -> None:

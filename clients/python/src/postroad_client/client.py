@@ -5,14 +5,12 @@ from __future__ import annotations
 import ssl
 import time
 from collections.abc import Callable, Iterator, Mapping
-from typing import TYPE_CHECKING, Any, TypeVar
+from typing import Any, TypeVar
 
 from postroad_client import answers, calls, configuration, connections, emails, resources
 
-if TYPE_CHECKING:
-    from typing_extensions import Self
-
 T = TypeVar("T")
+Self = TypeVar("Self", bound="Client")
 
 
 class Client(resources.Account["Any", "Iterator[Any]"]):
@@ -62,7 +60,7 @@ class Client(resources.Account["Any", "Iterator[Any]"]):
         """Close the connections that are kept for the next call."""
         self._pool.close()
 
-    def __enter__(self) -> Self:
+    def __enter__(self: Self) -> Self:  # noqa: PYI019 - typing has none in Python 3.9
         return self
 
     def __exit__(self, *_: object) -> None:

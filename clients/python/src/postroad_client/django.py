@@ -1,7 +1,7 @@
 """For Django: an email backend, and a decorator for the view of a webhook.
 
     EMAIL_BACKEND = "postroad_client.django.EmailBackend"
-    POSTROAD = {"base_url": "https://mail.example.com", "token": os.environ["POSTROAD_TOKEN"]}
+    POSTROAD = {"base_url": "https://mail.example.com", "token": os.environ["POSTROAD_API_KEY"]}
 
 `POSTROAD` has the arguments of `Client`, and `webhook_secret` for the decorator. A message may have the attributes
 `tags`, `metadata`, `send_at`, `template_id` and `merge_global_data`, as of django-anymail, and `idempotency_key`. After

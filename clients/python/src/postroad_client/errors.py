@@ -3,10 +3,9 @@
 from __future__ import annotations
 
 from http import HTTPStatus
-from typing import TYPE_CHECKING, Final
+from typing import Final
 
-if TYPE_CHECKING:
-    from postroad_client import answers
+from postroad_client import answers
 
 # What the client itself says, where Postroad did not speak.
 CONNECTION_FAILED: Final = "connection_failed"

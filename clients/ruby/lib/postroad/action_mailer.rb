@@ -3,7 +3,7 @@
 # Delivery by Action Mailer: require "postroad/action_mailer", then
 #
 #   config.action_mailer.delivery_method = :postroad
-#   config.action_mailer.postroad_settings = { base_url: "https://mail.example.com", token: ENV["POSTROAD_TOKEN"] }
+#   config.action_mailer.postroad_settings = { base_url: "https://mail.example.com", token: ENV["POSTROAD_API_KEY"] }
 
 require "json"
 require "postroad"

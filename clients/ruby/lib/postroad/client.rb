@@ -3,7 +3,7 @@
 module Postroad
   # Sends mail through a Postroad, and reads what became of it. One client may be used by many threads.
   #
-  #   client = Postroad::Client.new("https://mail.example.com", token: ENV.fetch("POSTROAD_TOKEN"))
+  #   client = Postroad::Client.new("https://mail.example.com", token: ENV.fetch("POSTROAD_API_KEY"))
   #   receipt = client.deliver(Postroad::Email.new(from: "hello@example.com", to: "ada@example.net", text: "Hello"))
   #   client.get(receipt.id).status
   class Client
