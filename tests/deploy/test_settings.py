@@ -66,27 +66,33 @@ def test_every_variable_that_a_file_names_is_a_setting(name: str) -> None:
     assert set(re.findall(r"POSTROAD_[A-Z]+__[A-Z_]+", file.read_text())) <= known
 
 
-def test_compose_runs_with_its_settings_on_either_database() -> None:
+def test_compose_keeps_everything_in_its_volume_on_either_database() -> None:
     environment = COMPOSE["services"]["postroad"]["environment"]
+    assert environment["POSTROAD_CONFIG"] == "/data/postroad.toml"
+    assert COMPOSE["services"]["postroad"]["volumes"] == ["data:/data"]
     settings = settings_of(environment)
     assert settings.database.url == "sqlite:////data/postroad.db"
-    assert (settings.http.listen, settings.http.base_url) == ("0.0.0.0:8025", "https://mail.example.com")
-    assert list(settings.http.trusted_proxies) == ["172.30.25.0/24"]
-    assert COMPOSE["networks"]["default"]["ipam"]["config"] == [{"subnet": "172.30.25.0/24"}]
-    assert COMPOSE["services"]["caddy"]["environment"]["POSTROAD_UPSTREAM"] == "postroad:8025"
-    both = settings_of({**environment, **POSTGRES["services"]["postroad"]["environment"]})
-    assert both.database.url == "postgresql://postroad:mail.example.com@postgres/postroad"
-    assert POSTGRES["services"]["postroad"]["depends_on"] == {"postgres": {"condition": "service_healthy"}}
+    (probe,) = re.findall(r"http://([\d.:]+)/healthz", COMPOSE["services"]["postroad"]["healthcheck"]["test"][-1])
+    assert probe == settings.metrics.listen
+    on_postgres = POSTGRES["services"]["postroad"]["environment"]
+    assert on_postgres.keys() == {"POSTROAD_DATABASE__URL"}
 
 
-def test_compose_with_the_lines_for_smtp_switched_on_is_valid_too() -> None:
-    text = re.sub(
-        r"^( +)# (POSTROAD_SUBMISSION|- \")", r"\1\2", (DEPLOY / "compose.yml").read_text(), flags=re.MULTILINE
-    )
-    postroad_service = yaml.safe_load(text)["services"]["postroad"]
-    settings = settings_of(postroad_service["environment"])
-    assert (settings.submission.listen, settings.submission.tls_listen) == ("0.0.0.0:587", "0.0.0.0:465")
-    assert postroad_service["ports"] == ["25:25", "587:587", "465:465"]
+def test_compose_migrates_as_the_owner_and_serves_as_a_role_without_its_rights() -> None:
+    services = POSTGRES["services"]
+    users = {name: services[name]["environment"]["POSTROAD_DATABASE__URL"] for name in ("migrate", "postroad")}
+    passwords = {name: re.findall(r"//(\w+):\$\{(\w+):", url) for name, url in users.items()}
+    assert passwords == {
+        "migrate": [("postroad_owner", "POSTROAD_OWNER_PASSWORD")],
+        "postroad": [("postroad_service", "POSTROAD_SERVICE_PASSWORD")],
+    }
+    assert services["migrate"]["command"] == ["migrate"]
+    assert services["migrate"]["depends_on"] == {"postgres": {"condition": "service_healthy"}}
+    assert services["postroad"]["depends_on"] == {"migrate": {"condition": "service_completed_successfully"}}
+    mounted = [volume.split(":")[0] for volume in services["postgres"]["volumes"] if volume.startswith("./")]
+    assert mounted == ["./postgresql-roles.sql", "./postgresql-passwords.sql"]
+    named = set(re.findall(r"\\getenv \w+ (\w+)", (DEPLOY / "postgresql-passwords.sql").read_text()))
+    assert named <= services["postgres"]["environment"].keys()
 
 
 def test_a_container_of_compose_has_no_rights_that_it_does_not_need() -> None:
@@ -98,7 +104,7 @@ def test_a_container_of_compose_has_no_rights_that_it_does_not_need() -> None:
 
 
 @pytest.mark.skipif(not socket.has_dualstack_ipv6(), reason="this host has no IPv6")
-def test_the_socket_unit_has_the_addresses_that_init_sets(tmp_path: Path) -> None:
+def test_the_socket_unit_and_compose_have_the_addresses_that_init_sets(tmp_path: Path) -> None:
     words = (
         "--hostname",
         "mail.example.com",
@@ -116,6 +122,8 @@ def test_the_socket_unit_has_the_addresses_that_init_sets(tmp_path: Path) -> Non
     listen = re.findall(r'^(?:redirect_|tls_)?listen = "(.+)"$', text, re.MULTILINE)
     assert sorted(listen) == sorted(re.findall(r"^ListenStream=(.+)$", SOCKET_UNIT, re.MULTILINE))
     assert f"\nBacklog={listener.BACKLOG}\n" in SOCKET_UNIT
+    ports = {where.rpartition(":")[2] for where in listen}
+    assert {*COMPOSE["services"]["postroad"]["ports"]} == {f"{port}:{port}" for port in ports}
 
 
 def test_systemd_waits_until_the_service_says_that_it_is_ready_and_reloads_without_further_packages() -> None:
@@ -195,6 +203,52 @@ def test_services_lead_to_ports_of_their_pods() -> None:
     for found in of_kind("Service").values():
         role = found["spec"]["selector"]["app.kubernetes.io/component"]
         assert {port["targetPort"] for port in found["spec"]["ports"]} <= ports[role]
+
+
+def test_the_ingress_and_the_network_policies_lead_to_ports_of_pods() -> None:
+    ((rule,),) = [one["spec"]["rules"] for one in of_kind("Ingress").values()]
+    (path,) = rule["http"]["paths"]
+    service_port = {port["name"] for port in of_kind("Service")["postroad-api"]["spec"]["ports"]}
+    assert path["backend"]["service"] == {"name": "postroad-api", "port": {"name": "http"}}
+    assert "http" in service_port
+    base_url = of_kind("ConfigMap")["postroad"]["data"]["POSTROAD_HTTP__BASE_URL"]
+    assert base_url == f"https://{rule['host']}"
+    ports = {role_of(one): {port["name"] for port in container(one)["ports"]} for one in DEPLOYMENTS}
+    open_to = dict.fromkeys(ports, frozenset[str]())
+    for policy in of_kind("NetworkPolicy").values():
+        role = policy["spec"]["podSelector"].get("matchLabels", {}).get("app.kubernetes.io/component")
+        allowed = frozenset(port["port"] for each in policy["spec"]["ingress"] for port in each["ports"])
+        open_to = {name: of | allowed if role in {name, None} else of for name, of in open_to.items()}
+    assert open_to == ports
+
+
+def test_every_secret_that_a_pod_uses_is_created_and_only_the_migration_has_that_of_the_owner() -> None:
+    created = set(re.findall(r"create secret \w+ (\S+) ", (DEPLOY / "kubernetes" / "configuration.yml").read_text()))
+    used = {}
+    for one in (*DEPLOYMENTS, *of_kind("Job").values()):
+        pod = one["spec"]["template"]["spec"]
+        used[one["metadata"]["name"]] = {
+            *(of["secretRef"]["name"] for of in pod["containers"][0]["envFrom"] if "secretRef" in of),
+            *(volume["secret"]["secretName"] for volume in pod["volumes"] if "secret" in volume),
+        }
+    assert set().union(*used.values()) == created
+    assert used.pop("postroad-migrate") == {"postroad-database-owner", "postroad-key"}
+    assert all("postroad-database" in names for names in used.values())
+    assert not any("postroad-database-owner" in names for names in used.values())
+
+
+def test_replicas_are_spread_over_the_nodes() -> None:
+    for one in DEPLOYMENTS:
+        pod = one["spec"]["template"]
+        spread = pod["spec"].get("topologySpreadConstraints", [])
+        assert [each["topologyKey"] for each in spread] == ["kubernetes.io/hostname"] * (one["spec"]["replicas"] > 1)
+        assert all(each["labelSelector"]["matchLabels"] == pod["metadata"]["labels"] for each in spread)
+
+
+def test_the_settings_of_kubernetes_are_safe_and_tell_the_operator() -> None:
+    settings = settings_of(of_kind("ConfigMap")["postroad"]["data"])
+    assert settings.operator.is_reachable
+    assert config.warnings(settings, None) == []
 
 
 def test_the_readme_names_every_file() -> None:
