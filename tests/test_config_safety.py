@@ -64,6 +64,59 @@ def test_the_defaults_are_safe() -> None:
     assert config.warnings(load()) == []
 
 
+@pytest.mark.parametrize("entry", ["0.0.0.0/0", "::/0"])
+def test_a_proxy_that_could_be_anybody_is_a_warning(entry: str) -> None:
+    http = {"trusted_proxies": [entry], "base_url": "https://mail.example.com"}
+    assert config.warnings(load(http=http)) == [
+        (
+            f"http.trusted_proxies: {entry} trusts every client to name its own address, so nothing that looks at them "
+            "can be relied on: login throttling, networks of API keys, the log; list only the addresses of your proxies"
+        )
+    ]
+
+
+def test_starttls_on_the_port_of_implicit_tls_is_a_warning() -> None:
+    upstream = {"name": "relay", "host": "relay.example.com", "port": 465}
+    assert config.warnings(config.load(environment={}, overrides={"upstreams": [upstream]})) == [
+        (
+            'upstreams.relay.tls: "starttls" on port 465, where servers expect TLS at once and every connection would '
+            'wait until it times out; set tls = "tls", or port = 587'
+        )
+    ]
+    for changed in ({"tls": "tls"}, {"port": 587}):
+        given = {"upstreams": [{**upstream, **changed}]}
+        assert config.warnings(config.load(environment={}, overrides=given)) == []
+
+
+@pytest.mark.parametrize(
+    "http, metrics, sentence",
+    [
+        ("127.0.0.1:8025", "127.0.0.1:8025", "metrics.listen: 127.0.0.1:8025 is taken by http.listen (127.0.0.1:8025)"),
+        ("0.0.0.0:8025", "127.0.0.1:8025", "metrics.listen: 127.0.0.1:8025 is taken by http.listen (0.0.0.0:8025)"),
+        ("[::]:8025", "127.0.0.1:8025", "metrics.listen: 127.0.0.1:8025 is taken by http.listen ([::]:8025)"),
+        ("[::1]:8025", "[::]:8025", "metrics.listen: [::]:8025 is taken by http.listen ([::1]:8025)"),
+        ("localhost:8025", "127.0.0.1:8025", "metrics.listen: 127.0.0.1:8025 is taken by http.listen (localhost:8025)"),
+    ],
+)
+def test_two_listeners_at_one_address_are_refused(http: str, metrics: str, sentence: str) -> None:
+    with pytest.raises(config.ConfigError) as refused:
+        load(http={"listen": http}, metrics={"listen": metrics})
+    assert str(refused.value) == f"{sentence}; choose another port for one of them"
+
+
+@pytest.mark.parametrize(
+    "http, metrics",
+    [
+        ("127.0.0.1:0", "127.0.0.1:0"),
+        ("127.0.0.1:8025", "127.0.0.2:8025"),
+        ("0.0.0.0:8025", "[::1]:8025"),
+        ("127.0.0.1:8025", "127.0.0.1:8026"),
+    ],
+)
+def test_listeners_at_addresses_of_their_own_are_accepted(http: str, metrics: str) -> None:
+    load(http={"listen": http}, metrics={"listen": metrics})
+
+
 @pytest.mark.parametrize("mode", [0o604, 0o644, 0o444])
 def test_a_key_that_everybody_can_read_is_refused(folder: Path, mode: int) -> None:
     file = folder / "secret.key"

@@ -40,7 +40,7 @@ def test_fields_come_from_the_environment() -> None:
         ({"address": "eth0"}, "sources.out_1.address: 'eth0' is not an IP address"),
         ({"address": "fe80::1%eth0"}, "sources.out_1.address: 'fe80::1%eth0' is not an IP address"),
         ({"hello_name": "a b"}, "sources.out_1.hello_name: 'a b' is not a host name"),
-        ({"hostname": "a.example"}, "sources[0]: object contains unknown field `hostname`"),
+        ({"hostname": "a.example"}, "sources.out_1.hostname: unknown setting"),
     ],
 )
 def test_an_entry_that_cannot_be_is_refused(fields: dict[str, Any], refusal: str) -> None:

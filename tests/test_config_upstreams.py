@@ -88,9 +88,11 @@ def test_a_file_of_authorities_has_to_be_there(tmp_path: Path) -> None:
             "upstreams.dev_simulator: this name is reserved for the simulator of 'postroad dev'",
         ),
         ({"host": "relay example"}, "upstreams.ses.host: 'relay example' is neither a host name nor an IP address"),
-        ({"port": 0}, "upstreams[0].port: expected `int` >= 1"),
-        ({"tls": "ssl"}, "upstreams[0].tls: 'ssl' is not one of starttls, tls, off"),
-        ({"user": "x"}, "upstreams[0]: object contains unknown field `user`"),
+        ({"port": 0}, "upstreams.ses.port: must be 1 or more"),
+        ({"tls": "ssl"}, "upstreams.ses.tls: 'ssl' is not one of starttls, tls, off"),
+        ({"host": 7}, "upstreams.ses.host: must be a text in quotes"),
+        ({"password_command": "pass ses"}, "upstreams.ses.password_command: must be a list in brackets"),
+        ({"user": "x"}, "upstreams.ses.user: unknown setting"),
         ({"username": ""}, "upstreams.ses.username: empty, but there is a password"),
         ({"password": ""}, "upstreams.ses.password: empty, but there is a username"),
         ({"password_file": "x"}, "upstreams.ses: password and password_file are both set"),
@@ -119,7 +121,7 @@ def test_a_password_may_be_sent_unencrypted_to_this_host_only() -> None:
             "routes[0]: there is no provider 'gmail'; known: goog",
         ),
         ({"upstreams": ["ses"], "sender_domains": ["Shop.example"]}, "routes[0]: 'Shop.example' is not a dom"),
-        ({"upstreams": ["ses"], "domains": ["x"]}, "routes[0]: object contains unknown field `domains`"),
+        ({"upstreams": ["ses"], "domains": ["x"]}, "routes[0].domains: unknown setting"),
     ],
 )
 def test_a_wrong_rule_is_named(rule: dict[str, Any], sentence: str) -> None:

@@ -86,7 +86,7 @@ def test_a_file_that_cannot_be_opened_or_is_no_database_is_a_sentence(tmp_path: 
     installation = Installation.at(tmp_path, url=f"sqlite:///{tmp_path}/absent/x.db")
     result = installation.run("account", "list")
     assert result.exit_code == 1
-    assert "unable to open database file" in result.stderr
+    assert f"the folder {tmp_path}/absent does not exist" in result.stderr
     (tmp_path / "text.db").write_text("This is not a database, whatever its name may say about it. " * 20)
     installation = Installation.at(tmp_path, url=f"sqlite:///{tmp_path}/text.db")
     assert "file is not a database" in installation.refusal("account", "list")

@@ -80,4 +80,4 @@ def test_a_database_that_is_not_there_is_a_sentence(host: Installation, monkeypa
     monkeypatch.setenv("POSTROAD_DATABASE__URL", "sqlite:////nowhere/at/all.db")
     result = cli_runner.run("top", "--once")
     assert result.exit_code == 1
-    assert "unable to open database file" in result.stderr
+    assert "the folder /nowhere/at does not exist" in result.stderr

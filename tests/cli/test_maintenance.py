@@ -1,5 +1,6 @@
 """`postroad migrate`, `audit` and `check-config`."""
 
+import datetime as dt
 import json
 import re
 import tomllib
@@ -12,6 +13,7 @@ from postroad.services import context
 from postroad.storage import migrations
 from tests.cli import cli_runner
 from tests.cli.cli_runner import Installation
+from tests.services.checks import setups
 
 
 @pytest.fixture(params=["sqlite", "postgres"])
@@ -171,6 +173,41 @@ def test_check_config_names_what_is_unsafe(tmp_path: Path, monkeypatch: pytest.M
     printed = installation.text("check-config")
     assert printed.startswith(f"# Warning: {warning}\n")
     assert tomllib.loads(printed) == installation.json("check-config")["settings"]
+
+
+def test_check_config_names_what_does_not_fit_this_host(tmp_path: Path) -> None:
+    installation = Installation.at(tmp_path, url="sqlite:///x.db")
+    files, _ = setups.certificate(tmp_path, days=80)
+    late = tmp_path / "late"
+    late.mkdir()
+    expired, _ = setups.certificate(late, days=-400)
+    sections = [("submission", files), ("inbound", expired)]
+    text = "".join(
+        f'[{name}]\nlisten = "127.0.0.1:{port}"\ntls_certificate = "{pair["tls_certificate"]}"\n'
+        f'tls_key = "{pair["tls_key"]}"\n'
+        for port, (name, pair) in enumerate(sections, start=2500)
+    )
+    text += '[delivery]\nhostname = "vm"\n[[sources]]\nname = "out_1"\naddress = "192.0.2.1"\n'
+    installation.file.write_text(f"{installation.file.read_text()}\n{text}")
+    day = dt.datetime.fromtimestamp(setups.NOW / 1e6, dt.UTC) - dt.timedelta(days=400)
+    assert installation.json("check-config")["warnings"] == [
+        f"inbound.tls_certificate: the certificate in {late}/chain.pem expired on {day:%Y-%m-%d}; renew it",
+        (
+            "delivery.hostname: 'vm' is not a fully qualified name, and many servers refuse mail from it; set it to a "
+            "name such as mail.example.org that resolves to this host"
+        ),
+        (
+            "sources.out_1.address: no network interface of this host has 192.0.2.1; add it to one, unless another "
+            "host sends from it"
+        ),
+    ]
+
+
+def test_a_folder_that_does_not_exist_is_named(tmp_path: Path) -> None:
+    installation = Installation.at(tmp_path, url=f"sqlite:///{tmp_path}/gone/postroad.db")
+    sentence = f"database.url: the folder {tmp_path}/gone does not exist; create it, for the user of the service"
+    for words in (("check-config",), ("account", "list")):
+        assert installation.refusal(*words) == sentence
 
 
 def test_check_config_sees_the_environment(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

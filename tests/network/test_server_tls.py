@@ -132,7 +132,7 @@ def test_files_that_change_while_they_are_read_never_leave_half_a_pair(
 
     with monkeypatch.context() as patched:
         patched.setattr(server_tls, "_check", check_late)
-        with pytest.raises(server_tls.CertificateError, match="does not match"):
+        with pytest.raises(server_tls.CertificateError, match="do not belong together"):
             certificate.refresh()
     assert certificate.context is before
     files.put(files.issue("fourth.test"))
@@ -142,7 +142,7 @@ def test_files_that_change_while_they_are_read_never_leave_half_a_pair(
 
 def test_what_cannot_be_loaded_is_refused_with_the_name_of_the_file(files: Files) -> None:
     files.put_key(files.issue("other.test"))
-    with pytest.raises(server_tls.CertificateError, match="does not match"):
+    with pytest.raises(server_tls.CertificateError, match="do not belong together"):
         files.load()
     files.key.write_bytes(files.certificate.read_bytes())
     with pytest.raises(server_tls.CertificateError, match=r"key\.pem contains no private key"):

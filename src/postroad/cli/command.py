@@ -147,6 +147,7 @@ def name_store_on_error(settings: config.Settings) -> Iterator[None]:
 
 def announce_new_database(url: str) -> None:
     """Report that a database file is created, because a mistyped path would create one too."""
+    open_store.check_folder(url)
     if not open_store.exists(url):
         click.echo(f"Creating a new database: {open_store.sqlite_path(url).absolute()}", err=True)
 

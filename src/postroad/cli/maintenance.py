@@ -9,6 +9,7 @@ from postroad import config
 from postroad.cli import command, output, redaction
 from postroad.services import context as services_context
 from postroad.services.certificates import listener_certificates
+from postroad.services.checks import host
 from postroad.services.maintenance import consistency as services_consistency
 from postroad.storage import migrations, open_store
 
@@ -101,7 +102,12 @@ async def check_config(settings: config.Settings) -> output.Report:
     for listener in config.LISTENERS:
         listener_certificates.load(settings, listener)
     config.check_upstream_files(settings.upstreams)
-    warnings = config.warnings(settings, click.get_current_context().params["config"])
+    open_store.check_folder(settings.database.url)
+    warnings = [
+        *config.warnings(settings, click.get_current_context().params["config"]),
+        *listener_certificates.warnings(settings, now=services_context.system_clock()),
+        *host.misfits(settings),
+    ]
     tables = redaction.settings(settings)
     lines = [
         f"{name} = {output.literal(value)}"

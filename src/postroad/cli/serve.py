@@ -14,6 +14,7 @@ from postroad.network import inherited_sockets, listener, service_manager
 from postroad.roles import file_limit, listeners, service
 from postroad.roles import frontends as roles_frontends
 from postroad.services import context as services_context
+from postroad.services.certificates import listener_certificates
 from postroad.services.queue import holds
 from postroad.telemetry import logs
 
@@ -42,7 +43,8 @@ def serve(*, file: Path | None, names: tuple[str, ...], hold_delivery: bool) -> 
         if "delivery" in chosen:
             config.check_upstream_files(settings.upstreams)
         log = logs.configure(form=settings.logs.format, level=settings.logs.level, stream=sys.stderr)
-        for warning in config.warnings(settings, file):
+        expired = listener_certificates.warnings(settings, now=services_context.system_clock())
+        for warning in (*config.warnings(settings, file), *expired):
             log.warning("unsafe_setting", detail=warning)
         file_limit.raise_limit(settings, log=log)
         gc_tuning.tune_gc()

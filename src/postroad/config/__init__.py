@@ -11,11 +11,11 @@ import tomllib
 from collections.abc import Mapping
 from importlib import resources
 from pathlib import Path
-from typing import Any, Final, get_args
+from typing import Any, Final
 
 import msgspec
 
-from postroad.config import listener_tls, secret_sources, source_addresses, sources
+from postroad.config import listen_addresses, listener_tls, secret_sources, source_addresses, sources, type_errors
 from postroad.config import upstreams as config_upstreams
 from postroad.config.addresses import Endpoint as Endpoint
 from postroad.config.addresses import dns_server as dns_server
@@ -70,10 +70,11 @@ def load(
     try:
         settings = msgspec.convert(tables, Settings)
     except msgspec.ValidationError as problem:
-        raise ConfigError(_explain(str(problem))) from None
+        raise ConfigError(type_errors.explain(str(problem), tables)) from None
     settings = _with_database_url(settings)
     settings.check()
     listener_tls.check(settings)
+    listen_addresses.check(settings)
     return settings
 
 
@@ -121,16 +122,3 @@ def _with_database_url(settings: Settings) -> Settings:
     else:
         url = secret_sources.run_command(given.url_command, name="database.url_command")
     return msgspec.structs.replace(settings, database=msgspec.structs.replace(given, url=url.strip()))
-
-
-def _explain(problem: str) -> str:
-    """A msgspec error as a sentence that begins with the name of the setting."""
-    text, _, place = problem.partition(" - at `$.")
-    place = place.rstrip("`")
-    section, _, key = place.partition(".")
-    if text.startswith("Invalid enum value"):
-        # The only one in a list is that of an upstream's TLS.
-        kind = Upstream if section.endswith("]") else Settings.__annotations__[section]
-        allowed = get_args(kind.__annotations__[key])
-        return f"{place}: {text.removeprefix('Invalid enum value ')} is not one of {', '.join(allowed)}"
-    return f"{place}: {text[0].lower()}{text[1:]}"

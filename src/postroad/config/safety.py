@@ -18,6 +18,8 @@ from postroad.config.sources import ConfigError
 
 # Where containers mount their secrets, readable by every user inside, of whom there is one.
 CONTAINER_SECRETS: Final = Path("/run/secrets")
+# Of submissions over implicit TLS (RFC 8314 section 3.3).
+TLS_SUBMISSION_PORT: Final = 465
 _PASSWORD: Final = re.compile(r"://[^/@]*:[^/@]+@")
 
 
@@ -54,6 +56,12 @@ def warnings(settings: Settings, file: Path | None = None) -> list[str]:
         found.append(
             "submission.auth_without_tls: passwords may cross the network unencrypted; set tls_certificate and tls_key"
         )
+    found += [
+        f'upstreams.{upstream.name}.tls: "starttls" on port 465, where servers expect TLS at once and every connection '
+        'would wait until it times out; set tls = "tls", or port = 587'
+        for upstream in settings.upstreams
+        if upstream.port == TLS_SUBMISSION_PORT and upstream.tls == "starttls"
+    ]
     return found + _unverified_database(settings.database.url) + _opened_guards(settings)
 
 
@@ -85,6 +93,12 @@ def _opened_guards(settings: Settings) -> list[str]:
         )
         for entry in entries
         if addresses.is_network(entry) and not ipaddress.ip_network(entry).prefixlen
+    ]
+    found += [
+        f"http.trusted_proxies: {entry} trusts every client to name its own address, so nothing that looks at them "
+        "can be relied on: login throttling, networks of API keys, the log; list only the addresses of your proxies"
+        for entry in settings.http.trusted_proxies
+        if not ipaddress.ip_network(entry).prefixlen
     ]
     if settings.webhooks.allow_insecure:
         found.append(

@@ -87,9 +87,10 @@ def _version(file: Path) -> tuple[int, int, int] | None:
 
 
 class Description(msgspec.Struct, frozen=True):
-    """The host names of a certificate, and when it expires, in seconds since 1970."""
+    """The host names of a certificate, and from when until when it is valid, in seconds since 1970."""
 
     names: tuple[str, ...]
+    valid_from: int
     expires_at: int
 
 
@@ -102,7 +103,8 @@ def describe(chain: bytes) -> Description:
         if isinstance(extension.value, x509.SubjectAlternativeName)
         for name in extension.value.get_values_for_type(x509.DNSName)
     ]
-    return Description(tuple(names), int(certificate.not_valid_after_utc.timestamp()))
+    valid_from, expires_at = certificate.not_valid_before_utc, certificate.not_valid_after_utc
+    return Description(tuple(names), int(valid_from.timestamp()), int(expires_at.timestamp()))
 
 
 def context_of(chain: bytes, key: bytes) -> ssl.SSLContext:
@@ -124,7 +126,7 @@ def context_of(chain: bytes, key: bytes) -> ssl.SSLContext:
             context = _new_context()
             context.load_cert_chain(file.name, password=password)
     except (OSError, ValueError) as problem:
-        raise CertificateError(f"the certificate cannot be used: {problem}") from None
+        raise CertificateError(_reason(problem, "the certificate", "the key")) from None
     return context
 
 
@@ -143,8 +145,16 @@ def _context(certificate: Path, key: Path) -> ssl.SSLContext:
     try:
         context.load_cert_chain(certificate, key)
     except OSError as problem:
-        raise CertificateError(f"the key in {key} does not match the certificate in {certificate}: {problem}") from None
+        raise CertificateError(_reason(problem, f"the certificate in {certificate}", f"the key in {key}")) from None
     return context
+
+
+def _reason(problem: Exception, certificate: str, key: str) -> str:
+    """Why OpenSSL does not take a pair."""
+    reason = (problem.reason or "") if isinstance(problem, ssl.SSLError) else ""
+    if reason == "KEY_VALUES_MISMATCH":
+        return f"{certificate} and {key} do not belong together"
+    return f"{certificate} cannot be used: {reason.lower().replace('_', ' ') or problem}"
 
 
 def _check(file: Path, parse: Callable[[bytes], object], reason: str) -> None:

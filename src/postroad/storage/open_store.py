@@ -3,6 +3,7 @@
 from pathlib import Path
 from urllib.parse import urlsplit
 
+from postroad import config
 from postroad.storage import migrations, sqlite, store
 from postroad.telemetry import logs
 
@@ -17,6 +18,7 @@ async def open_store(url: str, *, connections: int = 10) -> store.Store:
 
         return await postgres.connect(url, connections=connections)
     if scheme == "sqlite":
+        check_folder(url)
         return sqlite.SqliteStore(sqlite_path(url))
     msg = f"database.url: {scheme!r} is not supported; use sqlite:///path/to/file.db or postgresql://host/name"
     raise ValueError(msg)
@@ -39,6 +41,14 @@ def exists(url: str) -> bool:
 def sqlite_folder(url: str) -> str | None:
     """The folder of the SQLite file; None for another engine."""
     return str(sqlite_path(url).absolute().parent) if url.startswith("sqlite:///") else None
+
+
+def check_folder(url: str) -> None:
+    """Raise ConfigError if the folder of the SQLite file does not exist: SQLite says only that it cannot open it."""
+    folder = sqlite_folder(url)
+    if folder is not None and not Path(folder).is_dir():
+        msg = f"database.url: the folder {folder} does not exist; create it, for the user of the service"
+        raise config.ConfigError(msg)
 
 
 async def open_current(
