@@ -3,6 +3,8 @@
 from playwright import async_api
 
 from postroad.model import caller
+from postroad.services.domains import registry as domains
+from postroad.services.webhooks import endpoint_settings, endpoints
 from tests.browser import axe, dev_service, logins, page_monitor
 from tests.browser.conftest import Opener
 
@@ -52,6 +54,31 @@ async def test_the_webhook_is_seen_with_the_built_in_endpoint(open_page: Opener,
     await expect(page.locator("#webhook-result")).to_contain_text("responded 204")
     await expect(page.locator("#webhook-head")).to_contain_text("succeeded")
     await axe.check(page)
+
+
+async def test_a_webhook_that_takes_mail_from_one_domain_is_seen_with_a_test_from_there(
+    open_page: Opener, dev: dev_service.DevService
+) -> None:
+    account, login = await dev.new_account()
+    await domains.add(dev.ctx, account.id, "filtered.example", verified=True)
+    page = await open_page(login)
+    await page.goto("/welcome")
+    other = await page.get_by_label("From").input_value()
+    await page.get_by_role("button", name="Use the built-in endpoint").click()
+    await expect(page.locator(".secret-box code")).to_contain_text("whsec_")
+    webhook = await endpoints.find(dev.ctx, account.id)
+    assert webhook is not None
+    only = endpoint_settings.Changes(sender_domains=["filtered.example"])
+    await endpoints.change(dev.ctx, account.id, webhook.id, only)
+    await page.goto("/welcome")
+    await expect(page.get_by_label("From")).to_have_value("hello@filtered.example")
+    await page.get_by_label("From").select_option(other)
+    await page.get_by_role("button", name="Send a test", exact=True).click()
+    await expect(page.locator("#webhook-result")).to_contain_text("This webhook only takes mail from filtered.example.")
+    await axe.check(page)
+    await page.get_by_role("button", name="Send one from there").click()
+    await expect(page.locator("#webhook-result")).to_contain_text("responded 204")
+    await expect(page.locator("#webhook-head")).to_contain_text("succeeded")
 
 
 async def test_a_test_that_bounces_says_why(open_page: Opener, dev: dev_service.DevService) -> None:

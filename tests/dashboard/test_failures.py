@@ -11,6 +11,7 @@ from msgspec import structs
 from postroad.model import mail
 from postroad.model.bounces import disposition, reasons
 from postroad.services import context
+from postroad.services.suppressions import registry as suppressions
 from postroad.storage import failure_counts, hourly_counts, queue
 from tests import accepted_mail
 from tests.contexts import Clock
@@ -173,14 +174,14 @@ async def test_each_cause_is_explained_with_an_example_a_trend_and_one_action(
     found = {(row[0].partition(" ")[0], row[1]): row for row in cells(page)}
     unknown = found["Unknown", "Google"]
     assert unknown[0] == (
-        "Unknown address address The mailbox does not exist. Check the address; do not send to it again."
+        "Unknown address Address The mailbox does not exist. Check the address; do not send to it again."
     )
     assert unknown[4] == "550 reply about unknown_address"
     assert {key: row[5] for key, row in found.items()} == {
         ("Unknown", "Google"): "Suppress these addresses",
         ("Unknown", "Microsoft"): "Suppress these addresses",
         ("Low", "Google"): "Google: Email sender guidelines",
-        ("Connection", "Microsoft"): "Retry all deferred",
+        ("Connection", "Microsoft"): "Resend these messages",
         ("Not", "Others"): "Check the domain",
         ("Spam", "upstream:relay"): "Read the replies",
         ("Suppressed", "No provider"): "See suppressions",
@@ -189,16 +190,50 @@ async def test_each_cause_is_explained_with_an_example_a_trend_and_one_action(
     }
     assert 'aria-label="By hour: 0, 0,' in page
     confirmations = [html.unescape(one) for one in re.findall(r'"(/bulk\?[^"]*)"', page)]
-    suppress, retry = (next(one for one in confirmations if f"action={name}" in one) for name in ("suppress", "retry"))
-    assert "Suppress the failed recipients of 1 message?" in (await browser.get(suppress)).text
-    assert "outcome:deferred cause:connection_timed_out provider:microsoft" in parse.parse_qs(retry)["search"][0]
-    assert (await browser.get(retry)).status_code == 200
+    titles = [re.findall(r"<h1>(.*)</h1>", (await browser.get(one)).text) for one in confirmations]
+    # The only message of the account has also a recipient that waits, so it is not final.
+    assert sorted(titles) == [
+        ["Resend 1 message?"],
+        ["Suppress the failed recipients of 1 message?"],
+        ["Suppress the failed recipients of 1 message?"],
+    ]
     assert "/bulk" not in (await reader.get("/failures", period="24h")).text
     searches = [parse.parse_qs(html.unescape(one))["search"][0] for one in re.findall(r'"/messages\?([^"]*)"', page)]
     since = "after:2027-01-14T09:00Z"
     assert f"outcome:bounced OR outcome:failed cause:unknown_address provider:google {since}" in searches
     assert f"outcome:suppressed {since}" in searches
     assert f"outcome:expired {since}" in searches
+
+
+async def test_failed_messages_are_resent_from_the_page_once(
+    ctx: context.Context, clock: Clock, browser: Browser
+) -> None:
+    await accepted_mail.allow_sending(ctx, browser.account_id, amount=100)
+    for place in range(3):
+        _, (claimed,) = await claimed_mail.another(ctx, browser.account_id, f"{place}@example.net")
+        await record(ctx, claimed, "microsoft", FAILED, "connection_timed_out", recipient_count=1)
+    clock.pass_seconds(1)
+    page = (await browser.get("/failures")).text
+    (path,) = [html.unescape(one) for one in re.findall(r'"(/bulk\?[^"]*)"', page)]
+    asked = (await browser.get(path)).text
+    assert "<h1>Resend 3 messages?</h1>" in asked
+    # What would change nothing is not offered.
+    tabs = asked.partition('aria-label="Actions"')[2].partition("</nav>")[0]
+    assert re.findall(r">([^<]+)</a>", tabs) == ["Resend", "Suppress addresses"]
+    form = dict(re.findall(r'name="(action|search|confirmed_at)" value="([^"]*)"', asked))
+    form = {name: html.unescape(value) for name, value in form.items()}
+    await suppressions.add(ctx, browser.account_id, "0@example.net")
+    done = browser_client.notice_of(await browser.post("/bulk", form))
+    assert done == "Resent: 2 messages. Not changed: 1 suppressed, or no longer retained."
+    again = await browser.post("/bulk", form)
+    assert (
+        browser_client.notice_of(again)
+        == "Nothing was changed. Not changed: 2 resent before, 1 suppressed, or no longer retained."
+    )
+    waiting = await claimed_mail.claim_all(ctx, claimed_mail.WORKER)
+    assert sorted(one.email_key for one in waiting) == ["1@example.net", "2@example.net"]
+    log = html.unescape((await browser.get("/audit-log")).text)
+    assert log.count("resent em_") == 2
 
 
 async def test_results_of_a_version_that_did_not_count_causes_are_a_row_of_their_own(
@@ -221,10 +256,10 @@ async def test_results_of_a_version_that_did_not_count_causes_are_a_row_of_their
     rows = cells((await browser.get("/failures")).text)
     assert [(row[0].partition(".")[0], row[2].split()[0]) for row in rows] == [
         (
-            "Cause not recorded unknown These results were recorded by a version of Postroad that did not count causes",
+            "Cause not recorded Unknown These results were recorded by a version of Postroad that did not count causes",
             "2",
         ),
-        ("Mailbox full mailbox or receiver policy The mailbox is full", "2"),
+        ("Mailbox full Mailbox or receiver policy The mailbox is full", "2"),
     ]
 
 

@@ -3,6 +3,7 @@
 import dataclasses
 import html
 import re
+from typing import Any
 
 import pytest
 
@@ -14,7 +15,7 @@ from postroad.services.domains import registry as domains
 from postroad.services.messages import dev_inbox
 from postroad.services.messages import lookup as messages
 from postroad.services.queue import inspection
-from postroad.services.webhooks import endpoints
+from postroad.services.webhooks import endpoint_settings, endpoints
 from postroad.storage import queue_views, webhook_deliveries
 from tests import accepted_mail, webhook_rows
 from tests.contexts import Clock
@@ -307,3 +308,40 @@ async def test_without_a_session_it_leads_to_the_login(nobody: Browser) -> None:
     answer = await nobody.get("/welcome")
     assert answer.headers["location"] == "/login?next=/welcome"
     assert (await nobody.post("/welcome/test", TEST)).status_code == 303
+
+
+@pytest.mark.parametrize(
+    "changes, said",
+    [
+        ({"enabled": False}, "The webhook is disabled. Enable it , then send another test."),
+        ({"mode": "test"}, "This webhook only takes mail of test keys. Change its mode , then send another test."),
+        ({"tags": ["vip"]}, "This webhook only takes mail with the tag vip, and a test has none. Change the filter"),
+        (
+            {"sender_domains": ["second.example"]},
+            "This webhook only takes mail from second.example. Send one from there",
+        ),
+        (
+            {"sender_domains": ["foreign.example"]},
+            "only takes mail from foreign.example. Change the filter , then send",
+        ),
+        (
+            {"events": ["email.bounced"]},
+            "This webhook does not subscribe to email.delivered . Change its events , then",
+        ),
+    ],
+    ids=lambda value: "-".join(value) if isinstance(value, dict) else "",
+)
+async def test_the_reason_is_said_when_no_webhook_is_sent(
+    ctx: context.Context, clock: Clock, browser: Browser, changes: dict[str, Any], said: str
+) -> None:
+    await accepted_mail.allow_sending(ctx, browser.account_id)
+    clock.pass_seconds(1)
+    await domains.add(ctx, browser.account_id, "second.example", verified=True)
+    saved = await endpoints.save(ctx, browser.account_id, url=webhook_rows.URL)
+    await endpoints.change(ctx, browser.account_id, saved.webhook.id, endpoint_settings.Changes(**changes))
+    await browser.post("/welcome/test", TEST)
+    await end(ctx, disposition.Verdict.DELIVERED, code=250, response="2.0.0 taken")
+    page = (await browser.get("/welcome")).text
+    assert said in words(page)
+    senders = re.findall(r'<option value="hello@([^"]*)">', page)
+    assert senders[0] == ("second.example" if "second.example" in said else accepted_mail.DOMAIN)

@@ -1,9 +1,9 @@
-"""`/bulk`: retry, cancel or suppress what a search finds, after a confirmation that shows how many messages it is."""
+"""`/bulk`: retry, cancel, resend or suppress what a search finds, after a confirmation that shows how many it is."""
 
 from typing import Final
 
 from postroad.dashboard import forms, lists, requests, urls
-from postroad.model import caller, mail, search_query
+from postroad.model import caller, search_query
 from postroad.services.messages import bulk_actions, lookup
 from postroad.services.queue import inspection
 from postroad.web import routing
@@ -13,6 +13,7 @@ Action = bulk_actions.Action
 WORDS: Final = {
     Action.RETRY: ("Retry now", "Retrying {} now.", "recipient", "recipients"),
     Action.CANCEL: ("Cancel messages", "Canceled: {}.", "recipient", "recipients"),
+    Action.RESEND: ("Resend", "Resent: {}.", "message", "messages"),
     Action.SUPPRESS: ("Suppress addresses", "Suppressed: {}.", "address", "addresses"),
 }
 
@@ -36,14 +37,16 @@ async def ask(request: requests.PageRequest) -> routing.Response:
     query: Query = request.query
     action, text, now = query.action or Action.RETRY, query.text, request.ctx.clock()
     selected = await bulk_actions.select(request.ctx, request.account_id, _filters(request, text, confirmed_at=now))
+    counts = {one: len(bulk_actions.affected(one, selected)) for one in Action}
     return request.page(
         "bulk.html",
         action=action,
-        actions=[(one, WORDS[one][0], urls.bulk(one, text)) for one in Action],
+        actions=[(one, WORDS[one][0], urls.bulk(one, text)) for one in Action if counts[one]],
         button=WORDS[action][0],
         text=text,
-        count=len(selected),
-        queued=sum(one.status == mail.MessageStatus.QUEUED for one in selected),
+        found=len(selected),
+        count=counts[action],
+        max_resent=bulk_actions.MAX_RESENT,
         confirmed_at=now,
         list_url=urls.messages(text),
         pause=inspection.retry_interval(request.ctx),
@@ -56,7 +59,16 @@ async def run(request: requests.PageRequest) -> routing.Response:
     text = (form.search or "").strip()
     filters = _filters(request, text, confirmed_at=form.confirmed_at)
     selected = await bulk_actions.select(request.ctx, request.account_id, filters)
-    done = await bulk_actions.run(request.ctx, request.account_id, form.action, selected, search=text)
+    if form.action is Action.RESEND:
+        done = await bulk_actions.send_again(
+            request.ctx,
+            request.http.caller,
+            bulk_actions.affected(form.action, selected),
+            request_id=request.http.id,
+            key=f"bulk {form.confirmed_at}",
+        )
+    else:
+        done = await bulk_actions.run(request.ctx, request.account_id, form.action, selected, search=text)
     kind = "good" if done.changed else "warn"
     return request.redirect(urls.messages(text), notice=_notice(form.action, done), kind=kind)
 

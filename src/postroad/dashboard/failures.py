@@ -51,7 +51,6 @@ async def show(request: requests.PageRequest) -> routing.Response:
         bounced_path=shown.messages(overview.TERMS["bounced"]),
         failed_path=shown.messages(overview.TERMS["failed"]),
         overview_path=shown.path_of("/"),
-        max_examined=failure_report.MAX_EXAMPLES_EXAMINED,
     )
 
 
@@ -87,9 +86,11 @@ def _action(
             return Action("See suppressions", "/suppressions")
         case failure_causes.Action.SUPPRESS:
             return Action("Suppress these addresses", shown.bulk(bulk_actions.Action.SUPPRESS, *terms))
-        case failure_causes.Action.RETRY:
-            waiting = "outcome:deferred", f"cause:{group.cause}", failure_causes.provider_term(group.provider)
-            return Action("Retry all deferred", shown.bulk(bulk_actions.Action.RETRY, *waiting))
+        case failure_causes.Action.RESEND if group.example is None:
+            # Counts are kept longer than messages, of which there may be none any more.
+            return Action(READ, shown.messages(*terms))
+        case failure_causes.Action.RESEND:
+            return Action("Resend these messages", shown.bulk(bulk_actions.Action.RESEND, *terms))
         case failure_causes.Action.READ_REPLY:
             return Action(READ, shown.messages(*terms))
 

@@ -3,6 +3,7 @@
 No progress is stored: each step is derived from the messages, the webhook and its log.
 """
 
+from enum import StrEnum
 from typing import Any, Final
 
 import msgspec
@@ -10,10 +11,12 @@ import msgspec
 from postroad.dashboard import forms, requests, snippets
 from postroad.model import caller, mail
 from postroad.model.bounces import disposition
+from postroad.protocol import address
 from postroad.services.acceptance import send_test
 from postroad.services.messages import dev_inbox
 from postroad.services.messages import lookup as messages
 from postroad.services.webhooks import delivery_log, endpoints
+from postroad.services.webhooks import outbox as webhook_outbox
 from postroad.storage import attempts
 from postroad.storage import messages as stored_messages
 from postroad.storage import recipients as stored_recipients
@@ -54,6 +57,13 @@ class LatestTest(msgspec.Struct, frozen=True):
     def explanation(self) -> str:
         """What the result of the last attempt means."""
         return disposition.explain(self.attempt.reason) if self.attempt else ""
+
+
+class Silence(StrEnum):
+    """Why no webhook was sent for a test, besides the filters of its endpoint."""
+
+    DISABLED = "disabled"
+    EVENT = "event"
 
 
 async def show(request: requests.PageRequest) -> routing.Response:
@@ -107,8 +117,15 @@ async def _values(request: requests.PageRequest) -> dict[str, Any]:
     sent = await _latest(request)
     webhook = await endpoints.find(ctx, account_id)
     snippet_context = await snippets.snippet_context(request)
+    known = await send_test.senders(ctx, account_id, limit=MAX_SENDERS)
+    filtered = webhook.sender_domains.split("\n") if webhook and webhook.sender_domains else []
+    # From where the webhook takes mail; without a filter, from everywhere.
+    matching = await send_test.senders(ctx, account_id, filtered, limit=MAX_SENDERS) if filtered else known
     return {
-        "senders": await send_test.senders(ctx, account_id, limit=MAX_SENDERS),
+        "senders": list(dict.fromkeys([*matching, *known])),
+        "webhook_sender": next(iter(matching), None),
+        "webhook_domains": filtered,
+        "silence": _silence(sent, webhook),
         "sent": sent,
         "webhook": webhook,
         "deliveries": await delivery_log.page(ctx, account_id, message_id=sent.message.id, limit=MAX_DELIVERIES)
@@ -139,6 +156,22 @@ async def _latest(request: requests.PageRequest) -> LatestTest | None:
 def _expects_delivery(sent: LatestTest | None, webhook: stored_webhooks.Webhook | None) -> bool:
     """Whether the latest test was sent after the webhook was created."""
     return sent is not None and webhook is not None and sent.message.created_at >= webhook.created_at
+
+
+def _silence(
+    sent: LatestTest | None, webhook: stored_webhooks.Webhook | None
+) -> Silence | webhook_outbox.Filter | None:
+    """Why the webhook is not sent for the final result of the latest test; None if nothing speaks against it."""
+    if sent is None or webhook is None:
+        return None
+    if not webhook.enabled:
+        return Silence.DISABLED
+    domain = address.parse(sent.message.sender).domain
+    is_test = bool(sent.message.is_test)
+    excluding = webhook_outbox.excluding_filter(webhook, is_test=is_test, sender_domain=domain, tags=())
+    if excluding is None and f"email.{sent.recipient.status}" not in webhook.events.split():
+        return Silence.EVENT
+    return excluding
 
 
 async def _is_connected(request: requests.PageRequest) -> bool:

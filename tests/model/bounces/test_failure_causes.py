@@ -36,7 +36,7 @@ def test_the_action_is_what_helps() -> None:
         ("not_authenticated", "google"): Action.CHECK_DOMAIN,
         ("low_reputation", "google"): Action.READ_GUIDANCE,
         ("low_reputation", "others"): Action.READ_REPLY,
-        ("connection_timed_out", "others"): Action.RETRY,
+        ("connection_timed_out", "others"): Action.RESEND,
         ("of_another_version", "google"): Action.READ_REPLY,
     }
     assert {key: failure_causes.describe(*key).action for key in actions} == actions

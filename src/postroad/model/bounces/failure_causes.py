@@ -16,7 +16,7 @@ class Action(StrEnum):
     """What to do about a cause."""
 
     SUPPRESS = "suppress"  # the addresses
-    RETRY = "retry"  # the recipients that still wait for the same cause
+    RESEND = "resend"  # the messages: the cause passes
     CHECK_DOMAIN = "check_domain"  # of the sender
     READ_GUIDANCE = "read_guidance"  # of the mailbox provider
     READ_REPLY = "read_reply"  # and change the message
@@ -72,15 +72,15 @@ _BY_FAULT: Final = {
     reasons.Fault.CONTENT: Action.READ_REPLY,
     reasons.Fault.POLICY: Action.READ_REPLY,
     reasons.Fault.REPUTATION: Action.READ_GUIDANCE,
-    reasons.Fault.RATE: Action.RETRY,
-    reasons.Fault.NETWORK: Action.RETRY,
+    reasons.Fault.RATE: Action.RESEND,
+    reasons.Fault.NETWORK: Action.RESEND,
     reasons.Fault.OURS: Action.READ_REPLY,
 }
 # Reasons whose action is not that of their fault.
 _BY_REASON: Final = {
     "spam_suspected": Action.READ_GUIDANCE,
-    "mailbox_full": Action.RETRY,
-    "mailbox_unavailable": Action.RETRY,
+    "mailbox_full": Action.RESEND,
+    "mailbox_unavailable": Action.RESEND,
     "not_authenticated": Action.CHECK_DOMAIN,
     "sender_rejected": Action.CHECK_DOMAIN,
     "policy_refused": Action.READ_GUIDANCE,

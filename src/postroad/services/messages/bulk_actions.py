@@ -1,8 +1,9 @@
-"""Retry, cancel and suppress what a search finds: the actions of single messages, for many.
+"""Retry, cancel, resend and suppress what a search finds: the actions of single messages, for many.
 
 The messages are selected first, so that their number is exact before anything changes; a search that finds too many, or
 takes too long to answer, is refused. Then they are changed in small transactions. Every step leaves alone what is
-changed already, so that the same request can be sent again. One audit log entry has the search and the counts.
+changed already, so that the same request can be sent again. One audit log entry has the search and the counts; what is
+sent again has one for each message.
 """
 
 import dataclasses
@@ -17,9 +18,10 @@ from typing import Final
 import msgspec
 
 from postroad import errors
-from postroad.model import mail, providers, search_query, times
+from postroad.model import caller, mail, providers, search_query, times
 from postroad.protocol import address
 from postroad.services import account_quotas, audit_log, context, repeat_rate, work_limits
+from postroad.services.acceptance import resend
 from postroad.services.maintenance import throttled_batches
 from postroad.services.messages import lookup
 from postroad.services.queue import cancellation, inspection
@@ -30,6 +32,8 @@ MAX_MESSAGES: Final = 10_000
 # Each examines 10,000 entries, in about a tenth of a second; longer where messages have many recipients.
 MAX_STEPS: Final = 50
 MAX_SELECT_SECONDS: Final = 15.0
+# Each is accepted as a new message is, under the rate of its sender; as many as may come at once by default.
+MAX_RESENT: Final = 200
 MAX_CONFIRMATION_AGE: Final = times.HOUR
 # One transaction: some hundredths of a second of work, during which other writers wait.
 STEP_MESSAGES: Final = 100
@@ -46,6 +50,7 @@ class Action(StrEnum):
 
     RETRY = "retry"
     CANCEL = "cancel"
+    RESEND = "resend"
     SUPPRESS = "suppress"
 
 
@@ -66,6 +71,14 @@ FINAL_RESULT: Final = "with a final result"
 BEGUN: Final = "attempted before"
 NOT_FAILED: Final = "not failed"
 SUPPRESSED: Final = "suppressed before"
+RESENT: Final = "resent before"
+# Why a message is not resent, by the code of the refusal.
+_REFUSALS: Final = {
+    errors.Conflict.code: "suppressed, or no longer retained",
+    errors.InsufficientCredits.code: "without credits",
+    errors.RateLimited.code: "over the rate limit",
+    errors.Forbidden.code: "from a domain that cannot send",
+}
 
 
 class Report(msgspec.Struct):
@@ -125,11 +138,46 @@ async def run(
     return report
 
 
+def affected(action: Action, selected: Sequence[messages.Message]) -> list[messages.Message]:
+    """Those that an action may change: of others, no recipient waits or none has failed."""
+    if action in {Action.RETRY, Action.CANCEL}:
+        return [one for one in selected if one.status == mail.MessageStatus.QUEUED]
+    return [one for one in selected if one.status != mail.MessageStatus.DELIVERED]
+
+
+async def send_again(
+    ctx: context.Context, who: caller.Caller, selected: Sequence[messages.Message], *, request_id: str, key: str
+) -> Report:
+    """Resend messages to the recipients that they did not reach; with the same key a second time, nothing is sent."""
+    if len(selected) > MAX_RESENT:
+        raise errors.Conflict(
+            f"the search finds {len(selected):,} messages; at most {MAX_RESENT} can be resent at once; narrow it, for "
+            "example with after: and before:"
+        )
+    with work_limits.acquire(ctx, BULK, who.account_id):
+        report = Report()
+        for message in selected:
+            try:
+                accepted = await resend.resend(
+                    ctx,
+                    who,
+                    message.id,
+                    to=resend.Recipients.FAILED,
+                    request_id=request_id,
+                    key=f"{key} {message.id}",
+                )
+            except errors.PostroadError as refusal:
+                report.unchanged[_REFUSALS.get(refusal.code, refusal.code)] += 1
+            else:
+                report.add(int(not accepted.replayed), Counter({RESENT: int(accepted.replayed)}))
+    return report
+
+
 async def _change_queue(
     ctx: context.Context, account_id: str, action: Action, selected: Sequence[messages.Message], report: Report
 ) -> None:
     """Only messages that are not final are in the queue."""
-    queued = [one for one in selected if one.status == mail.MessageStatus.QUEUED]
+    queued = affected(action, selected)
     report.unchanged[FINAL_RESULT] = sum(
         one.recipient_count for one in selected if one.status != mail.MessageStatus.QUEUED
     )

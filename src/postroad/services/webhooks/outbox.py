@@ -6,6 +6,7 @@ of the account that is enabled and wants it at that moment. The engine in `webho
 
 from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass, field
+from enum import StrEnum
 from typing import Any, Final
 
 import msgspec
@@ -198,13 +199,31 @@ class Outbox:
         return identifiers.make(prefix, now=now, entropy=self.entropy(identifiers.ENTROPY_BYTES))
 
 
+class Filter(StrEnum):
+    """What of an endpoint decides which messages it gets events of."""
+
+    MODE = "mode"
+    TAGS = "tags"
+    SENDER_DOMAINS = "sender_domains"
+
+
+def excluding_filter(
+    endpoint: webhooks.Webhook, *, is_test: bool, sender_domain: str, tags: Collection[str]
+) -> Filter | None:
+    """Why an endpoint gets no events of a message; None if it gets them."""
+    if (endpoint.mode == webhooks.TEST) != is_test:
+        return Filter.MODE
+    if endpoint.tags and set(endpoint.tags.split("\n")).isdisjoint(tags):
+        return Filter.TAGS
+    if endpoint.sender_domains and sender_domain not in endpoint.sender_domains.split("\n"):
+        return Filter.SENDER_DOMAINS
+    return None
+
+
 def is_wanted(endpoint: webhooks.Webhook, about: messages.EventDetails, tags: Collection[str]) -> bool:
     """Whether an endpoint gets events of a message: of its mode, with one of its tags, from one of its domains."""
-    return (
-        (endpoint.mode == webhooks.TEST) == bool(about.is_test)
-        and (not endpoint.tags or not set(endpoint.tags.split("\n")).isdisjoint(tags))
-        and (not endpoint.sender_domains or about.sender_key.rpartition("@")[2] in endpoint.sender_domains.split("\n"))
-    )
+    domain = about.sender_key.rpartition("@")[2]
+    return excluding_filter(endpoint, is_test=bool(about.is_test), sender_domain=domain, tags=tags) is None
 
 
 async def _heard(tx: store.Transaction, deferred: Sequence[RecipientEvent]) -> Collection[webhook_deliveries.Heard]:
