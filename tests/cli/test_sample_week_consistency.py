@@ -6,8 +6,10 @@ import dataclasses
 import sqlite3
 from typing import Any, NamedTuple
 
+import msgspec
 import pytest
 
+from postroad import config
 from postroad.cli import data_folder, dev, dev_seed, sample_week
 from postroad.model import chart_ranges
 from postroad.roles import composition
@@ -73,7 +75,10 @@ def week(tmp_path_factory: pytest.TempPathFactory) -> Any:  # noqa: ANN401 - a g
 
 
 async def _write(folder: data_folder.DataFolder, database: sqlite3.Connection) -> Week:
-    async with composition.open_context(folder.settings(environment=dev.GUARD_ON)) as opened:
+    # As in development, all mail leaves through a simulator.
+    simulator = config.Upstream(name="simulator", host="127.0.0.1", port=9, tls="off")
+    settings = msgspec.structs.replace(folder.settings(environment=dev.GUARD_ON), upstreams=(simulator,))
+    async with composition.open_context(settings) as opened:
         ctx = dataclasses.replace(opened, clock=lambda: NOW)
         await dev_seed.prepare(ctx, None)
         account_id = (await dev_seed.account_of(ctx)).id

@@ -25,6 +25,7 @@ DEV_DEFAULTS: Final = {
     "POSTROAD_DOMAINS__REQUIRE_VERIFIED": "false",
     # What the DNS records of a domain name; nobody looks it up.
     "POSTROAD_DELIVERY__HOSTNAME": "mail.postroad.example",
+    "POSTROAD_DOMAINS__SPF": "a:mail.postroad.example",
     # Domains in development may not exist: do not query DNS for them.
     "POSTROAD_DOMAINS__CHECK_HOURS": "0",
     # A host for development has no name, no addresses and no certificate to check.
