@@ -1,7 +1,9 @@
 """Which settings file a command uses: the option's, that of POSTROAD_CONFIG, or the file of `postroad init`."""
 
 import contextlib
+import json
 import os
+import tempfile
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -112,3 +114,17 @@ def test_init_writes_the_file_that_the_variable_names(tmp_path: Path, monkeypatc
     assert result.exit_code == 0, result.output
     assert f"Created: settings {file}" in result.stdout
     assert "Shop" in _accounts()
+
+
+def test_check_config_names_the_file_that_it_found_and_checks_it_too(monkeypatch: pytest.MonkeyPatch) -> None:
+    # Folders of tests are closed to others, and so is what is in them.
+    with tempfile.TemporaryDirectory() as name:
+        folder = Path(name)
+        folder.chmod(0o755)
+        file = Installation.at(folder, url=f"sqlite:///{folder}/postroad.db").file
+        file.chmod(0o644)
+        monkeypatch.setattr(installation, "DEFAULT_FILE", file)
+        first, second = cli_runner.run("check-config").stdout.splitlines()[:2]
+        assert first == f"# File: {file}"
+        assert second.startswith(f"# Warning: {file} contains secrets, and every user of this system can read it;")
+        assert json.loads(cli_runner.run("check-config", "--json").stdout)["file"] == str(file)

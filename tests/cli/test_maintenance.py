@@ -171,7 +171,7 @@ def test_check_config_names_what_is_unsafe(tmp_path: Path, monkeypatch: pytest.M
     (warning,) = installation.json("check-config")["warnings"]
     assert warning.startswith("http.listen: keys and passwords cross the network unencrypted")
     printed = installation.text("check-config")
-    assert printed.startswith(f"# Warning: {warning}\n")
+    assert printed.startswith(f"# File: {installation.file}\n# Warning: {warning}\n")
     assert tomllib.loads(printed) == installation.json("check-config")["settings"]
 
 

@@ -103,8 +103,10 @@ async def check_config(settings: config.Settings) -> output.Report:
         listener_certificates.load(settings, listener)
     config.check_upstream_files(settings.upstreams)
     open_store.check_folder(settings.database.url)
+    chosen = click.get_current_context().params
+    file = None if chosen["data"] else command.settings_file(chosen["config"])
     warnings = [
-        *config.warnings(settings, click.get_current_context().params["config"]),
+        *config.warnings(settings, file),
         *listener_certificates.warnings(settings, now=services_context.system_clock()),
         *host.misfits(settings),
     ]
@@ -118,5 +120,7 @@ async def check_config(settings: config.Settings) -> output.Report:
             else [(f"{section}.{key}", value) for key, value in table.items()]
         )
     ]
-    text = "\n".join([*(f"# Warning: {warning}" for warning in warnings), *lines])
-    return output.Report(data={"settings": tables, "warnings": warnings}, text=text)
+    source = [f"# File: {file}"] if file else []
+    text = "\n".join([*source, *(f"# Warning: {warning}" for warning in warnings), *lines])
+    data = {"file": str(file) if file else None, "settings": tables, "warnings": warnings}
+    return output.Report(data=data, text=text)

@@ -143,7 +143,7 @@ def screen(state: State, url: str, *, rows: int) -> str:
     head = [
         f"Postroad {output.printable(url)}  {output.printable(str(state['at']))}",
         "Per second: " + ", ".join(f"{name} {_number(state['rates'][name])}" for name in COUNTED),
-        f"Queue: {_number(queue['recipients'])} recipients, "
+        f"Queue: {_number(queue['recipients'])} {'recipient' if queue['recipients'] == 1 else 'recipients'}, "
         + ", ".join(
             f"{name} {_number(states.get(name))}" for name in ("ready", "waiting", "sending", "scheduled", "held")
         )
