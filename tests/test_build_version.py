@@ -95,11 +95,13 @@ def test_a_wheel_from_a_source_package_has_the_version_of_its_commit(repository:
     assert (tmp_path / f"postroad-{build_version.of_commit(repository)}-py3-none-any.whl").exists()
 
 
-def test_a_checkout_whose_history_cannot_be_read_builds_nothing(tmp_path: Path) -> None:
-    # A wheel without a version of its own would be an upgrade that pip leaves out.
+def test_a_checkout_whose_history_cannot_be_read_has_a_valid_version(
+    repository: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     (tmp_path / ".git").mkdir()
-    with pytest.raises(ChildProcessError, match="git describe: fatal: not a git repository"):
-        build_version.of_commit(tmp_path)
+    assert build_version.of_commit(tmp_path) == f"{BASE}.dev0"
+    monkeypatch.setenv("PATH", str(tmp_path))  # without git
+    assert build_version.of_commit(repository) == f"{BASE}.dev0"
 
 
 def test_the_version_of_a_checkout_follows_its_commits(repository: Path, tmp_path: Path) -> None:

@@ -8,7 +8,6 @@ and an installed package has the answer in its metadata. In a checkout, which ch
 import functools
 import os
 import subprocess
-from importlib import metadata
 from pathlib import Path
 from typing import Final
 
@@ -16,7 +15,7 @@ import postroad
 
 # The version of what is built without git: a release, and the image, whose build context has no history.
 VARIABLE: Final = "POSTROAD_BUILD_VERSION"
-# Of a source archive without history: nobody knows which commit.
+# Of a source archive, or where git is missing: nobody knows which commit. `make run` must work there too.
 UNKNOWN: Final = f"{postroad.__version__}.dev0"
 ROOT: Final = Path(__file__).parents[2]
 GIT_SECONDS: Final = 10
@@ -25,16 +24,15 @@ GIT_SECONDS: Final = 10
 @functools.cache
 def current() -> str:
     """The version of the running code, as it was when this was first asked."""
-    if not (ROOT / "pyproject.toml").exists():
-        return metadata.version("postroad")
-    try:
+    if (ROOT / "pyproject.toml").exists():
         return of_commit(ROOT)
-    except (OSError, subprocess.TimeoutExpired):
-        return UNKNOWN
+    from importlib import metadata  # noqa: PLC0415 - `postroad --version` in a checkout need not wait for it
+
+    return metadata.version("postroad")
 
 
 def to_build() -> str:
-    """The version of the package that is built from this checkout. A commit without an answer is an error."""
+    """The version of the package that is built from this checkout."""
     return os.environ.get(VARIABLE) or of_commit(ROOT)
 
 
@@ -43,12 +41,16 @@ def of_commit(root: Path) -> str:
     if not (root / ".git").exists():
         return UNKNOWN
     tag = f"v{postroad.__version__}"
-    described = _git(root, "describe", "--tags", "--match", tag, "--always", "--long", "--dirty", "--abbrev=8")
+    try:
+        described = _git(root, "describe", "--tags", "--match", tag, "--always", "--long", "--dirty", "--abbrev=8")
+        count = _git(root, "rev-list", "--count", "HEAD")
+    except (OSError, subprocess.SubprocessError):
+        return UNKNOWN
     if described.startswith(f"{tag}-0-g") and not described.endswith("-dirty"):
         return postroad.__version__
     commit = described.removesuffix("-dirty").rpartition("-g")[2]
     local = f"g{commit}.dirty" if described.endswith("-dirty") else f"g{commit}"
-    return f"{postroad.__version__}.dev{_git(root, 'rev-list', '--count', 'HEAD')}+{local}"
+    return f"{postroad.__version__}.dev{count}+{local}"
 
 
 def _git(root: Path, *words: str) -> str:
@@ -57,9 +59,7 @@ def _git(root: Path, *words: str) -> str:
         cwd=root,
         capture_output=True,
         text=True,
-        check=False,
+        check=True,
         timeout=GIT_SECONDS,
     )
-    if done.returncode:
-        raise ChildProcessError(f"git {words[0]}: {done.stderr.strip()}")
     return done.stdout.strip()
