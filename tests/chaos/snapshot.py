@@ -192,21 +192,13 @@ def errors(all_hosts: Iterable[hosts.Host]) -> list[str]:
 
 
 def errors_of(log: Path) -> list[str]:
-    """The same for one process start. A writer that has lost a frontend logs an error and ends, as it must.
-
-    asyncpg forgets a future when its connection is cut during COPY; the caller gets the error by another way.
-    """
+    """The same for one process start. A writer that has lost a frontend logs an error and ends, as it must."""
     until = itertools.takewhile(lambda line: line["event"] != hosts.FRONTEND_LOST_EVENT, hosts.lines_of(log))
-    faults = [str(line)[:1000] for line in until if line.get("level") == "error" and not _is_cut_copy(line)]
+    faults = [str(line)[:1000] for line in until if line.get("level") == "error"]
     strays = [
         text for text in hosts.stray_lines(log) if FRONTENDS_FAILED not in text or not hosts.has_lost_a_frontend(log)
     ]
     return faults + strays[:1]
-
-
-def _is_cut_copy(line: Mapping[str, Any]) -> bool:
-    message = str(line.get("message"))
-    return message.startswith("Future exception was never retrieved") and "ConnectionDoesNotExistError" in message
 
 
 def logged(all_hosts: Iterable[hosts.Host]) -> Iterable[dict[str, Any]]:

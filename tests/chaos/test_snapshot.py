@@ -11,11 +11,6 @@ STARTED = {"level": "info", "event": "started"}
 FAULT = {"level": "error", "event": "delivery_failed"}
 LOST = {"level": "error", "event": "frontend_lost"}
 ENDED = {"level": "error", "event": "role_ended"}
-FORGOTTEN = {
-    "level": "error",
-    "event": "library",
-    "message": "Future exception was never retrieved\n<Future exception=ConnectionDoesNotExistError('x')>",
-}
 LAST_WORDS = "Error: the role frontends failed and the service has stopped; see the log"
 
 
@@ -24,8 +19,6 @@ LAST_WORDS = "Error: the role frontends failed and the service has stopped; see 
     [
         ([STARTED], []),
         ([STARTED, FAULT], ["delivery_failed"]),
-        ([STARTED, FORGOTTEN], []),
-        ([STARTED, FORGOTTEN | {"message": "Future exception was never retrieved"}], ["never retrieved"]),
         ([STARTED, "Traceback", "and more of it"], ["Traceback"]),
         ([STARTED, LOST, ENDED, LAST_WORDS], []),
         ([STARTED, FAULT, LOST, ENDED, LAST_WORDS], ["delivery_failed"]),

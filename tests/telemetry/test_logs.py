@@ -7,6 +7,7 @@ import re
 from collections.abc import Iterator
 from typing import Any
 
+import asyncpg
 import pytest
 import structlog
 
@@ -111,6 +112,28 @@ def test_what_libraries_say_takes_the_same_form(stream: io.TextIOWrapper) -> Non
     assert (line["event"], line["logger"], line["level"]) == ("library", "asyncio", "error")
     assert line["message"] == f"task failed with Bearer {logs.REDACTED}"
     assert "whsec_abc" not in line["exception"]
+
+
+@pytest.mark.parametrize(
+    "problem",
+    [
+        asyncpg.ConnectionDoesNotExistError("connection was closed in the middle of operation"),
+        asyncpg.AdminShutdownError("terminating connection due to administrator command"),
+    ],
+    ids=lambda one: type(one).__name__,
+)
+def test_a_connection_that_the_database_has_ended_is_one_line(stream: io.TextIOWrapper, problem: Exception) -> None:
+    logs.configure(form="json", level="info", stream=stream)
+    logging.getLogger("asyncio").error("Future exception was never retrieved\nfuture: <...>", exc_info=problem)
+    (line,) = lines(stream)
+    assert line == {
+        "timestamp": line["timestamp"],
+        "level": "warning",
+        "event": "library",
+        "logger": "asyncio",
+        "message": "Future exception was never retrieved",
+        "error": f"{type(problem).__name__}: {problem}",
+    }
 
 
 def test_people_get_a_form_to_read(stream: io.TextIOWrapper) -> None:

@@ -28,6 +28,8 @@ TRACEBACK_CHARACTERS: Final = 16_000
 CAUSE_CHARACTERS: Final = 500
 CANNOT_SERVE: Final = (errors.ServiceUnavailable, errors.TemporaryFailure)
 REDACTED: Final = "[secret]"
+# SQLSTATE classes of connections that broke, or that a server ends because it stops.
+_CONNECTION_LOST: Final = ("08", "57P0")
 _SECRETS: Final = re.compile(
     r"""
       pr_(?:live|test)_[0-9A-Za-z_-]+                          # API keys
@@ -132,7 +134,16 @@ class _LibraryHandler(logging.Handler):
         self._log = log
 
     def emit(self, record: logging.LogRecord) -> None:
-        """Forward one record."""
+        """Forward one record. When the database ends a connection, its caller gets the error: a line is enough here."""
+        problem = record.exc_info[1] if record.exc_info else None
+        if problem is not None and str(getattr(problem, "sqlstate", "")).startswith(_CONNECTION_LOST):
+            self._log.warning(
+                "library",
+                logger=record.name,
+                message=record.getMessage().partition("\n")[0],
+                error=redact(f"{type(problem).__name__}: {problem}")[:CAUSE_CHARACTERS],
+            )
+            return
         self._log.log(
             record.levelno,
             "library",
