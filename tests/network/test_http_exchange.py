@@ -40,6 +40,7 @@ class Connection:
         self.recorded = Transport()
         self.transport = cast("asyncio.Transport", self.recorded)
         self.unwritable: asyncio.Event | None = None
+        self.has_waiting = False
         self.kept: list[bool] = []
         self.takes = 0
 
