@@ -59,6 +59,8 @@ NEXT_STEPS: Final = (
 )
 # What has a default where nothing is asked. Ordering certificates accepts somebody's terms, so it has to be asked for.
 OPTIONAL: Final = {"database", "https", "credits"}
+# What is created in the database.
+FIRST: Final = ("account", "domain", "email")
 # One account has one; the second row says that there are more.
 SEVERAL: Final = 2
 
@@ -154,14 +156,7 @@ def _existing(file: Path, wanted: dict[str, str | None]) -> Plan:
         if wanted[name] not in {None, value}:
             raise config.ConfigError(f"--{name}: {file} exists and has another value; change it there")
     _check_names(wanted)
-    return Plan(
-        file=file,
-        text="",
-        settings=settings,
-        account=wanted["account"],
-        domain=wanted["domain"],
-        email=wanted["email"],
-    )
+    return Plan(file=file, text="", settings=settings, **{name: wanted[name] for name in FIRST})
 
 
 def _new(file: Path, data: Path | None, wanted: dict[str, str | None], *, asks: bool) -> Plan:
@@ -181,14 +176,7 @@ def _new(file: Path, data: Path | None, wanted: dict[str, str | None], *, asks: 
     settings = _validated(text)
     for folder in filter(None, (file.parent, _database_folder(settings))):
         _check_writable(folder)
-    return Plan(
-        file=file,
-        text=text,
-        settings=settings,
-        account=answers["account"],
-        domain=answers["domain"],
-        email=answers["email"],
-    )
+    return Plan(file=file, text=text, settings=settings, **{name: answers[name] for name in FIRST})
 
 
 def _chosen(answers: dict[str, str], file: Path) -> settings_file.Tables:
