@@ -89,3 +89,22 @@ def test_the_pattern_says_the_same_as_the_decoder(text: str) -> None:
         accepted = False
     assert STDLIB.is_valid(text) == accepted
     assert (re.search(base64_lines.SCHEMA_PATTERN[:-1] + r"\Z", text) is not None) == accepted
+
+
+@pytest.mark.parametrize(
+    "outside, base64_of_it",
+    [
+        (b"aGVsbG8=", b"aGVsbG8="),
+        (b"aGVs\r\nbG8=\r\n", b"aGVs\r\nbG8=\r\n"),
+        (b"aGVsbG8=aGVsbG8=", b"aGVsbG8="),
+        (b"aGVs\r\nbG8=\r\naGVs", b"aGVsbG8="),
+        (b"aGU==aGVs", b"aGU="),
+        (b"aA==aGVs", b"aA=="),
+        (b"=aGVs=bG8=h", b"aGVsbG8="),
+        (b"aA=Vs", b"aAVs"),
+        (b"=AAAA=A", b"AAAAA"),
+        (b"", b""),
+    ],
+)
+def test_base64_of_others_ends_with_its_padding(outside: bytes, base64_of_it: bytes) -> None:
+    assert base64_lines.up_to_padding(outside) == base64_of_it

@@ -93,6 +93,7 @@ def test_what_was_encoded_is_decoded(text: str, room: int) -> None:
         ("=?utf-8?q?a?==?utf-8?q?b?=", "ab"),
         ("(=?utf-8?q?a?=)", "(a)"),
         ("=?utf-8?b?w7w?=", "ü"),
+        ("=?utf-8?b?w7w=w7w=?=", "ü"),
         ("=?utf-8?b?ww==?= =?utf-8?b?vA==?=", "ü"),
         ("=?utf-8?q?two words?=", "two words"),
         ("=?utf-8?q??=", ""),

@@ -2,6 +2,7 @@
 
 Decoding accepts the standard alphabet with padding, and line breaks, which many encoders write; nothing else, so that a
 damaged file is refused and not silently truncated. Encoding is optimised for files of many megabytes.
+`up_to_padding` is for mail from outside, which is read as far as it can be.
 """
 
 import binascii
@@ -16,6 +17,10 @@ _PAD: Final = r"[\r\n]*="
 SCHEMA_PATTERN: Final = rf"^(?:(?:{_LETTER}){{4}})*(?:(?:{_LETTER}){{2}}{_PAD}{_PAD}|(?:{_LETTER}){{3}}{_PAD})?[\r\n]*$"
 
 _OUTSIDE_ALPHABET: Final = re.compile(r"[^A-Za-z0-9+/=\r\n]")
+_NOT_BASE64: Final = bytes(octet for octet in range(256) if not re.match(rb"[A-Za-z0-9+/=]", bytes([octet])))
+# A group of four letters, and the last one. A "=" is padding only where it completes a group.
+_GROUP: Final = rb"=*[^=]=*[^=]=?[^=][^=]"
+_PADDED: Final = re.compile(rb"(?:" + _GROUP + rb")*+=*[^=]=*[^=](?:==|=?[^=]=)")
 # Cutting lines many at a time is several times faster than slicing them one by one; 16 serve short bodies too.
 _BLOCK_LINES: Final = 16
 _BLOCK: Final = struct.Struct(f"{LINE_CHARACTERS}s" * _BLOCK_LINES)
@@ -37,6 +42,19 @@ def decode_strict(text: str) -> bytes:
     except (UnicodeEncodeError, binascii.Error):
         pass
     raise Base64Error(_what_is_wrong(text))
+
+
+def up_to_padding(octets: bytes) -> bytes:
+    """The same base64 without what follows its padding, which is where it ends (RFC 2045 section 6.8).
+
+    Versions of Python differ in what they make of the rest.
+    """
+    if b"=" not in octets.rstrip(b"=\r\n \t"):
+        return octets
+    kept = octets.translate(None, _NOT_BASE64)
+    padded = _PADDED.match(kept)
+    letters = (padded[0] if padded else kept).translate(None, b"=")
+    return letters + b"=" * (-len(letters) % 4) if padded else letters
 
 
 def encode(octets: bytes) -> bytes:

@@ -12,6 +12,8 @@ import binascii
 import re
 from typing import Final
 
+from postroad.protocol.mime import base64_lines
+
 MAX_CHARACTERS: Final = 75
 # `=?utf-8?q?` and `?=`, around the twelve characters that Q may need for a single character.
 MIN_ROOM: Final = 12 + 12
@@ -62,7 +64,8 @@ def _octets(encoding: str, text: str) -> bytes | None:
     if encoding in "Qq":
         return binascii.a2b_qp(text, header=True)
     try:
-        return binascii.a2b_base64(text + "==")  # which some writers leave out
+        # Some writers leave out the padding.
+        return binascii.a2b_base64(base64_lines.up_to_padding(text.encode("ascii", "replace")) + b"==")
     except binascii.Error:
         return None
 

@@ -56,6 +56,7 @@ def decode(octets: bytes, encoding: str, *, repair: bool) -> bytes:
         return binascii.a2b_qp(octets)
     if encoding != "base64":
         return octets
+    octets = base64_lines.up_to_padding(octets)
     try:
         return binascii.a2b_base64(octets + b"==" if repair else octets)  # some writers leave out the padding
     except binascii.Error:
