@@ -3,6 +3,7 @@
 # Everything happens in .venv, which the first target makes. Packages come from the lock files in requirements/, by hash
 # and as wheels only, so nothing is compiled and nothing unpinned runs. A stamp in .venv remembers which lock is installed.
 
+# What .venv is made with. It keeps its Python until another one is named: `make run PYTHON=python3.14`.
 PYTHON ?= python3
 # Parallel test workers: five for two cores, because many tests wait. `make test WORKERS=0` runs in one process, which
 # a debugger needs.
@@ -19,6 +20,12 @@ UV_VERSION := 0.13.7
 
 VENV := .venv
 BIN := $(VENV)/bin
+# The newest Python that is supported, where Debian's packages put it for a machine with an older one, and its environment.
+NEWEST := 3.14
+NEWEST_PYTHON := .cache/python$(NEWEST)/usr/bin/python$(NEWEST)
+NEWEST_VENV := .venv-newest
+# The Python of the environment that is there.
+MADE := $(shell sed -n 's/^version *= *\([0-9]*\.[0-9]*\).*/\1/p' $(VENV)/pyvenv.cfg 2>/dev/null)
 RUNTIME := $(VENV)/.runtime-installed
 DEVELOPMENT := $(VENV)/.development-installed
 # What browser tests need and Python cannot bring. Without it they are left out, and the end of the run says so.
@@ -53,6 +60,10 @@ SOURCES := src tests benchmarks clients release
 # Tests that need neither a database nor a network.
 PURE := tests/model tests/protocol
 FAST := $(PURE) tests/concurrency tests/test_config.py tests/test_errors.py
+# What the newest Python runs in a few minutes: tests that start no process, without PostgreSQL, and `postroad dev` as a
+# developer uses it.
+ON_NEWEST := $(FAST) tests/web tests/network tests/telemetry tests/simulator tests/storage tests/services tests/webhooks \
+	tests/cli/test_dev.py
 
 # Hundreds of processes import the same modules: compile them once, in one folder, whatever the environment says.
 unexport PYTHONDONTWRITEBYTECODE
@@ -67,7 +78,7 @@ endef
 
 .DEFAULT_GOAL := help
 .DELETE_ON_ERROR:
-.PHONY: help run test test-fast test-all coverage test-clients chaos fuzz mutants check format lock bench bench-accept bench-batch bench-submission bench-deliver bench-backlog bench-growth bench-latency bench-codes bench-destinations bench-webhooks bench-memory bench-read bench-dashboard bench-cli bench-costs simulate screenshots docs release image audit clean
+.PHONY: help run test test-fast test-newest test-all coverage test-clients chaos fuzz mutants check format lock bench bench-accept bench-batch bench-submission bench-deliver bench-backlog bench-growth bench-latency bench-codes bench-destinations bench-webhooks bench-memory bench-read bench-dashboard bench-cli bench-costs simulate screenshots docs release image audit clean
 
 help: ## Print this list
 	@echo "Postroad. Usage: make <target>"
@@ -82,6 +93,12 @@ test: $(DEVELOPMENT) $(CHROMIUM) $(PEBBLE) $(PGBOUNCER) $(LANGUAGES) $(AXE) $(TY
 
 test-fast: $(DEVELOPMENT) ## Run the unit tests of the pure packages, in about a minute
 	@$(BIN)/python -m pytest -q -n 2 $(FAST) $(ARGS)
+
+# In an environment of its own. A machine that cannot have that Python says so, and that nothing was proven.
+test-newest: $(if $(filter $(NEWEST),$(MADE)),,$(NEWEST_PYTHON)) ## Run the tests that start no process, and `postroad dev`, on the newest Python, which Debian's packages bring
+	@[ "$(MADE)" != $(NEWEST) ] || { echo "Python $(NEWEST) runs all tests here: make test"; exit 0; }; \
+	[ -x $(NEWEST_PYTHON) ] || { echo "NOT PROVEN on Python $(NEWEST). Where you have it: make test PYTHON=python$(NEWEST)" >&2; exit 0; }; \
+	$(MAKE) --no-print-directory test-fast VENV=$(NEWEST_VENV) PYTHON=$(CURDIR)/$(NEWEST_PYTHON) FAST="$(ON_NEWEST) -k 'not postgres'"
 
 test-all: $(DEVELOPMENT) $(CHROMIUM) $(PEBBLE) $(PGBOUNCER) $(LANGUAGES) $(AXE) $(TYPESCRIPT) $(COMPAT) ## Run every test on both engines and at full size, with SCALE=10 times the examples
 	@TEST_SCALE=$(SCALE) $(BIN)/python -m pytest -n $(WORKERS) --dist worksteal -o faulthandler_timeout=0 $(ARGS)
@@ -211,8 +228,17 @@ audit: $(RELEASE_INSTALLED) ## Look for known vulnerabilities in everything that
 	[ -z "$$failed" ]
 
 clean: ## Remove the environment and what tools left behind; data of the service stays
-	rm -rf $(VENV) $(DOCS) $(RELEASE) .cache tests/browser/node_modules clients/javascript/node_modules benchmarks/haraka/node_modules benchmarks/mta build dist .mypy_cache .ruff_cache .pytest_cache .hypothesis .import_linter_cache
+	rm -rf $(VENV) $(NEWEST_VENV) $(DOCS) $(RELEASE) .cache tests/browser/node_modules clients/javascript/node_modules benchmarks/haraka/node_modules benchmarks/mta build dist .mypy_cache .ruff_cache .pytest_cache .hypothesis .import_linter_cache
 	find . -name __pycache__ -type d -prune -exec rm -rf {} +
+
+# An environment is of one Python. When another one is named, or its own was replaced, it is made anew with all that is in it.
+ASKED := $(if $(filter file,$(origin PYTHON)),$(BIN)/python,$(PYTHON))
+ifneq ($(MADE),)
+ifneq ($(MADE),$(shell $(ASKED) -c 'import sys; print("%d.%d" % sys.version_info[:2])' 2>/dev/null))
+.PHONY: another-python
+$(BIN)/python $(RUNTIME) $(DEVELOPMENT) $(DOCS_INSTALLED) $(RELEASE_INSTALLED): another-python
+endif
+endif
 
 # --clear: a .venv whose Python has gone is made anew, not repaired.
 $(BIN)/python:
@@ -304,8 +330,13 @@ $(HARAKA): benchmarks/haraka/package-lock.json
 	timeout 900 npm ci --prefix benchmarks/haraka --omit optional --ignore-scripts --fetch-retries 2 </dev/null >/dev/null 2>&1 \
 		&& touch $@ || echo "Haraka could not be installed; the benchmarks will do without it" >&2
 
+# Again when the way of doing it changes. What is there stays when that fails.
+$(NEWEST_PYTHON): tests/newest_python.py benchmarks/debian_packages.py | $(BIN)/python
+	@echo "Unpacking Python $(NEWEST) for the tests"
+	@timeout 900 $(BIN)/python -m tests.newest_python $(NEWEST) .cache/python$(NEWEST) </dev/null || true
+
 # Only root can start them, and only apt-get knows what they need.
-$(MTA): benchmarks/peers/debian.py | $(DEVELOPMENT)
+$(MTA): benchmarks/peers/debian.py benchmarks/debian_packages.py | $(DEVELOPMENT)
 	@[ "$$(id -u)" = 0 ] && command -v apt-get >/dev/null || exit 0; \
 	echo "Unpacking Exim, OpenSMTPD and chasquid for the benchmarks"; \
 	timeout 900 $(BIN)/python -m benchmarks.peers.debian </dev/null && touch $@ \

@@ -34,7 +34,7 @@ LEFTOVERS = (".log", ".pyc", ".sqlite", ".sqlite-shm", ".sqlite-wal", ".swp")
 # lookbehind comes after the slash: many times as fast as before it.
 MACHINE_PATH = re.compile(r"/(?<![\w.:/~-]/)(?:home|Users|root|work|workspaces?|builds)/[\w.-]+")
 REGISTRY = re.compile(
-    r"--(?:extra-)?index[-]url|--find[-]links|source = \{ regi[s]try|\"resolve[d]\": \"http|python[h]osted"
+    r"--(?:extra-)?index[-]url|--find[-]links|source = \{ regi[s]try|\"resolve[d]\": \"http|python[h]osted|deb[.]debian"
 )
 
 PIN = re.compile(r"([a-z0-9-]+)==(\S+)")

@@ -1,9 +1,9 @@
 """Mail servers from Debian's packages, each in a root folder of its own, because Debian installs only one at a time.
 
-`python -m benchmarks.peers.debian` downloads each package with all that it needs and unpacks it below
-`benchmarks/mta`; nothing is installed, and no maintainer script runs. A server starts with that folder as its root, in
-a mount namespace of its own, where `etc` and `var` are folders of the round: its configuration, and its queue on the
-disk that is measured. The system's own mail server, users and resolver are not touched. Only root may do this.
+`python -m benchmarks.peers.debian` unpacks each package with all that it needs below `benchmarks/mta`. A server starts
+with that folder as its root, in a mount namespace of its own, where `etc` and `var` are folders of the round: its
+configuration, and its queue on the disk that is measured. The system's own mail server, users and resolver are not
+touched. Only root may do this.
 """
 
 import os
@@ -11,17 +11,14 @@ import pathlib
 import shutil
 import subprocess
 import sys
-import tempfile
 import typing
 
+from benchmarks import debian_packages
 from benchmarks.peers import process
 
 ROOTS = pathlib.Path(__file__).parents[1] / "mta"
-SUITE = "forky"
-SOURCE = f"deb [signed-by=/usr/share/keyrings/debian-archive-keyring.gpg] http://deb.debian.org/debian {SUITE} main\n"
+RELEASE = "forky"
 PACKAGES: typing.Mapping[str, str] = {"exim": "exim4-daemon-light", "opensmtpd": "opensmtpd", "chasquid": "chasquid"}
-# What the package base-files would bring: the folders of before are links.
-MERGED = ("bin", "sbin", "lib", "lib64")
 REMEDY = "python -m benchmarks.peers.debian"
 
 # Words: the root folder, the round's folder, the program and its arguments. It becomes the program, so its id stays.
@@ -95,66 +92,21 @@ def _listening(program: subprocess.Popen[bytes], *, name: str, port: int, log: p
 
 def version(name: str) -> str:
     """The version of the package, and the release of Debian."""
-    return f"{(ROOTS / name / 'version').read_text().strip()} (Debian {SUITE})"
+    return f"{(ROOTS / name / 'version').read_text().strip()} (Debian {RELEASE})"
 
 
 def main() -> int:
     """Unpack all of them, in place of what is there."""
-    ROOTS.mkdir(exist_ok=True)
-    with tempfile.TemporaryDirectory(prefix=".unpacking-", dir=ROOTS) as temporary:
-        folder = pathlib.Path(temporary)
-        apt = _Apt(folder)
-        apt.run("update")
-        for name, package in PACKAGES.items():
-            print(f"Unpacking {package} of Debian {SUITE}", flush=True)
-            _unpack(apt.download(package), root=folder / name, package=package)
-            shutil.rmtree(ROOTS / name, ignore_errors=True)
-            (folder / name).rename(ROOTS / name)  # last: a root that is there is whole
+    try:
+        with debian_packages.release(RELEASE, folder=ROOTS) as release:
+            for name, package in PACKAGES.items():
+                print(f"Unpacking {package} of Debian {RELEASE}", flush=True)
+                release.unpack(package, root=ROOTS / name)
+                shutil.rmtree(ROOTS / name / "usr" / "share")  # manuals, which a search of the sources would find
+    except debian_packages.UnavailableError as error:
+        print(f"Not unpacked: {error}", file=sys.stderr)
+        return 1
     return 0
-
-
-class _Apt:
-    """An apt-get that believes that nothing is installed, and writes nothing outside its folder."""
-
-    def __init__(self, folder: pathlib.Path) -> None:
-        self._folder = folder
-        (folder / "lists" / "partial").mkdir(parents=True)
-        (folder / "sources.list").write_text(SOURCE)
-        self._options = {
-            "Dir::Etc::SourceList": f"{folder}/sources.list",
-            "Dir::Etc::SourceParts": "/dev/null",
-            "Dir::State": str(folder),
-            "Dir::State::Lists": f"{folder}/lists",
-            "Dir::State::Status": "/dev/null",
-            "Dir::Cache": str(folder),
-            "APT::Install-Recommends": "false",
-            "APT::Sandbox::User": "root",
-        }
-
-    def run(self, *words: str, archives: pathlib.Path | None = None) -> None:
-        options = self._options | ({"Dir::Cache::Archives": str(archives)} if archives else {})
-        settings = [word for name, value in options.items() for word in ("-o", f"{name}={value}")]
-        subprocess.run(["apt-get", "-qq", "-y", *settings, *words], check=True, stdout=subprocess.DEVNULL)
-
-    def download(self, package: str) -> list[pathlib.Path]:
-        archives = self._folder / f"{package}-archives"
-        (archives / "partial").mkdir(parents=True)
-        self.run("install", "--download-only", package, archives=archives)
-        return sorted(archives.glob("*.deb"))
-
-
-def _unpack(archives: typing.Iterable[pathlib.Path], *, root: pathlib.Path, package: str) -> None:
-    for name in MERGED:
-        (root / "usr" / name).mkdir(parents=True)
-        (root / name).symlink_to(f"usr/{name}")
-    for name in ("etc", "var", "dev", "proc"):
-        (root / name).mkdir()
-    for archive in archives:
-        subprocess.run(["dpkg-deb", "--extract", str(archive), str(root)], check=True)
-        if archive.name.startswith(f"{package}_"):
-            asked = ["dpkg-deb", "--field", str(archive), "Version"]
-            (root / "version").write_text(subprocess.run(asked, check=True, capture_output=True, text=True).stdout)
-    shutil.rmtree(root / "usr" / "share")  # manuals, which a search of the sources would find
 
 
 if __name__ == "__main__":

@@ -80,7 +80,7 @@ async def test_a_changed_certificate_is_shown_under_starttls_too(files: Files) -
             certificate.refresh()
             async with connect(server.address) as client:
                 await client.ask(b"EHLO x\r\nSTARTTLS\r\n", replies=3)
-                await client.writer.start_tls(files.client_tls)
+                await client.writer.start_tls(files.client_tls, server_hostname=name)
                 assert shown(client) == name
                 assert (await client.ask(b"EHLO x\r\n"))[0].startswith(b"250 ")
 
