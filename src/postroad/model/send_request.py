@@ -50,7 +50,7 @@ Address = Annotated[
 ]
 Addresses = Annotated[tuple[Address, ...], msgspec.Meta(max_length=MAX_ADDRESSES)]
 SomeAddresses = Annotated[tuple[Address, ...], msgspec.Meta(min_length=1, max_length=MAX_ADDRESSES)]
-ReplyAddresses = Annotated[tuple[Address, ...], msgspec.Meta(min_length=1, max_length=limits.REPLY_TO_ADDRESSES)]
+ReplyAddresses = Annotated[tuple[Address, ...], msgspec.Meta(max_length=limits.REPLY_TO_ADDRESSES)]
 # Safe in a header, and readable.
 TAG_PATTERN: Final = f"(?={header_text.VALUE_PATTERN}){labels.SCHEMA_PATTERN}"
 Tag = Annotated[

@@ -30,6 +30,7 @@ def hashed(**changes: object) -> bytes:
         ({}, {"to": "ada@example.org"}),
         ({"cc": "bob@example.org"}, {"cc": ["bob@example.org"]}),
         ({"reply_to": "bob@example.org"}, {"reply_to": ["bob@example.org"]}),
+        ({}, {"reply_to": []}),
         ({"tags": "a"}, {"tags": ["a"]}),
         ({"tags": ["a", "b"]}, {"tags": ["a", "b", "a"]}),
         ({}, {"from": '"Shop"  <shop@EXAMPLE.com>'}),
