@@ -59,12 +59,13 @@ class Release:
         self._folder = folder
         (folder / "lists" / "partial").mkdir(parents=True, exist_ok=True)
         (folder / "sources.list").write_text(source)
+        (folder / "status").touch()  # not /dev/null: locks are beside it
         self._options = {
             "Dir::Etc::SourceList": f"{folder}/sources.list",
             "Dir::Etc::SourceParts": "/dev/null",
             "Dir::State": str(folder),
             "Dir::State::Lists": f"{folder}/lists",
-            "Dir::State::Status": "/dev/null",
+            "Dir::State::Status": f"{folder}/status",
             "Dir::Cache": str(folder),
             "APT::Install-Recommends": "false",
             "APT::Sandbox::User": "root",
