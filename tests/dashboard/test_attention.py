@@ -9,7 +9,7 @@ from postroad.model import events
 from postroad.services.accounts import registry as accounts
 from postroad.services.webhooks import delivery_log
 from postroad.storage import accounts as stored_accounts
-from postroad.storage import webhook_attempts, webhook_deliveries
+from postroad.storage import domains, webhook_attempts, webhook_deliveries
 from tests.storage import webhook_samples
 
 NOW = 1_800_000_000_000_000
@@ -110,6 +110,9 @@ def test_a_webhook_that_the_service_disabled_is_shown_until_it_is_enabled() -> N
 
 def test_without_a_domain_that_may_send_nothing_can_leave() -> None:
     assert titles(sender=None) == ["No verified domain."]
+    waiting = domains.Domain("dom_1", "acc_1", "shop.example", None, 0)
+    (alert,) = attention.alerts(facts(sender=None, unverified=waiting))
+    assert (alert.title, alert.path) == ("shop.example is not verified.", "/domains/dom_1")
 
 
 @pytest.mark.parametrize(

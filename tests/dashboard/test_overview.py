@@ -13,6 +13,7 @@ from postroad.model.bounces import disposition
 from postroad.services import context
 from postroad.services.accounts import credits
 from postroad.services.accounts import registry as accounts
+from postroad.services.domains import registry as domains
 from postroad.services.webhooks import endpoints
 from postroad.storage import webhook_deliveries
 from tests import accepted_mail, bounce_counts, webhook_rows
@@ -58,6 +59,17 @@ async def test_who_has_no_domain_is_led_to_the_domains(ctx: context.Context, bro
     page = await browser.get("/")
     assert '<a class="button" href="/domains">Add a domain</a>' in page.text
     assert 'action="/welcome/test"' not in page.text
+
+
+@pytest.mark.parametrize("path", ["/", "/welcome"])
+async def test_whose_domain_is_not_verified_is_led_to_its_records(
+    ctx: context.Context, browser: Browser, path: str
+) -> None:
+    await credits.add(ctx, browser.account_id, 10, None)
+    domain = await domains.add(ctx, browser.account_id, "shop.example", verified=False)
+    page = await browser.get(path)
+    assert f'<a class="button" href="/domains/{domain.id}">See the records</a>' in page.text
+    assert "Add a domain" not in page.text
 
 
 async def test_who_may_only_look_is_shown_no_form(ctx: context.Context, reader: Browser) -> None:

@@ -11,6 +11,7 @@ import msgspec
 from postroad.services.accounts import registry as accounts
 from postroad.services.webhooks import delivery_log, endpoints
 from postroad.storage import accounts as stored_accounts
+from postroad.storage import domains as stored_domains
 from postroad.storage import webhooks as stored_webhooks
 
 # Adding credits takes people time: warn when fewer days than this are left.
@@ -18,11 +19,16 @@ LOW_CREDIT_DAYS: Final = 3
 
 
 class AlertFacts(msgspec.Struct, frozen=True, kw_only=True):
-    """The state of an account. `sender` is None if no domain may send; `may_operate`: the reader can add credits."""
+    """The state of an account.
+
+    `sender` is None if no domain may send; then `unverified` is one that is registered. `may_operate`: the reader can
+    add credits.
+    """
 
     account: stored_accounts.Account
     guard: accounts.Sending
     sender: str | None
+    unverified: stored_domains.Domain | None = None
     daily_recipients: float
     needs_credits: bool
     has_sent: bool
@@ -60,7 +66,11 @@ def _guard(facts: AlertFacts) -> Iterator[Alert]:
 
 
 def _domain(facts: AlertFacts) -> Iterator[Alert]:
-    if facts.sender is None:
+    if facts.sender is None and facts.unverified is not None:
+        name = facts.unverified.name
+        text = "Add its DNS records; you can send once they are found."
+        yield Alert("warn", f"{name} is not verified.", text, f"/domains/{facts.unverified.id}", "See the records")
+    elif facts.sender is None:
         text = "Add a domain and its DNS records; you can send once it is verified."
         yield Alert("warn", "No verified domain.", text, "/domains", "Go to domains")
 

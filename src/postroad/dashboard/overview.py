@@ -104,10 +104,13 @@ async def show(request: requests.PageRequest) -> routing.Response:
     sender = await send_test.default_sender(ctx, account_id)
     needs_credits = credits.needs_credits(ctx, request.account)
     has_sent = await _has_sent(request, found)
+    registered = await domains.of_account(ctx, account_id)
+    unverified = registered[0] if registered and sender is None else None
     facts = attention.AlertFacts(
         account=request.account,
         guard=guard,
         sender=sender,
+        unverified=unverified,
         daily_recipients=await statistics.daily_recipients(ctx, account_id),
         needs_credits=needs_credits,
         has_sent=has_sent,
@@ -128,7 +131,8 @@ async def show(request: requests.PageRequest) -> routing.Response:
         found=found,
         shown=shown,
         periods=ranges.PERIODS,
-        domains=[one.name for one in await domains.of_account(ctx, account_id)],
+        domains=[domain.name for domain in registered],
+        unverified=unverified,
         alerts=attention.alerts(facts),
         sender=sender,
         has_sent=has_sent,

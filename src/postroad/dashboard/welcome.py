@@ -13,6 +13,7 @@ from postroad.model import caller, mail
 from postroad.model.bounces import disposition
 from postroad.protocol import address
 from postroad.services.acceptance import send_test
+from postroad.services.domains import registry as domains
 from postroad.services.messages import dev_inbox
 from postroad.services.messages import lookup as messages
 from postroad.services.webhooks import delivery_log, endpoints
@@ -122,6 +123,7 @@ async def _values(request: requests.PageRequest) -> dict[str, Any]:
     # From where the webhook takes mail; without a filter, from everywhere.
     matching = await send_test.senders(ctx, account_id, filtered, limit=MAX_SENDERS) if filtered else known
     return {
+        "unverified": None if known else next(iter(await domains.of_account(ctx, account_id, limit=1)), None),
         "senders": list(dict.fromkeys([*matching, *known])),
         "webhook_sender": next(iter(matching), None),
         "webhook_domains": filtered,
