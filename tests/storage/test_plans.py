@@ -30,7 +30,8 @@ FILES = (
     "webhooks.",
 )
 # These read an index from its beginning, up to a limit or while it is small; every endpoint once a minute; accounts by
-# name; all accounts, for the message of an asynchronous bounce; or accounts with mail of the last days, for a gauge.
+# name; all accounts, for the message of an asynchronous bounce; accounts with mail of the last days, for
+# a gauge; or the whole queue, once after a restore.
 READING_ON = {
     "accounts.by_name",
     "accounts.low_on_credits",
@@ -38,6 +39,7 @@ READING_ON = {
     "accounts.short_of_credits",
     "messages.account_of",
     "queue.counts_by_account",
+    "queue.end_leases",
     "queue.is_longer_than",
     "webhooks.removed_additional",
     "webhooks.removed_first",
