@@ -11,8 +11,7 @@ import msgspec
 import pytest
 import schemathesis
 
-import postroad
-from postroad import errors
+from postroad import build_version, errors
 from postroad.api import health, openapi, operation_ids
 from postroad.api.v1 import inbox
 from postroad.model import event_schemas, events
@@ -25,7 +24,7 @@ from tests.conformance import live_service
 
 ROUTES = (*listeners.ROUTES, *health.routes(lambda: False))
 DOCUMENT: dict[str, Any] = msgspec.json.decode(
-    msgspec.json.encode(openapi.document(ROUTES, version=postroad.__version__))
+    msgspec.json.encode(openapi.document(ROUTES, version=build_version.current()))
 )
 SCHEMAS: dict[str, Any] = DOCUMENT["components"]["schemas"]
 OPERATIONS: dict[str, dict[str, Any]] = {

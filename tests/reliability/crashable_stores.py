@@ -59,8 +59,8 @@ class Process:
         opened: list[faults.FaultyStore] = []
         open_current = open_store.open_current
 
-        async def open_faulty(url: str, *, connections: int, migrate: bool) -> store.Store:
-            opened.append(faults.FaultyStore(await open_current(url, connections=connections, migrate=migrate)))
+        async def open_faulty(url: str, **options: Any) -> store.Store:
+            opened.append(faults.FaultyStore(await open_current(url, **options)))
             return opened[0]
 
         async with contextlib.AsyncExitStack() as stack:
