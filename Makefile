@@ -95,7 +95,7 @@ test-fast: $(DEVELOPMENT) ## Run the unit tests of the pure packages, in about a
 	@$(BIN)/python -m pytest -q -n 2 $(FAST) $(ARGS)
 
 # In an environment of its own. A machine that cannot have that Python says so, and that nothing was proven.
-test-newest: $(if $(filter $(NEWEST),$(MADE)),,$(NEWEST_PYTHON)) ## Run the tests that start no process, and `postroad dev`, on the newest Python, which Debian's packages bring
+test-newest: $(if $(filter $(NEWEST),$(MADE)),,$(NEWEST_PYTHON)) ## Run the tests that start no process, and `postroad dev`, on the newest Python, from Debian's packages
 	@[ "$(MADE)" != $(NEWEST) ] || { echo "Python $(NEWEST) runs all tests here: make test"; exit 0; }; \
 	[ -x $(NEWEST_PYTHON) ] || { echo "NOT PROVEN on Python $(NEWEST). Where you have it: make test PYTHON=python$(NEWEST)" >&2; exit 0; }; \
 	$(MAKE) --no-print-directory test-fast VENV=$(NEWEST_VENV) PYTHON=$(CURDIR)/$(NEWEST_PYTHON) FAST="$(ON_NEWEST) -k 'not postgres'"
@@ -191,7 +191,7 @@ simulate: $(DEVELOPMENT) ## Simulate days of delivery with the real scheduler in
 
 screenshots: $(DEVELOPMENT) $(CHROMIUM) ## Take the pictures of every page in docs/screenshots, and those of docs/troubleshooting.md
 	@$(BIN)/python -m tests.browser.screenshots $(ARGS)
-	@$(BIN)/python -m tests.browser.bad_day
+	@$(BIN)/python -m tests.browser.incident
 
 # The pages keep their paths below one folder, so that a link between any two of them works there as it does in the repository.
 docs: $(DOCS_INSTALLED) ## Build the documentation into build/docs/site, a site that can be searched, and read without a web server
@@ -231,7 +231,7 @@ clean: ## Remove the environment and what tools left behind; data of the service
 	rm -rf $(VENV) $(NEWEST_VENV) $(DOCS) $(RELEASE) .cache tests/browser/node_modules clients/javascript/node_modules benchmarks/haraka/node_modules benchmarks/mta build dist .mypy_cache .ruff_cache .pytest_cache .hypothesis .import_linter_cache
 	find . -name __pycache__ -type d -prune -exec rm -rf {} +
 
-# An environment is of one Python. When another one is named, or its own was replaced, it is made anew with all that is in it.
+# An environment is of one Python. When another one is named, or its own was replaced, it is recreated with all that is in it.
 ASKED := $(if $(filter file,$(origin PYTHON)),$(BIN)/python,$(PYTHON))
 ifneq ($(MADE),)
 ifneq ($(MADE),$(shell $(ASKED) -c 'import sys; print("%d.%d" % sys.version_info[:2])' 2>/dev/null))
@@ -240,7 +240,7 @@ $(BIN)/python $(RUNTIME) $(DEVELOPMENT) $(DOCS_INSTALLED) $(RELEASE_INSTALLED): 
 endif
 endif
 
-# --clear: a .venv whose Python has gone is made anew, not repaired.
+# --clear: a .venv whose Python has gone is recreated, not repaired.
 $(BIN)/python:
 	@command -v $(PYTHON) >/dev/null || { echo "Postroad needs Python 3.11 or newer; '$(PYTHON)' was not found. Try: make PYTHON=/path/to/python3.11" >&2; exit 1; }
 	@$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11))' || { echo "Postroad needs Python 3.11 or newer; '$(PYTHON)' is $$($(PYTHON) -V 2>&1). Try: make PYTHON=/path/to/python3.11" >&2; exit 1; }

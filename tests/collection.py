@@ -78,7 +78,7 @@ AT_ONCE: Final = frozenset({"gather", "TaskGroup", "create_task"})
 # Python and one in JavaScript with the scripted server too. Twins on PostgreSQL that show only what they show on
 # SQLite; chains of management requests; and the newer of two old versions of Python.
 LONG_ONLY: Final = (
-    "tests/browser/test_bad_day.py",
+    "tests/browser/test_incident.py",
     "tests/clients/test_conformance.py::test_a_client_passes_its_own_tests",
     *(
         f"tests/clients/test_conformance.py::test_a_client_does_what_every_scenario_expects[{language}]"

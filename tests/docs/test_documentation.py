@@ -134,7 +134,7 @@ def curls() -> list[list[str]]:
 
 def request(words: list[str]) -> httpx.Request:
     """What `curl` would send."""
-    values: dict[str, list[str]] = {"-H": [], "-d": [], "-u": [], "url": []}
+    values: dict[str, list[str]] = {"-H": [], "-d": [], "url": []}
     rest = iter(words[1:])
     for word in rest:
         if word in values:
@@ -144,9 +144,7 @@ def request(words: list[str]) -> httpx.Request:
             values["url"].append(word)
     (url,) = values["url"]
     headers = dict(value.split(": ", 1) for value in values["-H"])
-    auth = httpx.BasicAuth(*values["-u"][0].split(":")) if values["-u"] else httpx.Auth()
-    bare = httpx.Request("POST" if values["-d"] else "GET", url, headers=headers, content="".join(values["-d"]))
-    return next(auth.auth_flow(bare))
+    return httpx.Request("POST" if values["-d"] else "GET", url, headers=headers, content="".join(values["-d"]))
 
 
 def filled_in(words: list[str], dev: Running, message_id: str = "") -> list[str]:
@@ -154,7 +152,6 @@ def filled_in(words: list[str], dev: Running, message_id: str = "") -> list[str]
     values = {
         "http://127.0.0.1:8025": dev.dev_info["base_url"],
         "pr_live_…": dev.dev_info["api_key"],
-        "smtp_…:…": ":".join(dev.smtp),
     }
     for written, value in values.items():
         words = [word.replace(written, value) for word in words]

@@ -10,8 +10,24 @@ PAGE = (Path(__file__).parents[2] / "docs" / "production.md").read_text()
 
 def test_the_password_is_chosen_before_anything_needs_it() -> None:
     chosen = PAGE.index("Open the link that `init` printed, and choose your password.")
-    assert PAGE.index("--https acme") < chosen < PAGE.index("second factor")
+    assert PAGE.index("--https acme") < chosen < PAGE.index("two-factor authentication")
     assert chosen < PAGE.index("Create an API key")
+
+
+def test_the_line_for_cron_escapes_percent_signs() -> None:
+    (line,) = re.findall(r"```\n(.+ postroad /usr/local/bin/postroad backup .+)\n```", PAGE)
+    assert line == r'30 3 * * * postroad /usr/local/bin/postroad backup "/var/backups/postroad/$(date +\%F).db"'
+
+
+def test_the_unit_of_the_new_version_is_installed_before_the_restart() -> None:
+    upgrade = PAGE.partition("\n## Upgrade\n")[2].partition("```sh\n")[2].partition("```")[0].splitlines()
+    assert upgrade[-5:] == [
+        "postroad deploy-files --force /usr/local/share/postroad",
+        "install -m 644 /usr/local/share/postroad/postroad.service /etc/systemd/system/postroad.service",
+        "systemctl daemon-reload",
+        "systemctl restart postroad",
+        "postroad --version",
+    ]
 
 
 def test_the_test_of_port_25_tells_the_cases_apart() -> None:

@@ -278,7 +278,7 @@ def test_the_service_role_makes_backups_and_the_owner_restores_them(
 
 
 def test_the_page_about_production_leads_from_an_empty_server_to_an_installation(
-    server: PostgresServer, tmp_path: Path
+    server: PostgresServer, tmp_path: Path, tmp_path_factory: pytest.TempPathFactory
 ) -> None:
     """The commands as they are there; only hosts, folders and passwords, which this server does not ask for, differ."""
     section = (
@@ -286,7 +286,7 @@ def test_the_page_about_production_leads_from_an_empty_server_to_an_installation
     )
     script = "\n".join(re.findall(r"```sh\n(.+?)```", section, re.DOTALL))
     script = re.sub(r".*\\password.*\n", "", script)
-    script = script.replace("/usr/local/share/postroad", str(ROOT / "deploy"))
+    script = script.replace("/usr/local/share/postroad", str(tmp_path_factory.mktemp("deploy")))
     script = re.sub(r":…@db.example.com/(\w+)", rf"@/\1?host={server._folder}", script)
     program = f'{sys.executable} -m postroad "$@"'
     shims = (

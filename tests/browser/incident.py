@@ -1,7 +1,7 @@
-"""A bad day, played for real: at noon a provider blocks one of two source addresses.
+"""An incident, with a real service: at noon a provider blocks one of two source addresses.
 
-`python -m tests.browser.bad_day` takes the pictures of docs/bad-day.md, and test_bad_day.py plays the same day. The
-service runs as in production; a DNS server and a mail server on loopback stand for the internet.
+`python -m tests.browser.incident` takes the pictures of docs/troubleshooting.md, and test_incident.py runs the same.
+The service runs as in production; a DNS server and a mail server on loopback stand for the internet.
 """
 
 import asyncio
@@ -29,9 +29,9 @@ from tests.browser import chromium, dev_service, logins, screenshots
 from tests.cli import cli_runner
 from tests.delivery import engine_harness
 
-FOLDER: Final = screenshots.FOLDER.parent / "assets" / "bad-day"
+FOLDER: Final = screenshots.FOLDER.parent / "assets" / "incident"
 BLOCK: Final = "421 4.7.1 Try again later; {client} is blocked using our reputation data"
-OPERATOR: Final = dev_service.Login("ops@example.com", "bad-days-come-and-go")
+OPERATOR: Final = dev_service.Login("ops@example.com", "blocks-come-and-go")
 # Of the mail of a part of the day, to the provider and to others.
 MESSAGES: Final = 30
 # Which address sends is by chance as long as both are idle.
@@ -41,7 +41,7 @@ Picture = Callable[[async_api.Page, str], Awaitable[None]]
 
 
 @dataclass
-class BadDay:
+class Incident:
     """A running service, and the internet around it."""
 
     base_url: str
@@ -120,7 +120,7 @@ class BadDay:
 
 
 @contextlib.asynccontextmanager
-async def beginning(folder: Path) -> AsyncIterator[BadDay]:
+async def beginning(folder: Path) -> AsyncIterator[Incident]:
     """The morning: two addresses in one pool, an account, and an operator who gets mail."""
     *addresses, google, others = engine_harness.loopback_addresses(4)
     blocked = set[str]()
@@ -152,7 +152,7 @@ async def beginning(folder: Path) -> AsyncIterator[BadDay]:
             shop = await _move_in(ctx)
             with cli_runner.Service("serve", "--config", str(file), folder=folder) as service:
                 base_url = f"http://{service.line('started')['http']}"
-                yield BadDay(base_url, addresses, shop, ctx, (first, second), blocked)
+                yield Incident(base_url, addresses, shop, ctx, (first, second), blocked)
                 code, _ = service.stop()
                 assert code == 0, service.errors.read_text()
 
@@ -200,15 +200,15 @@ async def _move_in(ctx: context.Context) -> tuple[str, str]:
     return credential.username, password
 
 
-async def play(day: BadDay, tab: async_api.Page, picture: Picture) -> None:
-    """The day, from the morning to the evening. What it shows is checked where a picture is taken of it."""
+async def run(incident: Incident, tab: async_api.Page, picture: Picture) -> None:
+    """The incident, from the morning to the evening. What it shows is checked where a picture is taken of it."""
     main = tab.locator("main")
     await logins.log_in(tab, OPERATOR)
-    await day.send_from(day.addresses, part="morning")
+    await incident.send_from(incident.addresses, part="morning")
 
     # 12:00. The provider blocks new connections of the first address, which is paused for it after some refusals.
-    day.blocked.add(day.addresses[0])
-    await day.send_until_paused("noon")
+    incident.blocked.add(incident.addresses[0])
+    await incident.send_until_paused("noon")
     await tab.goto("/operator/sources")
     await async_api.expect(main).to_contain_text("Google blocks it: 4.7.1 Try again later")
     await picture(tab, "sources")
@@ -218,33 +218,33 @@ async def play(day: BadDay, tab: async_api.Page, picture: Picture) -> None:
 
     # 12:01. The operator gets one mail about it, from the address that still sends.
     async def is_told() -> bool:
-        return bool(day.notices())
+        return bool(incident.notices())
 
-    await day.until(is_told, what="the notice")
-    (notice,) = day.notices()
+    await incident.until(is_told, what="the notice")
+    (notice,) = incident.notices()
     assert notice["Subject"] == "Google blocks the source address out1"
     shown = notice.get_body(("plain",))
     assert shown is not None
     assert shown.get_content().startswith("Google blocks the source address out1: 4.7.1 Try again later")
 
     # 12:02. Nothing has bounced, and nothing waits: the second address sends for both.
-    await day.send("afternoon")
-    assert day.sources_of("afternoon") == {day.addresses[1]}
+    await incident.send("afternoon")
+    assert incident.sources_of("afternoon") == {incident.addresses[1]}
     await tab.goto("/operator/queue")
     await async_api.expect(main).to_contain_text("By recipient domain")
     await picture(tab, "queue")
 
     # 16:00. The provider has lifted the block, and the operator resumes the address.
-    day.blocked.clear()
+    incident.blocked.clear()
     await tab.goto("/operator/sources/out1")
     await tab.get_by_role("button", name="Resume").first.click()
     await async_api.expect(main).not_to_contain_text("Google blocks it")
     await picture(tab, "resumed")
-    await day.send_from(day.addresses, part="evening")
+    await incident.send_from(incident.addresses, part="evening")
 
 
 async def main() -> None:
-    """Play the day, and take its pictures."""
+    """Run the incident, and take its pictures."""
     program = chromium.find()
     if program is None:
         raise SystemExit(f"no Chromium was found; {chromium.REMEDY}")
@@ -253,12 +253,12 @@ async def main() -> None:
         await screenshots.save_picture(tab, FOLDER / f"{name}.png", is_whole=False)
 
     with tempfile.TemporaryDirectory(prefix="postroad-") as name:
-        async with beginning(Path(name)) as day, chromium.running(program) as browser:
+        async with beginning(Path(name)) as incident, chromium.running(program) as browser:
             width, height = screenshots.SIZES["desktop"]
             opened = await browser.new_context(
-                base_url=day.base_url, viewport={"width": width, "height": height}, reduced_motion="reduce"
+                base_url=incident.base_url, viewport={"width": width, "height": height}, reduced_motion="reduce"
             )
-            await play(day, await opened.new_page(), picture)
+            await run(incident, await opened.new_page(), picture)
             await opened.close()
 
 

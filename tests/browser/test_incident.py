@@ -4,7 +4,7 @@ from pathlib import Path
 
 from playwright import async_api
 
-from tests.browser import bad_day
+from tests.browser import incident
 
 
 async def test_a_provider_blocks_one_of_two_addresses(tmp_path: Path, browser: async_api.Browser) -> None:
@@ -14,10 +14,10 @@ async def test_a_provider_blocks_one_of_two_addresses(tmp_path: Path, browser: a
         del tab
         pictures.append(name)
 
-    async with bad_day.beginning(tmp_path) as day:
-        context = await browser.new_context(base_url=day.base_url)
-        await bad_day.play(day, await context.new_page(), picture)
+    async with incident.beginning(tmp_path) as running:
+        context = await browser.new_context(base_url=running.base_url)
+        await incident.run(running, await context.new_page(), picture)
         await context.close()
-        assert len(day.notices()) == 1
+        assert len(running.notices()) == 1
     page = (Path(__file__).parents[2] / "docs" / "troubleshooting.md").read_text()
-    assert [name for name in pictures if f"(assets/bad-day/{name}.png)" not in page] == []
+    assert [name for name in pictures if f"(assets/incident/{name}.png)" not in page] == []
