@@ -102,6 +102,16 @@ def test_settings_are_those_of_development(folder: DataFolder) -> None:
     assert len(settings.delivery.retry_seconds) == len(config.load(environment={}).delivery.retry_seconds)
 
 
+def test_listeners_are_where_the_service_of_the_folder_has_them(folder: DataFolder) -> None:
+    smtp = msgspec.structs.replace(HANDOVER.smtp, host="::1", port=19135)
+    folder.write_info(msgspec.structs.replace(HANDOVER, base_url="http://127.0.0.1:18135", smtp=smtp))
+    settings = folder.settings(environment={})
+    assert (settings.http.listen, settings.submission.listen) == ("127.0.0.1:18135", "[::1]:19135")
+    assert config.local_url(settings) == "http://127.0.0.1:18135"
+    elsewhere = folder.settings(environment={"POSTROAD_HTTP__LISTEN": "127.0.0.1:1"}, listen={"submission": "[::1]:2"})
+    assert (elsewhere.http.listen, elsewhere.submission.listen) == ("127.0.0.1:1", "[::1]:2")
+
+
 def test_the_environment_can_change_all_but_where_the_data_lives(folder: DataFolder) -> None:
     environment = {
         "POSTROAD_DATABASE__URL": "postgresql://elsewhere/name",

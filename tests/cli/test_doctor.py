@@ -102,7 +102,7 @@ async def test_a_good_installation_is_fine_while_its_service_uses_the_database(
     assert report["findings"][1] == {
         "name": "hostname",
         "state": "ok",
-        "found": "this host introduces itself as mail.example.org, which is in DNS",
+        "found": "this host says EHLO mail.example.org, which resolves",
         "advice": "",
         "documentation": "https://mail.example.org/docs/doctor.md#hostname",
     }

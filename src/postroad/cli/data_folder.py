@@ -13,19 +13,20 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Final
+from urllib.parse import urlsplit
 
 import msgspec
 
 from postroad import config
+from postroad.network import hostname
 
 PRIVATE_FOLDER: Final = 0o700
 KEY_BYTES: Final = 48
 # Defaults for development; the environment overrides them.
 DEV_DEFAULTS: Final = {
     "POSTROAD_DOMAINS__REQUIRE_VERIFIED": "false",
-    # What the DNS records of a domain name; nobody looks it up.
-    "POSTROAD_DELIVERY__HOSTNAME": "mail.postroad.example",
-    "POSTROAD_DOMAINS__SPF": "a:mail.postroad.example",
+    "POSTROAD_DELIVERY__HOSTNAME": hostname.DEVELOPMENT,
+    "POSTROAD_DOMAINS__SPF": f"a:{hostname.DEVELOPMENT}",
     # Domains in development may not exist: do not query DNS for them.
     "POSTROAD_DOMAINS__CHECK_HOURS": "0",
     # A host for development has no name, no addresses and no certificate to check.
@@ -157,7 +158,7 @@ class DataFolder:
     def settings(self, *, environment: Mapping[str, str], listen: Mapping[str, str] | None = None) -> config.Settings:
         """The settings of a development installation. The location of its data is fixed.
 
-        `listen` has the listen addresses by section.
+        `listen` has the listen addresses by section; without it they are those of `dev.json`.
         """
         if not self.key.exists():
             msg = f"{self.path} is not a data folder of 'postroad dev'; start 'postroad dev --data {self.path}' first"
@@ -167,7 +168,8 @@ class DataFolder:
             "security": {"secret_key": "", "secret_key_file": str(self.key.absolute())},
             **{section: {"listen": where} for section, where in (listen or {}).items()},
         }
-        return config.load(environment={**DEV_DEFAULTS, **environment}, overrides=fixed)
+        defaults = {**DEV_DEFAULTS, **_listen_variables(_read(self.info_file))}
+        return config.load(environment={**defaults, **environment}, overrides=fixed)
 
     @contextlib.contextmanager
     def previous_info(self) -> Iterator[DevInfo | None]:
@@ -188,6 +190,17 @@ class DataFolder:
         text = msgspec.json.format(msgspec.json.encode(info), indent=2).decode() + "\n"
         _write_new(self.info_file, text).replace(self.info_file)
         self._backup.unlink(missing_ok=True)
+
+
+def _listen_variables(info: DevInfo | None) -> dict[str, str]:
+    """Where the service of a `dev.json` listens, as variables; a public URL does not tell."""
+    if info is None or not info.smtp.port:
+        return {}
+    found = {"POSTROAD_SUBMISSION__LISTEN": str(config.Endpoint(info.smtp.host, info.smtp.port))}
+    url = urlsplit(info.base_url)
+    if url.scheme == "http" and url.port:
+        found["POSTROAD_HTTP__LISTEN"] = url.netloc
+    return found
 
 
 def _read(path: Path) -> DevInfo | None:

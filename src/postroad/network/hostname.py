@@ -4,6 +4,10 @@ import asyncio
 import contextlib
 import os
 import socket
+from typing import Final
+
+# The host of `postroad dev`: what the DNS records of a domain name there; nobody looks it up.
+DEVELOPMENT: Final = "mail.postroad.example"
 
 
 async def name() -> str:

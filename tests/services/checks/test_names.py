@@ -17,22 +17,29 @@ async def test_a_name_that_is_not_in_public_dns_is_an_error(name: str) -> None:
     assert await setups.told("hostname", setups.given(hostname=name)) == [
         (
             "error",
-            f"this host introduces itself as {name!r}, which is not a fully qualified name in public DNS",
+            f"this host says EHLO {name!r}, which is not a fully qualified name in public DNS",
             "set delivery.hostname to a name of yours, such as mail.example.org, that resolves to this host",
         )
+    ]
+
+
+@pytest.mark.parametrize("check", ["hostname", "reverse_dns"])
+async def test_the_name_of_a_host_for_development_is_not_looked_up(check: str) -> None:
+    assert await setups.told(check, setups.given(hostname="mail.postroad.example")) == [
+        ("skipped", "no receiving server sees the name of a host for development", "")
     ]
 
 
 FORWARD: dict[str, tuple[Any, tuple[str, str, str]]] = {
     "an address": (
         {"AAAA": ["2001:db8::1"]},
-        ("ok", "this host introduces itself as mail.example.org, which is in DNS", ""),
+        ("ok", "this host says EHLO mail.example.org, which resolves", ""),
     ),
     "no address": (
         {"TXT": ['"x"']},
         (
             "error",
-            "this host introduces itself as mail.example.org, which has no address in DNS",
+            "this host says EHLO mail.example.org, which has no address in DNS",
             "add an A or AAAA record for mail.example.org, or set delivery.hostname to a name that has one",
         ),
     ),
@@ -56,7 +63,7 @@ async def test_a_name_that_does_not_exist_has_no_address() -> None:
         ((state, found, _),) = await setups.told("hostname", setups.given(server, RELAYED))
         assert (state, found) == (
             "error",
-            "this host introduces itself as mail.example.org, which has no address in DNS",
+            "this host says EHLO mail.example.org, which has no address in DNS",
         )
 
 

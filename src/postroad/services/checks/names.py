@@ -7,12 +7,14 @@ from typing import Final
 
 import msgspec
 
+from postroad.network import hostname as network_hostname
 from postroad.network import resolver
 from postroad.services.checks import findings, subject
 from postroad.services.domains import dns as domain_dns
 
 # The root of DNS is signed and answers every resolver, so a failure is the resolver's own.
 ROOT: Final = "."
+IN_DEVELOPMENT: Final = "no receiving server sees the name of a host for development"
 # Answers of a blocklist (RFC 5782 section 2.1), and those by which some refuse to answer a resolver.
 _LISTED: Final = ipaddress.ip_network("127.0.0.0/8")
 _REFUSED: Final = ipaddress.ip_network("127.255.255.0/24")
@@ -21,11 +23,13 @@ _REFUSED: Final = ipaddress.ip_network("127.255.255.0/24")
 async def hostname(given: subject.Subject) -> Sequence[findings.Finding]:
     """The name in EHLO is fully qualified and has an address (RFC 5321 section 4.1.1.1)."""
     name = given.hostname
+    if name == network_hostname.DEVELOPMENT:
+        return [findings.skipped(IN_DEVELOPMENT)]
     labels = name.lower().rstrip(".").split(".")
     if len(labels) == 1 or labels[-1].isdigit() or f".{'.'.join(labels)}".endswith(domain_dns.NOT_PUBLIC):
         return [
             findings.error(
-                f"this host introduces itself as {name!r}, which is not a fully qualified name in public DNS",
+                f"this host says EHLO {name!r}, which is not a fully qualified name in public DNS",
                 "set delivery.hostname to a name of yours, such as mail.example.org, that resolves to this host",
             )
         ]
@@ -35,11 +39,11 @@ async def hostname(given: subject.Subject) -> Sequence[findings.Finding]:
     if not answer.records:
         return [
             findings.error(
-                f"this host introduces itself as {name}, which has no address in DNS",
+                f"this host says EHLO {name}, which has no address in DNS",
                 f"add an A or AAAA record for {name}, or set delivery.hostname to a name that has one",
             )
         ]
-    return [findings.ok(f"this host introduces itself as {name}, which is in DNS")]
+    return [findings.ok(f"this host says EHLO {name}, which resolves")]
 
 
 async def resolver_works(given: subject.Subject) -> Sequence[findings.Finding]:
@@ -77,6 +81,8 @@ async def reverse_dns(given: subject.Subject) -> Sequence[findings.Finding]:
     """The addresses that mail comes from and their names in EHLO resolve to each other."""
     if not given.is_direct:
         return [findings.skipped("all mail goes through upstreams")]
+    if given.hostname == network_hostname.DEVELOPMENT and not given.public_sources:
+        return [findings.skipped(IN_DEVELOPMENT)]
     by_name: dict[str, list[str]] = {}
     for source in given.public_sources:
         by_name.setdefault(source.hello_name or given.hostname, []).append(_normal(source.address))
