@@ -33,23 +33,23 @@ def release(name: str, *, folder: pathlib.Path) -> typing.Iterator["Release"]:
         raise UnavailableError("the keys of Debian's archive are not on this machine: install debian-archive-keyring")
     folder.mkdir(parents=True, exist_ok=True)
     with tempfile.TemporaryDirectory(prefix=".unpacking-", dir=folder) as temporary:
-        said = ""
+        reason = ""
         for archive in archives():
             found = Release(pathlib.Path(temporary), source=f"deb [signed-by={keyring}] {archive} {name} main\n")
             try:
                 found.run("update")
             except UnavailableError as error:
-                said = f": {error}"
+                reason = f": {error}"
                 continue
             yield found
             return
-        raise UnavailableError(f"no package source of this machine has the release {name} of Debian{said}")
+        raise UnavailableError(f"no package source of this machine has the release {name} of Debian{reason}")
 
 
 def archives() -> list[str]:
     """The archives of the machine's package sources, in their order, with or without lists of what is in them."""
-    asked = ["apt-get", "indextargets", "--no-release-info", "--format", "$(REPO_URI)", "Created-By: Packages"]
-    return list(dict.fromkeys(_output(asked).split()))
+    command = ["apt-get", "indextargets", "--no-release-info", "--format", "$(REPO_URI)", "Created-By: Packages"]
+    return list(dict.fromkeys(_output(command).split()))
 
 
 class Release:

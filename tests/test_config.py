@@ -106,7 +106,7 @@ def test_variables_that_are_not_settings_are_left_alone(name: str) -> None:
         ("[http]\ngrace_seconds = 1.5", "http.grace_seconds: must be a whole number"),
         ("[http]\ngrace_seconds = 0", "http.grace_seconds: must be 1 or more"),
         ("[http]\ngrace_seconds = 99999999999", "http.grace_seconds: must be 1000000000 or less"),
-        ("[http.listen]\nport = 3", "http.listen: must be a text in quotes"),
+        ("[http.listen]\nport = 3", "http.listen: must be a string in quotes"),
         ("[domains]\nrequire_verified = 1", "domains.require_verified: must be true or false"),
         ("[logs]\nlevel = 'loud'", "logs.level: 'loud' is not one of debug, info, warning, error"),
         ("[logs]\nformat = 'xml'", "logs.format: 'xml' is not one of json, console"),

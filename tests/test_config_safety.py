@@ -69,8 +69,8 @@ def test_a_proxy_that_could_be_anybody_is_a_warning(entry: str) -> None:
     http = {"trusted_proxies": [entry], "base_url": "https://mail.example.com"}
     assert config.warnings(load(http=http)) == [
         (
-            f"http.trusted_proxies: {entry} trusts every client to name its own address, so nothing that looks at them "
-            "can be relied on: login throttling, networks of API keys, the log; list only the addresses of your proxies"
+            f"http.trusted_proxies: {entry} lets every client forge its IP address, which login throttling, the "
+            "allowed IPs of API keys and the log rely on; list only the addresses of your proxies"
         )
     ]
 

@@ -90,7 +90,7 @@ def test_a_file_of_authorities_has_to_be_there(tmp_path: Path) -> None:
         ({"host": "relay example"}, "upstreams.ses.host: 'relay example' is neither a host name nor an IP address"),
         ({"port": 0}, "upstreams.ses.port: must be 1 or more"),
         ({"tls": "ssl"}, "upstreams.ses.tls: 'ssl' is not one of starttls, tls, off"),
-        ({"host": 7}, "upstreams.ses.host: must be a text in quotes"),
+        ({"host": 7}, "upstreams.ses.host: must be a string in quotes"),
         ({"password_command": "pass ses"}, "upstreams.ses.password_command: must be a list in brackets"),
         ({"user": "x"}, "upstreams.ses.user: unknown setting"),
         ({"username": ""}, "upstreams.ses.username: empty, but there is a password"),

@@ -74,9 +74,10 @@ async def test_a_webhook_that_takes_mail_from_one_domain_is_seen_with_a_test_fro
     await expect(page.get_by_label("From")).to_have_value("hello@filtered.example")
     await page.get_by_label("From").select_option(other)
     await page.get_by_role("button", name="Send a test", exact=True).click()
-    await expect(page.locator("#webhook-result")).to_contain_text("This webhook only takes mail from filtered.example.")
+    result = page.locator("#webhook-result")
+    await expect(result).to_contain_text("This webhook only gets events for mail sent from filtered.example.")
     await axe.check(page)
-    await page.get_by_role("button", name="Send one from there").click()
+    await page.get_by_role("button", name="Send a test from that domain").click()
     await expect(page.locator("#webhook-result")).to_contain_text("responded 204")
     await expect(page.locator("#webhook-head")).to_contain_text("succeeded")
 

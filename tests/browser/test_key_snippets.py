@@ -100,4 +100,4 @@ async def test_a_key_says_what_its_snippet_waits_for(open_page: Opener, dev: dev
         "Your account cannot send from later.example yet. Add and verify the domain first."
     )
     await async_api.expect(notices.nth(1)).to_have_text("There is no template later yet. Create it first.")
-    await async_api.expect(notices.nth(2)).to_contain_text("waits for a person under Approvals")
+    await async_api.expect(notices.nth(2)).to_contain_text("must be approved under Approvals")

@@ -110,7 +110,9 @@ def company(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Company]:
 
 
 def test_init_asks_whether_mail_is_sold_and_enter_says_no(company: Company) -> None:
-    assert company.questions.endswith("Charge accounts credits for their mail, because you sell it [y/N]: ")
+    assert company.questions.endswith(
+        "Do you sell mail to others? If so, each recipient costs the account one credit [y/N]: "
+    )
     text = company.installation.file.read_text()
     assert "[credits]\n" in text
     assert not config.load(company.installation.file, environment={}).credits.enabled

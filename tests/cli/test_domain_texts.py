@@ -30,7 +30,7 @@ def test_a_domain_says_how_it_stands() -> None:
 
 def test_warm_up_is_shown_in_recipients_until_it_is_over() -> None:
     tell = domain_texts.warmup_text
-    grows = "The limit grows on the day after at least half of it was used."
+    grows = "The limit grows the day after you use at least half of it."
     assert tell(warmup.View(5, 200, 200, 0)) == f"Warm-up: 5 of 200 recipients used today. {grows}"
     assert tell(warmup.View(100, 200, 400, 0)).endswith("100 of 200 recipients used today; tomorrow the limit is 400.")
     assert tell(warmup.View(60_000, 100_000, None, 0)).endswith("; tomorrow there is no limit.")

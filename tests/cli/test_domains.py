@@ -156,7 +156,7 @@ def test_a_check_says_what_is_missing_and_fails_until_it_is_there(
     lines = result.stdout.splitlines()
     assert (lines[0][:17], lines[0][-15:]) == ("example.com (dom_", "): not verified")
     assert lines[1:3] == [
-        "Warm-up: 0 of 200 recipients used today. The limit grows on the day after at least half of it was used.",
+        "Warm-up: 0 of 200 recipients used today. The limit grows the day after you use at least half of it.",
         "DNS records:",
     ]
     assert lines[3] == "DKIM: missing. No TXT record with this name; add it."

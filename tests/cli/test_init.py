@@ -135,7 +135,7 @@ def test_the_records_of_host_and_domain_are_printed_for_people(tmp_path: Path) -
     assert "    4.0.41.198.in-addr.arpa. IN PTR mail.example.com.\n" in printed
     assert '    _dmarc.example.com. IN TXT ( "v=DMARC1' in printed
     assert (
-        "Once the service runs, ada@example.com chooses a password with this link:\nhttps://mail.example.com/password/"
+        "Once the service is running, open this link to choose a password for ada@example.com:\nhttps://mail.example.com/password/"
         in printed
     )
 
@@ -213,7 +213,7 @@ def test_on_a_terminal_what_is_missing_is_asked(tmp_path: Path) -> None:
         "Domain that it sends from [example.com]: ",
         "Email address of its owner: ",
         "HTTPS with certificates of Let's Encrypt, whose terms you accept, or by a proxy on this host (acme, proxy): ",
-        "Charge accounts credits for their mail, because you sell it [y/N]: ",
+        "Do you sell mail to others? If so, each recipient costs the account one credit [y/N]: ",
     ]
     questions, _, printed = result.stdout.partition("{")
     assert questions == "".join(asked)

@@ -99,10 +99,10 @@ async def test_a_week_is_written_once_and_everything_agrees(
 
 
 def drafts(count: int) -> list[sample_mail.Draft]:
-    chance = random.Random(sample_mail.SEED)
+    rng = random.Random(sample_mail.SEED)
     who = caller.Caller("acc_1", "cred_1", caller.Scheme.PASSWORD, caller.PASSWORD_PERMISSIONS)
-    writer = sample_mail.Writer(typing.cast("context.Context", None), chance, who)  # a draft needs no store
-    return [writer.draft(at) for at in sample_mail.moments(chance, count=count, now=NOW)]
+    writer = sample_mail.Writer(typing.cast("context.Context", None), rng, who)  # a draft needs no store
+    return [writer.draft(at) for at in sample_mail.moments(rng, count=count, now=NOW)]
 
 
 def test_the_same_mail_is_written_every_time_with_days_and_nights() -> None:

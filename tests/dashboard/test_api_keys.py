@@ -37,9 +37,10 @@ async def test_the_first_key_needs_no_credential(ctx: context.Context, browser: 
     (credential,) = await credentials.of_account(ctx, browser.account_id)
     (key,) = await api_keys.of_account(ctx, browser.account_id)
     assert key.credential_id == credential.id
-    assert "Rate-limit group" not in (await browser.get("/keys")).text
+    label = '<label for="field-credential_id">SMTP credential</label>'
+    assert label not in (await browser.get("/keys")).text
     await credentials.create(ctx, browser.account_id, "second")
-    assert "Rate-limit group" in (await browser.get("/keys")).text
+    assert label in (await browser.get("/keys")).text
 
 
 async def test_a_key_that_does_not_send_is_shown_with_a_request_that_it_may_make(browser: Browser) -> None:
@@ -106,6 +107,7 @@ async def test_a_key_has_the_limits_of_the_form_and_shows_their_use(
         "templates": "welcome",
         "recipients_per_day": "1000",
         "credit_budget": "5000",
+        "approval_above": "50",
         "last_day": "2027-01-15",
     }
     assert (await browser.post("/keys", fields)).status_code == 201
@@ -116,6 +118,7 @@ async def test_a_key_has_the_limits_of_the_form_and_shows_their_use(
         templates=("welcome",),
         recipients_per_day=1000,
         credit_budget=5000,
+        approval_above=50,
         expires_at=clock.now + 16 * 3600 * 1_000_000,
     )
     async with ctx.store.transaction() as tx:
@@ -125,9 +128,10 @@ async def test_a_key_has_the_limits_of_the_form_and_shows_their_use(
     for shown in (
         "from example.com, news.example.com",
         "templates welcome",
-        "networks 192.0.2.0/24, 2001:db8::1/128",
+        "allowed IPs 192.0.2.0/24, 2001:db8::1/128",
         "7 of 1,000 recipients today",
         "1,234 of 5,000 credits used",
+        "approval above 50 recipients",
         "status-active",
     ):
         assert shown in page

@@ -100,14 +100,23 @@ async def test_addresses_that_failed_are_suppressed_and_no_others(
             verdict = disposition.Verdict.DELIVERED if is_good else disposition.Verdict.BOUNCED
             await ctx.outcome_commits.submit([claimed_mail.outcome(ctx, one, verdict, recipient_count=2, code=550)])
         clock.now += contexts.SECOND
+    asked = (await browser.get("/bulk", action="suppress", search="status:partial")).text
+    assert "<h1>Suppress 1 address?</h1>" in asked
     form = await confirm(browser, "suppress", "status:partial")
     done = await browser.post("/bulk", form)
     assert notice_of(done) == "Suppressed: 1 address. Not changed: 2 not failed."
     (row,) = await suppressions.page(ctx, shop, after="", limit=9)
     assert (row.email_key, row.smtp_code, row.source) == ("bob@example.net", 550, "account")
-    assert notice_of(await browser.post("/bulk", form)).endswith("2 not failed, 1 suppressed before.")
+    assert notice_of(await browser.post("/bulk", form)).endswith("2 not failed, 1 already suppressed.")
     log = html.unescape((await browser.get("/audit-log")).text)
     assert "added 1 address to the suppression list (2 not changed; search: status:partial)" in log
+    # What would change nothing is not offered.
+    asked = (await browser.get("/bulk", action="suppress", search="status:partial")).text
+    assert "<h1>Nothing to suppress</h1>" in asked
+    assert "All addresses that failed are already suppressed." in asked
+    assert "What will happen" not in asked
+    tabs = asked.partition('aria-label="Actions"')[2].partition("</nav>")[0]
+    assert re.findall(r">([^<]+)</a>", tabs) == ["Resend"]
 
 
 async def test_too_many_messages_are_refused_with_words(

@@ -17,7 +17,7 @@ def tile(text: str, name: str) -> str:
 
 async def test_an_account_without_credits_sees_how_to_get_some(browser: Browser) -> None:
     text = (await browser.get("/credits")).text
-    assert "<strong>No credits yet.</strong> You can send once credits are added." in text
+    assert "<strong>No credits yet.</strong> Ask the operator of this service to add some." in text
     assert "No credits left" not in text
     assert "sending is blocked" not in text
     assert f"postroad credits add --account {browser.account_id} --amount 10000" in text

@@ -322,7 +322,7 @@ async def test_what_was_found_is_shown_if_there_are_words_for_it(ctx: context.Co
         async with ctx.store.transaction() as tx:
             await stored_checks.put(tx, [check])
         pages_seen.append((await browser.get(f"/domains/{domain.id}")).text)
-    assert [page.count("<dt>Found</dt>") for page in pages_seen] == [0, 1]
+    assert [page.count("<dt>Result</dt>") for page in pages_seen] == [0, 1]
     assert "Key found." in pages_seen[1]
 
 

@@ -174,12 +174,13 @@ async def test_each_cause_is_explained_with_an_example_a_trend_and_one_action(
     found = {(row[0].partition(" ")[0], row[1]): row for row in cells(page)}
     unknown = found["Unknown", "Google"]
     assert unknown[0] == (
-        "Unknown address Address The mailbox does not exist. Check the address; do not send to it again."
+        "Unknown address Address The mailbox does not exist. "
+        "Check the spelling. If it is right, remove it from your list."
     )
     assert unknown[4] == "550 reply about unknown_address"
     assert {key: row[5] for key, row in found.items()} == {
-        ("Unknown", "Google"): "Suppress these addresses",
-        ("Unknown", "Microsoft"): "Suppress these addresses",
+        ("Unknown", "Google"): "See suppressions",
+        ("Unknown", "Microsoft"): "See suppressions",
         ("Low", "Google"): "Google: Email sender guidelines",
         ("Connection", "Microsoft"): "Resend these messages",
         ("Not", "Others"): "Check the domain",
@@ -192,17 +193,25 @@ async def test_each_cause_is_explained_with_an_example_a_trend_and_one_action(
     confirmations = [html.unescape(one) for one in re.findall(r'"(/bulk\?[^"]*)"', page)]
     titles = [re.findall(r"<h1>(.*)</h1>", (await browser.get(one)).text) for one in confirmations]
     # The only message of the account has also a recipient that waits, so it is not final.
-    assert sorted(titles) == [
-        ["Resend 1 message?"],
-        ["Suppress the failed recipients of 1 message?"],
-        ["Suppress the failed recipients of 1 message?"],
-    ]
+    assert titles == [["Resend 1 message?"]]
     assert "/bulk" not in (await reader.get("/failures", period="24h")).text
     searches = [parse.parse_qs(html.unescape(one))["search"][0] for one in re.findall(r'"/messages\?([^"]*)"', page)]
     since = "after:2027-01-14T09:00Z"
     assert f"outcome:bounced OR outcome:failed cause:unknown_address provider:google {since}" in searches
     assert f"outcome:suppressed {since}" in searches
     assert f"outcome:expired {since}" in searches
+
+
+async def test_addresses_that_no_reply_refused_can_be_suppressed_from_the_page(
+    ctx: context.Context, clock: Clock, browser: Browser
+) -> None:
+    await accepted_mail.allow_sending(ctx, browser.account_id)
+    _, (claimed,) = await claimed_mail.another(ctx, browser.account_id, "ada@typo.example")
+    await record(ctx, claimed, "others", BOUNCED, "domain_not_found", recipient_count=1)
+    clock.pass_seconds(1)
+    page = (await browser.get("/failures")).text
+    (path,) = [html.unescape(one) for one in re.findall(r'"(/bulk\?[^"]*)">Suppress these addresses', page)]
+    assert "<h1>Suppress 1 address?</h1>" in (await browser.get(path)).text
 
 
 async def test_failed_messages_are_resent_from_the_page_once(
@@ -228,7 +237,7 @@ async def test_failed_messages_are_resent_from_the_page_once(
     again = await browser.post("/bulk", form)
     assert (
         browser_client.notice_of(again)
-        == "Nothing was changed. Not changed: 2 resent before, 1 suppressed, or no longer retained."
+        == "Nothing was changed. Not changed: 2 already resent, 1 suppressed, or no longer retained."
     )
     waiting = await claimed_mail.claim_all(ctx, claimed_mail.WORKER)
     assert sorted(one.email_key for one in waiting) == ["1@example.net", "2@example.net"]

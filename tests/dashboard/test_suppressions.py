@@ -120,7 +120,7 @@ async def test_whoever_complained_is_taken_off_when_it_is_confirmed(ctx: context
     assert 'name="confirmed"' in page
     assert "Remove</button>" in page
     refused = await browser.post("/suppressions/remove", {"email": "ada@example.net"})
-    assert (refused.status_code, "confirm that the recipient asked to get mail again" in refused.text) == (409, True)
+    assert (refused.status_code, "confirm that they asked to receive mail again" in refused.text) == (409, True)
     assert await on_the_list(ctx, browser) == ["ada@example.net"]
     done = await browser.post("/suppressions/remove", {"email": "ada@example.net", "confirmed": "yes"})
     assert browser_client.notice_of(done) == "ada@example.net is no longer suppressed."

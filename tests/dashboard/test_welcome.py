@@ -314,15 +314,21 @@ async def test_without_a_session_it_leads_to_the_login(nobody: Browser) -> None:
     "changes, said",
     [
         ({"enabled": False}, "The webhook is disabled. Enable it , then send another test."),
-        ({"mode": "test"}, "This webhook only takes mail of test keys. Change its mode , then send another test."),
-        ({"tags": ["vip"]}, "This webhook only takes mail with the tag vip, and a test has none. Change the filter"),
+        (
+            {"mode": "test"},
+            "This webhook only gets events for mail sent with test keys. Change its mode , then send another test.",
+        ),
+        (
+            {"tags": ["vip"]},
+            "This webhook only gets events for mail tagged vip, and a test has no tags. Change the filter",
+        ),
         (
             {"sender_domains": ["second.example"]},
-            "This webhook only takes mail from second.example. Send one from there",
+            "This webhook only gets events for mail sent from second.example. Send a test from that domain",
         ),
         (
             {"sender_domains": ["foreign.example"]},
-            "only takes mail from foreign.example. Change the filter , then send",
+            "only gets events for mail sent from foreign.example. Change the filter , then send",
         ),
         (
             {"events": ["email.bounced"]},

@@ -39,7 +39,7 @@ def warmup_text(view: warmup.View | None) -> str:
         return "Warm-up: not required."
     today = f"Warm-up: {view.used} of {view.cap} recipients used today"
     if view.tomorrow == view.cap:
-        return f"{today}. The limit grows on the day after at least half of it was used."
+        return f"{today}. The limit grows the day after you use at least half of it."
     return f"{today}; tomorrow {'there is no limit' if view.tomorrow is None else f'the limit is {view.tomorrow}'}."
 
 

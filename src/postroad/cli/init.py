@@ -53,14 +53,14 @@ ACME, PROXY = "acme", "proxy"
 HTTPS_QUESTION: Final = "HTTPS with certificates of Let's Encrypt, whose terms you accept, or by a proxy on this host"
 # Whether mail costs credits.
 ON, OFF = "on", "off"
-CREDITS_QUESTION: Final = "Charge accounts credits for their mail, because you sell it"
+CREDITS_QUESTION: Final = "Do you sell mail to others? If so, each recipient costs the account one credit"
 NEXT_STEPS: Final = (
     "Next: publish these DNS records, start the service, and run 'postroad doctor': it says what is missing."
 )
 # What has a default where nothing is asked. Ordering certificates accepts somebody's terms, so it has to be asked for.
 OPTIONAL: Final = {"database", "https", "credits"}
 # What is created in the database.
-FIRST: Final = ("account", "domain", "email")
+DATABASE_ANSWERS: Final = ("account", "domain", "email")
 # One account has one; the second row says that there are more.
 SEVERAL: Final = 2
 
@@ -156,7 +156,7 @@ def _existing(file: Path, wanted: dict[str, str | None]) -> Plan:
         if wanted[name] not in {None, value}:
             raise config.ConfigError(f"--{name}: {file} exists and has another value; change it there")
     _check_names(wanted)
-    return Plan(file=file, text="", settings=settings, **{name: wanted[name] for name in FIRST})
+    return Plan(file=file, text="", settings=settings, **{name: wanted[name] for name in DATABASE_ANSWERS})
 
 
 def _new(file: Path, data: Path | None, wanted: dict[str, str | None], *, asks: bool) -> Plan:
@@ -176,7 +176,7 @@ def _new(file: Path, data: Path | None, wanted: dict[str, str | None], *, asks: 
     settings = _validated(text)
     for folder in filter(None, (file.parent, _database_folder(settings))):
         _check_writable(folder)
-    return Plan(file=file, text=text, settings=settings, **{name: answers[name] for name in FIRST})
+    return Plan(file=file, text=text, settings=settings, **{name: answers[name] for name in DATABASE_ANSWERS})
 
 
 def _chosen(answers: dict[str, str], file: Path) -> settings_file.Tables:
@@ -371,7 +371,7 @@ async def _owner(ctx: services_context.Context, account: accounts.Account, email
     invite = operators.invite if is_first else account_users.invite
     invited = await invite(ctx, account.id, email=email, role=caller.Role.OWNER)
     done.note(f"owner{' and operator' if is_first else ''} {invited.user.email}", is_new=True)
-    text = f"Once the service runs, {invited.user.email} chooses a password with this link:"
+    text = f"Once the service is running, open this link to choose a password for {invited.user.email}:"
     report = users.link_report(ctx, invited.user, text, token=invited.link_token, expires_at=invited.expires_at)
     done.data["link"] = report.data["link"]
     done.texts.append(report.text)

@@ -108,7 +108,7 @@ async def check_config(settings: config.Settings) -> output.Report:
     warnings = [
         *config.warnings(settings, file),
         *listener_certificates.warnings(settings, now=services_context.system_clock()),
-        *host.misfits(settings),
+        *host.host_warnings(settings),
     ]
     tables = redaction.settings(settings)
     lines = [

@@ -51,21 +51,21 @@ class Draft:
 
 @dataclass(frozen=True, slots=True)
 class Writer:
-    """Writes mail of one account into a store. `chance` decides everything that is not the same for all.
+    """Writes mail of one account into a store. `rng` decides everything that is not the same for all.
 
     `suppressed` has the addresses on the list so far, with the reasons.
     """
 
     ctx: context.Context
-    chance: random.Random
+    rng: random.Random
     who: caller.Caller
     suppressed: dict[str, str] = field(default_factory=dict)
 
     def draft(self, at: int, *, waits: bool = False) -> Draft:
         """What is sent at this time."""
-        kind = self.chance.choices(sample_data.KINDS, [one.weight for one in sample_data.KINDS])[0]
+        kind = self.rng.choices(sample_data.KINDS, [one.weight for one in sample_data.KINDS])[0]
         destinations = sample_data.DESTINATIONS
-        destination = self.chance.choices(destinations, [one.weight for one in destinations])[0]
+        destination = self.rng.choices(destinations, [one.weight for one in destinations])[0]
         behaviours = [self._one_of(sample_data.DEFERRED)] if waits else list(self._behaviours(destination))
         is_unknown = behaviours == [Behaviour.UNKNOWN_USER]
         mailbox = self._mistyped() if is_unknown else self._mailbox(destination)
@@ -75,7 +75,7 @@ class Writer:
         elif is_unknown:
             self.suppressed[email] = _play(destination, Behaviour.UNKNOWN_USER).response_text
         first, last = mailbox.split(".")
-        number = self.chance.randrange(10_000, 99_999)
+        number = self.rng.randrange(10_000, 99_999)
         words = {"name": first.title(), "number": number, "day": times.to_wire(at + 2 * times.DAY)[:10]}
         request = send_request.SendRequest(
             sender=kind.sender,
@@ -91,27 +91,27 @@ class Writer:
     def _mailbox(self, destination: sample_data.Destination) -> str:
         """Somebody who gets mail."""
         while True:
-            first, last = self.chance.choice(sample_data.FIRST_NAMES), self.chance.choice(sample_data.LAST_NAMES)
+            first, last = self.rng.choice(sample_data.FIRST_NAMES), self.rng.choice(sample_data.LAST_NAMES)
             if f"{first}.{last}@{destination.domain}" not in self.suppressed:
                 return f"{first}.{last}"
 
     def _mistyped(self) -> str:
-        return self.chance.choice(sample_data.MISTYPED)
+        return self.rng.choice(sample_data.MISTYPED)
 
     def _behaviours(self, destination: sample_data.Destination) -> Iterator[Behaviour]:
         """What the destination does, attempt by attempt."""
-        rolled = self.chance.randrange(1000)
+        rolled = self.rng.randrange(1000)
         if rolled < destination.failed:
             yield from [Behaviour.UNAVAILABLE] * FAILED_ATTEMPTS
         elif rolled < destination.failed + destination.bounced:
             yield self._one_of(sample_data.BOUNCED)
         else:
-            if self.chance.randrange(1000) < destination.deferred:
+            if self.rng.randrange(1000) < destination.deferred:
                 yield self._one_of(sample_data.DEFERRED)
             yield Behaviour.ACCEPTED
 
     def _one_of(self, weights: dict[Behaviour, int]) -> Behaviour:
-        return self.chance.choices(list(weights), list(weights.values()))[0]
+        return self.rng.choices(list(weights), list(weights.values()))[0]
 
     async def write(self, drafts: list[Draft]) -> list[str]:
         """The messages of a day, until they have ended or wait for their next attempt; returns their ids."""
@@ -152,7 +152,7 @@ class Writer:
         again = judged.verdict is disposition.Verdict.RETRY
         is_last = number + 1 == len(draft.behaviours) and not draft.waits
         verdict = disposition.Verdict.FAILED if again and is_last else judged.verdict
-        duration = self.chance.randrange(180_000, 2_400_000)
+        duration = self.rng.randrange(180_000, 2_400_000)
         started_at = draft.at + times.SECOND + number * (RETRY_AFTER + times.SECOND)
         ended_at = started_at + duration
         return outcomes.Outcome(
@@ -248,7 +248,7 @@ def _play(destination: sample_data.Destination, behaviour: Behaviour) -> values.
     return played.result
 
 
-def moments(chance: random.Random, *, count: int, now: int) -> list[int]:
+def moments(rng: random.Random, *, count: int, now: int) -> list[int]:
     """Times of the last seven days, oldest first: more of them by day, fewer at weekends, a little more each day."""
     today = times.day_of(now)
     days = range(today - DAYS + 1, today + 1)
@@ -259,8 +259,8 @@ def moments(chance: random.Random, *, count: int, now: int) -> list[int]:
     ]
     found: list[int] = []
     while len(found) < count:
-        day, hour = chance.choices(days, weights)[0], chance.choices(range(24), sample_data.HOURS)[0]
-        at = day * times.DAY + hour * times.HOUR + chance.randrange(times.HOUR)
+        day, hour = rng.choices(days, weights)[0], rng.choices(range(24), sample_data.HOURS)[0]
+        at = day * times.DAY + hour * times.HOUR + rng.randrange(times.HOUR)
         if at < now - 2 * times.HOUR:
             found.append(at)
     return sorted(found)
@@ -268,10 +268,10 @@ def moments(chance: random.Random, *, count: int, now: int) -> list[int]:
 
 async def write(ctx: context.Context, who: caller.Caller, *, count: int, waiting: int, now: int) -> list[str]:
     """So many messages that ended, and so many that wait; returns their ids, oldest first."""
-    chance = random.Random(SEED)  # noqa: S311 - the same mail every time
-    writer = Writer(ctx, chance, who)
+    rng = random.Random(SEED)  # noqa: S311 - the same mail every time
+    writer = Writer(ctx, rng, who)
     by_day: dict[int, list[Draft]] = collections.defaultdict(list)
-    for at in moments(chance, count=count, now=now):
+    for at in moments(rng, count=count, now=now):
         by_day[times.day_of(at)].append(writer.draft(at))
     ended: list[str] = []
     delivered = ""

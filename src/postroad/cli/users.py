@@ -171,6 +171,7 @@ def link_report(
     context: services_context.Context, user: users.User, text: str, *, token: str, expires_at: int
 ) -> output.Report:
     """The report of a password link."""
-    url, until = password_links.url(context.settings, token), times.to_wire(expires_at)
-    text = f"{text}\n{url}\nIt works once, until {until}. {output.SHOWN_ONCE}"
-    return output.Report(data={"user": views.user(user), "link": url, "expires_at": until}, text=text)
+    url = password_links.url(context.settings, token)
+    text = f"{text}\n{url}\nIt works once, until {times.to_minute(expires_at)}. {output.SHOWN_ONCE}"
+    data = {"user": views.user(user), "link": url, "expires_at": times.to_wire(expires_at)}
+    return output.Report(data=data, text=text)

@@ -19,13 +19,13 @@ from postroad.web import routing
 Fields = tuple[tuple[str, str], ...]
 Given = TypeVar("Given")
 Read = TypeVar("Read")
-_WRITTEN_HERE: Final = frozenset({"date", "message-id", "mime-version"})
+GENERATED_HEADERS: Final = frozenset({"date", "message-id", "mime-version"})
 
 
 def is_custom_header(name: str) -> bool:
     """Whether a header is the caller's own; its package adds the others, and Postroad writes them."""
     lowered = name.lower()
-    return lowered not in _WRITTEN_HERE and not lowered.startswith("content-")
+    return lowered not in GENERATED_HEADERS and not lowered.startswith("content-")
 
 
 async def read_each(

@@ -95,8 +95,8 @@ def _opened_guards(settings: Settings) -> list[str]:
         if addresses.is_network(entry) and not ipaddress.ip_network(entry).prefixlen
     ]
     found += [
-        f"http.trusted_proxies: {entry} trusts every client to name its own address, so nothing that looks at them "
-        "can be relied on: login throttling, networks of API keys, the log; list only the addresses of your proxies"
+        f"http.trusted_proxies: {entry} lets every client forge its IP address, which login throttling, the "
+        "allowed IPs of API keys and the log rely on; list only the addresses of your proxies"
         for entry in settings.http.trusted_proxies
         if not ipaddress.ip_network(entry).prefixlen
     ]

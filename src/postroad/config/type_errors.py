@@ -8,7 +8,7 @@ from postroad.config.sections import Settings
 from postroad.config.upstreams import Upstream
 
 KINDS: Final = {
-    "str": "a text in quotes",
+    "str": "a string in quotes",
     "int": "a whole number",
     "float": "a number",
     "bool": "true or false",
@@ -27,11 +27,11 @@ _ENTRY = re.compile(r"(upstreams|sources)\[(\d+)\]")
 
 def explain(problem: str, tables: Mapping[str, Any]) -> str:
     """The sentence about a problem in these settings."""
-    text, _, place = problem.partition(" - at `$.")
-    place = place.rstrip("`")
-    named = _ENTRY.sub(lambda entry: _name(entry, tables), place)
+    text, _, path = problem.partition(" - at `$.")
+    path = path.rstrip("`")
+    named = _ENTRY.sub(lambda entry: _name(entry, tables), path)
     if text.startswith("Invalid enum value"):
-        return f"{named}: {text.removeprefix('Invalid enum value ')} is not one of {', '.join(_choices(place))}"
+        return f"{named}: {text.removeprefix('Invalid enum value ')} is not one of {', '.join(_choices(path))}"
     if missing := _MISSING.fullmatch(text):
         return f"{named}: {missing[1]} is missing"
     if unknown := _UNKNOWN.fullmatch(text):
@@ -43,10 +43,10 @@ def _rule(text: str) -> str:
     if bound := _BOUND.fullmatch(text):
         return f"must be {_BOUNDS[bound[1]].format(bound[2].removesuffix('.0'))}"
     if length := _LENGTH.fullmatch(text):
-        one, several = ("character", "characters") if length[1] == "str" else ("entry", "entries")
-        return f"must have {_LENGTHS[length[2]].format(length[3])} {one if length[3] == '1' else several}"
+        singular, plural = ("character", "characters") if length[1] == "str" else ("entry", "entries")
+        return f"must have {_LENGTHS[length[2]].format(length[3])} {singular if length[3] == '1' else plural}"
     if kind := _KIND.fullmatch(text):
-        return f"must be {' or '.join(KINDS.get(one, one) for one in kind[1].split(' | '))}"
+        return f"must be {' or '.join(KINDS.get(name, name) for name in kind[1].split(' | '))}"
     if text.startswith("Expected `str` matching regex"):
         return "is too long, or has characters that are not allowed here"
     return f"{text[0].lower()}{text[1:]}"
@@ -59,8 +59,8 @@ def _name(entry: re.Match[str], tables: Mapping[str, Any]) -> str:
     return f"{entry[1]}.{name}" if isinstance(name, str) and name else entry[0]
 
 
-def _choices(place: str) -> tuple[str, ...]:
-    section, _, key = place.partition(".")
+def _choices(path: str) -> tuple[str, ...]:
+    section, _, key = path.partition(".")
     # The only one in a list is that of an upstream's TLS.
     kind = Upstream if section.endswith("]") else Settings.__annotations__[section]
     return get_args(kind.__annotations__[key])

@@ -33,11 +33,13 @@ class Confirmation(forms.Form, frozen=True, kw_only=True):
 
 
 async def ask(request: requests.PageRequest) -> routing.Response:
-    """How many messages it is, and what will happen."""
+    """How many messages or addresses it is, and what will happen."""
     query: Query = request.query
     action, text, now = query.action or Action.RETRY, query.text, request.ctx.clock()
     selected = await bulk_actions.select(request.ctx, request.account_id, _filters(request, text, confirmed_at=now))
     counts = {one: len(bulk_actions.affected(one, selected)) for one in Action}
+    suppressible = await bulk_actions.suppressible(request.ctx, request.account_id, selected)
+    counts[Action.SUPPRESS] = len(suppressible.rows)
     return request.page(
         "bulk.html",
         action=action,
@@ -46,6 +48,7 @@ async def ask(request: requests.PageRequest) -> routing.Response:
         text=text,
         found=len(selected),
         count=counts[action],
+        suppressed=suppressible.suppressed,
         max_resent=bulk_actions.MAX_RESENT,
         confirmed_at=now,
         list_url=urls.messages(text),

@@ -42,19 +42,21 @@ async def show(request: requests.PageRequest) -> routing.Response:
     query: ranges.RangeQuery = request.query
     shown = ranges.read(request, query)
     found = await failure_report.read(request.ctx, request.account_id, shown.chosen)
+    may_change = request.may(caller.Permission.CHANGE)
+    suppresses = request.ctx.settings.delivery.suppress
     return request.page(
         "failures.html",
         shown=shown,
         periods=ranges.PERIODS,
         found=found,
-        rows=[_row(group, shown, may_change=request.may(caller.Permission.CHANGE)) for group in found.groups],
+        rows=[_row(group, shown, may_change=may_change, suppresses=suppresses) for group in found.groups],
         bounced_path=shown.messages(overview.TERMS["bounced"]),
         failed_path=shown.messages(overview.TERMS["failed"]),
         overview_path=shown.path_of("/"),
     )
 
 
-def _row(group: failure_report.FailureGroup, shown: ranges.ShownRange, *, may_change: bool) -> Row:
+def _row(group: failure_report.FailureGroup, shown: ranges.ShownRange, *, may_change: bool, suppresses: bool) -> Row:
     terms = failure_causes.search_terms(group.cause), failure_causes.provider_term(group.provider)
     path = shown.messages(*terms)
     cause = group.described
@@ -64,7 +66,7 @@ def _row(group: failure_report.FailureGroup, shown: ranges.ShownRange, *, may_ch
         cause,
         overview.PROVIDERS.get(group.provider, group.provider) or NOBODY,
         path,
-        _action(cause.action, group, shown, terms) if may_change else Action(READ, path),
+        _action(cause.action, group, shown, terms, suppresses=suppresses) if may_change else Action(READ, path),
         f"{group.count - group.before:+,}".replace("-", "\N{MINUS SIGN}") if group.count != group.before else "",
         [round(100 * value / highest, 1) for value in group.trend],
     )
@@ -75,6 +77,8 @@ def _action(
     group: failure_report.FailureGroup,
     shown: ranges.ShownRange,
     terms: tuple[str, ...],
+    *,
+    suppresses: bool,
 ) -> Action:
     match action:
         case failure_causes.Action.READ_GUIDANCE:
@@ -83,6 +87,9 @@ def _action(
         case failure_causes.Action.CHECK_DOMAIN:
             return Action("Check the domain", "/domains")
         case failure_causes.Action.SEE_SUPPRESSIONS:
+            return Action("See suppressions", "/suppressions")
+        case failure_causes.Action.SUPPRESS if suppresses and group.cause not in failure_causes.FOUND_IN_DNS:
+            # They were suppressed when they bounced.
             return Action("See suppressions", "/suppressions")
         case failure_causes.Action.SUPPRESS:
             return Action("Suppress these addresses", shown.bulk(bulk_actions.Action.SUPPRESS, *terms))

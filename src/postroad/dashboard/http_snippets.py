@@ -22,8 +22,6 @@ PATHS: Final = {
 }
 REQUEST: Final = literals.Source("curl", "In a terminal.", literals.shell, "curl @url -H @authorization\n")
 
-LIBRARY: Final = "With the Postroad library, from a checkout."
-
 SOURCES: Final = (
     literals.Source(
         "curl",
@@ -39,7 +37,7 @@ curl @url \\
     ),
     literals.Source(
         "Python",
-        LIBRARY,
+        "",
         literals.double,
         """\
 import sys
@@ -64,7 +62,7 @@ pip install ../postroad/clients/python
     ),
     literals.Source(
         "JavaScript",
-        LIBRARY,
+        "",
         literals.double,
         """\
 // hello.mjs
@@ -91,7 +89,7 @@ npm install --install-links ../postroad/clients/javascript
     ),
     literals.Source(
         "PHP",
-        LIBRARY,
+        "",
         literals.single,
         """\
 <?php
@@ -120,7 +118,7 @@ composer require postroad/postroad-client:@dev
     ),
     literals.Source(
         "Go",
-        LIBRARY,
+        "",
         literals.go,
         """\
 package main
@@ -180,7 +178,7 @@ go get github.com/postroad/postroad/clients/go
     ),
     literals.Source(
         "Ruby",
-        LIBRARY,
+        "",
         literals.single,
         """\
 require "postroad"
@@ -205,7 +203,7 @@ gem "postroad", path: "../postroad/clients/ruby"
     ),
     literals.Source(
         "Java",
-        LIBRARY,
+        "",
         literals.java,
         """\
 import dev.postroad.Email;

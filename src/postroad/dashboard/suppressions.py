@@ -108,7 +108,7 @@ async def remove_confirmed(request: requests.PageRequest, email: str, *, is_conf
     if not is_confirmed:
         found = await suppressions.find(request.ctx, request.account_id, email)
         if found.source == stored.Source.COMPLAINT:
-            msg = "email: the recipient reported your mail as spam; confirm that the recipient asked to get mail again"
+            msg = "email: the recipient reported your mail as spam; confirm that they asked to receive mail again"
             raise errors.Conflict(msg)
     return await suppressions.remove(request.ctx, request.account_id, email)
 

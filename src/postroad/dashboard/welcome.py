@@ -60,7 +60,7 @@ class LatestTest(msgspec.Struct, frozen=True):
         return disposition.explain(self.attempt.reason) if self.attempt else ""
 
 
-class Silence(StrEnum):
+class NotSentReason(StrEnum):
     """Why no webhook was sent for a test, besides the filters of its endpoint."""
 
     DISABLED = "disabled"
@@ -120,14 +120,14 @@ async def _values(request: requests.PageRequest) -> dict[str, Any]:
     snippet_context = await snippets.snippet_context(request)
     known = await send_test.senders(ctx, account_id, limit=MAX_SENDERS)
     filtered = webhook.sender_domains.split("\n") if webhook and webhook.sender_domains else []
-    # From where the webhook takes mail; without a filter, from everywhere.
+    # The senders of whose mail the webhook gets events; without a filter, all.
     matching = await send_test.senders(ctx, account_id, filtered, limit=MAX_SENDERS) if filtered else known
     return {
         "unverified": None if known else next(iter(await domains.of_account(ctx, account_id, limit=1)), None),
         "senders": list(dict.fromkeys([*matching, *known])),
         "webhook_sender": next(iter(matching), None),
         "webhook_domains": filtered,
-        "silence": _silence(sent, webhook),
+        "not_sent_reason": _not_sent_reason(sent, webhook),
         "sent": sent,
         "webhook": webhook,
         "deliveries": await delivery_log.page(ctx, account_id, message_id=sent.message.id, limit=MAX_DELIVERIES)
@@ -160,19 +160,19 @@ def _expects_delivery(sent: LatestTest | None, webhook: stored_webhooks.Webhook 
     return sent is not None and webhook is not None and sent.message.created_at >= webhook.created_at
 
 
-def _silence(
+def _not_sent_reason(
     sent: LatestTest | None, webhook: stored_webhooks.Webhook | None
-) -> Silence | webhook_outbox.Filter | None:
+) -> NotSentReason | webhook_outbox.Filter | None:
     """Why the webhook is not sent for the final result of the latest test; None if nothing speaks against it."""
     if sent is None or webhook is None:
         return None
     if not webhook.enabled:
-        return Silence.DISABLED
+        return NotSentReason.DISABLED
     domain = address.parse(sent.message.sender).domain
     is_test = bool(sent.message.is_test)
     excluding = webhook_outbox.excluding_filter(webhook, is_test=is_test, sender_domain=domain, tags=())
     if excluding is None and f"email.{sent.recipient.status}" not in webhook.events.split():
-        return Silence.EVENT
+        return NotSentReason.EVENT
     return excluding
 
 

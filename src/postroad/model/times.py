@@ -46,6 +46,11 @@ def to_wire(microseconds: int) -> str:
     return moment.strftime("%Y-%m-%dT%H:%M:%S.") + f"{microseconds % SECOND // 1000:03d}Z"
 
 
+def to_minute(microseconds: int) -> str:
+    """The minute, for people."""
+    return f"{_EPOCH + dt.timedelta(microseconds=microseconds):%Y-%m-%d %H:%M} UTC"
+
+
 def optional_to_wire(microseconds: int | None) -> str | None:
     """The same for a time that may be missing."""
     return None if microseconds is None else to_wire(microseconds)

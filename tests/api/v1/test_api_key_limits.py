@@ -177,7 +177,7 @@ async def test_a_budget_is_used_up_exactly_by_requests_at_once(shop: AccountClie
     refused = next(answer for answer in answers if answer.status_code == 402)
     assert refused.json()["code"] == "insufficient_credits"
     assert refused.json()["error"] == (
-        "the message needs 1 credits, but this API key has used 5 of its budget of 5; "
+        "the message needs 1 credit, but this API key has used 5 of its budget of 5; "
         "raise the budget, or use another key"
     )
     clock.pass_seconds(5 * 24 * 3600)

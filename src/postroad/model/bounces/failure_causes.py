@@ -85,6 +85,8 @@ _BY_REASON: Final = {
     "sender_rejected": Action.CHECK_DOMAIN,
     "policy_refused": Action.READ_GUIDANCE,
 }
+# Address faults that DNS tells, mostly: only the reply of a receiving server suppresses an address.
+FOUND_IN_DNS: Final = frozenset({"domain_not_found", "null_mx"})
 # What the providers tell senders: address and title of the page.
 GUIDANCE: Final = {
     "google": ("https://support.google.com/a/answer/81126", "Email sender guidelines"),

@@ -80,7 +80,9 @@ def _ours(explanation: str, *, slow_down: bool = False) -> Reason:
 REASONS: Final = {
     "delivered": Reason(None, "Accepted by the receiving server."),
     # The address.
-    "unknown_address": _address("The mailbox does not exist. Check the address; do not send to it again."),
+    "unknown_address": _address(
+        "The mailbox does not exist. Check the spelling. If it is right, remove it from your list."
+    ),
     "disabled_address": _address("The mailbox was closed or disabled. Do not send to it again."),
     "moved_address": _address("The mailbox has moved and mail is not forwarded. Ask for the new address."),
     "bad_address": _address("The address is malformed. Check its spelling."),
@@ -129,7 +131,7 @@ REASONS: Final = {
         "The host in the domain's MX records accepts no mail. The domain's owner has to correct the MX records."
     ),
     "policy_refused": _policy(
-        "A policy of the receiving server rejects the message. Its reply may say which; its postmaster can tell more."
+        "Their mail server's policy rejected it. Read the reply; if it is unclear, contact their postmaster."
     ),
     "refused": _policy("The receiving server rejected the message for an unrecognized reason. Read its reply."),
     "deferred": _policy("The receiving server deferred the message for an unrecognized reason. Read its reply."),

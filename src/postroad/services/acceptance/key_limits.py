@@ -8,7 +8,7 @@ import msgspec
 
 from postroad import errors
 from postroad.model import key_limits
-from postroad.services.acceptance import daily_limits, validation
+from postroad.services.acceptance import daily_limits, refusals, validation
 from postroad.storage import messages
 
 
@@ -35,8 +35,8 @@ def refusal(budget: key_limits.Budget | None, message: messages.NewMessage) -> e
         return over
     if budget.credit_budget is not None and usage.credits + message.credits_reserved > budget.credit_budget:
         return errors.InsufficientCredits(
-            f"the message needs {message.credits_reserved} credits, but this API key has used {usage.credits} of its "
-            f"budget of {budget.credit_budget}; raise the budget, or use another key"
+            f"the message needs {refusals.credits_text(message.credits_reserved)}, but this API key has used "
+            f"{usage.credits} of its budget of {budget.credit_budget}; raise the budget, or use another key"
         )
     return None
 

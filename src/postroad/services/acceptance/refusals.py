@@ -31,10 +31,16 @@ def different_body() -> errors.IdempotencyConflict:
     )
 
 
+def credits_text(count: int) -> str:
+    """A number of credits."""
+    return f"{count} credit{'' if count == 1 else 's'}"
+
+
 def insufficient_credits(needed: int, left: int) -> errors.InsufficientCredits:
     """The error for a message that costs more than is left."""
     return errors.InsufficientCredits(
-        f"the message needs {needed} credits, one for each unique recipient, but only {left} are available"
+        f"the message needs {credits_text(needed)}, one for each unique recipient, but only {left} "
+        f"{'is' if left == 1 else 'are'} available"
     )
 
 

@@ -30,16 +30,18 @@ async def count(
     policies: transaction.Policies,
 ) -> list[transaction.Accepted | errors.PostroadError]:
     """Count them, in order; those over the limit get that error. The others get the state of their bucket."""
-    before = await rates.find(tx, {one.credential_id for one in refused})
+    before = await rates.find(tx, {send.credential_id for send in refused})
     buckets = dict(before)
     answers: list[transaction.Accepted | errors.PostroadError] = []
-    for one in refused:
+    for send in refused:
         policy = throttle.at_rate(
-            policies.rate, locked[one.account_id].request_rate if one.account_id in locked else None
+            policies.rate, locked[send.account_id].request_rate if send.account_id in locked else None
         )
-        refusal = rate_limit.take_shared(buckets, one.credential_id, policy, now=one.created_at, clock=policies.clock())
-        full_at = throttle.full_at(buckets[one.credential_id], now=one.created_at)
+        refusal = rate_limit.take_shared(
+            buckets, send.credential_id, policy, now=send.created_at, clock=policies.clock()
+        )
+        full_at = throttle.full_at(buckets[send.credential_id], now=send.created_at)
         answers.append(refusal or transaction.Accepted("", "", b"", replayed=False, full_at=full_at))
-    owners = {one.credential_id: one.account_id for one in refused if one.account_id in locked}
+    owners = {send.credential_id: send.account_id for send in refused if send.account_id in locked}
     await rate_limit.write(tx, owners, before=before, after=buckets)
     return answers

@@ -39,22 +39,22 @@ async def settings(given: subject.Subject) -> Sequence[findings.Finding]:
     return unsafe or [findings.ok("no setting is unsafe")]
 
 
-def misfits(settings: config.Settings) -> list[str]:
+def host_warnings(settings: config.Settings) -> list[str]:
     """What in the settings does not fit this host, for those who check them before a start; `doctor` looks closer."""
     name = settings.delivery.hostname
-    found = []
+    warnings = []
     if name and "." not in name.rstrip("."):
-        found.append(
+        warnings.append(
             f"delivery.hostname: {name!r} is not a fully qualified name, and many servers refuse mail from it; "
             "set it to a name such as mail.example.org that resolves to this host"
         )
-    found += [
+    warnings += [
         f"sources.{source.name}.address: no network interface of this host has {source.address}; "
         "add it to one, unless another host sends from it"
         for source in settings.sources
         if not probe.can_bind(source.address)
     ]
-    return found
+    return warnings
 
 
 async def clock(given: subject.Subject) -> Sequence[findings.Finding]:
@@ -105,10 +105,10 @@ def _systemd_synchronizes() -> bool | None:
         return None
     words = [program, "show", "--property=NTPSynchronized", "--value"]
     try:
-        asked = subprocess.run(words, capture_output=True, check=False, timeout=SYSTEMD_SECONDS)  # noqa: S603 - of the system
+        answer = subprocess.run(words, capture_output=True, check=False, timeout=SYSTEMD_SECONDS)  # noqa: S603 - of the system
     except (OSError, subprocess.TimeoutExpired):
         return None
-    return {b"yes": True, b"no": False}.get(asked.stdout.strip())
+    return {b"yes": True, b"no": False}.get(answer.stdout.strip())
 
 
 def _timesyncd_synchronizes(*, now: int) -> bool | None:

@@ -70,8 +70,8 @@ TOO_SOON: Final = "attempted a moment ago"
 FINAL_RESULT: Final = "with a final result"
 BEGUN: Final = "attempted before"
 NOT_FAILED: Final = "not failed"
-SUPPRESSED: Final = "suppressed before"
-RESENT: Final = "resent before"
+SUPPRESSED: Final = "already suppressed"
+RESENT: Final = "already resent"
 # Why a message is not resent, by the code of the refusal.
 _REFUSALS: Final = {
     errors.Conflict.code: "suppressed, or no longer retained",
@@ -91,6 +91,14 @@ class Report(msgspec.Struct):
         """Count a step."""
         self.changed += changed
         self.unchanged.update(unchanged)
+
+
+class Suppressible(msgspec.Struct):
+    """The addresses of failed recipients that are not on the suppression list, and how many others there are."""
+
+    rows: list[suppressions.Suppression] = msgspec.field(default_factory=list)
+    suppressed: int = 0
+    not_failed: int = 0
 
 
 def filters_as_confirmed(
@@ -243,21 +251,35 @@ async def _suppress(
     ctx: context.Context, account_id: str, selected: Sequence[messages.Message], report: Report
 ) -> None:
     await account_quotas.check_suppressions(ctx, account_id)
-    wanted: dict[str, suppressions.Suppression] = {}
+    found = await suppressible(ctx, account_id, selected)
+    report.unchanged[NOT_FAILED] = found.not_failed
+    added = await suppression_batches.add(ctx, found.rows, audit_subject=None)
+    report.add(added, Counter({SUPPRESSED: found.suppressed + len(found.rows) - added}))
+
+
+async def suppressible(ctx: context.Context, account_id: str, selected: Sequence[messages.Message]) -> Suppressible:
+    """The addresses that can be suppressed because mail to them failed."""
+    found = Suppressible()
+    failed: dict[str, suppressions.Suppression] = {}
     now = ctx.clock()
-    for first in range(0, len(selected), STEP_MESSAGES):
-        ids = [one.id for one in selected[first : first + STEP_MESSAGES]]
-        async with ctx.store.scanning(account_id) as tx:
-            reached = await recipients.results_of_messages(tx, account_id, ids)
-        for one in (recipient for some in reached.values() for recipient in some):
-            if one.status not in mail.FAILURES:
-                report.unchanged[NOT_FAILED] += 1
-                continue
-            key = address.parse(one.email).key
-            row = (account_id, key, suppressions.Source.ACCOUNT, SUPPRESSION_REASON, one.last_smtp_code)
-            wanted.setdefault(key, suppressions.Suppression(*row, one.message_id, now))
-    added = await suppression_batches.add(ctx, [wanted[key] for key in sorted(wanted)], audit_subject=None)
-    report.add(added, Counter({SUPPRESSED: len(wanted) - added}))
+    with work_limits.acquire(ctx, SELECTIONS, account_id):
+        for first in range(0, len(selected), STEP_MESSAGES):
+            ids = [message.id for message in selected[first : first + STEP_MESSAGES]]
+            new: dict[str, suppressions.Suppression] = {}
+            async with ctx.store.scanning(account_id) as tx:
+                results = await recipients.results_of_messages(tx, account_id, ids)
+                for result in (result for of_message in results.values() for result in of_message):
+                    if result.status not in mail.FAILURES:
+                        found.not_failed += 1
+                    elif (key := address.parse(result.email).key) not in failed:
+                        row = (account_id, key, suppressions.Source.ACCOUNT, SUPPRESSION_REASON, result.last_smtp_code)
+                        new.setdefault(key, suppressions.Suppression(*row, result.message_id, now))
+                listed = await suppressions.find(tx, [(account_id, key) for key in new])
+            failed.update(new)
+            found.suppressed += len(listed)
+            found.rows += [row for key, row in new.items() if (account_id, key) not in listed]
+    found.rows.sort(key=lambda row: row.email_key)
+    return found
 
 
 async def _finish(ctx: context.Context, account_id: str, action: Action, report: Report, *, search: str) -> None:
