@@ -15,12 +15,15 @@ from postroad.cli import data_folder, dev, dev_seed, sample_data, sample_mail, s
 from postroad.model import caller, chart_ranges, times
 from postroad.roles import composition
 from postroad.services import audit_log, context, templates
+from postroad.services.acceptance import send_test
 from postroad.services.accounts import credits, statistics
 from postroad.services.accounts import registry as accounts
+from postroad.services.auth import credentials, users
+from postroad.services.domains import registry as domains
 from postroad.services.maintenance import consistency
 from postroad.services.messages import lookup
 from postroad.services.suppressions import registry as suppressions
-from postroad.services.webhooks import endpoints
+from postroad.services.webhooks import delivery_log, endpoint_settings, endpoints
 from postroad.storage import templates as stored_templates
 
 COUNT = 1_400
@@ -96,6 +99,47 @@ async def test_a_week_is_written_once_and_everything_agrees(
     assert await sample_week.write(ctx, folder, account_id) is None
     assert await week_of(ctx, account_id) == week
     assert await audit_log.page(ctx, account_id, before=None, limit=200) == logged
+
+
+async def test_a_week_leaves_what_a_person_has_made_as_it_is(
+    ctx: context.Context, folder: data_folder.DataFolder
+) -> None:
+    """After the first steps of docs/start.md: `webhook listen` has ended, and mail to a large provider waits."""
+    await dev_seed.prepare(ctx, None)
+    account_id = (await dev_seed.account_of(ctx)).id
+    operator = context.as_operator(ctx)
+    listening = await endpoints.save(ctx, account_id, url="http://127.0.0.1:8026/", enabled=False)
+    mine = await endpoints.create(ctx, account_id, endpoint_settings.Changes(url="http://127.0.0.1:9000/hook"))
+    await domains.add(ctx, account_id, "outlet.example", verified=True)
+    await templates.put(ctx, account_id, "receipt", subject="Mine", text="Mine", html=None)
+    await users.create(operator, account_id, email="grace@shop.example", password=None, role=caller.Role.ADMIN)
+    # A week that an earlier start did not finish.
+    await credentials.create(ctx, account_id, sample_week.MARK)
+    who = caller.Caller(account_id, None, caller.Scheme.PASSWORD, caller.PASSWORD_PERMISSIONS)
+    queued = await send_test.send(ctx, who, sender="hello@example.com", to="someone@gmail.com", request_id="req_1")
+
+    async def made_by_hand() -> list[object]:
+        return [
+            await endpoints.find(ctx, account_id, listening.webhook.id),
+            await endpoints.find(ctx, account_id, mine.webhook.id),
+            await delivery_log.page(ctx, account_id, mine.webhook.id, limit=10),
+            await domains.by_name(ctx, account_id, "outlet.example"),
+            await templates.find(ctx, account_id, "receipt"),
+            await users.by_email(ctx, "grace@shop.example"),
+            await lookup.details(ctx, account_id, queued.message_id),
+        ]
+
+    before = await made_by_hand()
+    assert await sample_week.write(ctx, folder, account_id, count=200, endpoint=BUILT_IN) is not None
+    assert await made_by_hand() == before
+    week = await week_of(ctx, account_id)
+    assert week.totals.messages == 200 + sample_week.WAITING + 1
+    urls = sorted(one.url for one in await endpoints.of_account(ctx, account_id))
+    assert urls == ["http://127.0.0.1:8025/v1/inbox/webhook", "http://127.0.0.1:8026/", "http://127.0.0.1:9000/hook"]
+    assert [one.name for one in await credentials.of_account(ctx, account_id)].count(sample_week.MARK) == 1
+    assert (await consistency.run(ctx)).findings == []
+    assert await sample_week.write(ctx, folder, account_id, count=200, endpoint=BUILT_IN) is None
+    assert await week_of(ctx, account_id) == week
 
 
 def drafts(count: int) -> list[sample_mail.Draft]:

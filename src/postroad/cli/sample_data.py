@@ -3,7 +3,7 @@
 from dataclasses import dataclass
 from typing import Final
 
-from postroad.model import domain_records, mail, simulated_providers
+from postroad.model import caller, domain_records, mail, simulated_providers
 
 State = domain_records.RecordState
 _Provider = simulated_providers.Provider
@@ -85,7 +85,7 @@ KINDS: Final = (
         weight=3,
     ),
     Kind(
-        sender="Corner Shop <hello@example.com>",
+        sender="Corner Shop <hello@shop.example>",
         subject="Choose a new password",
         text="Hello {name},\n\nsomeone has asked for a new password. The link works for an hour.\n",
         html="<p>Hello {name},</p><p>someone has asked for a new password. The link works for an hour.</p>",
@@ -94,7 +94,7 @@ KINDS: Final = (
         weight=2,
     ),
     Kind(
-        sender="Corner Shop <hello@example.com>",
+        sender="Corner Shop <hello@shop.example>",
         subject="Welcome, {name}",
         text="Hello {name},\n\nThanks for joining us.\n",
         html="<p>Hello <b>{name}</b>,</p><p>Thanks for joining us.</p>",
@@ -114,7 +114,7 @@ KINDS: Final = (
 )
 # What a provider does, by how often: before it accepts a message, or instead of it.
 DEFERRED: Final = {Behaviour.RATE_LIMITED: 2, Behaviour.GREYLISTED: 1}
-BOUNCED: Final = {Behaviour.UNKNOWN_USER: 6, Behaviour.BLOCKED: 2, Behaviour.UNAUTHENTICATED: 1}
+BOUNCED: Final = {Behaviour.UNKNOWN_USER: 6, Behaviour.BLOCKED: 3}
 
 # What DNS says of each domain: dkim, spf, return path, dmarc, dkim with Ed25519; and how far its warm-up is, by step
 # and use. The first one is the default sender.
@@ -122,7 +122,6 @@ DOMAINS: Final = (
     ("shop.example", (State.OK, State.OK, State.OK, State.OK, State.OK), None),
     ("news.shop.example", (State.OK, State.OK, State.OK, State.MISSING, State.MISSING), (4, 1204)),
     ("outlet.example", (State.MISSING, State.WRONG, State.MISSING, State.UNKNOWN, State.MISSING), None),
-    ("example.com", (State.OK, State.OK, State.OK, State.OK, State.OK), None),
 )
 TWO_SPF_RECORDS: Final = ("v=spf1 include:_spf.example.org ~all", "v=spf1 a -all")
 
@@ -135,6 +134,16 @@ def spf_finding(state: State, value: str) -> domain_records.Finding:
     return domain_records.Finding(State.WRONG, sentence, TWO_SPF_RECORDS)
 
 
+# API keys with their scopes.
+KEYS: Final = {
+    "Checkout": frozenset({caller.Permission.SEND}),
+    "Reports": frozenset({caller.Permission.SEND, caller.Permission.READ}),
+}
+USERS: Final = {"grace@shop.example": caller.Role.DEVELOPER, "alan@shop.example": caller.Role.READ_ONLY}
+INVITED: Final = "margaret@shop.example"
+# What the endpoint of the webhook replies.
+OK: Final = 200
+SERVER_ERROR: Final = 500
 TEMPLATES: Final = (
     (
         "receipt",

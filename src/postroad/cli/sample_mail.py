@@ -120,7 +120,7 @@ class Writer:
             some = drafts[place : place + AT_ONCE]
             found.update(zip(await asyncio.gather(*map(self._accept, some)), some, strict=True))
         # Attempt by attempt, because an attempt of a recipient is recorded before its next one.
-        while claimed := await self._claim(until=max(one.at for one in drafts) + times.DAY):
+        while claimed := await self._claim(found):
             await self.ctx.outcome_commits.submit([self._outcome(one, found[one.message_id]) for one in claimed])
             if all(found[one.message_id].waits for one in claimed):
                 break
@@ -134,13 +134,17 @@ class Writer:
         )
         return accepted.message_id
 
-    async def _claim(self, *, until: int) -> list[queue.Claimed]:
-        """Lease what is due by then, as a worker does."""
+    async def _claim(self, found: dict[str, Draft]) -> list[queue.Claimed]:
+        """Lease what is due of these messages, as a worker does; other mail to the same domains stays queued."""
+        now = self.ctx.clock()
         async with self.ctx.store.transaction() as tx:
-            await queue.promote(tx, now=until, limit=10_000)
+            await queue.promote(tx, now=now, limit=10_000)
             keys = [queue.queue_key_of(one.domain, self.who.account_id) for one in sample_data.DESTINATIONS]
             wanted = [queue.ClaimRequest(key, 10_000) for key in keys]
-            return await queue.claim(tx, wanted, lease_until=until, worker=WORKER)
+            claimed = await queue.claim(tx, wanted, lease_until=now + times.DAY, worker=WORKER)
+            others = [one.key for one in claimed if one.message_id not in found]
+            await queue.release(tx, others, now=now, worker=WORKER)
+        return [one for one in claimed if one.message_id in found]
 
     def _outcome(self, claimed: queue.Claimed, draft: Draft) -> outcomes.Outcome:
         """What the attempt came to, as delivery would judge it."""

@@ -2,39 +2,58 @@
 
 It has domains in every state, users, templates, keys, a webhook with its log, suppressed addresses, an audit log, and
 seven days of mail (sample_mail.py). All is written by services and storage, as if it had happened when it says so, so
-credits, counts and statuses agree (`postroad verify`). It is written once, into the store of a data folder only.
+credits, counts and statuses agree (`postroad verify`). It is written once, into the store of a data folder only, and
+what a person has made there stays as it is.
 """
 
 import dataclasses
 import functools
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Final
 
 from postroad.cli import data_folder, sample_data, sample_mail
-from postroad.model import actors, caller, domain_records, events, identifiers, times, warmup
-from postroad.services import context, templates
+from postroad.model import actors, caller, domain_records, identifiers, mail, times, warmup, webhook_schedule
+from postroad.services import audit_log, context, templates
 from postroad.services.accounts import credits
-from postroad.services.auth import api_keys, credentials
+from postroad.services.auth import api_keys, credentials, last_used
 from postroad.services.auth import users as account_users
 from postroad.services.dkim import domain_keys
 from postroad.services.domains import checks as services_checks
 from postroad.services.domains import registry as domains
+from postroad.services.messages import lookup
 from postroad.services.suppressions import registry as suppressions
-from postroad.services.webhooks import signing_secrets
-from postroad.storage import domain_checks, recipients, users, warmups, webhook_attempts, webhook_deliveries, webhooks
+from postroad.services.webhooks import endpoint_settings, endpoints
+from postroad.storage import (
+    accounts,
+    domain_checks,
+    recipients,
+    store,
+    users,
+    warmups,
+    webhook_attempts,
+    webhook_deliveries,
+    webhooks,
+)
+from postroad.storage import credentials as stored_credentials
 from postroad.storage import domains as stored_domains
 from postroad.storage import suppressions as stored_suppressions
 
 MESSAGES: Final = 1_400
 WAITING: Final = 6
+# More than the week has.
+MAX_DELIVERIES: Final = 10_000
 CREDITS: Final = 25_000
 PASSWORD: Final = "correct horse battery"  # noqa: S105 - of users that nobody has invited
+# Where the webhooks of the week went. An endpoint of this machine has not replied before today.
 URL: Final = "https://shop.example/hooks/postroad"
 WORKER: Final = "web-1:4212:77aa01cd"
 # Of so many webhook deliveries, one fails.
-FAILS_EVERY: Final = 17
-# Its presence tells that the week has been written.
+FAILS_EVERY: Final = 60
+# The SMTP credential of the mail. Its use is written last, and tells that the week is complete.
 MARK: Final = "Shop, production"
+OLD: Final = "Old server"
+MAX_TEMPLATES: Final = 1_000
 SUPPRESSED: Final = (
     ("no-more-mail@gmail.com", "asked us by telephone", stored_suppressions.Source.ACCOUNT),
     ("old.list@bakery.example", "from the old system", stored_suppressions.Source.IMPORT),
@@ -64,26 +83,30 @@ async def write(
     """
     if not folder.owns(ctx.settings):
         raise data_folder.FolderError("a sample week can only be written into the database of 'postroad dev'")
-    if any(one.name == MARK for one in await credentials.of_account(ctx, account_id)):
+    known = {one.name: one for one in await credentials.of_account(ctx, account_id)}
+    if MARK in known and known[MARK].last_used_at is not None:
         return None
     now = ctx.clock()
     owner = (await account_users.of_account(ctx, account_id))[0]
-    began = _at(ctx, now - 8 * times.DAY, owner)
-    credential_id = await _keys(began, account_id)
+    began, yesterday = _at(ctx, now - 8 * times.DAY, owner), _at(ctx, now - times.DAY, owner)
+    ready_before = await _ready_webhooks(ctx, account_id)
     if ctx.settings.credits.enabled:
         await credits.add(_at(ctx, now - 8 * times.DAY, None), account_id, CREDITS, "Monthly plan")
+    shop = known.get(MARK) or (await credentials.create(began, account_id, MARK))[0]
     domain = await _domains(began, account_id, now=now)
-    yesterday = _at(ctx, now - times.DAY, owner)
-    saved = [(began, one) for one in sample_data.TEMPLATES] + [(yesterday, sample_data.NEW_VERSION)]
-    for then, (alias, subject, text, html) in saved:
-        await templates.put(then, account_id, alias, subject=subject, text=text, html=html)
-    webhook = await _webhook(began, account_id, endpoint)
-    who = caller.Caller(account_id, credential_id, caller.Scheme.PASSWORD, caller.PASSWORD_PERMISSIONS)
+    await _templates(began, yesterday, account_id)
+    webhook = await _webhook(began, account_id)
+    who = caller.Caller(account_id, shop.id, caller.Scheme.PASSWORD, caller.PASSWORD_PERMISSIONS)
     messages = await sample_mail.write(ctx, who, count=count, waiting=WAITING, now=now)
     delivery = await _deliver_webhooks(ctx, webhook)
-    user = await _people(_at(ctx, now - 5 * times.DAY, owner), account_id)
+    await _forget_webhooks(ctx, account_id, ready_before)
+    if endpoint != URL:
+        change = endpoint_settings.Changes(url=endpoint)
+        await endpoints.change(_at(ctx, now, owner), account_id, webhook.id, change)
+    user = await _people(_at(ctx, now - 5 * times.DAY, owner), yesterday, account_id)
     for email, reason, source in SUPPRESSED:
         await suppressions.add(_at(ctx, now - 3 * times.DAY, owner), account_id, email, reason=reason, source=source)
+    await _keys(began, _at(ctx, now - 4 * times.DAY, owner), shop, newest=await _newest_mail(ctx, account_id))
     newest_ended = messages[-WAITING - 1]
     async with ctx.store.reading() as tx:
         (reached,) = await recipients.of_message(tx, account_id, newest_ended)
@@ -115,12 +138,15 @@ async def _domains(ctx: context.Context, account_id: str, *, now: int) -> str:
     for place, (name, states, warming) in enumerate(sample_data.DOMAINS):
         # Their ids are in the order of the table.
         then = dataclasses.replace(ctx, clock=functools.partial(int, ctx.clock() + place * times.SECOND))
-        domain = known.get(name) or await domains.add(then, account_id, name, verified=False)
+        if name in known:
+            unverified = unverified or known[name].id
+            continue
+        domain = await domains.add(then, account_id, name, verified=False)
         await domain_keys.keys(then, domain)
-        if states[0] is not sample_data.State.OK:
-            unverified = domain.id
-        elif domain.verified_at is None:
+        if states[0] is sample_data.State.OK:
             await domains.verify(then, account_id, domain.id, by=stored_domains.DNS)
+        else:
+            unverified = domain.id
         checks = [
             domain_checks.Check(
                 account_id,
@@ -161,65 +187,117 @@ def _finding(
             return domain_records.check_dkim(record, published)
 
 
-async def _keys(ctx: context.Context, account_id: str) -> str:
-    """SMTP credentials with API keys under them, one of them revoked; returns the id of the first."""
-    shop, _ = await credentials.create(ctx, account_id, MARK)
-    old, _ = await credentials.create(ctx, account_id, "Old server")
-    for name in ("Checkout", "Reports"):
-        scopes = frozenset({caller.Permission.SEND} | ({caller.Permission.READ} if name == "Reports" else set()))
-        await api_keys.create(ctx, account_id, credential_id=shop.id, name=name, scopes=scopes)
-    await credentials.revoke(ctx, account_id, old.id)
-    return shop.id
+async def _templates(began: context.Context, yesterday: context.Context, account_id: str) -> None:
+    """Templates, one of them with a second version; those that a person has are theirs."""
+    known = {one.alias for one in await templates.summaries(began, account_id, "", MAX_TEMPLATES)}
+    saved = [(began, one) for one in sample_data.TEMPLATES] + [(yesterday, sample_data.NEW_VERSION)]
+    for then, (alias, subject, text, html) in saved:
+        if alias not in known:
+            await templates.put(then, account_id, alias, subject=subject, text=text, html=html)
 
 
-async def _people(ctx: context.Context, account_id: str) -> str:
-    """Two users and an invitation; returns the id of the first."""
-    made = [
-        await account_users.create(ctx, account_id, email=email, password=PASSWORD, role=role)
-        for email, role in (("grace@shop.example", caller.Role.DEVELOPER), ("alan@shop.example", caller.Role.READ_ONLY))
-    ]
-    await account_users.invite(ctx, account_id, email="margaret@shop.example", role=caller.Role.DEVELOPER)
-    return made[0][0].id
+async def _newest_mail(ctx: context.Context, account_id: str) -> dict[mail.Source, int]:
+    """When the newest message of each source was accepted."""
+    found: dict[mail.Source, int] = {}
+    for source in (mail.Source.API, mail.Source.SMTP):
+        listed = await lookup.page(ctx, account_id, lookup.Filters(source=source), limit=1, cursor=None)
+        found[source] = listed.messages[0].created_at
+    return found
 
 
-async def _webhook(ctx: context.Context, account_id: str, url: str) -> webhooks.Webhook:
-    """An endpoint, written as it stands: to save one asks DNS, and nothing here should."""
-    now, secret = ctx.clock(), signing_secrets.new()
-    hint = signing_secrets.hint(secret)
-    webhook = webhooks.Webhook(
-        id=ctx.new_id(identifiers.WEBHOOK, now=now),
-        account_id=account_id,
-        url=url,
-        events=" ".join(events.DEFAULT),
-        enabled=1,
-        secret_hint=hint,
-        created_at=now,
-        updated_at=now,
-    )
-    sealed = webhooks.Secret(
-        account_id=account_id,
-        webhook_id=webhook.id,
-        version=1,
-        secret=signing_secrets.encrypt(ctx, secret, webhook_id=webhook.id),
-        created_at=now,
-        expires_at=None,
-    )
+async def _keys(
+    began: context.Context,
+    later: context.Context,
+    shop: stored_credentials.Credential,
+    *,
+    newest: dict[mail.Source, int],
+) -> None:
+    """API keys, an SMTP credential that was revoked later, and when all of them were last used."""
+    account_id = shop.account_id
+    known = {one.name for one in await api_keys.of_account(began, account_id)}
+    used: list[tuple[last_used.UsedSecret, int]] = []
+    for name, scopes in sample_data.KEYS.items():
+        if name not in known:
+            key, _ = await api_keys.create(began, account_id, credential_id=shop.id, name=name, scopes=scopes)
+            used.append(((last_used.API_KEY, key.id), newest[mail.Source.API]))
+    if OLD not in {one.name for one in await credentials.of_account(began, account_id)}:
+        old, _ = await credentials.create(began, account_id, OLD)
+        await credentials.revoke(later, account_id, old.id)
+        used.append(((last_used.CREDENTIAL, old.id), later.clock() - times.HOUR))
+    used.append(((last_used.CREDENTIAL, shop.id), newest[mail.Source.SMTP]))
+    for secret, at in used:
+        began.access_cache.last_used.note(secret, now=at)
+    await began.access_cache.last_used.flush()
+
+
+async def _people(ctx: context.Context, later: context.Context, account_id: str) -> str:
+    """Two users, who have logged in since, and an invitation; returns the id of the first."""
+    known = {one.email: one.id for one in await account_users.of_account(ctx, account_id)}
+    for email, role in sample_data.USERS.items():
+        if email not in known:
+            user, _ = await account_users.create(ctx, account_id, email=email, password=PASSWORD, role=role)
+            known[email] = user.id
+            async with ctx.store.transaction() as tx:
+                await users.note_login(tx, user, now=later.clock())
+                await audit_log.write(
+                    _at(later, later.clock(), user), tx, account_id, "user.logged_in", email, "by password"
+                )
+    if sample_data.INVITED not in known:
+        await account_users.invite(ctx, account_id, email=sample_data.INVITED, role=caller.Role.DEVELOPER)
+    return known[next(iter(sample_data.USERS))]
+
+
+async def _webhook(ctx: context.Context, account_id: str) -> webhooks.Webhook:
+    """An endpoint beside those of a person, created without a check: that would ask DNS, and nothing here should."""
     async with ctx.store.transaction() as tx:
-        await webhooks.insert(tx, webhook)
-        await webhooks.add_secret(tx, sealed, hint=hint)
-    return webhook
+        await accounts.lock(tx, [account_id])
+        known = await webhooks.of_account(tx, account_id)
+        if found := next((one for one in known if one.url == URL), None):
+            return found
+        return (await endpoints.create_in(ctx, tx, account_id, endpoint_settings.Changes(url=URL))).webhook
+
+
+async def _ready_webhooks(ctx: context.Context, account_id: str) -> set[webhook_deliveries.Key]:
+    """The deliveries that would be sent now."""
+    async with ctx.store.reading() as tx:
+        known = await webhooks.of_account(tx, account_id)
+        return {one.key for webhook in known for one in await _ready(tx, webhook)}
+
+
+async def _forget_webhooks(ctx: context.Context, account_id: str, before: set[webhook_deliveries.Key]) -> None:
+    """Delete what the sample mail has made ready for the endpoints of a person, who did not send it."""
+    async with ctx.store.transaction() as tx:
+        for webhook in await webhooks.of_account(tx, account_id):
+            ids = [one.id for one in await _ready(tx, webhook) if one.key not in before]
+            await webhook_deliveries.acknowledge(tx, account_id, webhook.id, ids)
+
+
+async def _ready(tx: store.Transaction, webhook: webhooks.Webhook) -> list[webhook_deliveries.Delivery]:
+    return await webhook_deliveries.ready(tx, webhook.account_id, webhook.id, limit=MAX_DELIVERIES)
 
 
 async def _deliver_webhooks(ctx: context.Context, webhook: webhooks.Webhook) -> str:
-    """All events of the mail were delivered, with few failures; returns the id of the last that failed."""
-    async with ctx.store.transaction() as tx:
-        claimed = await webhook_deliveries.claim(tx, [(webhook.id, 10_000)], lease_until=ctx.clock(), worker=WORKER)
-        # Not one of the newest: the endpoint works now.
-        older = sorted(one.id for one in claimed)[:-FAILS_EVERY]
-        failed = set(older[::FAILS_EVERY])
-        await webhook_attempts.insert(tx, [_attempt(one, has_failed=one.id in failed) for one in claimed])
-        await webhook_deliveries.record(tx, [_result(one, webhook.url, has_failed=one.id in failed) for one in claimed])
-    return max(failed)
+    """Deliver all events of the mail, with few failures; returns the id of the last that failed."""
+    now, schedule = ctx.clock(), ctx.settings.webhooks.retry_seconds
+    # Those of a day ago: the last attempt is over, and the endpoint works now.
+    ended_before = now - times.DAY - sum(schedule) * times.SECOND
+    failed: set[str] = set()
+    due: dict[str, int] = {}
+    while True:
+        async with ctx.store.transaction() as tx:
+            await webhook_deliveries.promote(tx, now=now, attempts=len(schedule) + 1, limit=MAX_DELIVERIES)
+            wanted = [(webhook.id, MAX_DELIVERIES)]
+            claimed = await webhook_deliveries.claim(tx, wanted, lease_until=now + times.DAY, worker=WORKER)
+            if not claimed:
+                return max(failed)
+            if not failed:
+                due = {one.id: _delivered_at(one) for one in claimed}
+                failed = set([one.id for one in claimed if due[one.id] < ended_before][::FAILS_EVERY])
+            attempts = [_attempt(one, due[one.id], has_failed=one.id in failed) for one in claimed]
+            results = [_result(made, one, schedule) for made, one in zip(attempts, claimed, strict=True)]
+            await webhook_attempts.insert(tx, attempts)
+            await webhook_deliveries.record(tx, results)
+            due = {result.key[2]: result.due_at for result in results}
 
 
 def _delivered_at(delivery: webhook_deliveries.Claimed) -> int:
@@ -227,28 +305,36 @@ def _delivered_at(delivery: webhook_deliveries.Claimed) -> int:
     return int(delivery.id.removeprefix(identifiers.WEBHOOK_DELIVERY)[:14], 16) + times.SECOND
 
 
-def _attempt(delivery: webhook_deliveries.Claimed, *, has_failed: bool) -> webhook_attempts.Attempt:
+def _attempt(delivery: webhook_deliveries.Claimed, at: int, *, has_failed: bool) -> webhook_attempts.Attempt:
     return webhook_attempts.Attempt(
         account_id=delivery.account_id,
         webhook_id=delivery.webhook_id,
         delivery_id=delivery.id,
-        number=1,
-        started_at=_delivered_at(delivery),
-        duration=84_000 if not has_failed else 2_310_000,
-        status_code=500 if has_failed else 200,
-        response_body='{"error": "the database is locked"}' if has_failed else '{"ok": true}',
+        number=delivery.attempt_count,
+        started_at=at,
+        duration=2_310_000 if has_failed else 84_000,
+        status_code=sample_data.SERVER_ERROR if has_failed else sample_data.OK,
+        response_body='{"error": "no such order"}' if has_failed else '{"ok": true}',
         error=None,
     )
 
 
-def _result(delivery: webhook_deliveries.Claimed, url: str, *, has_failed: bool) -> webhook_deliveries.DeliveryUpdate:
-    ended_at = _delivered_at(delivery) + 2 * times.SECOND
+def _result(
+    attempt: webhook_attempts.Attempt, delivery: webhook_deliveries.Claimed, schedule: Sequence[int]
+) -> webhook_deliveries.DeliveryUpdate:
+    """The state after an attempt, as the schedule has it."""
+    ended_at = attempt.started_at + attempt.duration
+    wait = webhook_schedule.delay(schedule, attempt.number, random_fraction=0.5)
+    state = webhook_deliveries.State.SUCCEEDED
+    if attempt.status_code == sample_data.SERVER_ERROR:
+        state = webhook_deliveries.State.FAILED if wait is None else webhook_deliveries.State.WAITING
+    is_waiting = state is webhook_deliveries.State.WAITING
     return webhook_deliveries.DeliveryUpdate(
         key=delivery.key,
         worker=WORKER,
         attempt_count=delivery.attempt_count,
-        url=url,
-        state=webhook_deliveries.State.FAILED if has_failed else webhook_deliveries.State.SUCCEEDED,
-        due_at=ended_at,
-        ended_at=ended_at,
+        url=URL,
+        state=state,
+        due_at=ended_at + (wait or 0) if is_waiting else ended_at,
+        ended_at=None if is_waiting else ended_at,
     )

@@ -154,7 +154,7 @@ def no_answer(record: Record, detail: str) -> Finding:
 
 def no_answer_for(name: str, detail: str) -> Finding:
     """DNS did not answer for a name that a record leads to."""
-    return Finding(RecordState.UNKNOWN, f"DNS did not answer for {name} ({detail}); it is checked again automatically")
+    return Finding(RecordState.UNKNOWN, f"DNS did not answer for {name} ({detail}); check again in a few minutes")
 
 
 def check_dkim(record: Record, texts: Sequence[str]) -> Finding:
