@@ -1,9 +1,11 @@
-"""Retry, cancel and suppress what a search finds."""
+"""Retry, cancel, resend and suppress what a search finds."""
 
+import asyncio
 import contextlib
 import dataclasses
 import html
 import re
+from collections.abc import Sequence
 
 import pytest
 
@@ -12,6 +14,7 @@ from postroad.services import context, work_limits
 from postroad.services.maintenance import consistency
 from postroad.services.messages import bulk_actions, lookup
 from postroad.services.suppressions import registry as suppressions
+from postroad.storage import queue, resends
 from tests import accepted_mail, contexts
 from tests.dashboard.browser_client import Browser, notice_of
 from tests.services import claimed_mail
@@ -172,3 +175,73 @@ async def test_a_transaction_changes_a_bounded_number_of_recipients(ctx: context
     assert [len(step) for step in bulk_actions.steps([small] * 250)] == [100, 100, 50]
     assert [len(step) for step in bulk_actions.steps([*[small] * 99, large, large, large])] == [100, 2]
     assert not list(bulk_actions.steps([]))
+
+
+async def fail(ctx: context.Context, account_id: str, subject: str) -> str:
+    """A message that its only recipient's server refused."""
+    message_id, claimed = await claimed_mail.another(ctx, account_id, "ada@example.net", subject=subject)
+    await fail_claimed(ctx, claimed)
+    return message_id
+
+
+async def fail_claimed(ctx: context.Context, claimed: Sequence[queue.Claimed]) -> None:
+    for one in claimed:
+        await ctx.outcome_commits.submit([claimed_mail.outcome(ctx, one, disposition.Verdict.FAILED, code=550)])
+
+
+async def resends_of(ctx: context.Context, account_id: str, message_id: str) -> list[str]:
+    async with ctx.store.reading() as tx:
+        return await resends.of_message(tx, account_id, message_id, limit=9)
+
+
+async def test_a_failed_message_is_resent_once_however_often_it_is_confirmed(
+    ctx: context.Context, browser: Browser, shop: str, clock: contexts.Clock
+) -> None:
+    failed = [await fail(ctx, shop, f"Invoice {number}") for number in range(3)]
+    clock.now += contexts.SECOND
+    assert "<h1>Resend 3 messages?</h1>" in (await browser.get("/bulk", action="resend", search="invoice")).text
+    form = await confirm(browser, "resend", "invoice")
+    earlier = {**form, "confirmed_at": str(int(form["confirmed_at"]) - 1)}
+    # Two members of the team, at the same time.
+    answers = await asyncio.gather(browser.post("/bulk", form), browser.post("/bulk", earlier))
+    assert sorted(answer.status_code for answer in answers) in ([303, 303], [303, 429])
+    assert notice_of(await browser.post("/bulk", earlier)) == "Nothing was changed. Not changed: 3 already resent."
+    # The key of a resend is remembered for a day; that a message was resent, as long as the message.
+    async with ctx.store.transaction() as tx:
+        await tx.run_script("DELETE FROM idempotency_keys")
+    clock.now += contexts.SECOND
+    again = await claimed_mail.claim_all(ctx, claimed_mail.WORKER)
+    assert [len(await resends_of(ctx, shop, one)) for one in failed] == [1, 1, 1]
+    assert len(again) == 3
+    assert "<h1>Nothing to resend</h1>" in (await browser.get("/bulk", action="resend", search="invoice")).text
+    # What was resent and failed too is a message of its own.
+    await fail_claimed(ctx, again[:1])
+    assert "<h1>Resend 1 message?</h1>" in (await browser.get("/bulk", action="resend", search="invoice")).text
+    done = await browser.post("/bulk", await confirm(browser, "resend", "invoice"))
+    assert notice_of(done) == "Resent: 1 message. Not changed: 3 already resent."
+    assert [len(await resends_of(ctx, shop, one)) for one in failed] == [1, 1, 1]
+
+
+async def test_only_what_has_failed_finally_can_be_resent_and_each_refusal_has_its_reason(
+    ctx: context.Context, browser: Browser, shop: str, clock: contexts.Clock
+) -> None:
+    await defer(ctx, shop, "eve@example.net", subject="Offer 1")
+    clock.now += contexts.SECOND
+    nothing = (await browser.get("/bulk", action="resend", search="offer")).text
+    assert "<h1>Nothing to resend</h1>" in nothing
+    assert "No message has failed, or all that failed were already resent." in nothing
+    await fail(ctx, shop, "Offer 2")
+    async with ctx.store.transaction() as tx:
+        await tx.run_script("DELETE FROM bodies")
+    kept = await fail(ctx, shop, "Offer 3")
+    clock.now += contexts.SECOND
+    assert "<h1>Resend 2 messages?</h1>" in (await browser.get("/bulk", action="resend", search="offer")).text
+    form = await confirm(browser, "resend", "offer")
+    done = await browser.post("/bulk", form)
+    assert notice_of(done) == "Resent: 1 message. Not changed: 1 no longer retained."
+    assert len(await resends_of(ctx, shop, kept)) == 1
+    await fail(ctx, shop, "Offer 4")
+    await suppressions.add(ctx, shop, "ada@example.net")
+    clock.now += contexts.SECOND
+    done = await browser.post("/bulk", await confirm(browser, "resend", '"offer 4"'))
+    assert notice_of(done) == "Nothing was changed. Not changed: 1 suppressed."

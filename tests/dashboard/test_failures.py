@@ -192,8 +192,8 @@ async def test_each_cause_is_explained_with_an_example_a_trend_and_one_action(
     assert 'aria-label="By hour: 0, 0,' in page
     confirmations = [html.unescape(one) for one in re.findall(r'"(/bulk\?[^"]*)"', page)]
     titles = [re.findall(r"<h1>(.*)</h1>", (await browser.get(one)).text) for one in confirmations]
-    # The only message of the account has also a recipient that waits, so it is not final.
-    assert titles == [["Resend 1 message?"]]
+    # The only message of the account has also a recipient that waits, so it is not final, and is not resent yet.
+    assert titles == [["Nothing to resend"]]
     assert "/bulk" not in (await reader.get("/failures", period="24h")).text
     searches = [parse.parse_qs(html.unescape(one))["search"][0] for one in re.findall(r'"/messages\?([^"]*)"', page)]
     since = "after:2027-01-14T09:00Z"
@@ -233,12 +233,9 @@ async def test_failed_messages_are_resent_from_the_page_once(
     form = {name: html.unescape(value) for name, value in form.items()}
     await suppressions.add(ctx, browser.account_id, "0@example.net")
     done = browser_client.notice_of(await browser.post("/bulk", form))
-    assert done == "Resent: 2 messages. Not changed: 1 suppressed, or no longer retained."
+    assert done == "Resent: 2 messages. Not changed: 1 suppressed."
     again = await browser.post("/bulk", form)
-    assert (
-        browser_client.notice_of(again)
-        == "Nothing was changed. Not changed: 2 already resent, 1 suppressed, or no longer retained."
-    )
+    assert browser_client.notice_of(again) == "Nothing was changed. Not changed: 2 already resent, 1 suppressed."
     waiting = await claimed_mail.claim_all(ctx, claimed_mail.WORKER)
     assert sorted(one.email_key for one in waiting) == ["1@example.net", "2@example.net"]
     log = html.unescape((await browser.get("/audit-log")).text)

@@ -19,3 +19,5 @@ async def test_messages_from_before_they_could_be_resent_have_no_resends(empty: 
         assert await resends.of_message(tx, "acc_1", "em_1", limit=9) == ["em_3", "em_2"]
         assert await resends.of_message(tx, "acc_1", "em_1", limit=1) == ["em_3"]
         assert await resends.of_message(tx, "acc_2", "em_1", limit=9) == []
+        assert await resends.of_messages(tx, "acc_1", ["em_1", "em_2"]) == {"em_1"}
+        assert await resends.of_messages(tx, "acc_2", ["em_1"]) == set()

@@ -37,9 +37,15 @@ async def ask(request: requests.PageRequest) -> routing.Response:
     query: Query = request.query
     action, text, now = query.action or Action.RETRY, query.text, request.ctx.clock()
     selected = await bulk_actions.select(request.ctx, request.account_id, _filters(request, text, confirmed_at=now))
-    counts = {one: len(bulk_actions.affected(one, selected)) for one in Action}
+    waiting = bulk_actions.waiting(selected)
+    resendable = await bulk_actions.resendable(request.ctx, request.account_id, selected)
     suppressible = await bulk_actions.suppressible(request.ctx, request.account_id, selected)
-    counts[Action.SUPPRESS] = len(suppressible.rows)
+    counts = {
+        Action.RETRY: len(waiting),
+        Action.CANCEL: len(waiting),
+        Action.RESEND: len(resendable),
+        Action.SUPPRESS: len(suppressible.rows),
+    }
     return request.page(
         "bulk.html",
         action=action,
@@ -63,13 +69,7 @@ async def run(request: requests.PageRequest) -> routing.Response:
     filters = _filters(request, text, confirmed_at=form.confirmed_at)
     selected = await bulk_actions.select(request.ctx, request.account_id, filters)
     if form.action is Action.RESEND:
-        done = await bulk_actions.send_again(
-            request.ctx,
-            request.http.caller,
-            bulk_actions.affected(form.action, selected),
-            request_id=request.http.id,
-            key=f"bulk {form.confirmed_at}",
-        )
+        done = await bulk_actions.send_again(request.ctx, request.http.caller, selected, request_id=request.http.id)
     else:
         done = await bulk_actions.run(request.ctx, request.account_id, form.action, selected, search=text)
     kind = "good" if done.changed else "warn"

@@ -39,6 +39,18 @@ class Recipients(StrEnum):
     ALL = "all"
 
 
+class NobodyFailed(errors.Conflict):
+    """No recipient of the message has failed."""
+
+
+class Suppressed(errors.Conflict):
+    """Every recipient that would get the message is on the suppression list."""
+
+
+class NotRetained(errors.Conflict):
+    """The content of the message was deleted."""
+
+
 class Original(msgspec.Struct, frozen=True):
     """The message that is sent again."""
 
@@ -108,7 +120,7 @@ async def _original(
     if not chosen:
         raise _all_suppressed(sorted(place[1] for place in suppressed))
     if content is None or stored is None:
-        raise errors.Conflict("the content of this message is no longer retained; send a new message instead")
+        raise NotRetained("the content of this message is no longer retained; send a new message instead")
     return Original(message, _RECEIPT.decode(stored[0]), chosen, content)
 
 
@@ -122,7 +134,7 @@ def _wanted(
     elif to is Recipients.FAILED:
         failed = [one for one in known if one.status in FAILED]
         if not failed:
-            raise errors.Conflict(
+            raise NobodyFailed(
                 'no recipient of this message has failed; to send it to all of them again, set recipients to "all"'
             )
         return failed
@@ -135,10 +147,10 @@ def _wanted(
     return list(known)
 
 
-def _all_suppressed(emails: Sequence[str]) -> errors.Conflict:
+def _all_suppressed(emails: Sequence[str]) -> Suppressed:
     left = len(emails) - MAX_NAMED
     named = ", ".join(emails[:MAX_NAMED]) + (f" and {left} more" if left > 0 else "")
-    return errors.Conflict(
+    return Suppressed(
         f"{named}: on the suppression list, so nobody would get the message; remove the address from the list first"
     )
 

@@ -26,7 +26,7 @@ from postroad.services.maintenance import throttled_batches
 from postroad.services.messages import lookup
 from postroad.services.queue import cancellation, inspection
 from postroad.services.suppressions import bulk as suppression_batches
-from postroad.storage import accounts, attempts, messages, queue_views, recipients, store, suppressions
+from postroad.storage import accounts, attempts, messages, queue_views, recipients, resends, store, suppressions
 
 MAX_MESSAGES: Final = 10_000
 # Each examines 10,000 entries, in about a tenth of a second; longer where messages have many recipients.
@@ -72,12 +72,15 @@ BEGUN: Final = "attempted before"
 NOT_FAILED: Final = "not failed"
 SUPPRESSED: Final = "already suppressed"
 RESENT: Final = "already resent"
-# Why a message is not resent, by the code of the refusal.
-_REFUSALS: Final = {
-    errors.Conflict.code: "suppressed, or no longer retained",
-    errors.InsufficientCredits.code: "without credits",
-    errors.RateLimited.code: "over the rate limit",
-    errors.Forbidden.code: "from a domain that cannot send",
+# Why a message is not resent, by the error.
+_REFUSALS: Final[dict[type[errors.PostroadError], str]] = {
+    resend.NobodyFailed: NOT_FAILED,
+    resend.Suppressed: "suppressed",
+    resend.NotRetained: "no longer retained",
+    errors.IdempotencyInProgress: "being resent",
+    errors.InsufficientCredits: "without credits",
+    errors.RateLimited: "over the rate limit",
+    errors.Forbidden: "from a domain that cannot send",
 }
 
 
@@ -146,25 +149,39 @@ async def run(
     return report
 
 
-def affected(action: Action, selected: Sequence[messages.Message]) -> list[messages.Message]:
-    """Those that an action may change: of others, no recipient waits or none has failed."""
-    if action in {Action.RETRY, Action.CANCEL}:
-        return [one for one in selected if one.status == mail.MessageStatus.QUEUED]
-    return [one for one in selected if one.status != mail.MessageStatus.DELIVERED]
+def waiting(selected: Sequence[messages.Message]) -> list[messages.Message]:
+    """Those that can be retried or canceled: a recipient waits."""
+    return [one for one in selected if one.status == mail.MessageStatus.QUEUED]
+
+
+async def resendable(
+    ctx: context.Context, account_id: str, selected: Sequence[messages.Message]
+) -> list[messages.Message]:
+    """Those that have failed and were not resent yet."""
+    failed = _failed(selected)
+    async with ctx.store.scanning(account_id) as tx:
+        resent = await resends.of_messages(tx, account_id, [one.id for one in failed])
+    return [one for one in failed if one.id not in resent]
+
+
+def _failed(selected: Sequence[messages.Message]) -> list[messages.Message]:
+    """Those with a final result that did not reach everybody."""
+    return [one for one in selected if one.status in {mail.MessageStatus.PARTIAL, mail.MessageStatus.FAILED}]
 
 
 async def send_again(
-    ctx: context.Context, who: caller.Caller, selected: Sequence[messages.Message], *, request_id: str, key: str
+    ctx: context.Context, who: caller.Caller, selected: Sequence[messages.Message], *, request_id: str
 ) -> Report:
-    """Resend messages to the recipients that they did not reach; with the same key a second time, nothing is sent."""
-    if len(selected) > MAX_RESENT:
+    """Resend messages to the recipients that they did not reach: each once, however often this is called."""
+    again = await resendable(ctx, who.account_id, selected)
+    if len(again) > MAX_RESENT:
         raise errors.Conflict(
-            f"the search finds {len(selected):,} messages; at most {MAX_RESENT} can be resent at once; narrow it, for "
+            f"the search finds {len(again):,} messages; at most {MAX_RESENT} can be resent at once; narrow it, for "
             "example with after: and before:"
         )
     with work_limits.acquire(ctx, BULK, who.account_id):
-        report = Report()
-        for message in selected:
+        report = Report(unchanged=Counter({RESENT: len(_failed(selected)) - len(again)}))
+        for message in again:
             try:
                 accepted = await resend.resend(
                     ctx,
@@ -172,20 +189,25 @@ async def send_again(
                     message.id,
                     to=resend.Recipients.FAILED,
                     request_id=request_id,
-                    key=f"{key} {message.id}",
+                    # Of the message alone: two who do this at the same time send it once.
+                    key=f"bulk {message.id}",
                 )
             except errors.PostroadError as refusal:
-                report.unchanged[_REFUSALS.get(refusal.code, refusal.code)] += 1
+                report.unchanged[_reason(refusal)] += 1
             else:
                 report.add(int(not accepted.replayed), Counter({RESENT: int(accepted.replayed)}))
     return report
+
+
+def _reason(refusal: errors.PostroadError) -> str:
+    return next((text for kind, text in _REFUSALS.items() if isinstance(refusal, kind)), refusal.code)
 
 
 async def _change_queue(
     ctx: context.Context, account_id: str, action: Action, selected: Sequence[messages.Message], report: Report
 ) -> None:
     """Only messages that are not final are in the queue."""
-    queued = affected(action, selected)
+    queued = waiting(selected)
     report.unchanged[FINAL_RESULT] = sum(
         one.recipient_count for one in selected if one.status != mail.MessageStatus.QUEUED
     )
