@@ -1,6 +1,7 @@
 """`postroad backup` and `postroad restore`: what they say, what they refuse, and that a restored queue is held."""
 
 import asyncio
+import os
 from pathlib import Path
 
 import pytest
@@ -113,3 +114,23 @@ def test_without_its_programs_the_command_for_postgresql_is_printed(
     assert said.startswith("pg_restore is not installed on this host; with PGPASSWORD set, run on an empty database: ")
     assert said.endswith("; then start with 'postroad serve --hold-delivery'")
     assert "secret" not in said
+
+
+@pytest.mark.skipif(os.geteuid() != 0, reason="only root can give files to another user")
+def test_what_root_writes_belongs_to_the_owner_of_the_folder(local: Installation, tmp_path: Path) -> None:
+    service = 61234, 61235
+    data, elsewhere = tmp_path / "data", tmp_path / "elsewhere"
+    data.mkdir()
+    elsewhere.mkdir()
+    os.chown(data, *service)
+    local.text("backup", str(data / "backup"))
+    local.text("backup", str(elsewhere / "backup"))
+    restored = Installation.at(tmp_path, url=f"sqlite:///{data}/postroad.db")
+    for _ in range(2):  # where nothing was, and over a database
+        restored.text("restore", str(elsewhere / "backup"), "--force")
+        assert restored.json("account", "list")["accounts"]
+    migrated = Installation.at(tmp_path, url=f"sqlite:///{data}/migrated.db")
+    migrated.text("migrate")
+    assert len(list(data.iterdir())) >= 4
+    assert {(one.stat().st_uid, one.stat().st_gid) for one in data.iterdir()} == {service}
+    assert (elsewhere / "backup").stat().st_uid == 0

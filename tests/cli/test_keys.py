@@ -103,10 +103,10 @@ def test_a_crash_after_the_commit_is_completed_by_the_next_run(
     before = signing_key(sealed)
     written = key_files._write
 
-    def crash(path: Path, text: str) -> None:
+    def crash(path: Path, text: str, *, like: Path) -> None:
         if path.name.endswith(".previous") and not after_the_copy:
             raise SystemExit(9)
-        written(path, text)
+        written(path, text, like=like)
         if path.name.endswith(".previous"):
             raise SystemExit(9)
 
@@ -123,7 +123,7 @@ def test_a_crash_after_the_commit_is_completed_by_the_next_run(
 
 
 def test_a_folder_that_cannot_be_written_changes_nothing(sealed: Installation, monkeypatch: pytest.MonkeyPatch) -> None:
-    def refuse(*_: object) -> None:
+    def refuse(*_: object, like: Path) -> None:
         raise PermissionError(13, "Permission denied")
 
     monkeypatch.setattr(key_files, "_write", refuse)

@@ -19,6 +19,7 @@ import msgspec
 
 from postroad import config
 from postroad.network import hostname
+from postroad.storage import file_owner
 
 PRIVATE_FOLDER: Final = 0o700
 KEY_BYTES: Final = 48
@@ -223,5 +224,6 @@ def _write_new(path: Path, text: str) -> Path:
     """Create a private temporary file next to the path."""
     descriptor, name = tempfile.mkstemp(prefix=f"{path.name}.", dir=path.parent)
     with os.fdopen(descriptor, "w", encoding="utf-8") as file:
+        file_owner.inherit(descriptor, path)
         file.write(text)
     return Path(name)

@@ -12,6 +12,7 @@ from pathlib import Path
 from typing import Final
 
 from postroad import config
+from postroad.storage import file_owner
 
 # 64 bytes of randomness, as text.
 KEY_BYTES: Final = 64
@@ -38,7 +39,7 @@ class KeyFile:
         """Write the new key, or a generated one, to disk."""
         text = secrets.token_urlsafe(KEY_BYTES) if text is None else text.strip()
         try:
-            _write(self.new, f"{text}\n")
+            _write(self.new, f"{text}\n", like=self.path)
         except OSError as problem:
             raise config.ConfigError(
                 f"security.secret_key_file: {self.new} cannot be written: {problem.strerror}; nothing was changed. "
@@ -47,17 +48,18 @@ class KeyFile:
 
     def replace(self) -> None:
         """Let the new key take the place of the old one, which is kept."""
-        _write(self.previous, self.path.read_text(encoding="utf-8"))
+        _write(self.previous, self.path.read_text(encoding="utf-8"), like=self.path)
         self.new.replace(self.path)
         _flush_folder(self.path.parent)
 
 
-def _write(path: Path, text: str) -> None:
-    """Write a private file, of which nobody ever sees a part, and flush it to disk."""
+def _write(path: Path, text: str, *, like: Path) -> None:
+    """Write a private file with the owner of another one, of which nobody ever sees a part, and flush it to disk."""
     partial = path.with_name(f"{path.name}.partial")
     partial.unlink(missing_ok=True)
     descriptor = os.open(partial, os.O_WRONLY | os.O_CREAT | os.O_EXCL, PRIVATE)
     with os.fdopen(descriptor, "w", encoding="utf-8") as file:
+        file_owner.inherit(descriptor, like)
         file.write(text)
         file.flush()
         os.fsync(file.fileno())

@@ -8,6 +8,8 @@ from typing import Final
 
 import msgspec
 
+from postroad.storage import file_owner
+
 # The first bytes of a backup, and the scheme of the database that it fits.
 _KINDS: Final = {b"SQLite format 3\0": "sqlite", b"PGDMP": "postgresql"}
 
@@ -47,7 +49,9 @@ def written(file: Path, *, replace: bool) -> Iterator[Path]:
     part = file.with_name(f"{file.name}.part")
     try:
         remove(part)
-        os.close(os.open(part, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600))
+        descriptor = os.open(part, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600)
+        with os.fdopen(descriptor, "wb"):
+            file_owner.inherit(descriptor, file)
     except OSError as problem:
         raise BackupError(f"{part}: {problem.strerror}") from None
     try:

@@ -6,6 +6,7 @@ when a checkpoint coincides with a reset. The `apsw` wheel contains its own SQLi
 """
 
 import contextlib
+import os
 from pathlib import Path
 from types import TracebackType
 from typing import Final
@@ -13,7 +14,7 @@ from typing import Final
 import apsw
 
 from postroad import errors
-from postroad.storage import store
+from postroad.storage import file_owner, store
 
 MIN_SQLITE_VERSION = (3, 51, 3)
 # `PRAGMA synchronous` of transactions, and of those that only lease: they are flushed with the next transaction.
@@ -47,8 +48,8 @@ def connect(path: Path) -> apsw.Connection:
 def create(path: Path) -> None:
     """Create an empty file unless it exists, readable by its owner only; its log inherits the mode."""
     # `connect` reports what went wrong.
-    with contextlib.suppress(OSError):
-        path.touch(mode=0o600, exist_ok=True)
+    with contextlib.suppress(OSError), open(os.open(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600), "wb") as new:
+        file_owner.inherit(new.fileno(), path.parent)
 
 
 def _refuse_old_sqlite() -> None:
