@@ -128,6 +128,11 @@ def test_variables_that_are_not_settings_are_left_alone(name: str) -> None:
         ("[metrics]\nlisten = '9025'", "metrics.listen: '9025' is not an address"),
         ("[dashboard]\nspamd = 'spamd'", "dashboard.spamd: 'spamd' is not an address"),
         ("[http", "not valid TOML"),
+        (
+            "[security]\n[http]\n[security]\n",
+            "line 3: the section [security] is there already; write its settings under the first one",
+        ),
+        ("[providers.google]\n[providers.google]\n", "line 2: the section [providers.google] is there already"),
         ("[http]\nlisten = 'a:1'\nlisten = 'b:1'", "not valid TOML"),
     ],
 )

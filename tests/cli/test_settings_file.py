@@ -28,6 +28,13 @@ def test_what_is_suggested_is_ignored_until_its_first_character_is_removed() -> 
     assert tomllib.loads(re.sub(r"^#(?! )", "", text, flags=re.MULTILINE)) == {**CHOSEN, **SUGGESTED}
 
 
+def test_what_is_suggested_for_a_section_that_is_there_is_in_it() -> None:
+    suggested = {"delivery": {"mx_port": 2525}}
+    text = settings_file.text(CHOSEN, suggested=suggested)
+    assert text.count("[delivery]") == 1
+    assert text.endswith("\n#mx_port = 2525\n")
+
+
 def test_all_settings_together_are_the_defaults() -> None:
     sections = {name: table for name, table in config.defaults().items() if table}
     assert tomllib.loads(settings_file.text(sections, suggested={})) == sections

@@ -5,6 +5,10 @@ import socket
 import subprocess
 from pathlib import Path
 
+import pytest
+
+from tests.cli import cli_runner
+
 PAGE = (Path(__file__).parents[2] / "docs" / "production.md").read_text()
 
 
@@ -43,3 +47,29 @@ def test_the_test_of_port_25_tells_the_cases_apart() -> None:
         assert says(local.replace("/25", f"/{port}")) == ("open\n", "")
     assert says(local.replace("/25", f"/{port}")) == ("blocked\n", "")
     assert says("getent() { return 2; }\n" + script) == ("no DNS\n", "")
+
+
+def test_the_settings_of_the_page_fit_into_the_file_that_init_writes(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("POSTROAD_CONFIG", str(file := tmp_path / "postroad.toml"))
+    (words,) = re.findall(r"```sh\nrunuser -u postroad -- postroad (init .+?)```", PAGE, re.DOTALL)
+    made = cli_runner.run(*words.replace("\\\n", "").split(), "--data", str(tmp_path))
+    assert made.exit_code == 0, made.output
+    (tmp_path / "relay.password").write_text("of the upstream")
+    (tmp_path / "relay.password").chmod(0o600)
+    blocks = re.findall(r"```toml\n(.+?)```", PAGE, re.DOTALL)
+    assert len(blocks) == 3
+    for block in blocks:
+        text = file.read_text()
+        if block.startswith("#"):
+            assert text.count(f"\n{block}") == 1
+            text = text.replace(f"\n{block}", f"\n{block[1:]}")
+        else:
+            text += "\n" + block.replace("/etc/postroad", str(tmp_path))
+        file.write_text(text)
+        checked = cli_runner.run("check-config")
+        assert (checked.exit_code, checked.stderr) == (0, ""), block
+    for line in ("security.operator_second_factor = true", 'metrics.listen = "127.0.0.1:9025"'):
+        assert line in checked.stdout.splitlines()
+    assert "smtp.relay.example" in checked.stdout

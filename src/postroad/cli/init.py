@@ -200,12 +200,13 @@ def _chosen(answers: dict[str, str], file: Path) -> settings_file.Tables:
 
 
 def _suggested(answers: dict[str, str], file: Path) -> settings_file.Tables:
-    """What the file has as comments: listeners that need a certificate, which a new host does not have yet."""
-    if answers["https"] == ACME:
-        return {}
-    folder = file.parent / "tls"
-    files = {"tls_certificate": str(folder / "fullchain.pem"), "tls_key": str(folder / "privkey.pem")}
-    return {"submission": {**_submission_addresses(), **files}}
+    """What the file has as comments: a second factor, which nobody has yet, and listeners that need a certificate."""
+    suggested: dict[str, dict[str, object]] = {"security": {"operator_second_factor": True}}
+    if answers["https"] == PROXY:
+        folder = file.parent / "tls"
+        files = {"tls_certificate": str(folder / "fullchain.pem"), "tls_key": str(folder / "privkey.pem")}
+        suggested["submission"] = {**_submission_addresses(), **files}
+    return suggested
 
 
 def _submission_addresses() -> dict[str, object]:

@@ -21,12 +21,12 @@ def text(chosen: Tables, *, suggested: Tables) -> str:
     """A file with these settings. The suggested ones are commented out; remove the first character of their lines."""
     comments = _comments(config.defaults_text())
     parts = [HEAD]
-    for tables, prefix in ((chosen, ""), (suggested, "#")):
-        for section, table in tables.items():
-            lines = [f"{prefix}[{section}]"]
-            for key, value in table.items():
+    for section in {**chosen, **suggested}:
+        lines = [f"[{section}]" if section in chosen else f"#[{section}]"]
+        for tables, prefix in ((chosen, ""), (suggested, "#")):
+            for key, value in tables.get(section, {}).items():
                 lines += [*comments[section, key], f"{prefix}{key} = {output.literal(value)}"]
-            parts.append("\n".join(lines) + "\n")
+        parts.append("\n".join(lines) + "\n")
     return "\n".join(parts)
 
 

@@ -4,6 +4,7 @@ Values are untyped tables here. An unknown section or key is an error that names
 """
 
 import contextlib
+import re
 import tomllib
 from collections.abc import Mapping
 from pathlib import Path
@@ -13,6 +14,8 @@ import msgspec
 
 PREFIX: Final = "POSTROAD_"
 ENVIRONMENT: Final = "environment"
+# What `tomllib` says.
+_TWICE: Final = re.compile(r"Cannot declare \((?P<names>.+)\) twice \(at line (?P<line>\d+)")
 
 
 class ConfigError(ValueError):
@@ -31,7 +34,15 @@ def read(file: Path) -> dict[str, Any]:
     except OSError as problem:
         raise ConfigError(f"{file}: cannot be read: {problem.strerror}") from None
     except (tomllib.TOMLDecodeError, UnicodeDecodeError) as problem:
-        raise ConfigError(f"{file}: not valid TOML: {problem}") from None
+        raise ConfigError(f"{file}: {_reason(problem)}") from None
+
+
+def _reason(problem: ValueError) -> str:
+    """Why a file cannot be parsed. Who appends an example to a file meets a section that is there already."""
+    if twice := _TWICE.search(str(problem)):
+        name = ".".join(re.findall(r"'(.*?)'", twice["names"]))
+        return f"line {twice['line']}: the section [{name}] is there already; write its settings under the first one"
+    return f"not valid TOML: {problem}"
 
 
 def _owner(file: Path) -> str:

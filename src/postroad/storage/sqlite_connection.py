@@ -48,8 +48,10 @@ def connect(path: Path) -> apsw.Connection:
 def create(path: Path) -> None:
     """Create an empty file unless it exists, readable by its owner only; its log inherits the mode."""
     # `connect` reports what went wrong.
-    with contextlib.suppress(OSError), open(os.open(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600), "wb") as new:
-        file_owner.inherit(new.fileno(), path.parent)
+    with contextlib.suppress(OSError):
+        descriptor = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600)
+        with os.fdopen(descriptor, "wb"):
+            file_owner.inherit(descriptor, path.parent)
 
 
 def _refuse_old_sqlite() -> None:
