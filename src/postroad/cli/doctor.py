@@ -44,17 +44,21 @@ async def doctor(settings: config.Settings) -> output.Report:
         for one in results
         for each in one.findings
     ]
-    text = "\n".join([*(line for one in results for line in _lines(one)), _summary(results)])
+    lines = [line for one in results for line in _lines(one)]
+    if state in _NAMES:
+        # The service that serves the page may be what is broken.
+        page = results[0].page.partition("#")[0]
+        lines.append(f"Each check is explained at {page}, and in {table.PAGE} of the checkout.")
+    text = "\n".join([*lines, _summary(results)])
     return output.Report(data={"state": state, "findings": listed}, text=text, exit_code=EXIT_CODES[state])
 
 
 def _lines(result: table.Result) -> Sequence[str]:
-    """A line for each finding, and for problems where to read more."""
-    lines = [
+    """A line for each finding."""
+    return [
         f"{result.name}: {each.state}. {' '.join(_sentence(text) for text in (each.found, each.advice) if text)}"
         for each in result.findings
     ]
-    return [*lines, f"    {result.page}"] if result.state in _NAMES else lines
 
 
 def _sentence(text: str) -> str:

@@ -121,6 +121,7 @@ async def check_config(settings: config.Settings) -> output.Report:
         )
     ]
     source = [f"# File: {file}"] if file else []
-    text = "\n".join([*source, *(f"# Warning: {warning}" for warning in warnings), *lines])
+    valid = "# The settings are valid."
+    text = "\n".join([*source, *(f"# Warning: {warning}" for warning in warnings), *lines, valid])
     data = {"file": str(file) if file else None, "settings": tables, "warnings": warnings}
     return output.Report(data=data, text=text)

@@ -1,5 +1,6 @@
 """Certificates and secret files: what is served counts, then the files; one broken set-up each."""
 
+import os
 from pathlib import Path
 
 import pytest
@@ -131,13 +132,24 @@ async def test_a_key_file_that_everybody_can_read_is_an_error(tmp_path: Path, mo
     assert await setups.told("secret_files", seen(files)) == [("error", expected, "")]
 
 
-async def test_a_key_file_that_this_user_cannot_read_is_an_error(tmp_path: Path) -> None:
-    missing = tmp_path / "secret.key"
-    overrides = {"security": {"secret_key_file": str(missing)}}
+async def test_a_key_file_that_this_user_cannot_read_is_an_error(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    key = tmp_path / "secret.key"
+    overrides = {"security": {"secret_key_file": str(key)}}
     assert await setups.told("secret_files", setups.given(None, overrides)) == [
         (
             "error",
-            f"security.secret_key_file: this user cannot read {missing}",
+            f"security.secret_key_file: {key} does not exist",
+            "create it, readable only by the user of the service",
+        )
+    ]
+    key.touch(mode=0o600)
+    monkeypatch.setattr(os, "access", lambda _file, _mode: False)
+    assert await setups.told("secret_files", setups.given(None, overrides)) == [
+        (
+            "error",
+            f"security.secret_key_file: this user cannot read {key}",
             "run the checks as the user of the service, or give that user access to the file and its folders",
         )
     ]

@@ -4,7 +4,9 @@ from pathlib import Path
 
 import pytest
 
+from postroad.services import context
 from postroad.services.checks import subject
+from postroad.storage import certificates
 from tests import dns_server, smtp_peers
 from tests.services.checks import setups
 
@@ -114,6 +116,40 @@ async def test_listeners_with_a_certificate_by_acme_are_asked_over_tls(tmp_path:
         overrides = {"acme": acme, "http": {"listen": f"127.0.0.1:{port}"}}
         seen = setups.given(None, overrides, store=STORE, running=RUNNING)
         assert await setups.told("listeners", seen) == [("ok", f"http.listen (127.0.0.1:{port}): reachable", "")]
+
+
+async def test_before_the_first_certificate_by_acme_one_cause_is_named_once(ctx: context.Context) -> None:
+    settings = {
+        "acme": {"names": [setups.NAME], "challenge": "tls-alpn-01"},
+        "http": {"listen": f"127.0.0.1:{await closed_port()}"},
+        "metrics": {"listen": f"127.0.0.1:{(metrics := await closed_port())}"},
+    }
+    async with smtp_peers.serving() as submission, smtp_peers.serving() as inbound:
+        settings["submission"] = {
+            "listen": f"127.0.0.1:{submission.port}",
+            "tls_listen": f"127.0.0.1:{await closed_port()}",
+        }
+        settings["inbound"] = {"listen": f"127.0.0.1:{inbound.port}"}
+        seen = setups.given(None, settings, store=ctx.store, running=RUNNING)
+        refused = f"metrics.listen (127.0.0.1:{metrics}) does not answer: 127.0.0.1: connection refused"
+        assert await setups.told("listeners", seen) == [
+            ("error", refused, "see the log, and check the firewall of this host"),
+            ("skipped", "the listeners with TLS wait for the first certificate; see certificates", ""),
+        ]
+        assert await setups.told("certificates", seen) == [
+            (
+                "error",
+                f"http, submission, inbound: no certificate for {setups.NAME} is in use",
+                "'postroad certificate list' shows why it was not obtained",
+            )
+        ]
+        async with ctx.store.transaction() as tx:
+            key = certificates.key_of(seen.settings.acme.directory, seen.settings.acme.names)
+            await certificates.claim(tx, key, due_by=setups.NOW, now=setups.NOW, until=setups.NOW + 1)
+            ends = {"issued_at": setups.NOW, "expires_at": setups.NOW + 1, "due_at": setups.NOW}
+            await certificates.put(tx, key, chain="of a test", private_key=b"sealed", **ends)
+        states = [state for state, _, _ in await setups.told("listeners", seen)]
+        assert states == ["error"] * 5
 
 
 async def test_a_service_that_answers_with_an_error_is_reported() -> None:

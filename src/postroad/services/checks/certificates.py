@@ -33,11 +33,20 @@ async def certificates(given: subject.Subject) -> Sequence[findings.Finding]:
     if not used:
         return [findings.skipped("no listener has a certificate")]
     found = await asyncio.gather(*(_section(given, section) for section in used))
-    return [one for several in found for one in several]
+    told = [one for several in found for one in several]
+    if missing := [section for section, several in zip(used, found, strict=True) if not several]:
+        names = ", ".join(given.settings.acme.names)
+        told.append(
+            findings.error(
+                f"{', '.join(missing)}: no certificate for {names} is in use",
+                "'postroad certificate list' shows why it was not obtained",
+            )
+        )
+    return told
 
 
 async def _section(given: subject.Subject, section: str) -> list[findings.Finding]:
-    """The findings of one section, of which the listeners share a certificate."""
+    """The findings of one section, of which the listeners share a certificate; none if ACME has not given it one."""
     served = await _served(given, section)
     if config.uses_acme(given.settings, section):
         return _ordered(given, section, served)
@@ -75,12 +84,7 @@ def _ordered(given: subject.Subject, section: str, served: bytes | None) -> list
     is_running = given.store is not None and any(one.section == section for one, _ in connections.expected(given))
     if not is_running:
         return [findings.skipped(f"{section}: the service, which obtains the certificate, is not running on this host")]
-    return [
-        findings.error(
-            f"{section}: no certificate for {', '.join(given.settings.acme.names)} is in use",
-            "'postroad certificate list' shows why it was not obtained",
-        )
-    ]
+    return []
 
 
 def _fine(given: subject.Subject, section: str, certificate: x509.Certificate) -> findings.Finding:
@@ -150,14 +154,7 @@ async def secret_files(given: subject.Subject) -> Sequence[findings.Finding]:
     files = config.secret_files(given.settings)
     if not files:
         return [findings.skipped("no setting names a file with a secret")]
-    problems = [
-        findings.error(
-            f"{setting}: this user cannot read {file}",
-            "run the checks as the user of the service, or give that user access to the file and its folders",
-        )
-        for setting, file in files
-        if not os.access(file, os.R_OK)
-    ]
+    problems = [_unreadable(setting, file) for setting, file in files if not os.access(file, os.R_OK)]
     try:
         config.check_secret_files(given.settings)
     except config.ConfigError as problem:
@@ -165,3 +162,18 @@ async def secret_files(given: subject.Subject) -> Sequence[findings.Finding]:
     return problems or [
         findings.ok(f"{', '.join(str(file) for _, file in files)}: readable by this user, and not world-readable")
     ]
+
+
+def _unreadable(setting: str, file: Path) -> findings.Finding:
+    try:
+        file.stat()
+    except FileNotFoundError:
+        return findings.error(
+            f"{setting}: {file} does not exist", "create it, readable only by the user of the service"
+        )
+    except OSError:
+        pass
+    return findings.error(
+        f"{setting}: this user cannot read {file}",
+        "run the checks as the user of the service, or give that user access to the file and its folders",
+    )

@@ -10,6 +10,7 @@ import msgspec
 from postroad import config
 from postroad.network import probe, resolver
 from postroad.services.checks import findings, subject
+from postroad.storage import certificates
 
 
 class Protocol(Enum):
@@ -54,7 +55,11 @@ def has_certificate(settings: config.Settings, section: str) -> bool:
     """Whether the listeners of a section should have a certificate, from files or by ACME."""
     if section not in config.LISTENERS:
         return False
-    return bool(config.section_of(settings, section).tls_certificate) or config.uses_acme(settings, section)
+    return bool(config.section_of(settings, section).tls_certificate) or _has_ordered(settings, section)
+
+
+def _has_ordered(settings: config.Settings, section: str) -> bool:
+    return section in config.LISTENERS and config.uses_acme(settings, section)
 
 
 def expected(given: subject.Subject) -> Sequence[tuple[Listener, config.Endpoint]]:
@@ -136,13 +141,29 @@ async def _probe(
 async def listeners(given: subject.Subject) -> Sequence[findings.Finding]:
     """The listeners of this host answer, and offer the TLS that they are configured for."""
     wanted = expected(given)
-    found = [one for one in await asyncio.gather(*(_listener(given, *one) for one in wanted)) if one is not None]
+    told = await asyncio.gather(*(_listener(given, *one) for one in wanted))
+    problems = [(listener, one) for (listener, _), one in zip(wanted, told, strict=True) if one is not None]
+    found = [one for _, one in problems]
     # Without a database it is not known whether the service runs.
     if len(found) == len(wanted) and (given.store is None or not given.here):
         return [findings.skipped("the service is not running on this host")]
     if not wanted:
         return [findings.skipped("no role on this host has a listener")]
+    others = [one for listener, one in problems if not _has_ordered(given.settings, listener.section)]
+    if len(others) < len(found) and not await _is_obtained(given):
+        return [*others, findings.skipped("the listeners with TLS wait for the first certificate; see certificates")]
     return found or [findings.ok(f"{', '.join(f'{one.setting} ({where})' for one, where in wanted)}: reachable")]
+
+
+async def _is_obtained(given: subject.Subject) -> bool:
+    """Whether there has been a certificate by ACME, without which listeners close connections or offer no STARTTLS."""
+    if given.store is None:
+        return True
+    async with given.store.reading() as tx:
+        stored = await certificates.find(
+            tx, certificates.key_of(given.settings.acme.directory, given.settings.acme.names)
+        )
+    return stored is not None and bool(stored.issued_at)
 
 
 async def _listener(given: subject.Subject, listener: Listener, where: config.Endpoint) -> findings.Finding | None:
