@@ -113,6 +113,8 @@ def test_without_a_domain_that_may_send_nothing_can_leave() -> None:
     waiting = domains.Domain("dom_1", "acc_1", "shop.example", None, 0)
     (alert,) = attention.alerts(facts(sender=None, unverified=waiting))
     assert (alert.title, alert.path) == ("shop.example is not verified.", "/domains/dom_1")
+    (alert,) = attention.alerts(facts(sender=None, can_send_unverified=True))
+    assert (alert.title, alert.text) == ("No domain.", "You can only send from your own domain.")
 
 
 @pytest.mark.parametrize(

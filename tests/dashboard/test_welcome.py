@@ -5,6 +5,7 @@ import html
 import re
 from typing import Any
 
+import msgspec
 import pytest
 
 from postroad.dashboard import site as sites
@@ -264,6 +265,62 @@ async def test_the_built_in_endpoint_is_offered_in_development_only(
     assert 'name="use_builtin_endpoint"' not in asked
     assert dev_inbox.WEBHOOK_PATH not in page
     assert 'href="/inbox"' not in page
+
+
+async def test_a_disabled_webhook_can_be_replaced_by_the_built_in_endpoint(
+    ctx: context.Context, site: sites.Site, browser: Browser, clock: Clock
+) -> None:
+    """After `webhook listen` has ended: its webhook is disabled, and nothing listens at its URL."""
+    await accepted_mail.allow_sending(ctx, browser.account_id)
+    assert browser.user is not None
+    here = webhook_rows.URL.removesuffix("/hook")
+    await endpoints.save(ctx, browser.account_id, url=f"{here}/elsewhere", enabled=False)
+    served = browser_client.serve(ctx, dataclasses.replace(site, base_url=here))
+    endpoint = {"url": f"{here}{dev_inbox.WEBHOOK_PATH}"}
+    async with browser_client.open_browser(ctx, served, browser.user, base_url=here) as newcomer:
+        page = (await newcomer.get("/welcome")).text
+        assert "The webhook is disabled. Enable it , then send a test. Use the built-in endpoint" in words(page)
+        assert "Send a test for the webhook" not in page
+        await newcomer.post("/welcome/test", TEST)
+        await end(ctx, disposition.Verdict.DELIVERED, code=250, response="2.0.0 taken")
+        page = (await newcomer.get("/welcome")).text
+        assert "then send another test. Use the built-in endpoint" in words(page)
+        clock.pass_seconds(1)
+        saved = await newcomer.post("/welcome/webhook", endpoint)
+        assert browser_client.location_of(saved) == "/welcome"
+        assert browser_client.notice_of(saved) == "The built-in endpoint is now the webhook of this account."
+        page = (await newcomer.get("/welcome")).text
+        said = "The webhook was changed after the latest test. Send another test to see its event. Send another test"
+        assert said in words(page)
+        (webhook,) = await endpoints.of_account(ctx, browser.account_id)
+        assert (webhook.url, webhook.enabled) == (endpoint["url"], 1)
+        # One that is enabled is not replaced here.
+        await endpoints.save(ctx, browser.account_id, url=webhook_rows.URL)
+        saved = await newcomer.post("/welcome/webhook", endpoint)
+        assert browser_client.location_of(saved) == "/webhook"
+    (webhook,) = await endpoints.of_account(ctx, browser.account_id)
+    assert webhook.url == webhook_rows.URL
+
+
+async def test_where_no_verification_is_required_nothing_asks_for_it(
+    ctx: context.Context, browser: Browser, reader: Browser
+) -> None:
+    strict = words((await browser.get("/welcome")).text)
+    assert "The domain can send once the records are found." in strict
+    assert "It needs a verified domain." in strict
+    assert "add its records at your DNS provider" in words((await browser.get("/")).text)
+    assert "to verify a domain." in words((await reader.get("/")).text)
+    lax = msgspec.structs.replace(ctx.settings.domains, require_verified=False)
+    msgspec.structs.force_setattr(ctx.settings, "domains", lax)
+    page = words((await browser.get("/welcome")).text)
+    assert "Add it here. You can send from it at once: this installation does not require verification." in page
+    assert "It needs a domain." in page
+    overview = words((await browser.get("/")).text)
+    assert "To send mail, you need your own domain. Add a domain See the next steps" in overview
+    assert "to add a domain." in words((await reader.get("/")).text)
+    for text in (page, overview):
+        assert "verified" not in text
+        assert "once" not in text.replace("at once", "").replace("Once you have sent mail", "")
 
 
 async def test_the_last_step_is_done_when_an_application_has_sent(ctx: context.Context, browser: Browser) -> None:

@@ -29,6 +29,7 @@ class AlertFacts(msgspec.Struct, frozen=True, kw_only=True):
     guard: accounts.Sending
     sender: str | None
     unverified: stored_domains.Domain | None = None
+    can_send_unverified: bool = False
     daily_recipients: float
     needs_credits: bool
     has_sent: bool
@@ -70,6 +71,8 @@ def _domain(facts: AlertFacts) -> Iterator[Alert]:
         name = facts.unverified.name
         text = "Add its DNS records; you can send once they are found."
         yield Alert("warn", f"{name} is not verified.", text, f"/domains/{facts.unverified.id}", "See the records")
+    elif facts.sender is None and facts.can_send_unverified:
+        yield Alert("warn", "No domain.", "You can only send from your own domain.", "/domains", "Add a domain")
     elif facts.sender is None:
         text = "Add a domain and its DNS records; you can send once it is verified."
         yield Alert("warn", "No verified domain.", text, "/domains", "Go to domains")

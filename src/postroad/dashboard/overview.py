@@ -105,12 +105,14 @@ async def show(request: requests.PageRequest) -> routing.Response:
     needs_credits = credits.needs_credits(ctx, request.account)
     has_sent = await _has_sent(request, found)
     registered = await domains.of_account(ctx, account_id)
+    can_send_unverified = not ctx.settings.domains.require_verified
     unverified = registered[0] if registered and sender is None else None
     facts = attention.AlertFacts(
         account=request.account,
         guard=guard,
         sender=sender,
         unverified=unverified,
+        can_send_unverified=can_send_unverified,
         daily_recipients=await statistics.daily_recipients(ctx, account_id),
         needs_credits=needs_credits,
         has_sent=has_sent,
@@ -133,6 +135,7 @@ async def show(request: requests.PageRequest) -> routing.Response:
         periods=ranges.PERIODS,
         domains=[domain.name for domain in registered],
         unverified=unverified,
+        can_send_unverified=can_send_unverified,
         alerts=attention.alerts(facts),
         sender=sender,
         has_sent=has_sent,

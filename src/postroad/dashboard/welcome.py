@@ -31,6 +31,7 @@ MAX_DELIVERIES: Final = 5
 # The quickest to try; the pages of API keys and SMTP credentials have the others.
 OVER_HTTP: Final = ("curl", "Python")
 OVER_SMTP: Final = ("Django", "Laravel")
+BUILTIN_NOTICE: Final = "The built-in endpoint is now the webhook of this account."
 
 
 class TestForm(forms.Form, frozen=True, kw_only=True):
@@ -63,7 +64,6 @@ class LatestTest(msgspec.Struct, frozen=True):
 class NotSentReason(StrEnum):
     """Why no webhook was sent for a test, besides the filters of its endpoint."""
 
-    DISABLED = "disabled"
     EVENT = "event"
 
 
@@ -81,7 +81,7 @@ async def send(request: requests.PageRequest) -> routing.Response:
     notice = f"Test sent to {form.to}."
     if form.use_builtin_endpoint and await offers_builtin_endpoint(request):
         await endpoints.save(request.ctx, request.account_id, url=_builtin_endpoint_url(request))
-        notice += " The built-in endpoint is now the webhook of this account."
+        notice += f" {BUILTIN_NOTICE}"
     await send_test.send(
         request.ctx,
         request.http.caller,
@@ -93,9 +93,14 @@ async def send(request: requests.PageRequest) -> routing.Response:
 
 
 async def save_webhook(request: requests.PageRequest) -> routing.Response:
-    """Create the webhook and show its secret once. An existing one is not changed here."""
+    """Create the webhook and show its secret once. Only the built-in endpoint replaces one, which is disabled."""
     form: WebhookForm = request.form
-    if await endpoints.find(request.ctx, request.account_id) is not None:
+    existing = await endpoints.find(request.ctx, request.account_id)
+    is_builtin = request.site.mail is not None and form.url == _builtin_endpoint_url(request)
+    if existing is not None and not existing.enabled and is_builtin:
+        await endpoints.save(request.ctx, request.account_id, url=form.url, enabled=True)
+        return request.redirect("/welcome", notice=BUILTIN_NOTICE)
+    if existing is not None:
         return request.redirect("/webhook", notice="A webhook already exists. Change it here.")
     saved = await endpoints.save(request.ctx, request.account_id, url=form.url)
     if saved.secret is None:  # created by a concurrent request
@@ -124,6 +129,7 @@ async def _values(request: requests.PageRequest) -> dict[str, Any]:
     matching = await send_test.senders(ctx, account_id, filtered, limit=MAX_SENDERS) if filtered else known
     return {
         "unverified": None if known else next(iter(await domains.of_account(ctx, account_id, limit=1)), None),
+        "can_send_unverified": not ctx.settings.domains.require_verified,
         "senders": list(dict.fromkeys([*matching, *known])),
         "webhook_sender": next(iter(matching), None),
         "webhook_domains": filtered,
@@ -166,8 +172,6 @@ def _not_sent_reason(
     """Why the webhook is not sent for the final result of the latest test; None if nothing speaks against it."""
     if sent is None or webhook is None:
         return None
-    if not webhook.enabled:
-        return NotSentReason.DISABLED
     domain = address.parse(sent.message.sender).domain
     is_test = bool(sent.message.is_test)
     excluding = webhook_outbox.excluding_filter(webhook, is_test=is_test, sender_domain=domain, tags=())
