@@ -1,5 +1,6 @@
 """A secret may come from a command: without a shell, once, within limits, and never repeated in an error."""
 
+import os
 import sys
 from pathlib import Path
 from typing import Any
@@ -7,7 +8,7 @@ from typing import Any
 import pytest
 
 from postroad import config
-from postroad.config import secret_sources
+from postroad.config import secret_sources, sources
 from tests.cli import cli_runner
 
 KEY = "printed: 7Yq0wT4nZs9Lr2Xd5Kf8Hb1Vc6Jm3Pg"
@@ -179,3 +180,59 @@ def test_check_config_runs_the_command_and_shows_no_secret(tmp_path: Path) -> No
     assert failed.exit_code != 0
     assert "security.secret_key_command" in failed.stderr
     assert KEY not in failed.stderr + failed.stdout
+
+
+@pytest.mark.parametrize(
+    "text, name",
+    [
+        ('[security]\nsecret_key_command = ["touch", "{}"]', "security.secret_key_command"),
+        ('[database]\nurl_command = ["touch", "{}"]', "database.url_command"),
+        (
+            '[[upstreams]]\nname = "ses"\nhost = "smtp.example.com"\npassword_command = ["touch", "{}"]',
+            "upstreams.password_command",
+        ),
+    ],
+)
+def test_root_runs_no_command_of_a_file_that_others_can_change(
+    text: str, name: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The folder of the settings belongs to the user of the service, which must not become root."""
+    file, made = tmp_path / "postroad.toml", tmp_path / "made"
+    file.write_text(text.format(made))
+    is_root = os.geteuid() == 0
+    if is_root:
+        os.chown(file, 65534, -1)
+    owner = file.owner()
+    monkeypatch.setattr(os, "geteuid", lambda: 0)
+    with pytest.raises(config.ConfigError) as refused:
+        config.secret_key(config.load(file, environment={}).security)
+    assert str(refused.value) == (
+        f"{file}: root runs no command of a file that {owner} can change ({name}). "
+        f"Run the command as the user of the service: runuser -u {owner} -- postroad …"
+    )
+    file.write_text("[http]\n")
+    config.load(file, environment={})
+    file.write_text(text.format(made))
+    if is_root:
+        os.chown(file, 0, -1)
+        file.chmod(0o664)
+        with pytest.raises(config.ConfigError) as refused:
+            config.load(file, environment={})
+        assert str(refused.value) == (
+            f"{file}: root runs no command of a file that others can change ({name}). Run chmod go-w {file}"
+        )
+    assert not made.exists()
+    monkeypatch.setattr(os, "geteuid", lambda: 1000)
+    sources.read(file)
+
+
+def test_root_runs_the_commands_of_its_own_file(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """As in a container."""
+    file = tmp_path / "postroad.toml"
+    file.write_text(f"[security]\nsecret_key_command = {printing(KEY)}\n")
+    file.chmod(0o644)
+    found = file.stat()
+    own = os.stat_result((*found[:4], 0, *found[5:]))
+    monkeypatch.setattr(os, "geteuid", lambda: 0)
+    monkeypatch.setattr(os, "fstat", lambda _: own)
+    assert config.secret_key(config.load(file, environment={}).security) == KEY.encode()

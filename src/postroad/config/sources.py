@@ -4,9 +4,11 @@ Values are untyped tables here. An unknown section or key is an error that names
 """
 
 import contextlib
+import os
 import re
+import stat
 import tomllib
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import Any, Final
 
@@ -14,6 +16,8 @@ import msgspec
 
 PREFIX: Final = "POSTROAD_"
 ENVIRONMENT: Final = "environment"
+ROOT: Final = 0
+_COMMAND: Final = "_command"
 # What `tomllib` says.
 _TWICE: Final = re.compile(r"Cannot declare \((?P<names>.+)\) twice \(at line (?P<line>\d+)")
 
@@ -25,7 +29,8 @@ class ConfigError(ValueError):
 def read(file: Path) -> dict[str, Any]:
     """The tables of a file."""
     try:
-        return tomllib.loads(file.read_text(encoding="utf-8"))
+        with file.open("rb") as opened:
+            tables, state = tomllib.load(opened), os.fstat(opened.fileno())
     except PermissionError:
         raise ConfigError(
             f"{file}: cannot be read by this user. "
@@ -35,6 +40,32 @@ def read(file: Path) -> dict[str, Any]:
         raise ConfigError(f"{file}: cannot be read: {problem.strerror}") from None
     except (tomllib.TOMLDecodeError, UnicodeDecodeError) as problem:
         raise ConfigError(f"{file}: {_reason(problem)}") from None
+    if os.geteuid() == ROOT:
+        _refuse_commands(file, tables, state)
+    return tables
+
+
+def _refuse_commands(file: Path, tables: Mapping[str, Any], state: os.stat_result) -> None:
+    """Raise ConfigError if root would run what another user wrote: the user of the service must not become root."""
+    name = next(_commands(tables), None)
+    if name is None:
+        return
+    if state.st_uid != ROOT:
+        who = _owner(file)
+        advice = f"Run the command as the user of the service: runuser -u {who} -- postroad …"
+    elif state.st_mode & (stat.S_IWGRP | stat.S_IWOTH):
+        who, advice = "others", f"Run chmod go-w {file}"
+    else:
+        return
+    raise ConfigError(f"{file}: root runs no command of a file that {who} can change ({name}). {advice}")
+
+
+def _commands(tables: Mapping[str, Any]) -> Iterator[str]:
+    """The names of the settings that are commands."""
+    for section, values in tables.items():
+        for table in values if isinstance(values, list) else [values]:
+            if isinstance(table, Mapping):
+                yield from (f"{section}.{key}" for key, value in table.items() if key.endswith(_COMMAND) and value)
 
 
 def _reason(problem: ValueError) -> str:
