@@ -1,10 +1,13 @@
 """Versions of templates: saving adds one, publishing sends it, and an old one can be compared and restored."""
 
 import dataclasses
+from typing import Any
 
+import msgspec
 import pytest
 
 from postroad import errors
+from postroad.model import actors, limits
 from postroad.services import context, template_drafts, template_versions, templates
 from postroad.services.accounts import registry as accounts
 from postroad.storage import accounts as stored_accounts
@@ -96,10 +99,37 @@ async def test_a_copy_has_an_alias_of_its_own(ctx: context.Context, account: sto
     await saved(ctx, account)
     copy = await template_drafts.duplicate(ctx, account.id, "welcome")
     assert (copy.alias, copy.subject, copy.version) == ("welcome-copy", "One", 1)
-    with pytest.raises(errors.Conflict, match="the template 'welcome-copy' already exists"):
-        await template_drafts.duplicate(ctx, account.id, "welcome")
+    assert (await template_drafts.duplicate(ctx, account.id, "welcome")).alias == "welcome-copy-2"
+    await templates.remove(ctx, account.id, "welcome-copy-2")
+    await templates.put(ctx, account.id, "welcome-copy-3", subject="One", text="a", html=None)
+    assert (await template_drafts.duplicate(ctx, account.id, "welcome")).alias == "welcome-copy-2"
+    assert (await template_drafts.duplicate(ctx, account.id, "welcome")).alias == "welcome-copy-4"
     await templates.remove(ctx, account.id, "welcome")
     assert (await template_drafts.find(ctx, account.id, "welcome-copy", 1)).text == "a\nb\nc"
+
+
+async def test_a_copy_is_saved_once_and_the_quota_is_named(
+    ctx: context.Context, account: stored_accounts.Account, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    long = "a" * limits.TEMPLATE_ALIAS_CHARACTERS
+    await templates.put(ctx, account.id, long, subject="One", text="a", html=None)
+    saves: list[str] = []
+    save = templates.save
+
+    async def noted(*arguments: Any, **more: Any) -> stored.Template:
+        saves.append(arguments[2])
+        return await save(*arguments, **more)
+
+    monkeypatch.setattr(templates, "save", noted)
+    for _ in range(3):
+        await template_drafts.duplicate(ctx, account.id, long)
+    assert [alias.lstrip("a") for alias in saves] == ["-copy", "-copy-2", "-copy-3"]
+    quotas = msgspec.structs.replace(ctx.settings.quotas, templates=4)
+    settings = msgspec.structs.replace(ctx.settings, quotas=quotas)
+    full = dataclasses.replace(ctx, settings=settings, actor=actors.Actor(actors.Kind.PERSON))
+    with pytest.raises(errors.Conflict, match="the quota of this account is 4 templates"):
+        await template_drafts.duplicate(full, account.id, long)
+    assert len(saves) == 4
 
 
 async def test_versions_of_another_account_do_not_exist(ctx: context.Context, account: stored_accounts.Account) -> None:

@@ -3,9 +3,9 @@
 `templates.put`, which programs call, saves and publishes at once.
 """
 
-import contextlib
 import dataclasses
 import difflib
+import itertools
 from collections.abc import Iterator
 from typing import Final
 
@@ -19,8 +19,8 @@ from postroad.storage import accounts
 from postroad.storage import templates as stored
 
 COPY_SUFFIX: Final = "-copy"
-# Of one template that keep their first alias; whoever has more is not helped by one more number.
-MAX_COPIES: Final = 100
+# Of a copy after the first: the number and its hyphen. No account has a million templates.
+NUMBER_CHARACTERS: Final = 7
 # The lines of a diff around a change, and in all: comparing takes time with the square of the lines.
 CONTEXT_LINES: Final = 3
 MAX_LINES: Final = 2_000
@@ -82,12 +82,13 @@ async def duplicate(ctx: context.Context, account_id: str, alias: str) -> stored
     """Create a copy of what is published, with an alias of its own."""
     template = await templates.find(ctx, account_id, alias)
     content = template_versions.content_of(template)
-    for number in range(1, MAX_COPIES + 1):
-        suffix = COPY_SUFFIX if number == 1 else f"{COPY_SUFFIX}-{number}"
-        copy = alias[: limits.TEMPLATE_ALIAS_CHARACTERS - len(suffix)] + suffix
-        with contextlib.suppress(errors.Conflict):
-            return await templates.save(ctx, account_id, copy, content, is_new=True)
-    raise errors.Conflict(f"alias: the template '{alias}' has {MAX_COPIES} copies; remove or rename some of them")
+    stem = alias[: limits.TEMPLATE_ALIAS_CHARACTERS - len(COPY_SUFFIX) - NUMBER_CHARACTERS] + COPY_SUFFIX
+    async with ctx.store.reading() as tx:
+        taken = await stored.aliases(tx, account_id, beginning=stem)
+    names = (stem if number == 1 else f"{stem}-{number}" for number in itertools.count(1))
+    return await templates.save(
+        ctx, account_id, next(name for name in names if name not in taken), content, is_new=True
+    )
 
 
 async def history(ctx: context.Context, account_id: str, alias: str) -> list[stored.VersionSummary]:

@@ -95,6 +95,12 @@ async def summaries(tx: store.Transaction, account_id: str, *, after: str, limit
     ]
 
 
+async def aliases(tx: store.Transaction, account_id: str, *, beginning: str) -> set[str]:
+    """The aliases that begin like this."""
+    rows = await tx.fetch("templates.aliases", account_id, f"{_escaped(beginning)}%")
+    return {str(row[0]) for row in rows}
+
+
 async def remove(tx: store.Transaction, account_id: str, alias: str) -> bool:
     """Delete a template."""
     return await tx.execute("templates.remove", account_id, alias) == 1
@@ -107,7 +113,7 @@ async def remove_versions(tx: store.Transaction, template_id: str) -> None:
 
 async def user_of(tx: store.Transaction, account_id: str, alias: str) -> str | None:
     """The alias of a template that uses another."""
-    row = await tx.fetch_one("templates.user_of", account_id, f"% {alias.replace('_', '!_')} %")
+    row = await tx.fetch_one("templates.user_of", account_id, f"% {_escaped(alias)} %")
     return str(row[0]) if row else None
 
 
@@ -152,3 +158,8 @@ async def count(tx: store.Transaction, account_id: str) -> int:
     """How many templates an account has."""
     row = await tx.fetch_one("templates.count", account_id)
     return int(row[0]) if row else 0
+
+
+def _escaped(alias: str) -> str:
+    """An alias in a pattern of LIKE: of the characters that mean more there, it can have one."""
+    return alias.replace("_", "!_")

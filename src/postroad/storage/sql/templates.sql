@@ -22,6 +22,10 @@ FROM templates WHERE account_id = $1 AND alias > $2 ORDER BY alias LIMIT $3;
 SELECT id, alias, subject, text IS NOT NULL, html IS NOT NULL, created_at, updated_at
 FROM templates WHERE account_id = $1 AND alias > $2 ORDER BY alias LIMIT $3;
 
+-- name: aliases
+-- The aliases of an account like a pattern.
+SELECT alias FROM templates WHERE account_id = $1 AND alias LIKE $2 ESCAPE '!';
+
 -- name: remove
 -- Delete a template.
 DELETE FROM templates WHERE account_id = $1 AND alias = $2;
