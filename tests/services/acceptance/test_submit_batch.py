@@ -237,6 +237,40 @@ async def test_items_count_towards_the_rate(shop: Shop, clock: Clock) -> None:
     assert len(await shop.emails(*[EMAIL] * 3, key="m", all_or_nothing=True)) == 3
 
 
+async def test_refused_items_count_towards_the_rate_too(shop: Shop, clock: Clock) -> None:
+    shop.ctx.rate_limiter.policy = throttle.RateLimit(rate=1, burst=10)
+
+    def left() -> str:
+        return dict(shop.ctx.rate_limiter.headers(shop.account_id, now=clock()))["RateLimit"].split(";")[1]
+
+    assert await shop.emails(*[FOREIGN] * 3) == ["forbidden"] * 3
+    assert left() == "r=7"
+    # Of a mixed batch those that are accepted count first.
+    assert (await shop.emails(EMAIL, FOREIGN, WRONG))[1:] == ["forbidden", "invalid_request"]
+    assert left() == "r=4"
+    assert (await shop.refusal("a", emails=[FOREIGN, FOREIGN, EMAIL], all_or_nothing=True)).code == "forbidden"
+    assert left() == "r=2"
+    assert await shop.emails(*[FOREIGN] * 5, key="b") == ["forbidden"] * 5
+    assert left() == "r=0"
+    assert (await shop.refusal("c", emails=[FOREIGN])).code == "rate_limited"
+
+
+async def test_a_refusal_that_cannot_be_counted_is_still_the_answer(
+    shop: Shop, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The store cannot be written, and nothing of this would be."""
+
+    async def unwritable(*_: object, **__: object) -> None:
+        raise errors.ServiceUnavailable("the disk is full; try again later", retry_after=30)
+
+    monkeypatch.setattr(shop.ctx.accept_commits, "submit", unwritable)
+    with pytest.raises(errors.Forbidden):
+        await accepted_mail.accept(shop.ctx, shop.account_id, sender="shop@example.net")
+    assert await shop.emails(FOREIGN) == ["forbidden"]
+    with pytest.raises(errors.ServiceUnavailable):
+        await accepted_mail.accept(shop.ctx, shop.account_id)
+
+
 async def test_a_suspended_account_gets_that_error_for_the_whole_batch(shop: Shop) -> None:
     await accounts.suspend(shop.ctx, shop.account_id, "too many bounces")
     for email in (EMAIL, WRONG):

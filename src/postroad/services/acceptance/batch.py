@@ -8,7 +8,8 @@ with the error of its first item that cannot be accepted.
 The key is stored with the response if at least one item was accepted. A batch without one stores nothing.
 """
 
-from collections.abc import Sequence
+import dataclasses
+from collections.abc import Mapping, Sequence
 
 import msgspec
 
@@ -78,7 +79,7 @@ async def accept(
     refused = [entry for entry in entries if isinstance(entry, refused_sends.RefusedSend)]
     of_refused = iter(await refused_sends.count(tx, refused, locked=locked, policies=policies) if refused else ())
     return [
-        await _accept_batch(tx, entry, policies=policies, outbox=outbox)
+        await _accept_batch(tx, entry, locked=locked, policies=policies, outbox=outbox)
         if isinstance(entry, Batch)
         else next(of_single if isinstance(entry, transaction.Submission) else of_refused)
         for entry in entries
@@ -93,7 +94,12 @@ def _account_of(entry: Entry) -> str:
 
 
 async def _accept_batch(
-    tx: store.Transaction, batch: Batch, *, policies: transaction.Policies, outbox: webhook_outbox.Outbox
+    tx: store.Transaction,
+    batch: Batch,
+    *,
+    locked: Mapping[str, accounts.Account],
+    policies: transaction.Policies,
+    outbox: webhook_outbox.Outbox,
 ) -> transaction.Accepted | errors.PostroadError:
     message = batch.submissions[0].message
     # The holder of the account's lock sees every key used before.
@@ -107,6 +113,13 @@ async def _accept_batch(
     except transaction.ItemRefusedError as item:
         return named(item.refusal, batch.member, batch.places[item.place])
     accepted = _accepted(batch, answers, request_id=message.request_id)
+    if batch.refused:
+        refused = refused_sends.RefusedSend(
+            message.account_id, message.credential_id, message.created_at, len(batch.refused)
+        )
+        (counted,) = await refused_sends.count(tx, [refused], locked=locked, policies=policies)
+        if isinstance(counted, transaction.Accepted):
+            accepted = dataclasses.replace(accepted, full_at=counted.full_at)
     if not accepted.message_id and isinstance(answers[0], OF_THE_ACCOUNT):
         return answers[0]
     if accepted.message_id:

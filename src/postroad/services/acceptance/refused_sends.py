@@ -15,11 +15,12 @@ from postroad.storage import accounts, rates, store
 
 
 class RefusedSend(msgspec.Struct, frozen=True, array_like=True):
-    """A send that counts and stores nothing else."""
+    """A send, or `count` items of a batch, that count and store nothing else."""
 
     account_id: str
     credential_id: str
     created_at: int
+    count: int = 1
 
 
 async def count(
@@ -29,7 +30,10 @@ async def count(
     locked: Mapping[str, accounts.Account],
     policies: transaction.Policies,
 ) -> list[transaction.Accepted | errors.PostroadError]:
-    """Count them, in order; those over the limit get that error. The others get the state of their bucket."""
+    """Count them, in order; those over the limit get that error. The others get the state of their bucket.
+
+    Several items take what is left; they are over the limit if nothing is.
+    """
     before = await rates.find(tx, {send.credential_id for send in refused})
     buckets = dict(before)
     answers: list[transaction.Accepted | errors.PostroadError] = []
@@ -37,9 +41,10 @@ async def count(
         policy = throttle.at_rate(
             policies.rate, locked[send.account_id].request_rate if send.account_id in locked else None
         )
-        refusal = rate_limit.take_shared(
-            buckets, send.credential_id, policy, now=send.created_at, clock=policies.clock()
-        )
+        clock = policies.clock()
+        refusal = rate_limit.take_shared(buckets, send.credential_id, policy, now=send.created_at, clock=clock)
+        for _ in range(1, send.count):
+            rate_limit.take_shared(buckets, send.credential_id, policy, now=send.created_at, clock=clock)
         full_at = throttle.full_at(buckets[send.credential_id], now=send.created_at)
         answers.append(refusal or transaction.Accepted("", "", b"", replayed=False, full_at=full_at))
     owners = {send.credential_id: send.account_id for send in refused if send.account_id in locked}

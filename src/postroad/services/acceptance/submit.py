@@ -5,6 +5,7 @@ was used before gets its stored response, whatever the later checks would say no
 replay, while a success needs no lookup before its transaction.
 """
 
+import contextlib
 import functools
 from collections.abc import Awaitable, Callable
 from typing import TypeVar
@@ -306,11 +307,15 @@ def is_counted(refusal: errors.PostroadError) -> bool:
     return refusal.status < errors.InternalError.status and not isinstance(refusal, rate_limit.Exceeded)
 
 
-async def count_refused(ctx: context.Context, who: caller.Caller) -> None:
-    """Count a send that was refused after the rate check of this process. Raises RateLimited if others used it up."""
+async def count_refused(ctx: context.Context, who: caller.Caller, *, count: int = 1) -> None:
+    """Count sends that were refused after the rate check of this process. Raises RateLimited if others used it up.
+
+    What cannot be counted now is still refused.
+    """
     identity = sending_identity(who)
-    refused = refused_sends.RefusedSend(who.account_id, identity, ctx.clock())
-    await accept(ctx, refused, credential_id=identity)
+    refused = refused_sends.RefusedSend(who.account_id, identity, ctx.clock(), count)
+    with contextlib.suppress(errors.ServiceUnavailable, errors.TemporaryFailure):
+        await accept(ctx, refused, credential_id=identity)
 
 
 async def refuse_suspended(tx: store.Transaction, account_id: str) -> None:

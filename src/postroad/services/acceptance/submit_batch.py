@@ -55,14 +55,17 @@ async def submit_batch(
         used = transaction.Key(submit.sending_identity(who), key, hashed)
         if approval_limit.applies_to(who):
             await approval_limit.check(ctx, who, request, checked, key=used, request_id=request_id)
+        refused: dict[int, errors.PostroadError] = {}
         with submit.InFlight(ctx.in_flight, used):
             try:
-                made = await _make(ctx, who, checked, expanded, request_id=request_id, key=used, threaded=threaded)
+                made = await _make(
+                    ctx, who, checked, expanded, refused, request_id=request_id, key=used, threaded=threaded
+                )
             except errors.PostroadError as refusal:
                 accepted = await _replay(ctx, who, used)
                 if accepted is None:
                     if submit.is_counted(refusal):
-                        await submit.count_refused(ctx, who)
+                        await submit.count_refused(ctx, who, count=max(1, len(refused)))
                     raise refusal from None
             else:
                 accepted = await _accept(ctx, who, made, request_id=request_id)
@@ -102,14 +105,17 @@ async def _make(
     who: caller.Caller,
     checked: Sequence[Checked],
     expanded: batch_request.Expanded,
+    refused: dict[int, errors.PostroadError],
     *,
     request_id: str,
     key: transaction.Key,
     threaded: bool,
 ) -> batch.Batch:
-    """Compose what can be composed; the rest has errors. Raises the first one if the caller wants all or nothing."""
+    """Compose what can be composed; the errors of the rest are added to `refused`.
+
+    Raises the first one if the caller wants all or nothing.
+    """
     ctx.rate_limiter.take(key.credential_id, now=ctx.clock(), rate=who.request_rate)
-    refused: dict[int, errors.PostroadError] = {}
     admitted: list[Admitted] = []
     known: dict[str, stored_templates.Template | None] = {}
     info = submit.SubmissionInfo(request_id=request_id, source=mail.Source.API, key=None)
@@ -201,7 +207,7 @@ async def _accept(
     replayed = await _replay(ctx, who, made.key)
     if replayed is not None:
         return replayed
-    await submit.count_refused(ctx, who)
+    await submit.count_refused(ctx, who, count=len(made.refused))
     errors_of_items = list(made.refused.values())
     return transaction.Accepted(
         message_id="",
