@@ -13,4 +13,5 @@ def notify(environment: Mapping[str, str], state: str) -> None:
     if address.startswith("@"):  # a name in the abstract namespace of Linux
         address = f"\0{address[1:]}"
     with contextlib.suppress(OSError), socket.socket(socket.AF_UNIX, socket.SOCK_DGRAM) as manager:
+        manager.settimeout(0)  # one that does not read must not hold up mail
         manager.sendto(state.encode(), address)

@@ -8,8 +8,8 @@ from postroad.model import chart_ranges, mail, times
 from postroad.model.bounces import disposition
 from postroad.model.chart_ranges import Period
 from postroad.services import context
+from postroad.services.accounts import credits, statistics
 from postroad.services.accounts import registry as accounts
-from postroad.services.accounts import statistics
 from postroad.services.queue import inspection
 from postroad.services.results import outcomes
 from postroad.storage import accounts as stored_accounts
@@ -82,6 +82,14 @@ async def test_accepted_mail_counts_in_the_hour_of_its_acceptance(
     assert found.totals == Totals(messages=2, recipients=3)
     assert (found.series.messages[-2:], found.series.recipients[-2:]) == ([1, 1], [2, 1])
     assert found.queued == 3
+
+
+async def test_mail_that_cost_nothing_is_queued_after_credits_are_needed_again(ctx: context.Context, shop: str) -> None:
+    await accepted_mail.accept(ctx, shop)
+    await credits.set_unlimited(ctx, shop, unlimited=True)
+    await accepted_mail.accept(ctx, shop, to=("a@example.net", "b@example.net"))
+    await credits.set_unlimited(ctx, shop, unlimited=False)
+    assert (await day(ctx, shop)).queued == 3
 
 
 async def test_results_count_in_the_hour_of_acceptance_and_failures_by_their_cause(

@@ -7,6 +7,7 @@ from postroad.model import caller, mail
 from postroad.services import audit_log, context
 from postroad.services.accounts import registry as accounts
 from postroad.services.auth import api_keys, authentication, credentials, installation_keys
+from postroad.storage import access_version
 from postroad.storage import accounts as stored_accounts
 from postroad.storage import api_keys as stored_keys
 from tests import contexts
@@ -68,8 +69,15 @@ async def test_a_key_gets_no_other_rights(
 async def test_the_first_key_of_an_account_creates_its_credential(
     ctx: context.Context, account: stored_accounts.Account
 ) -> None:
+    async def version() -> int:
+        async with ctx.store.reading() as tx:
+            return await access_version.version(tx)
+
     key, secret = await make(ctx, account.id)
+    with_credential = await version()
     again, _ = await make(ctx, account.id)
+    # Another key alone invalidates nothing: whatever was cached stays right.
+    assert await version() == with_credential
     (credential,) = await credentials.of_account(ctx, account.id)
     assert {key.credential_id, again.credential_id} == {credential.id}
     assert credential.name == "API keys"

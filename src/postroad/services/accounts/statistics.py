@@ -14,7 +14,7 @@ import msgspec
 
 from postroad.model import chart_ranges
 from postroad.services import context
-from postroad.services.accounts import credits, recipient_sample
+from postroad.services.accounts import recipient_sample
 from postroad.services.accounts import registry as accounts
 from postroad.services.queue import conditions, inspection
 from postroad.storage import accounts as stored_accounts
@@ -28,7 +28,7 @@ PULSE_DELIVERIES: Final = 20
 PULSE_BYTES: Final = 8
 # Mail that waits for longer is tried rarely.
 PULSE_HOURS: Final = 24
-# Where mail costs no credits, the queue is counted, up to here: that takes some milliseconds.
+# Where mail may have cost no credits, the queue is counted, up to here: that takes some milliseconds.
 MAX_QUEUED: Final = 10_000
 # What a day usually brings is seen over a week.
 USUAL_DAYS: Final = 7
@@ -126,7 +126,7 @@ async def overview(
         if account is None:
             raise accounts.not_found()
         first = await queue_views.first(tx, account_id)
-        queued, has_more = await _queued(ctx, tx, account)
+        queued, has_more = await _queued(tx, account)
         current = await conditions.read(ctx, tx, now=now)
         refused = await attempts.latest_refused(tx, account_id, limit=LATEST_FAILURES)
     return Overview(
@@ -144,9 +144,9 @@ async def overview(
     )
 
 
-async def _queued(ctx: context.Context, tx: store.Transaction, account: stored_accounts.Account) -> tuple[int, bool]:
+async def _queued(tx: store.Transaction, account: stored_accounts.Account) -> tuple[int, bool]:
     """How many recipients wait, and whether there are more than were counted."""
-    if credits.needs_credits(ctx, account):
+    if not account.has_uncharged:
         # Each recipient that is not final holds a credit, and no other does: `postroad verify` proves it.
         return account.reserved, False
     counted = await queue_views.count(tx, account.id, limit=MAX_QUEUED + 1)

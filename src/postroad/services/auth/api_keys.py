@@ -41,15 +41,18 @@ async def create(
     limits = limit_rules.checked(limits, now=now)
     grants.check_key(ctx.actor, caller.scopes_of(words), limits)
     secret = installation_keys.new_api_key(mode)
+    chosen = grants.credential_of_key(ctx.actor, credential_id)
     async with ctx.store.transaction() as tx:
-        # Whoever takes both locks takes this one first; the key may need a new credential.
-        await access_version.bump(tx)
+        needs_credential = chosen is None and await credentials.first_live(tx, account_id) is None
+        if needs_credential:
+            # Whoever takes both locks takes this one first.
+            await access_version.bump(tx)
         await accounts.lock(tx, [account_id])
         await account_quotas.check(ctx, tx, account_id, "api_keys")
         key = api_keys.ApiKey(
             id=ctx.new_id(identifiers.API_KEY, now=now),
             account_id=account_id,
-            credential_id=await _credential(ctx, tx, account_id, grants.credential_of_key(ctx.actor, credential_id)),
+            credential_id=await _credential(ctx, tx, account_id, chosen),
             name=name,
             hint=secret[: len(installation_keys.API_KEY_PREFIX) + HINT_CHARACTERS] + "…",
             scopes=words,
@@ -61,7 +64,8 @@ async def create(
         )
         await api_keys.insert(tx, key, key_hash=installation_keys.hash_api_key(secret))
         await audit_log.write(ctx, tx, account_id, "api_key.created", name, key.scopes)
-    ctx.access_cache.invalidate()
+    if needs_credential:
+        ctx.access_cache.invalidate()
     return key, secret
 
 

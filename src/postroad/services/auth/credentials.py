@@ -39,11 +39,12 @@ async def create(ctx: context.Context, account_id: str, name: str) -> tuple[cred
 async def first(ctx: context.Context, tx: store.Transaction, account_id: str) -> str:
     """The oldest active credential, which is created when there is none: its password matches nothing.
 
-    The caller has bumped the access version, and invalidates the cache after the transaction.
+    A caller that knows of it bumps the access version before it locks the account.
     """
     found = await credentials.first_live(tx, account_id)
     if found is not None:
         return found
+    await access_version.bump(tx)
     username = _new_username()
     password_hash = ctx.passwords.dummy_hash(username)
     made = await _insert(ctx, tx, account_id, name=FIRST_NAME, username=username, password_hash=password_hash)
