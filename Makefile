@@ -242,7 +242,7 @@ endif
 
 # --clear: a .venv whose Python has gone is recreated, not repaired.
 $(BIN)/python:
-	@command -v $(PYTHON) >/dev/null || { echo "Postroad needs Python 3.11 or newer; '$(PYTHON)' was not found. Try: make PYTHON=/path/to/python3.11" >&2; exit 1; }
+	@$(PYTHON) -c '' >/dev/null 2>&1 || { echo "Postroad needs Python 3.11 or newer; '$(PYTHON)' was not found, or does not run. Try: make PYTHON=/path/to/python3.11" >&2; exit 1; }
 	@$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11))' || { echo "Postroad needs Python 3.11 or newer; '$(PYTHON)' is $$($(PYTHON) -V 2>&1). Try: make PYTHON=/path/to/python3.11" >&2; exit 1; }
 	@$(PYTHON) -c 'import ensurepip, venv' 2>/dev/null || { echo "'$(PYTHON)' cannot make environments: its modules venv and ensurepip are missing. On Debian and Ubuntu: apt install python3-venv" >&2; exit 1; }
 	@echo "Making $(VENV) with $$($(PYTHON) -V)"

@@ -37,13 +37,18 @@ def clone(tmp_path: Path) -> Path:
     return tmp_path
 
 
-def run(clone: Path, *words: str) -> list[str]:
+def attempt(clone: Path, *words: str) -> subprocess.CompletedProcess[str]:
     environment = {
         name: value for name, value in os.environ.items() if not name.startswith(("MAKE", "MFLAGS", "PYTHON"))
     }
     environment["PATH"] = f"{clone / 'bin'}:{environment['PATH']}"
     command = ["make", "run", *words]
-    done = subprocess.run(command, cwd=clone, env=environment, capture_output=True, text=True, check=True)
+    return subprocess.run(command, cwd=clone, env=environment, capture_output=True, text=True, check=False)
+
+
+def run(clone: Path, *words: str) -> list[str]:
+    done = attempt(clone, *words)
+    done.check_returncode()
     return done.stdout.splitlines()
 
 
@@ -61,3 +66,17 @@ def test_an_environment_whose_python_was_replaced_is_made_anew(clone: Path) -> N
     for python in (".venv/bin/python", "bin/python3"):
         (clone / python).write_text(PYTHON.format(minor=12))
     assert run(clone)[-1] == "started on 3.12"
+
+
+def test_a_python_that_does_not_run_is_named_in_one_sentence(clone: Path) -> None:
+    shim = clone / "bin" / "python3.12"
+    shim.write_text('#!/bin/sh\necho "pyenv: python3.12: command not found" >&2\nexit 127\n')
+    shim.chmod(0o755)
+    for python in ("python3.12", "python3.99"):
+        done = attempt(clone, f"PYTHON={python}")
+        assert done.returncode == 2
+        assert done.stderr.splitlines()[0] == (
+            f"Postroad needs Python 3.11 or newer; '{python}' was not found, or does not run. "
+            "Try: make PYTHON=/path/to/python3.11"
+        )
+        assert "pyenv" not in done.stderr + done.stdout

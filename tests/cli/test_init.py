@@ -2,6 +2,7 @@
 
 import json
 import os
+import re
 import socket
 import stat
 import subprocess
@@ -190,24 +191,30 @@ def test_a_database_with_a_password_comes_from_the_environment(
     assert not (tmp_path / "data").exists()
 
 
-def test_on_a_terminal_what_is_missing_is_asked(tmp_path: Path) -> None:
+def asked(answers: list[str], *words: str) -> str:
+    """What `init` prints on a terminal on which these answers are typed."""
     ours, theirs = os.openpty()
     try:
         # Ends are closed, and input waits in the terminal until it is asked for.
-        os.write(ours, f"{HOST}\n\nShop\n\nada@example.com\nproxy\ny\n".encode())
-        result = subprocess.run(
-            [sys.executable, "-m", "postroad", "init", "--json", *places(tmp_path)],
+        os.write(ours, "".join(f"{answer}\n" for answer in answers).encode())
+        return subprocess.run(
+            [sys.executable, "-m", "postroad", "init", "--json", *words],
             stdin=theirs,
             capture_output=True,
             text=True,
             timeout=cli_runner.TIMEOUT_SECONDS,
             check=True,
-        )
+        ).stdout
     finally:
         os.close(ours)
         os.close(theirs)
-    asked = [
-        "Public name of this host, such as mail.example.com: ",
+
+
+def test_on_a_terminal_what_is_missing_is_asked(tmp_path: Path) -> None:
+    result = asked([HOST, "", "Shop", "", "ada@example.com", "proxy", "y"], *places(tmp_path))
+    own = f" [{name}]" if "." in (name := socket.gethostname()) else ""
+    expected = [
+        f"Public name of this host, such as mail.example.com{own}: ",
         f"Database URL [sqlite:///{tmp_path}/data/postroad.db]: ",
         "Name of the first account: ",
         "Domain that it sends from [example.com]: ",
@@ -215,8 +222,32 @@ def test_on_a_terminal_what_is_missing_is_asked(tmp_path: Path) -> None:
         "HTTPS with certificates of Let's Encrypt, whose terms you accept, or by a proxy on this host (acme, proxy): ",
         "Do you sell mail to others? If so, each recipient costs the account one credit [y/N]: ",
     ]
-    questions, _, printed = result.stdout.partition("{")
-    assert questions == "".join(asked)
+    questions, _, printed = result.partition("{")
+    assert questions == "".join(expected)
     made = json.loads("{" + printed)
     assert (made["host_records"][0]["name"], made["domains"][0]["name"]) == (HOST, DOMAIN)
     assert config.load(tmp_path / "etc" / "postroad.toml", environment={}).credits.enabled
+
+
+def test_a_bad_answer_is_asked_again_with_the_reason(tmp_path: Path) -> None:
+    (tmp_path / "file").touch()
+    data, file = tmp_path / "data", tmp_path / "etc" / "postroad.toml"
+    typed = [f"{tmp_path}/file/postroad.toml", str(file), "Example", str(data), "vm", HOST, "mysql://host/name", ""]
+    typed += ["a\x01b", "Shop", "example", "", "ada@", "ada@example.com", "proxy", ""]
+    questions, _, printed = asked(typed).partition("{")
+    reasons = re.findall(r"Error: (.*)", questions)
+    assert reasons == [
+        f"{tmp_path}/file cannot be written by this user; create {tmp_path}/file for it, or choose another",
+        "'Example' is not an absolute path; write one such as /var/lib/postroad",
+        (
+            "hostname: 'vm' is not a full host name; choose one such as mail.example.com, "
+            "in a domain whose DNS you control"
+        ),
+        "database.url: write sqlite:///path/to/file.db or postgresql://user:password@host/name",
+        "account: must be 1 to 100 characters on one line, without control characters",
+        "domain: 'example' is not a domain name: the domain has no dot",
+        "email: 'ada@' is not an email address: nothing follows the '@'",
+    ]
+    assert questions.count(f"Database URL [sqlite:///{data}/postroad.db]: ") == 2
+    made = json.loads("{" + printed)
+    assert (made["config"], made["domains"][0]["name"]) == (str(file), DOMAIN)

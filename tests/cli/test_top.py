@@ -91,7 +91,13 @@ class Scripted(api_client.Client):
                 {"name": "yahoo", "state": "paused", "hosts": [], "change": change},
             ]
             return {"providers": named}
-        process = {"host": "mail1", "process_id": 7, "roles": ["api"], "version": "1", "alive": False}
+        process = {
+            "host": "mail1",
+            "process_id": 7,
+            "roles": ["api"],
+            "version": "0.1.0.dev903+g6f63a0bd",
+            "alive": False,
+        }
         return {"now": "2026-01-01T00:10:00.000000Z", "processes": [process | {"seen_at": "2026-01-01T00:08:00Z"}]}
 
 
@@ -132,7 +138,9 @@ def test_rates_are_the_differences_between_two_counts(scripted: Scripted) -> Non
 def test_the_screen_shows_what_is_worst_first_and_obeys_nothing_in_foreign_text(scripted: Scripted) -> None:
     scripted.queue = numbers("00:00")
     shown = top.screen(top.Reader(scripted).read(), "http://127.0.0.1:1", rows=3)
-    assert "Queue: 1,000,000 recipients, ready 1, waiting 999,999, sending 0, scheduled 0, held 0; oldest 1 d" in shown
+    assert (
+        "Queue: 1,000,000 recipients, oldest 1 d\n  ready 1, waiting 999,999, sending 0, scheduled 0, held 0\n" in shown
+    )
     lines = shown.splitlines()
     first = next(place for place, line in enumerate(lines) if line.startswith("PROVIDER"))
     assert [line.split()[0] for line in lines[first + 1 : first + 4]] == ["mx.example.net", "yahoo", "google"]
@@ -142,6 +150,18 @@ def test_the_screen_shows_what_is_worst_first_and_obeys_nothing_in_foreign_text(
     assert "2 min (silent)" in shown
     assert "d3.example" not in shown
     assert "\x1b" not in shown
+
+
+def test_in_80_columns_the_queue_and_the_version_are_whole(scripted: Scripted, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("COLUMNS", "80")
+    monkeypatch.setenv("LINES", "60")
+    scripted.queue = numbers("00:00")
+    states = scripted.queue["states"]
+    scripted.queue |= {"states": dict.fromkeys(states, 99_999)}
+    lines = top._drawn(top.Reader(scripted).read(), "http://127.0.0.1:1", is_screen=True).splitlines()
+    assert any(line.endswith("held 99,999") for line in lines)
+    (process,) = [line for line in lines if line.startswith("mail1 ")]
+    assert process.split()[:3] == ["mail1", "7", "0.1.0.dev903"]
 
 
 def test_on_a_terminal_the_screen_fits_and_is_drawn_again(scripted: Scripted, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -15,23 +15,23 @@ from collections.abc import Iterator
 from dataclasses import asdict, dataclass, field
 from pathlib import Path
 from typing import Final
-from urllib.parse import urlsplit
 
 import click
 
-from postroad import config, errors
+from postroad import config
 from postroad.cli import (
     account_option,
     command,
     data_folder,
     domains,
+    init_answers,
     installation,
     output,
     redaction,
     settings_file,
     users,
 )
-from postroad.model import caller, host_records, labels
+from postroad.model import caller, host_records
 from postroad.network import hostname as network_hostname
 from postroad.network import listener
 from postroad.protocol import address
@@ -45,20 +45,9 @@ from postroad.storage import accounts, open_store
 from postroad.storage import domains as stored_domains
 
 DEFAULT_DATA: Final = Path("/var/lib/postroad")
-DATABASE_VARIABLE: Final = "POSTROAD_DATABASE__URL"
-# The role of deploy/postgresql-roles.sql that migrates; its password is for no file of the service.
-OWNER_ROLE: Final = "postroad_owner"
-# Who serves HTTPS: the service itself, with certificates that it orders, or a web server on the same host.
-ACME, PROXY = "acme", "proxy"
-HTTPS_QUESTION: Final = "HTTPS with certificates of Let's Encrypt, whose terms you accept, or by a proxy on this host"
-# Whether mail costs credits.
-ON, OFF = "on", "off"
-CREDITS_QUESTION: Final = "Do you sell mail to others? If so, each recipient costs the account one credit"
 NEXT_STEPS: Final = (
     "Next: publish these DNS records, start the service, and run 'postroad doctor': it says what is missing."
 )
-# What has a default where nothing is asked. Ordering certificates accepts somebody's terms, so it has to be asked for.
-OPTIONAL: Final = {"database", "https", "credits"}
 # What is created in the database.
 DATABASE_ANSWERS: Final = ("account", "domain", "email")
 # One account has one; the second row says that there are more.
@@ -98,20 +87,23 @@ class Progress:
 @click.option(
     "--database",
     metavar="URL",
-    help=f"Database URL; default: SQLite in the data folder. With a password, set {DATABASE_VARIABLE} instead.",
+    help="Database URL; default: SQLite in the data folder. "
+    f"With a password, set {init_answers.DATABASE_VARIABLE} instead.",
 )
 @click.option("--account", metavar="NAME", help="Name of the first account.")
 @click.option("--domain", metavar="DOMAIN", help="Its first sender domain.")
 @click.option("--email", metavar="EMAIL", help="Login of its owner, and mailbox of the operator.")
 @click.option(
     "--https",
-    type=click.Choice([ACME, PROXY]),
-    help=f"{ACME}: certificates of Let's Encrypt, whose terms this accepts. {PROXY}, the default: by a web server.",
+    type=click.Choice([init_answers.ACME, init_answers.PROXY]),
+    help=f"{init_answers.ACME}: certificates of Let's Encrypt, whose terms this accepts. "
+    f"{init_answers.PROXY}, the default: by a web server.",
 )
 @click.option(
     "--credits",
-    type=click.Choice([ON, OFF]),
-    help=f"{ON}: charge accounts a credit for each recipient, for those who sell mail. {OFF}, the default: do not.",
+    type=click.Choice([init_answers.ON, init_answers.OFF]),
+    help=f"{init_answers.ON}: charge accounts a credit for each recipient, for those who sell mail. "
+    f"{init_answers.OFF}, the default: do not.",
 )
 @click.option("--yes", is_flag=True, help="Ask nothing, as without a terminal.")
 @click.option("--json", "as_json", is_flag=True, help="Print JSON.")
@@ -134,10 +126,11 @@ def init(
     with command.report_errors():
         if database is not None and redaction.address(database) != database:
             raise config.ConfigError(
-                f"--database: other users can see a password in the arguments; set {DATABASE_VARIABLE} instead"
+                "--database: other users can see a password in the arguments; "
+                f"set {init_answers.DATABASE_VARIABLE} instead"
             )
         default = installation.file_to_write(os.environ)
-        file = file or (_ask_path("Configuration file", default) if asks else default)
+        file = file or (init_answers.ask_path("Configuration file", default, is_folder=False) if asks else default)
         wanted = {"hostname": hostname, "database": database, "account": account, "domain": domain, "email": email}
         wanted |= {"https": https, "credits": credits}
         plan = _existing(file, wanted) if file.exists() else _new(file, data, wanted, asks=asks)
@@ -150,32 +143,26 @@ def _existing(file: Path, wanted: dict[str, str | None]) -> Plan:
     """The plan for an installation that exists: nothing that it has is changed, and nothing is asked."""
     settings = config.load(file, environment=os.environ)
     current = {"hostname": settings.delivery.hostname, "database": settings.database.url}
-    current["https"] = ACME if settings.acme.names else PROXY
-    current["credits"] = ON if settings.credits.enabled else OFF
+    current["https"] = init_answers.ACME if settings.acme.names else init_answers.PROXY
+    current["credits"] = init_answers.ON if settings.credits.enabled else init_answers.OFF
     for name, value in current.items():
         if wanted[name] not in {None, value}:
             raise config.ConfigError(f"--{name}: {file} exists and has another value; change it there")
-    _check_names(wanted)
+    init_answers.check_given(wanted)
     return Plan(file=file, text="", settings=settings, **{name: wanted[name] for name in DATABASE_ANSWERS})
 
 
 def _new(file: Path, data: Path | None, wanted: dict[str, str | None], *, asks: bool) -> Plan:
     """The plan for a new installation, from flags and answers."""
     if asks:
-        data = data or _ask_path("Data folder", DEFAULT_DATA)
-    answers = dict(_answers(wanted, data=(data or DEFAULT_DATA).absolute(), asks=asks))
-    _check_names(answers)
-    _check_host(answers["hostname"])
-    if urlsplit(answers["database"]).username == OWNER_ROLE:
-        raise config.ConfigError(
-            f"{DATABASE_VARIABLE}: {OWNER_ROLE} is for 'postroad migrate'; run that first, and then "
-            "'postroad init' with the URL of postroad_service, which the service uses"
-        )
+        data = data or init_answers.ask_path("Data folder", DEFAULT_DATA, is_folder=True)
+    answers = dict(init_answers.answers(wanted, data=(data or DEFAULT_DATA).absolute(), asks=asks))
+    init_answers.check_database(answers["database"])
     file = file.absolute()
     text = settings_file.text(_chosen(answers, file), suggested=_suggested(answers, file))
     settings = _validated(text)
     for folder in filter(None, (file.parent, _database_folder(settings))):
-        _check_writable(folder)
+        init_answers.check_writable(folder, advice="choose others with --config and --data")
     return Plan(file=file, text=text, settings=settings, **{name: answers[name] for name in DATABASE_ANSWERS})
 
 
@@ -189,9 +176,9 @@ def _chosen(answers: dict[str, str], file: Path) -> settings_file.Tables:
         "delivery": {"hostname": host},
         "inbound": {"listen": f"{listener.any_host()}:25"},
         "operator": {"email": email, "from": f"postmaster@{answers['domain']}"},
-        "credits": {"enabled": answers["credits"] == ON},
+        "credits": {"enabled": answers["credits"] == init_answers.ON},
     }
-    if answers["https"] == ACME:
+    if answers["https"] == init_answers.ACME:
         listen = {"listen": f"{listener.any_host()}:443", "redirect_listen": f"{listener.any_host()}:80"}
         tables["http"] = {**listen, "base_url": f"https://{host}"}
         tables["acme"] = {"names": [host], "email": email}
@@ -202,7 +189,7 @@ def _chosen(answers: dict[str, str], file: Path) -> settings_file.Tables:
 def _suggested(answers: dict[str, str], file: Path) -> settings_file.Tables:
     """What the file has as comments: a second factor, which nobody has yet, and listeners that need a certificate."""
     suggested: dict[str, dict[str, object]] = {"security": {"operator_second_factor": True}}
-    if answers["https"] == PROXY:
+    if answers["https"] == init_answers.PROXY:
         folder = file.parent / "tls"
         files = {"tls_certificate": str(folder / "fullchain.pem"), "tls_key": str(folder / "privkey.pem")}
         suggested["submission"] = {**_submission_addresses(), **files}
@@ -211,50 +198,6 @@ def _suggested(answers: dict[str, str], file: Path) -> settings_file.Tables:
 
 def _submission_addresses() -> dict[str, object]:
     return {"listen": f"{listener.any_host()}:587", "tls_listen": f"{listener.any_host()}:465"}
-
-
-def _answers(wanted: dict[str, str | None], *, data: Path, asks: bool) -> Iterator[tuple[str, str]]:
-    """Every answer: the flag, or what is asked for. What is not in OPTIONAL cannot be guessed."""
-    url = os.environ.get(DATABASE_VARIABLE) or f"sqlite:///{data / 'postroad.db'}"
-    if not asks:
-        missing = [f"--{name}" for name, value in wanted.items() if value is None and name not in OPTIONAL]
-        if missing:
-            raise click.UsageError(f"Missing {', '.join(missing)}; without a terminal, nothing can be asked.")
-    host = wanted["hostname"] or (click.prompt("Public name of this host, such as mail.example.com") if asks else "")
-    yield "hostname", host.lower().rstrip(".")
-    # A URL with a password is neither shown nor asked for.
-    is_shown = asks and redaction.address(url) == url
-    yield "database", wanted["database"] or (click.prompt("Database URL", url) if is_shown else url)
-    yield "account", wanted["account"] or click.prompt("Name of the first account")
-    yield "domain", wanted["domain"] or click.prompt("Domain that it sends from", host.partition(".")[2] or None)
-    yield "email", wanted["email"] or click.prompt("Email address of its owner")
-    choice = click.Choice([ACME, PROXY])
-    yield "https", wanted["https"] or (click.prompt(HTTPS_QUESTION, type=choice) if asks else PROXY)
-    yield "credits", wanted["credits"] or (ON if asks and click.confirm(CREDITS_QUESTION, default=False) else OFF)
-
-
-def _ask_path(question: str, default: Path) -> Path:
-    return Path(click.prompt(question, str(default)))
-
-
-def _check_names(answers: dict[str, str | None] | dict[str, str]) -> None:
-    """Raise an error for an account, domain or email that cannot be created."""
-    if account := answers["account"]:
-        labels.check("--account", account)
-    for name, parse in (("domain", address.parse_domain), ("email", address.parse)):
-        if value := answers[name]:
-            try:
-                parse(value)
-            except address.AddressError as problem:
-                raise errors.InvalidRequest(f"--{name}: {problem}") from None
-
-
-def _check_host(name: str) -> None:
-    if "." not in name or not config.is_host_name(name) or config.is_address(name):
-        raise config.ConfigError(
-            f"--hostname: {name!r} is not a full host name; choose one such as mail.example.com, "
-            "in a domain whose DNS you control"
-        )
 
 
 def _validated(text: str) -> config.Settings:
@@ -268,16 +211,6 @@ def _validated(text: str) -> config.Settings:
 def _database_folder(settings: config.Settings) -> Path | None:
     folder = open_store.sqlite_folder(settings.database.url)
     return Path(folder) if folder else None
-
-
-def _check_writable(folder: Path) -> None:
-    """Raise an error if the folder, or the first one above it that exists, cannot be written."""
-    existing = next(one for one in (folder, *folder.parents) if one.exists())
-    if not existing.is_dir() or not os.access(existing, os.W_OK | os.X_OK):
-        raise config.ConfigError(
-            f"{existing} cannot be written by this user; create {folder} for it, or choose others "
-            "with --config and --data"
-        )
 
 
 def _carry_out(plan: Plan) -> output.Report:

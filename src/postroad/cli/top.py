@@ -143,11 +143,14 @@ def screen(state: State, url: str, *, rows: int) -> str:
     head = [
         f"Postroad {output.printable(url)}  {output.printable(str(state['at']))}",
         "Per second: " + ", ".join(f"{name} {_number(state['rates'][name])}" for name in COUNTED),
-        f"Queue: {_number(queue['recipients'])} {'recipient' if queue['recipients'] == 1 else 'recipients'}, "
+        (
+            f"Queue: {_number(queue['recipients'])} {'recipient' if queue['recipients'] == 1 else 'recipients'}, "
+            f"oldest {_age(queue['oldest_at'], state['at'])}"
+        ),
+        "  "
         + ", ".join(
             f"{name} {_number(states.get(name))}" for name in ("ready", "waiting", "sending", "scheduled", "held")
-        )
-        + f"; oldest {_age(queue['oldest_at'], state['at'])}",
+        ),
     ]
     if queue["counted_at"] is None:
         head.append("The queue is being counted.")
@@ -171,15 +174,15 @@ def screen(state: State, url: str, *, rows: int) -> str:
         ),
         _table(("provider", "state", "delivered", "deferred", "why"), [_provider(one) for one in busy], rows),
         _table(
-            ("host", "process", "accepted/s", "delivered/s", "last report", "version", "roles"),
+            ("host", "process", "version", "accepted/s", "delivered/s", "last report", "roles"),
             [
                 (
                     one.get("host"),
                     one.get("process_id"),
+                    str(one.get("version")).partition("+")[0],
                     (one.get("rates") or {}).get("accepted"),
                     (one.get("rates") or {}).get("delivered"),
                     _age(one.get("seen_at"), state["at"]) + ("" if one.get("alive") else " (silent)"),
-                    one.get("version"),
                     ",".join(map(str, one.get("roles") or ())),
                 )
                 for one in state["processes"]
