@@ -12,13 +12,13 @@ import pytest
 import pytest_asyncio
 
 from postroad.cli import data_folder, dev, dev_seed, sample_data, sample_mail, sample_week
-from postroad.model import caller, chart_ranges, times
+from postroad.model import caller, chart_ranges, mail, send_request, times
 from postroad.roles import composition
 from postroad.services import audit_log, context, templates
-from postroad.services.acceptance import send_test
+from postroad.services.acceptance import submit
 from postroad.services.accounts import credits, statistics
 from postroad.services.accounts import registry as accounts
-from postroad.services.auth import credentials, users
+from postroad.services.auth import api_keys, credentials, users
 from postroad.services.domains import registry as domains
 from postroad.services.maintenance import consistency
 from postroad.services.messages import lookup
@@ -116,7 +116,8 @@ async def test_a_week_leaves_what_a_person_has_made_as_it_is(
     # A week that an earlier start did not finish.
     await credentials.create(ctx, account_id, sample_week.MARK)
     who = caller.Caller(account_id, None, caller.Scheme.PASSWORD, caller.PASSWORD_PERMISSIONS)
-    queued = await send_test.send(ctx, who, sender="hello@example.com", to="someone@gmail.com", request_id="req_1")
+    request = send_request.SendRequest(sender="hello@example.com", to="someone@gmail.com", subject="Hi", text="Hi")
+    queued = await submit.submit(ctx, who, request, request_id="req_1", source=mail.Source.API, key=None)
 
     async def made_by_hand() -> list[object]:
         return [
@@ -137,6 +138,8 @@ async def test_a_week_leaves_what_a_person_has_made_as_it_is(
     urls = sorted(one.url for one in await endpoints.of_account(ctx, account_id))
     assert urls == ["http://127.0.0.1:8025/v1/inbox/webhook", "http://127.0.0.1:8026/", "http://127.0.0.1:9000/hook"]
     assert [one.name for one in await credentials.of_account(ctx, account_id)].count(sample_week.MARK) == 1
+    # A person sent just now, and with another key.
+    assert all((one.last_used_at or 0) < NOW for one in await api_keys.of_account(ctx, account_id))
     assert (await consistency.run(ctx)).findings == []
     assert await sample_week.write(ctx, folder, account_id, count=200, endpoint=BUILT_IN) is None
     assert await week_of(ctx, account_id) == week

@@ -21,7 +21,6 @@ from postroad.services.auth import users as account_users
 from postroad.services.dkim import domain_keys
 from postroad.services.domains import checks as services_checks
 from postroad.services.domains import registry as domains
-from postroad.services.messages import lookup
 from postroad.services.suppressions import registry as suppressions
 from postroad.services.webhooks import endpoint_settings, endpoints
 from postroad.storage import (
@@ -37,6 +36,7 @@ from postroad.storage import (
 )
 from postroad.storage import credentials as stored_credentials
 from postroad.storage import domains as stored_domains
+from postroad.storage import messages as stored_messages
 from postroad.storage import suppressions as stored_suppressions
 
 MESSAGES: Final = 1_400
@@ -53,6 +53,7 @@ FAILS_EVERY: Final = 60
 # The SMTP credential of the mail. Its use is written last, and tells that the week is complete.
 MARK: Final = "Shop, production"
 OLD: Final = "Old server"
+SOURCES: Final = frozenset(kind.source for kind in sample_data.KINDS)
 MAX_TEMPLATES: Final = 1_000
 SUPPRESSED: Final = (
     ("no-more-mail@gmail.com", "asked us by telephone", stored_suppressions.Source.ACCOUNT),
@@ -106,7 +107,7 @@ async def write(
     user = await _people(_at(ctx, now - 5 * times.DAY, owner), yesterday, account_id)
     for email, reason, source in SUPPRESSED:
         await suppressions.add(_at(ctx, now - 3 * times.DAY, owner), account_id, email, reason=reason, source=source)
-    await _keys(began, _at(ctx, now - 4 * times.DAY, owner), shop, newest=await _newest_mail(ctx, account_id))
+    await _keys(began, _at(ctx, now - 4 * times.DAY, owner), shop, newest=await _newest_mail(ctx, account_id, messages))
     newest_ended = messages[-WAITING - 1]
     async with ctx.store.reading() as tx:
         (reached,) = await recipients.of_message(tx, account_id, newest_ended)
@@ -196,12 +197,16 @@ async def _templates(began: context.Context, yesterday: context.Context, account
             await templates.put(then, account_id, alias, subject=subject, text=text, html=html)
 
 
-async def _newest_mail(ctx: context.Context, account_id: str) -> dict[mail.Source, int]:
-    """When the newest message of each source was accepted."""
-    found: dict[mail.Source, int] = {}
-    for source in (mail.Source.API, mail.Source.SMTP):
-        listed = await lookup.page(ctx, account_id, lookup.Filters(source=source), limit=1, cursor=None)
-        found[source] = listed.messages[0].created_at
+async def _newest_mail(ctx: context.Context, account_id: str, messages: Sequence[str]) -> dict[str, int]:
+    """When the newest message of each source was accepted; the messages are the oldest first."""
+    found: dict[str, int] = {}
+    async with ctx.store.reading() as tx:
+        for message_id in reversed(messages):
+            message = await stored_messages.by_id(tx, account_id, message_id)
+            if message is not None:
+                found.setdefault(message.source, message.created_at)
+            if len(found) == len(SOURCES):
+                break
     return found
 
 
@@ -210,7 +215,7 @@ async def _keys(
     later: context.Context,
     shop: stored_credentials.Credential,
     *,
-    newest: dict[mail.Source, int],
+    newest: dict[str, int],
 ) -> None:
     """API keys, an SMTP credential that was revoked later, and when all of them were last used."""
     account_id = shop.account_id
