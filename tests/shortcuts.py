@@ -148,8 +148,8 @@ def _compiling_once() -> Callable[..., None]:
     """Compile each template once for all services in this process."""
     begin, compiled = rendering.Pages.__init__, CompiledPages()
 
-    def begin_compiled(pages: rendering.Pages, address: Callable[[str], str]) -> None:
-        begin(pages, address)
+    def begin_compiled(pages: rendering.Pages, address: Callable[[str], str], *, command: Callable[[str], str]) -> None:
+        begin(pages, address, command=command)
         pages._environment.bytecode_cache = compiled
 
     return begin_compiled

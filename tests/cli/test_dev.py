@@ -126,6 +126,15 @@ def test_the_printed_command_can_be_pasted_and_works(running: Running) -> None:
     assert answer.json()["subject"] == "Welcome, you"
 
 
+def test_a_command_of_a_page_names_the_data_folder(running: Running, monkeypatch: pytest.MonkeyPatch) -> None:
+    page = httpx.get(f"{running.dev_info['base_url']}/login").text
+    (words,) = re.findall(r"<pre><code>(.+)</code></pre>", page)
+    assert words == "postroad user link you@example.com --data .postroad"
+    monkeypatch.chdir(running.folder)
+    _, *rest = words.replace("you@example.com", running.dev_info["login"]["email"]).split()
+    assert cli_runner.run(*rest).exit_code == 0
+
+
 def test_the_mailbox_simulator_decides_the_outcome_by_the_local_part(running: Running) -> None:
     message = send_to(running, "jo@fates.test", "bounce@fates.test", "blocked@fates.test", "fail@fates.test")
     deferred = send_to(running, "defer@fates.test")

@@ -132,7 +132,12 @@ async def _run(
     log: logs.Logger,
 ) -> None:
     prepared: list[data_folder.DevInfo] = []
-    mail = dev_inbox.Inbox(clock=services_context.system_clock, entropy=os.urandom)
+    data = shlex.quote(str(folder.path))
+    mail = dev_inbox.Inbox(
+        clock=services_context.system_clock,
+        entropy=os.urandom,
+        command=lambda words: f"{_program()} {words} --data {data}",
+    )
 
     async def prepare(context: services_context.Context) -> None:
         prepared.append(await dev_seed.prepare(context, before))

@@ -35,7 +35,7 @@ _UNITS: Final = ((_DAY, "day"), (_HOUR, "hour"), (_MINUTE, "minute"), (1, "secon
 class Pages:
     """The templates of all pages, loaded once."""
 
-    def __init__(self, address: Callable[[str], str]) -> None:
+    def __init__(self, address: Callable[[str], str], *, command: Callable[[str], str]) -> None:
         self._environment = jinja2.Environment(
             # Loaded at startup: replacing the files does not change a running service.
             loader=jinja2.DictLoader(dict(_sources("", resources.files(__package__).joinpath("pages")))),
@@ -46,7 +46,7 @@ class Pages:
             auto_reload=False,
             extensions=["jinja2.ext.do"],
         )
-        self._environment.globals["asset"] = address
+        self._environment.globals.update(asset=address, command=command)
         self._environment.filters.update(FILTERS)
 
     def render(self, name: str, values: Mapping[str, Any]) -> bytes:

@@ -64,7 +64,7 @@ def build(
     """Build the dashboard from the settings."""
     loaded = dashboard_files.load()
     return Site(
-        pages=rendering.Pages(loaded.addresses.__getitem__),
+        pages=rendering.Pages(loaded.addresses.__getitem__, command=mail.command if mail else "postroad {}".format),
         files=loaded,
         base_url=config.public_url(settings),
         scheme="https" if config.serves_https(settings) else "http",

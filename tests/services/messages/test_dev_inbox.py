@@ -1,6 +1,7 @@
 """The inbox keeps the newest messages within two bounds, finds them by recipient, and shows their subjects."""
 
 import itertools
+from typing import Any
 
 import hypothesis
 import pytest
@@ -11,7 +12,7 @@ from postroad.protocol.smtp import values
 from postroad.services.messages import dev_inbox
 
 
-def new_inbox(**bounds: int) -> dev_inbox.Inbox:
+def new_inbox(**bounds: Any) -> dev_inbox.Inbox:
     ticks = itertools.count(1_800_000_000_000_000)
     return dev_inbox.Inbox(clock=lambda: next(ticks), entropy=bytes, **bounds)
 

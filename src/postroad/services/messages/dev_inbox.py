@@ -45,7 +45,7 @@ class CapturedMessage:
 
 
 class Inbox:
-    """Messages, oldest first."""
+    """Messages, oldest first. `command` writes a command so that it finds this installation."""
 
     def __init__(
         self,
@@ -54,7 +54,9 @@ class Inbox:
         entropy: Callable[[int], bytes],
         max_messages: int = MAX_MESSAGES,
         max_octets: int = MAX_OCTETS,
+        command: Callable[[str], str] = "postroad {}".format,
     ) -> None:
+        self.command = command
         self._clock = clock
         self._entropy = entropy
         self._max_messages = max_messages
