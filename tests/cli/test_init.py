@@ -251,3 +251,37 @@ def test_a_bad_answer_is_asked_again_with_the_reason(tmp_path: Path) -> None:
     assert questions.count(f"Database URL [sqlite:///{data}/postroad.db]: ") == 2
     made = json.loads("{" + printed)
     assert (made["config"], made["domains"][0]["name"]) == (str(file), DOMAIN)
+
+
+@pytest.mark.parametrize(
+    "url",
+    [
+        "postgresql://postroad_owner:pw-7431@127.0.0.1:1/postroad",
+        "postgresql://postroad%5Fowner:pw-7431@127.0.0.1:1/postroad",
+        "postgresql://127.0.0.1:1/postroad?user=postroad_owner&password=pw-7431",
+    ],
+)
+def test_the_owner_of_the_database_is_not_for_the_service(
+    url: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("POSTROAD_DATABASE__URL", url)
+    refused = cli_runner.run("init", "--yes", *places(tmp_path), *ANSWERS)
+    assert refused.exit_code == 1
+    assert "POSTROAD_DATABASE__URL: postroad_owner is for 'postroad migrate'" in refused.stderr
+    assert not (tmp_path / "etc").exists()
+
+
+@pytest.mark.parametrize(
+    "url", ["postgresql://mail:pw[7431@127.0.0.1/postroad", "postgresql://mail:pw-7431@127.0.0.1:99999/postroad"]
+)
+def test_a_database_url_that_is_none_is_refused_with_what_to_write(
+    url: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("POSTROAD_DATABASE__URL", url)
+    refused = cli_runner.run("init", "--yes", *places(tmp_path), *ANSWERS)
+    assert (refused.exit_code, refused.stdout) == (1, "")
+    assert "database.url: not a URL; in a password, write [ as %5B and ] as %5D, and a port from 1 to 65535" in (
+        refused.stderr
+    )
+    assert "7431" not in refused.stderr
+    assert not (tmp_path / "etc").exists()

@@ -5,7 +5,7 @@ import os
 from collections.abc import Callable, Iterator, Mapping
 from pathlib import Path
 from typing import Final
-from urllib.parse import urlsplit
+from urllib import parse
 
 import click
 
@@ -89,7 +89,8 @@ def check_writable(folder: Path, *, advice: str) -> None:
 def check_database(url: str) -> None:
     """Raise an error for a URL that the service cannot use."""
     config.load(environment={}, overrides={"database": {"url": url}})
-    if urlsplit(url).username == OWNER_ROLE:
+    parts = parse.urlsplit(url)
+    if OWNER_ROLE in {parse.unquote(parts.username or ""), *parse.parse_qs(parts.query).get("user", [])}:
         raise config.ConfigError(
             f"{DATABASE_VARIABLE}: {OWNER_ROLE} is for 'postroad migrate'; run that first, and then "
             "'postroad init' with the URL of postroad_service, which the service uses"

@@ -5,6 +5,7 @@
 
 import math
 from typing import Annotated, Final, Literal
+from urllib import parse
 
 import msgspec
 
@@ -30,6 +31,15 @@ Percent = Annotated[float, msgspec.Meta(gt=0, le=100)]
 Port = Annotated[int, msgspec.Meta(ge=1, le=65_535)]
 
 
+def _is_url(text: str) -> bool:
+    """Whether the parts of a URL can be told apart, with the port of each server that it names."""
+    try:
+        servers = parse.urlsplit(text).netloc.rpartition("@")[2].split(",")
+        return all(parse.urlsplit(f"//{server}").port != 0 for server in servers)
+    except ValueError:
+        return False
+
+
 class Database(Section, frozen=True):
     """The database."""
 
@@ -40,8 +50,12 @@ class Database(Section, frozen=True):
     migrate_at_start: bool
 
     def check(self) -> None:
+        source = "url_file" if self.url_file else "url_command" if self.url_command else "url"
+        if not self.url.startswith("sqlite:") and not _is_url(self.url):
+            raise ConfigError(
+                f"database.{source}: not a URL; in a password, write [ as %5B and ] as %5D, and a port from 1 to 65535"
+            )
         if not self.url.startswith(DATABASE_SCHEMES) or self.url == "sqlite:///":
-            source = "url_file" if self.url_file else "url_command" if self.url_command else "url"
             raise ConfigError(
                 f"database.{source}: write sqlite:///path/to/file.db or postgresql://user:password@host/name"
             )
