@@ -1,6 +1,7 @@
 """`postroad login` and `logout`, and which server a command uses."""
 
 import json
+import os
 import stat
 from pathlib import Path
 
@@ -132,3 +133,17 @@ def test_a_server_and_an_installation_cannot_both_be_named(home: Path, monkeypat
     monkeypatch.setenv("POSTROAD_DATABASE__URL", "sqlite:////nowhere")
     found = cli_runner.run(*hello)
     assert (found.exit_code, "names both a server (POSTROAD_URL) and an installation" in found.stderr) == (2, True)
+
+
+def test_the_file_of_another_user_is_ignored(server: Server, home: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """As root with the HOME of somebody else, who could name a server and see what root sends it."""
+    server_runner.text("login", server.url, given=server.key)
+    file = home / "postroad" / "login.json"
+    other = os.geteuid() + 1
+    monkeypatch.setattr(os, "geteuid", lambda: other)
+    said = cli_runner.run("messages").stderr
+    assert f"Ignored {file}: it belongs to another user. Set HOME to your own.\n" in said
+    assert "No server given" in said
+    stored = file.read_bytes()
+    assert f"{file} belongs to another user" in cli_runner.run("login", server.url, given=server.key).stderr
+    assert file.read_bytes() == stored

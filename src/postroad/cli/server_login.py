@@ -10,6 +10,8 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, Final
 
+import click
+
 FOLDER: Final = "postroad"
 FILE: Final = "login.json"
 PRIVATE_FOLDER: Final = 0o700
@@ -44,9 +46,13 @@ def path(environment: Mapping[str, str]) -> Path:
 
 
 def load(file: Path) -> Logins:
-    """What is stored; nothing if there is no file."""
+    """What is stored; nothing if there is no file, or if it is another user's, who could name any server."""
     try:
-        stored: Any = json.loads(file.read_bytes())
+        with file.open("rb") as opened:
+            if os.fstat(opened.fileno()).st_uid != os.geteuid():
+                click.echo(f"Ignored {file}: it belongs to another user. Set HOME to your own.", err=True)
+                return Logins()
+            stored: Any = json.load(opened)
         return Logins(str(stored["current"]), {str(url): str(key) for url, key in stored["keys"].items()})
     except FileNotFoundError:
         return Logins()
@@ -72,6 +78,8 @@ def _is_of_another_user(file: Path) -> bool:
 def store(file: Path, logins: Logins) -> None:
     """Replace the file, or delete it when there is no login left. Nobody else can read it at any moment."""
     try:
+        if file.exists() and file.stat().st_uid != os.geteuid():
+            raise LoginError(f"{file} belongs to another user; set HOME to your own")
         if not logins.keys:
             file.unlink(missing_ok=True)
             return
