@@ -269,3 +269,18 @@ async def test_what_is_no_message_is_named_as_not_supported(client: httpx.AsyncC
     response = await client.get(path)
     assert (response.status_code, response.json()["name"]) == (404, "not_found")
     assert response.json()["message"].startswith(f"GET {path}: Postroad does not support")
+
+
+async def test_headers_that_a_package_adds_are_checked_before_they_are_left_out(client: httpx.AsyncClient) -> None:
+    added = {"Message-ID": "<1@shop.example>", "Content-Type": "text/plain", "X-Shop": "7"}
+    assert (await client.post("/emails", json={**EMAIL, "headers": added})).status_code == 200
+    for headers in (
+        {"Content-X\r\nBcc": "eve@example.net"},
+        {"Content-Language": "de"},
+        {"Date": {"a": 1}},
+        {"Date": "a\r\nBcc: eve@example.net"},
+        {f"Content-{number}": "x" for number in range(500)},
+    ):
+        refused = await client.post("/emails", json={**EMAIL, "headers": headers})
+        assert refused.status_code in (400, 422), headers
+        assert "headers" in refused.json()["message"]

@@ -7,25 +7,48 @@ our own API refuses them.
 import collections
 import functools
 import time
-from collections.abc import Callable, Sequence
-from typing import Final, TypeVar
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any, Final, TypeVar
 
+from postroad import errors
 from postroad.compat import compatible_api
 from postroad.model import batch_request, mail, send_request
+from postroad.protocol.mime import header_text
 from postroad.services import context
-from postroad.services.acceptance import submit, submit_batch, transaction
+from postroad.services.acceptance import submit, submit_batch, transaction, validation
 from postroad.web import routing
 
 Fields = tuple[tuple[str, str], ...]
 Given = TypeVar("Given")
 Read = TypeVar("Read")
-GENERATED_HEADERS: Final = frozenset({"date", "message-id", "mime-version"})
+# What packages add that make a whole message first.
+GENERATED_HEADERS: Final = frozenset(
+    "date message-id mime-version content-type content-transfer-encoding content-disposition content-id".split()
+)
 
 
-def is_custom_header(name: str) -> bool:
-    """Whether a header is the caller's own; its package adds the others, and Postroad writes them."""
-    lowered = name.lower()
-    return lowered not in GENERATED_HEADERS and not lowered.startswith("content-")
+def custom_headers(headers: Mapping[str, Any]) -> dict[str, Any]:
+    """The headers that are the caller's own; its package adds the others, and Postroad writes them.
+
+    All of them count, and what is left out has to be a header too.
+    """
+    validation.check_header_count(len(headers))
+    custom: dict[str, Any] = {}
+    for name, value in headers.items():
+        if name.lower() in GENERATED_HEADERS:
+            _check_generated(name, value)
+        else:
+            custom[name] = value
+    return custom
+
+
+def _check_generated(name: str, value: object) -> None:
+    if not isinstance(value, str):
+        raise errors.InvalidRequest(f"headers[{name!r}]: must be a string")
+    try:
+        header_text.check_value(value)
+    except header_text.HeaderError as problem:
+        raise errors.InvalidRequest(f"headers[{name!r}]: {problem}") from None
 
 
 async def read_each(

@@ -91,16 +91,15 @@ def _one(field: str, text: str) -> str:
 
 
 def _headers(headers: Sequence[schemas.Header]) -> dict[str, str] | None:
-    given = [header for header in headers if compat_send.is_custom_header(header.name)]
-    if len(given) > limits.CUSTOM_HEADERS:
-        raise errors.InvalidRequest(f"Headers: {len(given)} fields; at most {limits.CUSTOM_HEADERS} are allowed")
+    if len(headers) > limits.CUSTOM_HEADERS:
+        raise errors.InvalidRequest(f"Headers: {len(headers)} fields; at most {limits.CUSTOM_HEADERS} are allowed")
     made: dict[str, str] = {}
-    for header in given:
+    for header in headers:
         if header.name in made:
             name = validation_errors.printable(header.name)
             raise errors.InvalidRequest(f"Headers: '{name}' is given twice; give it once")
         made[header.name] = header.value
-    return made or None
+    return compat_send.custom_headers(made) or None
 
 
 def _attachment(given: schemas.Attachment) -> send_request.Attachment:

@@ -97,9 +97,7 @@ def translate(email: Email, *, now: int) -> send_request.SendRequest:
             raise unsupported(name)
     document = {wire: getattr(email, name) for name, wire in _SAME.items()}
     if isinstance(email.headers, dict):
-        document["headers"] = {
-            name: value for name, value in email.headers.items() if compat_send.is_custom_header(name)
-        }
+        document["headers"] = compat_send.custom_headers(email.headers)
     document["metadata"] = _metadata(email.tags or [])
     if email.scheduled_at is not None:
         document["send_at"] = times.to_wire(parse_scheduled_at(email.scheduled_at, now=now))
