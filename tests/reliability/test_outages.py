@@ -134,7 +134,7 @@ async def check_recovered(callers: Callers) -> None:
 async def test_a_log_that_cannot_be_written_stops_nothing(tmp_path: Path) -> None:
     service = Service(tmp_path, f"sqlite:///{tmp_path}/postroad.db")
     async with service_process.ending(service):
-        reader = reader_of_one_line(service.log)
+        reader = reader_of_two_lines(service.log)
         assert reader.stdin is not None
         with reader.stdin:
             await service.start(log=reader.stdin)
@@ -146,10 +146,10 @@ async def test_a_log_that_cannot_be_written_stops_nothing(tmp_path: Path) -> Non
             await callers.prove()
 
 
-def reader_of_one_line(log: Path) -> subprocess.Popen[bytes]:
-    """Whoever writes to it finds a closed pipe after the first line."""
+def reader_of_two_lines(log: Path) -> subprocess.Popen[bytes]:
+    """Whoever writes to it finds a closed pipe after the migration and the start."""
     with log.open("wb") as file:
-        return subprocess.Popen(["head", "-n", "1"], stdin=subprocess.PIPE, stdout=file)
+        return subprocess.Popen(["head", "-n", "2"], stdin=subprocess.PIPE, stdout=file)
 
 
 async def test_a_store_that_is_locked_for_long_is_a_temporary_failure(tmp_path: Path) -> None:

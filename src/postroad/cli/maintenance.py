@@ -9,7 +9,7 @@ from postroad import config
 from postroad.cli import command, output, redaction
 from postroad.services import context as services_context
 from postroad.services.certificates import listener_certificates
-from postroad.services.checks import host
+from postroad.services.checks import connections
 from postroad.services.maintenance import consistency as services_consistency
 from postroad.storage import migrations, open_store
 
@@ -108,7 +108,7 @@ async def check_config(settings: config.Settings) -> output.Report:
     warnings = [
         *config.warnings(settings, file),
         *listener_certificates.warnings(settings, now=services_context.system_clock()),
-        *host.host_warnings(settings),
+        *connections.host_warnings(settings),
     ]
     tables = redaction.settings(settings)
     lines = [

@@ -71,6 +71,24 @@ def expected(given: subject.Subject) -> Sequence[tuple[Listener, config.Endpoint
     return [(one, where) for one, where in every if where and (not one.role or given.runs_here(one.role))]
 
 
+def host_warnings(settings: config.Settings) -> list[str]:
+    """What in the settings does not fit this host, for those who check them before a start; `doctor` looks closer."""
+    name = settings.delivery.hostname
+    warnings = []
+    if name and "." not in name.rstrip("."):
+        warnings.append(
+            f"delivery.hostname: {name!r} is not a fully qualified name, and many servers refuse mail from it; "
+            "set it to a name such as mail.example.org that resolves to this host"
+        )
+    warnings += [
+        f"sources.{source.name}.address: no network interface of this host has {source.address}; "
+        "add it to one, unless another host sends from it"
+        for source in settings.sources
+        if not probe.can_bind(source.address)
+    ]
+    return warnings
+
+
 async def source_addresses(given: subject.Subject) -> Sequence[findings.Finding]:
     """This host has a source address. Others may be those of other hosts, which have the same settings."""
     wanted = [one.address for one in given.settings.sources]

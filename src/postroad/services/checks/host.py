@@ -12,7 +12,6 @@ from typing import Final
 
 from postroad import config
 from postroad.model import times
-from postroad.network import probe
 from postroad.services.checks import findings, subject
 from postroad.storage import clock as storage_clock
 
@@ -37,24 +36,6 @@ async def settings(given: subject.Subject) -> Sequence[findings.Finding]:
     """No setting is unsafe."""
     unsafe = [findings.warning(text) for text in config.warnings(given.settings)]
     return unsafe or [findings.ok("no setting is unsafe")]
-
-
-def host_warnings(settings: config.Settings) -> list[str]:
-    """What in the settings does not fit this host, for those who check them before a start; `doctor` looks closer."""
-    name = settings.delivery.hostname
-    warnings = []
-    if name and "." not in name.rstrip("."):
-        warnings.append(
-            f"delivery.hostname: {name!r} is not a fully qualified name, and many servers refuse mail from it; "
-            "set it to a name such as mail.example.org that resolves to this host"
-        )
-    warnings += [
-        f"sources.{source.name}.address: no network interface of this host has {source.address}; "
-        "add it to one, unless another host sends from it"
-        for source in settings.sources
-        if not probe.can_bind(source.address)
-    ]
-    return warnings
 
 
 async def clock(given: subject.Subject) -> Sequence[findings.Finding]:
