@@ -59,7 +59,7 @@ def test_several_accounts_have_to_be_told_apart_except_for_top(host: Installatio
     server_runner.text("account", "create", "--name", "Other")
     assert "choose one with --account" in cli_runner.sentence(cli_runner.run("messages"))
     assert server_runner.text("messages", "--account", "Other") == "No messages match.\n"
-    assert "recipients, ready 0" in server_runner.text("top", "--once")
+    assert "\n  ready 0, waiting 0" in server_runner.text("top", "--once")
 
 
 def test_a_login_and_an_option_come_before_the_file_of_init(
