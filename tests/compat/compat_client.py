@@ -66,7 +66,7 @@ async def listening(ctx: context.Context) -> AsyncIterator[str]:
     )
     apps = {api.prefix: applications.build_application(ctx, api, log=log) for api in applications.APIS}
     first = next(iter(apps.values()))
-    marks = {name: api.prefix for api in applications.APIS for name in api.headers}
+    marks = {name: api.prefix for api in applications.APIS for name in api.own_headers}
     switch = path_switch.PathPrefixes(apps, first, headers=marks)
     listener = http_listener.HttpListener(switch, refuse=first.refuse)
     await listener.start("127.0.0.1", 0)

@@ -40,7 +40,7 @@ async def served(ctx: context.Context, api: compatible_api.CompatibleApi) -> Asy
         structlog.ReturnLogger(), wrapper_class=structlog.make_filtering_bound_logger("critical")
     )
     application = applications.build_application(ctx, api, log=log)
-    marks = dict.fromkeys(api.headers, api.prefix)
+    marks = dict.fromkeys(api.own_headers, api.prefix)
     switch = path_switch.PathPrefixes({api.prefix: application}, application, headers=marks)
     listener = http_listener.HttpListener(switch, refuse=application.refuse)
     await listener.start("127.0.0.1", 0)

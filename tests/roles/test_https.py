@@ -13,6 +13,15 @@ from tests.api import app_server
 from tests.roles.test_submission import certificate
 from tests.roles.test_supervisor import SECRET_KEY, run, with_role
 
+# Every form of a credential, of our own API, of the compatible ones, and of the dashboard.
+CREDENTIALS = (
+    ("Authorization", "Bearer secret"),
+    ("X-Postmark-Server-Token", "secret"),
+    ("X-Postmark-Account-Token", "secret"),
+    ("Cookie", "theme=dark; __Host-postroad=secret"),
+    ("Cookie", "__Host-postroad_pending=secret"),
+)
+
 
 def settings(folder: Path, **http: object) -> config.Settings:
     overrides: dict[str, dict[str, object]] = {
@@ -34,6 +43,7 @@ async def test_pages_are_secure_and_plain_requests_are_redirected_or_refused(
 ) -> None:
     announced: list[roles.Addresses] = []
     answers: dict[str, httpx.Response] = {}
+    refused: dict[tuple[str, str], httpx.Response] = {}
 
     async def work(role_context: roles.RoleContext) -> None:
         secure, plain = f"https://{announced[0]['http']}", f"http://{announced[0]['http_redirect']}"
@@ -41,7 +51,9 @@ async def test_pages_are_secure_and_plain_requests_are_redirected_or_refused(
             answers["page"] = await client.get(f"{secure}/login")
             answers["redirected"] = await client.get(f"{plain}/messages?status=bounced")
             answers["post"] = await client.post(f"{plain}/emails", json={})
-            answers["key"] = await client.get(f"{plain}/emails/1", headers={"Authorization": "Bearer secret"})
+            answers["cookie"] = await client.get(f"{plain}/messages", headers={"Cookie": "theme=dark; postroad=old"})
+            for field, value in CREDENTIALS:
+                refused[field, value] = await client.get(f"{plain}/servers/1", headers={field: value})
         role_context.stopping.set()
 
     with_role(monkeypatch, work)
@@ -51,9 +63,11 @@ async def test_pages_are_secure_and_plain_requests_are_redirected_or_refused(
     assert answers["page"].headers["Strict-Transport-Security"] == "max-age=31536000"
     assert answers["redirected"].status_code == 308
     assert answers["redirected"].headers["Location"] == "https://mail.example.com/messages?status=bounced"
-    for refused in (answers["post"], answers["key"]):
-        assert refused.status_code == 400
-        assert "use https://mail.example.com; replace the secrets" in refused.text
+    # A browser that has an old cookie, or follows a link with a token, gets to the page.
+    assert answers["cookie"].status_code == 308
+    for what, answer in {("POST", "body"): answers["post"], **refused}.items():
+        assert answer.status_code == 400, what
+        assert "use https://mail.example.com; replace the secrets" in answer.text, what
 
 
 async def test_a_request_without_a_path_is_redirected_to_the_first_page() -> None:
@@ -65,7 +79,9 @@ async def test_a_request_without_a_path_is_redirected_to_the_first_page() -> Non
     async def receive() -> Any:  # noqa: ANN401 - as ASGI has it
         raise AssertionError
 
-    redirect = https_redirect.HttpsRedirect("https://mail.example.com/app", refuse=lambda _: (400, [], b""))
+    redirect = https_redirect.HttpsRedirect(
+        "https://mail.example.com/app", refuse=lambda _: (400, [], b""), credentials=()
+    )
     await redirect({"method": "GET", "raw_path": b"*", "query_string": b"", "headers": []}, receive, send)
     assert (sent[0]["status"], sent[0]["headers"]) == (308, [(b"location", b"https://mail.example.com/")])
 

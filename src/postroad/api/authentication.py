@@ -5,6 +5,7 @@ from typing import Any
 
 from postroad import errors
 from postroad.model import caller
+from postroad.protocol import authorization
 from postroad.services import context
 from postroad.services.auth import authentication
 from postroad.web import routing
@@ -20,7 +21,7 @@ def authenticate(
 def field(headers: routing.Headers) -> str | None:
     """The value of `Authorization`. A repeated header is refused."""
     try:
-        value = headers.get(b"authorization")
+        value = headers.get(authorization.FIELD)
     except errors.InvalidRequest as problem:
         raise errors.Unauthorized(problem.message) from None
     return None if value is None else value.decode("latin-1")

@@ -69,7 +69,7 @@ def _has_token(request: routing.Request, token: str) -> bool:
     if not token:
         return False
     try:
-        shown = authorization.parse((request.headers.get(b"authorization") or b"").decode("latin-1"))
+        shown = authorization.parse((request.headers.get(authorization.FIELD) or b"").decode("latin-1"))
     except (authorization.AuthorizationError, errors.InvalidRequest):
         return False
     return isinstance(shown, authorization.Bearer) and hmac.compare_digest(shown.token, token)

@@ -11,6 +11,7 @@ import msgspec
 
 from postroad import errors
 from postroad.model import caller
+from postroad.protocol import authorization
 from postroad.services import context
 from postroad.web import responses, routing, validation_errors
 
@@ -33,19 +34,22 @@ class RestrictedKey(errors.Unauthorized):
 
 
 class CompatibleApi(msgspec.Struct, frozen=True, kw_only=True):
-    """The API of another service.
-
-    A request with one of `headers` is for this API whatever its path is: some packages accept a host but no path.
-    """
+    """The API of another service."""
 
     service: str
     prefix: str
     # The header field of the API key, which errors name.
     key_field: str = "Authorization"
-    headers: tuple[bytes, ...] = ()
+    # The header fields that may have it, as the listener reads them.
+    key_headers: tuple[bytes, ...] = (authorization.FIELD,)
     routes: tuple[Route, ...]
     credential: Credential
     error_body: ErrorBody
+
+    @property
+    def own_headers(self) -> tuple[bytes, ...]:
+        """A request with one of these is for this API whatever its path is: some packages accept a host but no path."""
+        return tuple(name for name in self.key_headers if name != authorization.FIELD)
 
 
 def route(endpoint: str, handler: routing.Handler[context.Context], **options: Any) -> Route:

@@ -9,6 +9,8 @@ import binascii
 from dataclasses import dataclass, field
 from typing import Final
 
+# The name of the field, as our listeners read it.
+FIELD: Final = b"authorization"
 # A token of ours has some 400 characters, a name and a password at their longest some 2,000.
 MAX_CHARACTERS: Final = 4096
 

@@ -55,6 +55,7 @@ from postroad.network import (
     smtp_listener,
 )
 from postroad.network import listener as network_listener
+from postroad.protocol import authorization
 from postroad.roles import role
 from postroad.services import context as services_context
 from postroad.services import management_rate, operator_jobs, operator_state
@@ -91,6 +92,8 @@ ROUTES: Final[tuple[routing.Route[services_context.Context], ...]] = (
     *sso.ROUTES,
     *audit_log.ROUTES,
 )
+# Where any API has a credential.
+CREDENTIAL_FIELDS: Final = (authorization.FIELD, *(name for api in applications.APIS for name in api.key_headers))
 # The name of the listener at each setting, in log lines.
 LISTENERS: Final = {
     "http.listen": "http",
@@ -155,7 +158,7 @@ async def start_api(role_context: role.RoleContext) -> role.Started:
         )
         for api in applications.APIS
     }
-    marks = {name: api.prefix for api in applications.APIS for name in api.headers}
+    marks = {name: api.prefix for api in applications.APIS for name in api.own_headers}
     # Our own API comes first: no vendor has one of its paths, and a send should not look at the header fields twice.
     other_paths = path_switch.PathPrefixes(others, pages, headers=marks)
     served = path_switch.PathSwitch(app, other_paths, paths=[route.path for route in routes])
@@ -175,7 +178,9 @@ async def start_api(role_context: role.RoleContext) -> role.Started:
         )
     }
     if settings.http.redirect_listen:
-        redirect = https_redirect.HttpsRedirect(config.public_url(settings), refuse=app.refuse)
+        redirect = https_redirect.HttpsRedirect(
+            config.public_url(settings), refuse=app.refuse, credentials=CREDENTIAL_FIELDS
+        )
         challenged = path_switch.PathSwitch(app, redirect, paths=[acme_challenges.PATH])
         listeners["redirect_listen"] = http_listener.HttpListener(challenged, refuse=app.refuse, limits=limits)
     started = await _listen_all(role_context, listeners, "http", grace_seconds=settings.http.grace_seconds)

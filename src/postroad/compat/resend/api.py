@@ -4,12 +4,13 @@ from typing import Final
 
 from postroad.compat import compatible_api
 from postroad.compat.resend import api_keys, domains, emails, error_shape, suppressions, templates, webhooks
+from postroad.protocol import authorization
 from postroad.web import routing
 
 
 def credential(headers: routing.Headers) -> str:
     """The value of `Authorization`."""
-    value = headers.get(b"authorization")
+    value = headers.get(authorization.FIELD)
     if not value or value.strip().lower() == b"bearer":
         raise compatible_api.MissingKey("Authorization: missing; send 'Bearer' with an API key of Postroad")
     return value.decode("latin-1")
