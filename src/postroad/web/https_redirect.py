@@ -1,8 +1,8 @@
 """The application of the plain listener beside an HTTPS one: pages are redirected, everything else is refused.
 
 A request with a body or a credential is not redirected: its client would go on sending secrets unencrypted, and nobody
-would notice. Browsers send no `__Host-` cookie here, so one comes from a program. A link with a token, such as one for a
-new password, is redirected: a person has opened it, and it works once.
+would notice. Browsers send no `__Host-` cookie here, so one comes from a program. A link with a token, such as one for
+a new password, is redirected: a person has opened it, and it works once.
 """
 
 from collections.abc import Iterable
