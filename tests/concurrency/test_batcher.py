@@ -1,6 +1,7 @@
 """Calls wait in a bounded queue, and each gets its own result or error."""
 
 import asyncio
+import contextlib
 
 import pytest
 
@@ -11,15 +12,16 @@ from postroad.concurrency import batcher
 class Doubler(batcher.Batcher[int, int]):
     """Doubles numbers when it is told to."""
 
-    def _process(self) -> None:
+    def _process(self, party: str) -> None:
         pass
 
     async def _drain(self) -> None:
-        while (taken := self.take()) is not None:
+        for taken in self._take_all():
             batcher.answer(taken.result, 2 * taken.item)
 
-    def take(self, max_bytes: int | None = None) -> batcher.Call[int, int] | None:
-        return self._take(max_bytes=max_bytes)
+    def take(self, party: str = "") -> batcher.Call[int, int] | None:
+        line = self._lines.get(party)
+        return None if line is None else self._pop(line)
 
 
 def doubler(*, seconds: float = 60.0) -> Doubler:
@@ -54,14 +56,39 @@ async def test_bytes_beyond_the_limit_are_refused_but_one_call_may_have_any_size
     calls.start(3, size=50)
 
 
-async def test_a_call_is_taken_if_it_is_not_too_large_and_its_caller_waits() -> None:
-    calls = doubler()
-    cancelled, _, _ = (calls.start(number, size=number) for number in (10, 20, 30))
-    cancelled.cancel()
-    taken = calls.take(max_bytes=20)
-    assert taken is not None
-    assert taken.item == 20
-    assert calls.take(max_bytes=29) is None
+def begun(calls: Doubler, party: str, *, size: int = 0) -> int:
+    """How many calls of a party can wait."""
+    count = 0
+    with contextlib.suppress(errors.TemporaryFailure):
+        while True:
+            calls.start(count, party=party, size=size)
+            count += 1
+    return count
+
+
+async def test_a_party_alone_gets_most_of_the_queue_and_the_next_one_has_room() -> None:
+    calls = Doubler(max_waiting=100, max_waiting_bytes=1000, wait_seconds=60)
+    assert begun(calls, "first") == 80
+    assert begun(calls, "second") == 16
+    assert begun(calls, "third") == 4
+    calls.take("first")
+    assert begun(calls, "fourth") == 1
+
+
+async def test_bytes_are_shared_in_the_same_way() -> None:
+    calls = Doubler(max_waiting=100, max_waiting_bytes=1000, wait_seconds=60)
+    assert begun(calls, "first", size=20) == 40
+    assert begun(calls, "second", size=20) == 8
+    assert begun(calls, "third", size=20) == 2
+
+
+async def test_calls_of_every_party_expire() -> None:
+    calls = doubler(seconds=0.01)
+    waiting = [calls.start(number, party=f"{number}") for number in range(3)]
+    for one in waiting:
+        with pytest.raises(errors.TemporaryFailure, match="in time"):
+            await one
+    assert calls.take("2") is None
 
 
 async def test_a_call_that_waits_too_long_is_refused_and_not_taken() -> None:

@@ -102,7 +102,7 @@ async def test_a_call_that_is_much_work_counts_as_many_items(gate: Gate, ledger:
     await asyncio.sleep(0)
     gate.opened.set()
     assert await results([first, *tasks]) == [number * 10 for number in range(6)]
-    assert ledger.batches == [[0], [1, 2, 3], [4], [5]]
+    assert ledger.batches == [[0], [1, 2], [3], [4], [5]]
 
 
 async def test_a_batch_has_so_many_bytes_at_the_most_unless_one_item_has_more(gate: Gate, ledger: Ledger) -> None:

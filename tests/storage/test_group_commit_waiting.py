@@ -51,19 +51,21 @@ async def test_everybody_going_away_leaves_it_usable(gate: Gate, ledger: Ledger)
 async def test_the_line_has_a_length_and_a_refusal_takes_no_place_in_it(gate: Gate, ledger: Ledger) -> None:
     commit = commit_on(gate, ledger, waiting=5)
     first = await hold_first(commit, gate)
-    tasks = await submit_all(commit, range(1, 6))
+    tasks = await submit_all(commit, range(1, 5))
     for _ in range(3):
         with pytest.raises(errors.TemporaryFailure):
             await commit.submit(9)
+    tasks.append(asyncio.create_task(commit.submit(5, party="another")))
+    await asyncio.sleep(0)
     gate.opened.set()
     assert await results([first, *tasks]) == [0, 10, 20, 30, 40, 50]
     assert await commit.submit(6) == 60
 
 
 async def test_the_line_has_a_weight(gate: Gate, ledger: Ledger) -> None:
-    commit = commit_on(gate, ledger, size=100)
+    commit = commit_on(gate, ledger, size=100)  # so 6,400 bytes may wait
     first = await hold_first(commit, gate)
-    tasks = await submit_all(commit, range(1, 9), size=100)
+    tasks = await submit_all(commit, range(1, 9), size=640)
     with pytest.raises(errors.TemporaryFailure):
         await commit.submit(9, size=1)
     gate.opened.set()

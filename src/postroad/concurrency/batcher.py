@@ -1,7 +1,9 @@
 """Concurrent calls wait in a bounded queue, are processed in batches, and each gets its own result or error.
 
 The number of waiting calls, their total size and their time in the queue are bounded: a call that exceeds a bound is
-refused, and was not processed. A subclass takes calls from the queue and decides how many are processed together.
+refused, and was not processed. Each party, such as an account, has a line of its own. Parties share the room by the
+rule of `model/fair_shares.py`: one that is alone gets most of it, and none can take it all. A subclass takes calls from
+the lines and decides how many are processed together.
 """
 
 import abc
@@ -13,6 +15,7 @@ from typing import Generic, TypeVar
 import msgspec
 
 from postroad import errors
+from postroad.model import fair_shares
 
 Item = TypeVar("Item")
 Result = TypeVar("Result")
@@ -24,11 +27,22 @@ class Call(msgspec.Struct, Generic[Item, Result]):
     `count` is how many ordinary items it is as much work as.
     """
 
+    party: str
     item: Item
     size: int
     count: int
     deadline: float
     result: asyncio.Future[Result]
+
+
+class Line(Generic[Item, Result]):
+    """The calls of one party, in order, at least one."""
+
+    __slots__ = ("calls", "size")
+
+    def __init__(self) -> None:
+        self.calls: collections.deque[Call[Item, Result]] = collections.deque()
+        self.size = 0
 
 
 class Batcher(abc.ABC, Generic[Item, Result]):
@@ -38,33 +52,37 @@ class Batcher(abc.ABC, Generic[Item, Result]):
         self._max_waiting = max_waiting
         self._max_waiting_bytes = max_waiting_bytes
         self._wait_seconds = wait_seconds
-        self._waiting: collections.deque[Call[Item, Result]] = collections.deque()
+        # In the order in which their parties came.
+        self._lines: dict[str, Line[Item, Result]] = {}
+        self._waiting = 0
         self._waiting_bytes = 0
         self._timer: asyncio.TimerHandle | None = None
         # Set when a call has waited too long; a subclass that reads it resets it.
         self._is_failing = False
         self._is_closing = False
 
-    async def submit(self, item: Item, *, size: int = 0, count: int = 1) -> Result:
+    async def submit(self, item: Item, *, party: str = "", size: int = 0, count: int = 1) -> Result:
         """Process the item and return its result."""
-        return await self.start(item, size=size, count=count)
+        return await self.start(item, party=party, size=size, count=count)
 
-    def start(self, item: Item, *, size: int = 0, count: int = 1) -> asyncio.Future[Result]:
+    def start(self, item: Item, *, party: str = "", size: int = 0, count: int = 1) -> asyncio.Future[Result]:
         """The same without waiting: the future gets the result."""
         if self._is_closing:
             raise stopping()
-        # A single item may have any size.
-        is_large = bool(self._waiting) and self._waiting_bytes + size > self._max_waiting_bytes
-        if is_large or self._count() >= self._max_waiting:
-            msg = "too many requests are waiting for the database; nothing was accepted, try again"
-            raise errors.TemporaryFailure(msg, retry_after=1)
+        line = self._lines.get(party)
+        self._check_room(line, size)
         loop = asyncio.get_running_loop()
-        call: Call[Item, Result] = Call(item, size, count, loop.time() + self._wait_seconds, loop.create_future())
-        self._waiting.append(call)
+        deadline = loop.time() + self._wait_seconds
+        call: Call[Item, Result] = Call(party, item, size, count, deadline, loop.create_future())
+        if line is None:
+            line = self._lines[party] = Line()
+        line.calls.append(call)
+        line.size += size
+        self._waiting += 1
         self._waiting_bytes += size
         if self._timer is None:
-            self._timer = loop.call_at(call.deadline, self._refuse_expired)
-        self._process()
+            self._timer = loop.call_at(deadline, self._refuse_expired)
+        self._process(party)
         return call.result
 
     async def close(self) -> None:
@@ -75,8 +93,8 @@ class Batcher(abc.ABC, Generic[Item, Result]):
             self._timer.cancel()
 
     @abc.abstractmethod
-    def _process(self) -> None:
-        """A call was added: take it now, or arrange for it."""
+    def _process(self, party: str) -> None:
+        """A call of the party was added: take it now, or arrange for it."""
 
     @abc.abstractmethod
     async def _drain(self) -> None:
@@ -84,32 +102,41 @@ class Batcher(abc.ABC, Generic[Item, Result]):
 
     def _count(self) -> int:
         """The number of calls to compare with `max_waiting`."""
-        return len(self._waiting)
+        return self._waiting
 
-    def _take(self, *, max_bytes: int | None) -> Call[Item, Result] | None:
-        """The next call whose caller was not cancelled, unless it is larger than this."""
-        while self._waiting and (max_bytes is None or self._waiting[0].size <= max_bytes):
-            call = self._pop()
-            if not call.result.done():
-                return call
-        return None
+    def _check_room(self, line: Line[Item, Result] | None, size: int) -> None:
+        """Refuse a call when the queue is full, or the party's share of it."""
+        free, free_bytes = self._max_waiting - self._count(), self._max_waiting_bytes - self._waiting_bytes
+        # A single item may have any size.
+        has_room = free > 0 and (size <= free_bytes or not self._waiting)
+        if has_room and line is not None:
+            has_room = len(line.calls) < fair_shares.ALPHA * free and line.size < fair_shares.ALPHA * free_bytes
+        if not has_room:
+            msg = "too many requests are waiting for the database; nothing was accepted, try again"
+            raise errors.TemporaryFailure(msg, retry_after=1)
 
     def _take_all(self) -> list[Call[Item, Result]]:
-        return [self._pop() for _ in range(len(self._waiting))]
+        return [self._pop(line) for line in list(self._lines.values()) for _ in range(len(line.calls))]
 
-    def _pop(self) -> Call[Item, Result]:
-        call = self._waiting.popleft()
+    def _pop(self, line: Line[Item, Result]) -> Call[Item, Result]:
+        call = line.calls.popleft()
+        line.size -= call.size
+        self._waiting -= 1
         self._waiting_bytes -= call.size
+        if not line.calls:
+            del self._lines[call.party]
         return call
 
     def _refuse_expired(self) -> None:
-        """All calls wait equally long, so they expire in order, and one timer is enough."""
+        """All calls wait equally long, so those of a line expire in order, and one timer is enough."""
         loop = asyncio.get_running_loop()
-        while self._waiting and self._waiting[0].deadline <= loop.time():
-            msg = "the database did not respond in time; nothing was accepted, try again with the same key"
-            answer(self._pop().result, errors.TemporaryFailure(msg, retry_after=1))
-            self._is_failing = True
-        self._timer = loop.call_at(self._waiting[0].deadline, self._refuse_expired) if self._waiting else None
+        for line in list(self._lines.values()):
+            while line.calls and line.calls[0].deadline <= loop.time():
+                msg = "the database did not respond in time; nothing was accepted, try again with the same key"
+                answer(self._pop(line).result, errors.TemporaryFailure(msg, retry_after=1))
+                self._is_failing = True
+        first = min((line.calls[0].deadline for line in self._lines.values()), default=None)
+        self._timer = None if first is None else loop.call_at(first, self._refuse_expired)
 
 
 def answer(caller: asyncio.Future[Result], result: Result | Exception) -> None:

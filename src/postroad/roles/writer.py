@@ -141,7 +141,9 @@ class FrontendConnection:
 
     def _accept(self, number: int, entry: batch.Entry) -> None:
         try:
-            answer = self._ctx.accept_commits.start(entry, size=batch.size_of(entry), count=batch.count_of(entry))
+            answer = self._ctx.accept_commits.start(
+                entry, party=batch.account_of(entry), size=batch.size_of(entry), count=batch.count_of(entry)
+            )
         except errors.PostroadError as refusal:
             self.send(protocol.rejection_of(number, refusal))
         else:

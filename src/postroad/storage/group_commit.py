@@ -5,6 +5,10 @@ transaction. A flush to disk costs nearly the same for one row as for a hundred,
 idle service commits a single call at once. A busy one would commit the first call alone and make the others wait, so
 it waits for half the previous batch, at most as long as the previous commit took.
 
+A commit is bounded in items and bytes, and parties take turns by work: whoever got least of it is next (start-time fair
+queuing; Goyal, Vin and Cheng, 1996). So a call waits for the commit under way and for its own, whatever others have
+waiting, and a party that is alone gets everything.
+
 A call returns after its commit. Refusals of single items are values and do not affect the rest of the batch. A batch
 that fails for another reason than the store is repeated item by item, so that one bad item fails alone. When the store
 fails, every caller in the batch gets the error. Every caller gets an answer, even when the committing task is stopped.
@@ -12,6 +16,7 @@ fails, every caller in the batch gets the error. Every caller gets an answer, ev
 
 import abc
 import asyncio
+import heapq
 from collections.abc import Awaitable, Callable, Sequence
 from typing import TypeVar
 
@@ -23,12 +28,15 @@ Item = TypeVar("Item")
 Result = TypeVar("Result")
 Operation = Callable[[store.Transaction, Sequence[Item]], Awaitable[Sequence[Result | errors.PostroadError]]]
 
-# Of the sizes that callers pass: one commit stays short, because the first item in it waits for the last.
-MAX_BYTES = 32 * 1024 * 1024
+# Of the sizes that callers pass: one commit stays short, because the first item in it waits for the last, and everybody
+# else for the commit. It is a good commit already, of 40 messages of 100 KB. A larger item has a commit of its own.
+MAX_BYTES = 4 * 1024 * 1024
+# The work of an item, beside its bytes: as long as it takes to store this many.
+ITEM_WORK = 4096
 # A commit that took longer says nothing about how soon the next calls arrive.
 MAX_GATHERING_SECONDS = 0.02
 # Large items fill memory before `max_waiting` is reached: at most this many full batches wait.
-WAITING_BATCHES = 8
+WAITING_BATCHES = 64
 
 
 class Commits(batcher.Batcher[Item, Result]):
@@ -63,6 +71,9 @@ class GroupCommit(Commits[Item, Result]):
         self._max_items = max_items
         self._max_bytes = max_bytes
         self._committing: list[batcher.Call[Item, Result]] = []
+        # The work that each party has had, and the least that anybody who waits has had: there a new one begins.
+        self._work: dict[str, int] = {}
+        self._least_work = 0
         self._runner: asyncio.Task[None] | None = None
         # Set while calls are gathered; has its result when there are enough of them.
         self._gathering: asyncio.Future[None] | None = None
@@ -75,8 +86,8 @@ class GroupCommit(Commits[Item, Result]):
                 await write(tx)
             self._is_failing = False
 
-    def _process(self) -> None:
-        if self._gathering is not None and len(self._waiting) >= self._enough:
+    def _process(self, party: str) -> None:  # noqa: ARG002 - their turns are decided when a commit begins
+        if self._gathering is not None and self._waiting >= self._enough:
             batcher.answer(self._gathering, None)
         if self._runner is None or self._runner.done():
             self._runner = asyncio.get_running_loop().create_task(self._run())
@@ -98,13 +109,15 @@ class GroupCommit(Commits[Item, Result]):
             await self._commit(self._committing)
             # In the next turn of the event loop, at whose end the answers leave; then whoever waits for this goes on.
             loop.call_soon(self._answered)
-            took_part = len(self._committing) + len(self._waiting)
+            took_part = len(self._committing) + self._waiting
             self._committing = []
             await self._gather(took_part // 2, seconds=min(loop.time() - began, MAX_GATHERING_SECONDS))
+        self._work.clear()
+        self._least_work = 0
 
     async def _gather(self, enough: int, *, seconds: float) -> None:
         """Wait for `enough` calls, at most `seconds`; after a single call there is no wait."""
-        if len(self._waiting) >= enough or self._is_closing:
+        if self._waiting >= enough or self._is_closing:
             return
         loop = asyncio.get_running_loop()
         self._enough, self._gathering = enough, loop.create_future()
@@ -128,12 +141,35 @@ class GroupCommit(Commits[Item, Result]):
     def _next_batch(self) -> list[batcher.Call[Item, Result]]:
         batch: list[batcher.Call[Item, Result]] = []
         room, items = self._max_bytes, self._max_items
-        # The last one may be larger than what is left of the items: it would otherwise wait for an idle moment.
-        while items > 0 and (call := self._take(max_bytes=room if batch else None)):
-            batch.append(call)
-            room -= call.size
-            items -= call.count
+        turns = [(self._work.get(party, self._least_work), place, party) for place, party in enumerate(self._lines)]
+        heapq.heapify(turns)
+        while turns:
+            work, place, party = turns[0]
+            line = self._lines[party]
+            call = line.calls[0]
+            # Whoever does not fit in is first in the next commit. Others that would fit in could delay it without end.
+            if batch and (call.size > room or call.count > items):
+                break
+            self._pop(line)
+            if not call.result.done():  # else its caller was cancelled
+                batch.append(call)
+                room -= call.size
+                items -= call.count
+                self._least_work = work
+                work += call.size + ITEM_WORK * call.count
+                self._work[party] = work
+            if line.calls:
+                heapq.heapreplace(turns, (work, place, party))
+            else:
+                heapq.heappop(turns)
+        if len(self._work) > len(self._lines):
+            self._forget_work()
         return batch
+
+    def _forget_work(self) -> None:
+        """Forget the work of those that do not wait and would begin where the others are."""
+        least = self._least_work
+        self._work = {party: work for party, work in self._work.items() if work > least or party in self._lines}
 
     async def _commit(self, batch: Sequence[batcher.Call[Item, Result]]) -> None:
         if len(batch) < 2:  # noqa: PLR2004 - nothing to split

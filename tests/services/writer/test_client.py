@@ -209,6 +209,21 @@ async def test_large_content_waits_here_until_the_writer_has_written_what_it_has
         await answers[count - 1]
 
 
+async def test_what_another_account_has_in_flight_is_in_nobodys_way(talk: Talk) -> None:
+    size = 10 * MEBIBYTE
+    large = [talk.frontend.start(submission(number, size=size), party="noisy", size=size) for number in range(3)]
+    small = talk.frontend.start(submission(7), party="quiet", size=2)
+    offered = await talk.gets(2)
+    assert [one.submission.message.id for one in offered] == ["em_0", "em_7"]
+    talk.writer.send(protocol.SubmitOk(offered[1].number, accepted(7)))
+    await small
+    talk.writer.send(protocol.SubmitOk(offered[0].number, accepted(0)))
+    for count in (3, 4):
+        *_, last = await talk.gets(count)
+        talk.writer.send(protocol.SubmitOk(last.number, accepted()))
+    await asyncio.gather(*large)
+
+
 async def test_one_that_nobody_waits_for_any_more_is_not_handed_over(talk: Talk) -> None:
     size = 10 * MEBIBYTE
     first, cancelled, last = (talk.frontend.start(submission(number, size=size), size=size) for number in range(3))

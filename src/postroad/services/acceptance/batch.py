@@ -58,8 +58,18 @@ def size_of(entry: Entry) -> int:
 
 
 def count_of(entry: Entry) -> int:
-    """The number of an entry's messages."""
-    return len(entry.submissions) if isinstance(entry, Batch) else 1
+    """The number of an entry's recipients, which decides how long it takes to store."""
+    if isinstance(entry, Batch):
+        return sum(len(submission.recipients) for submission in entry.submissions)
+    return len(entry.recipients) if isinstance(entry, transaction.Submission) else 1
+
+
+def account_of(entry: Entry) -> str:
+    """The account of an entry."""
+    if isinstance(entry, refused_sends.RefusedSend):
+        return entry.account_id
+    submission = entry.submissions[0] if isinstance(entry, Batch) else entry
+    return submission.message.account_id
 
 
 async def accept(
@@ -74,7 +84,7 @@ async def accept(
     if len(single) == len(entries):
         return await transaction.accept(tx, single, policies=policies, outbox=outbox)
     # All at once and in order: whoever has the lock of a later account may wait for that of an earlier one.
-    locked = await accounts.lock(tx, map(_account_of, entries))
+    locked = await accounts.lock(tx, map(account_of, entries))
     of_single = iter(await transaction.accept(tx, single, policies=policies, outbox=outbox) if single else ())
     refused = [entry for entry in entries if isinstance(entry, refused_sends.RefusedSend)]
     of_refused = iter(await refused_sends.count(tx, refused, locked=locked, policies=policies) if refused else ())
@@ -84,13 +94,6 @@ async def accept(
         else next(of_single if isinstance(entry, transaction.Submission) else of_refused)
         for entry in entries
     ]
-
-
-def _account_of(entry: Entry) -> str:
-    if isinstance(entry, refused_sends.RefusedSend):
-        return entry.account_id
-    submission = entry.submissions[0] if isinstance(entry, Batch) else entry
-    return submission.message.account_id
 
 
 async def _accept_batch(

@@ -153,7 +153,9 @@ async def admit(
 async def accept(ctx: context.Context, entry: batch.Entry, *, credential_id: str) -> transaction.Accepted:
     """Run the transaction, and update this process's rate bucket from its result."""
     try:
-        accepted = await ctx.accept_commits.submit(entry, size=batch.size_of(entry), count=batch.count_of(entry))
+        accepted = await ctx.accept_commits.submit(
+            entry, party=batch.account_of(entry), size=batch.size_of(entry), count=batch.count_of(entry)
+        )
     except rate_limit.Exceeded as refusal:
         ctx.rate_limiter.learn(credential_id, refusal.full_at)
         raise

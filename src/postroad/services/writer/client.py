@@ -16,9 +16,9 @@ from postroad.services.acceptance import batch, refused_sends, transaction
 from postroad.services.writer import protocol
 from postroad.storage import group_commit, store
 
-# Content handed over and not answered yet. It is in the memory of both processes; this much is a good commit already,
-# of 40 messages of 100 KB.
-MAX_BYTES_IN_FLIGHT: Final = 4 * 1024 * 1024
+# Content of an account that was handed over and is not answered yet. It is in the memory of both processes, and in the
+# way of what other accounts hand over; this much is a good commit already.
+MAX_BYTES_IN_FLIGHT: Final = group_commit.MAX_BYTES
 MAX_BYTES_WAITING: Final = group_commit.MAX_BYTES * group_commit.WAITING_BATCHES
 # A writer refuses what its database does not accept in time. One that is silent for this much longer hangs.
 WRITER_TIMEOUT_SECONDS: Final = 20.0
@@ -33,7 +33,7 @@ class RemoteCommits(group_commit.Commits[batch.Entry, transaction.Accepted]):
         super().__init__(max_waiting=max_waiting, max_waiting_bytes=MAX_BYTES_WAITING, wait_seconds=wait_seconds)
         self._channel = line
         self._in_flight: dict[int, _Call] = {}
-        self._bytes_in_flight = 0
+        self._bytes_in_flight: dict[str, int] = {}
         self._probes: dict[int, asyncio.Future[None]] = {}
         self._last_number = 0
         self._reply_timer: asyncio.TimerHandle | None = None
@@ -66,28 +66,37 @@ class RemoteCommits(group_commit.Commits[batch.Entry, transaction.Accepted]):
         self._is_closing = True
         left = [*self._in_flight.values(), *self._take_all()]
         self._in_flight.clear()
-        self._bytes_in_flight = 0
+        self._bytes_in_flight.clear()
         batcher.refuse(left, batcher.stopping())
         for probe in self._probes.values():
             batcher.answer(probe, batcher.stopping())
 
     def _count(self) -> int:
-        return len(self._waiting) + len(self._in_flight)
+        return self._waiting + len(self._in_flight)
 
-    def _process(self) -> None:
-        """Hand over as much as may be in flight."""
+    def _process(self, party: str) -> None:
+        """Hand over as much of the party as may be in flight."""
         loop = asyncio.get_running_loop()
-        while call := self._take(max_bytes=MAX_BYTES_IN_FLIGHT - self._bytes_in_flight if self._in_flight else None):
+        line = self._lines.get(party)
+        while line is not None and line.calls:
+            call = line.calls[0]
+            in_flight = self._bytes_in_flight.get(party)
+            if in_flight is not None and in_flight + call.size > MAX_BYTES_IN_FLIGHT:
+                return
+            self._pop(line)
+            if call.result.done():  # its caller was cancelled
+                continue
             self._last_number += 1
             call.deadline = loop.time() + self._wait_seconds + WRITER_TIMEOUT_SECONDS
             self._in_flight[self._last_number] = call
-            self._bytes_in_flight += call.size
+            self._bytes_in_flight[party] = (in_flight or 0) + call.size
             self._channel.send(_handed_over(self._last_number, call.item))
             if self._reply_timer is None:
                 self._reply_timer = loop.call_at(call.deadline, self._refuse_unanswered)
 
     async def _drain(self) -> None:
-        if left := [call.result for call in (*self._in_flight.values(), *self._waiting)]:
+        waiting = [call for line in self._lines.values() for call in line.calls]
+        if left := [call.result for call in (*self._in_flight.values(), *waiting)]:
             await asyncio.wait(left)
         if self._reply_timer is not None:
             self._reply_timer.cancel()
@@ -95,8 +104,11 @@ class RemoteCommits(group_commit.Commits[batch.Entry, transaction.Accepted]):
     def _settle(self, number: int, result: transaction.Accepted | errors.PostroadError) -> None:
         call = self._in_flight.pop(number, None)
         if call is not None:  # else it was refused before
-            self._bytes_in_flight -= call.size
-            self._process()
+            left = self._bytes_in_flight.pop(call.party, 0) - call.size
+            if left > 0:
+                self._bytes_in_flight[call.party] = left
+            if call.party in self._lines:
+                self._process(call.party)
             batcher.answer(call.result, result)
 
     def _refuse_unanswered(self) -> None:
