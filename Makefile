@@ -78,7 +78,7 @@ endef
 
 .DEFAULT_GOAL := help
 .DELETE_ON_ERROR:
-.PHONY: help run test test-fast test-newest test-all coverage test-clients chaos fuzz mutants check format lock bench bench-accept bench-batch bench-submission bench-deliver bench-backlog bench-growth bench-latency bench-codes bench-destinations bench-webhooks bench-memory bench-read bench-dashboard bench-cli bench-costs simulate screenshots docs release image audit clean
+.PHONY: help run test test-fast test-newest test-all coverage test-clients chaos fuzz mutants check format lock bench bench-accept bench-batch bench-submission bench-deliver bench-backlog bench-growth bench-latency bench-codes bench-destinations bench-webhooks bench-memory bench-read bench-dashboard bench-cli bench-costs fairness simulate screenshots docs release image audit clean
 
 help: ## Print this list
 	@echo "Postroad. Usage: make <target>"
@@ -185,6 +185,9 @@ bench-cli: $(DEVELOPMENT) ## Measure how long help, version, a request and a lis
 
 bench-costs: $(DEVELOPMENT) ## Measure what a message costs, phase by phase
 	@$(BIN)/python -m benchmarks.costs $(ARGS)
+
+fairness: $(DEVELOPMENT) ## Attack the service as one account, and measure what another account notices; ARGS="--only batch" for one attack
+	@$(BIN)/python -m benchmarks.attacks $(ARGS)
 
 simulate: $(DEVELOPMENT) ## Simulate days of delivery with the real scheduler in virtual time; ARGS="outage --seed 2" replays one
 	@$(BIN)/python -m benchmarks.simulation $(ARGS)

@@ -1,0 +1,1 @@
+"""What one account can do to another: `make fairness`."""

@@ -1,0 +1,147 @@
+"""`make fairness`: what one account can do to another at the door, attack by attack.
+
+A real service with the defaults of an installation (`scene.py`) has a victim, who goes on working (`victim.py`), and an
+attacker in a process of its own (`attacker.py`). For each attack of `table.py` the service starts anew; the victim is
+measured alone and then during the attack, and both are printed.
+"""
+
+import argparse
+import asyncio
+import contextlib
+import json
+import pathlib
+import subprocess
+import sys
+import typing
+
+import msgspec
+import uvloop
+
+from benchmarks import machine, report, session
+from benchmarks.attacks import outside, scene, table, victim
+
+PROGRAM = (sys.executable, "-m", "benchmarks.attacks.attacker")
+WARM_UP_SECONDS = 1.5
+IDLE_SECONDS = 4.0
+# Until the attack is under way.
+BEGIN_SECONDS = 1.0
+# The goal: within twice the idle figure and so many milliseconds.
+GOAL_TIMES = 2
+GOAL_MILLISECONDS = 50
+
+
+class Row(typing.NamedTuple):
+    """One attack: the victim before and during it, the answers that the attacker got, and what the store grew by."""
+
+    attack: table.Attack
+    before: victim.Figures
+    during: victim.Figures
+    answers: dict[str, int]
+    grown_bytes: int
+
+    def misses(self) -> list[str]:
+        """The measures that are beyond the goal, and what was refused."""
+        late = []
+        for name in victim.MEASURES:
+            pairs = zip(self.before.by_measure[name], self.during.by_measure[name], strict=True)
+            if any(now > GOAL_TIMES * idle + GOAL_MILLISECONDS for idle, now in pairs):
+                late.append(name)
+        return late + [f"{count} {what}" for what, count in self.during.refused.items()]
+
+    def cells(self) -> tuple[str, ...]:
+        """Its row of the table."""
+        measures = (
+            f"{_text(self.before.by_measure[name])} → {_text(self.during.by_measure[name])}" for name in victim.MEASURES
+        )
+        answers = ", ".join(f"{count:,} with {what}" for what, count in sorted(self.answers.items())) or "none"
+        grown = f"; +{self.grown_bytes / 1e6:,.0f} MB" if self.grown_bytes > 1e7 else ""
+        goal = "yes" if not self.misses() else f"no: {', '.join(self.misses())}"
+        return (f"`{self.attack.name}`: {self.attack.about}", *measures, f"{answers}{grown}", goal)
+
+
+HEAD = ("attack", *(f"{name}, ms" for name in victim.MEASURES), "answers to the attacker", "goal")
+
+
+async def measure(attack: table.Attack, stage: scene.Scene, around: outside.Outside, *, seconds: float) -> Row:
+    """One attack on a service of its own."""
+    with contextlib.ExitStack() as stack:
+        await asyncio.to_thread(stack.enter_context, stage.started())
+        try:
+            customer = victim.Victim(stage, around, cookies=await asyncio.to_thread(stage.cookies, stage.victim))
+            plan = stage.folder / "plan"
+            plan.write_bytes(msgspec.msgpack.encode(await asyncio.to_thread(attack.streams, stage)))
+            await customer.work(WARM_UP_SECONDS)
+            before = await customer.work(IDLE_SECONDS)
+            size = stage.stored_bytes()
+            async with _attacking(plan) as answers:
+                await asyncio.sleep(BEGIN_SECONDS)
+                during = await customer.work(seconds)
+            return Row(attack, before, during, answers, stage.stored_bytes() - size)
+        finally:
+            await asyncio.to_thread(stack.close)
+
+
+@contextlib.asynccontextmanager
+async def _attacking(plan: pathlib.Path) -> typing.AsyncIterator[dict[str, int]]:
+    """The attacker in its process; at the end the block knows its answers."""
+    answers: dict[str, int] = {}
+    attacker = await asyncio.create_subprocess_exec(*PROGRAM, str(plan), stdout=subprocess.PIPE)
+    try:
+        yield answers
+    finally:
+        attacker.terminate()
+        printed, _ = await attacker.communicate()
+        answers |= json.loads(printed)
+
+
+async def run(options: argparse.Namespace, folder: pathlib.Path) -> list[Row]:
+    """The rows of the attacks that are wanted."""
+    rows = []
+    async with outside.running(folder / "outside") as around:
+        stage = await asyncio.to_thread(scene.prepare, folder / "service", around)
+        for attack in table.ALL:
+            if attack.name in options.only:
+                rows.append(await measure(attack, stage, around, seconds=options.seconds))
+                print(f"{' | '.join(rows[-1].cells())}", file=sys.stderr, flush=True)
+    return rows
+
+
+def page(rows: typing.Sequence[Row], *, is_busy: bool) -> typing.Iterator[str]:
+    """The lines of the result."""
+    yield "Milliseconds as median / p95, before → during."
+    yield (
+        f"The goal is reached if both are within {GOAL_TIMES} times the figure before and {GOAL_MILLISECONDS} ms, and "
+        "nothing of the victim is refused or missing."
+    )
+    if is_busy:
+        yield "Other programs used the machine: the figures prove nothing."
+    yield ""
+    yield from report.markdown_table([HEAD, *(row.cells() for row in rows)])
+
+
+def main() -> int:
+    """Attack and print."""
+    options = _options()
+    is_busy = machine.is_busy()
+    with session.work_folder(options.folder) as folder:
+        (folder / "outside").mkdir()
+        rows = uvloop.run(run(options, folder))
+    print("\n".join(page(rows, is_busy=is_busy)))
+    return 0
+
+
+def _options() -> argparse.Namespace:
+    names = [attack.name for attack in table.ALL]
+    words = argparse.ArgumentParser(prog="python -m benchmarks.attacks", description=__doc__.splitlines()[0])
+    words.add_argument("--only", nargs="+", choices=names, default=names, metavar="NAME", help=", ".join(names))
+    words.add_argument("--seconds", type=float, default=8.0, help="how long the victim is measured in an attack (8)")
+    words.add_argument("--folder", type=pathlib.Path, help="a folder on the disk to measure (the temporary one)")
+    return words.parse_args()
+
+
+def _text(figure: victim.Figure) -> str:
+    return f"{figure.median:,.0f} / {figure.p95:,.0f}"
+
+
+if __name__ == "__main__":
+    raise SystemExit(main())

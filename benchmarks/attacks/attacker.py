@@ -1,0 +1,131 @@
+"""The attacking client, a program of its own: `python -m benchmarks.attacks.attacker PLAN`, until SIGTERM.
+
+It sends requests that were encoded before, each connection one after the other, and opens a connection again when it is
+closed. It is the least urgent program of the machine: what is measured is the service, not who attacks it. At its end
+it prints how often it got which answer.
+"""
+
+import asyncio
+import collections
+import itertools
+import os
+import pathlib
+import signal
+import sys
+import typing
+
+import httptools
+import msgspec
+import uvloop
+
+from benchmarks import message
+
+NICENESS = 10
+# Before a connection that could not be opened, or was closed, is opened again.
+RETRY_SECONDS = 0.05
+SERIAL = message.SERIAL.encode()
+
+
+class Stream(msgspec.Struct, frozen=True, kw_only=True):
+    """So many connections from one address, which all send these requests in turn; without requests, they are silent.
+
+    Where `message.SERIAL` stands in a request, each time another number is sent.
+    """
+
+    port: int
+    connections: int
+    requests: list[bytes] = []
+    source: str = "127.0.0.1"
+
+
+class Client(asyncio.Protocol):
+    """One connection: a request, its answer, and the next request; or silence."""
+
+    def __init__(self, requests: typing.Iterator[bytes], counts: collections.Counter[str]) -> None:
+        self.closed = asyncio.Event()
+        self._requests = requests
+        self._counts = counts
+        self._parser = httptools.HttpResponseParser(self)
+        self._transport: asyncio.Transport | None = None
+
+    def connection_made(self, transport: asyncio.BaseTransport) -> None:
+        """Send the first one."""
+        self._transport = typing.cast("asyncio.Transport", transport)
+        self._send()
+
+    def on_message_complete(self) -> None:
+        """An answer is there."""
+        self._counts[str(self._parser.get_status_code())] += 1
+        self._parser = httptools.HttpResponseParser(self)
+        self._send()
+
+    def data_received(self, data: bytes) -> None:
+        """Bytes of answers, or a greeting for one that is silent."""
+        if self._transport is not None:
+            self._parser.feed_data(data)
+
+    def connection_lost(self, _error: Exception | None) -> None:
+        """Let it be opened again."""
+        self._counts["closed"] += 1
+        self.closed.set()
+
+    def _send(self) -> None:
+        request = next(self._requests, None)
+        if request is None:
+            self._transport = None  # a silent one
+        elif self._transport is not None:
+            self._transport.write(request)
+
+
+async def attack(streams: typing.Sequence[Stream]) -> collections.Counter[str]:
+    """Send until SIGTERM; how often each status came."""
+    stopping = asyncio.Event()
+    asyncio.get_running_loop().add_signal_handler(signal.SIGTERM, stopping.set)
+    counts: collections.Counter[str] = collections.Counter()
+    serials = itertools.count()
+    tasks = []
+    for stream in streams:
+        requests = _endless([request.split(SERIAL) for request in stream.requests], serials)
+        tasks += [
+            asyncio.create_task(_keep_open(stream, requests, counts), name=f"connection {number}")
+            for number in range(stream.connections)
+        ]
+    await stopping.wait()
+    for task in tasks:
+        task.cancel()
+    await asyncio.gather(*tasks, return_exceptions=True)
+    return counts
+
+
+async def _keep_open(
+    stream: Stream, requests: typing.Iterator[bytes], counts: collections.Counter[str]
+) -> typing.NoReturn:
+    loop = asyncio.get_running_loop()
+    while True:
+        try:
+            _, client = await loop.create_connection(
+                lambda: Client(requests, counts),
+                "127.0.0.1",
+                stream.port,
+                local_addr=(stream.source, 0),
+            )
+            await client.closed.wait()
+        except OSError:
+            counts["not connected"] += 1
+        await asyncio.sleep(RETRY_SECONDS)
+
+
+def _endless(requests: list[list[bytes]], serials: typing.Iterator[int]) -> typing.Iterator[bytes]:
+    for parts in itertools.cycle(requests):
+        yield f"{next(serials):012}".encode().join(parts) if len(parts) > 1 else parts[0]
+
+
+def main() -> None:
+    """Read the plan, attack, print the counts."""
+    os.nice(NICENESS)
+    streams = msgspec.msgpack.decode(pathlib.Path(sys.argv[1]).read_bytes(), type=list[Stream])
+    print(msgspec.json.encode(uvloop.run(attack(streams))).decode())
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,233 @@
+"""A service with the defaults of an installation, two frontends on SQLite, and two accounts: a victim and an attacker.
+
+It is prepared once. Every attack begins with a copy of the same database, so that none suffers from the one before.
+"""
+
+import asyncio
+import contextlib
+import pathlib
+import secrets
+import shutil
+import sqlite3
+import typing
+
+from benchmarks import dashboard, large_account, message
+from benchmarks.attacks import outside
+from benchmarks.peers import postroad, process, stores
+from postroad import config
+from postroad.model import caller, key_limits, mail
+from postroad.roles import composition
+from postroad.services import context, templates
+from postroad.services.accounts import credits as account_credits
+from postroad.services.accounts import registry as accounts
+from postroad.services.auth import api_keys, credentials, users
+from postroad.services.dkim import domain_keys
+from postroad.services.domains import registry as domains
+from postroad.services.webhooks import endpoint_settings, endpoints
+
+# What is not a default: where things are, and nothing that would ask hosts outside.
+CONFIGURATION = """
+[database]
+url = "sqlite:///{database}"
+
+[frontends]
+processes = 2
+
+[http]
+listen = "127.0.0.1:{http}"
+drain_seconds = 0
+grace_seconds = 1
+
+[submission]
+listen = "127.0.0.1:{submission}"
+auth_without_tls = true
+grace_seconds = 1
+
+[inbound]
+listen = "127.0.0.1:{inbound}"
+grace_seconds = 1
+
+[delivery]
+resolvers = ["{name_server}"]
+mx_port = {mx_port}
+allow_private = ["127.0.0.0/8"]
+hostname = "postroad.example.com"
+return_path_domain = "bounces.example.com"
+grace_seconds = 1
+
+[webhooks]
+allow_private = ["127.0.0.0/8"]
+ca_file = "{authority}"
+grace_seconds = 1
+
+[doctor]
+hourly = false
+probe_host = ""
+
+[security]
+secret_key = "{secret_key}"
+"""
+VICTIM_DOMAIN = "shop.example"
+VICTIM_EMAIL = "owner@shop.example"
+TEST_KEYS = 12
+# Of the attacker, for searches and exports.
+MESSAGES = 20_000
+# Close to the 100,000 steps that one rendering may take, in each of its two parts.
+COSTLY = "{{#rows}}{{#cells}}{{value}}{{/cells}}{{/rows}}"
+CREDITS = 1_000_000_000
+
+
+class Party(typing.NamedTuple):
+    """An account: its API key, SMTP login, and the login of its owner."""
+
+    key: str
+    username: str
+    smtp_password: str
+    email: str
+    password: str
+
+
+class Attacker(typing.NamedTuple):
+    """What the attacker has: keys of all kinds, each of another credential, and a message of its own."""
+
+    key: str
+    test_keys: list[str]
+    approval_key: str
+    email: str
+    password: str
+    message_id: str
+
+
+class Scene(typing.NamedTuple):
+    """An installation that is prepared, and can be started."""
+
+    folder: pathlib.Path
+    configuration: pathlib.Path
+    http: int
+    submission: int
+    inbound: int
+    hooks: str
+    victim: Party
+    attacker: Attacker
+
+    @property
+    def database(self) -> pathlib.Path:
+        """The file of the running service."""
+        return self.folder / "mail.db"
+
+    def stored_bytes(self) -> int:
+        """What the database takes on the disk."""
+        return sum(path.stat().st_size for path in self.folder.glob("mail.db*"))
+
+    @contextlib.contextmanager
+    def started(self) -> typing.Iterator[None]:
+        """The service on a fresh copy of the database; stopped at the end."""
+        for path in self.folder.glob("mail.db*"):
+            path.unlink()
+        shutil.copyfile(self.folder / "prepared.db", self.database)
+        installation = postroad.Installation(
+            folder=self.folder, port=self.http, api_key=self.victim.key, configuration=self.configuration
+        )
+        with postroad.serving(installation, processes=postroad.ALL_ROLES):
+            yield
+
+    def cookies(self, party: Party | Attacker) -> str:
+        """The session of its owner, who logs in now."""
+        browser = dashboard.Browser(self.http, email=party.email, password=party.password)
+        browser.close()
+        return browser.headers["Cookie"]
+
+
+def prepare(folder: pathlib.Path, around: outside.Outside) -> Scene:
+    """Write settings and database; returns what is needed to start it."""
+    folder.mkdir()
+    configuration, database = folder / "postroad.toml", folder / "mail.db"
+    http, submission, inbound = process.free_ports(3)
+    configuration.write_text(
+        CONFIGURATION.format(
+            database=database,
+            http=http,
+            submission=submission,
+            inbound=inbound,
+            name_server=around.name_server,
+            mx_port=around.mx_port,
+            authority=around.authority,
+            secret_key=secrets.token_urlsafe(48),
+        )
+    )
+    postroad.operate(configuration, "migrate")
+    postroad.create_sender(configuration)
+    filled = large_account.fill(configuration, stores.SqliteFile(database), messages=MESSAGES, queued=0)
+    victim, attacker = asyncio.run(_populate(configuration, filled, around))
+    with contextlib.closing(sqlite3.connect(database)) as connection:
+        connection.execute("PRAGMA wal_checkpoint(TRUNCATE)")
+    database.rename(folder / "prepared.db")
+    return Scene(
+        folder=folder,
+        configuration=configuration,
+        http=http,
+        submission=submission,
+        inbound=inbound,
+        hooks=around.hooks,
+        victim=victim,
+        attacker=attacker,
+    )
+
+
+async def _populate(
+    configuration: pathlib.Path, filled: large_account.Filled, around: outside.Outside
+) -> tuple[Party, Attacker]:
+    settings = config.load(configuration, environment={})
+    async with composition.open_context(settings) as ctx:
+        return await _victim(ctx, around), await _attacker(ctx, filled)
+
+
+async def _victim(ctx: context.Context, around: outside.Outside) -> Party:
+    account = await accounts.create(ctx, "Victim")
+    await account_credits.add(ctx, account.id, CREDITS, None)
+    domain = await domains.add(ctx, account.id, VICTIM_DOMAIN, verified=True)
+    await domains.set_warm(ctx, account.id, domain.id, warm=True)
+    await domain_keys.keys(ctx, domain)
+    await endpoints.create(ctx, account.id, endpoint_settings.Changes(url=f"{around.hooks}/victim"))
+    login, smtp_password = await credentials.create(ctx, account.id, "victim")
+    _, key = await api_keys.create(
+        ctx, account.id, credential_id=login.id, name="victim", scopes=frozenset({caller.Scope.SEND})
+    )
+    _, password = await users.create(ctx, account.id, email=VICTIM_EMAIL, password=None, role=caller.Role.OWNER)
+    return Party(key, login.username, smtp_password, VICTIM_EMAIL, password)
+
+
+async def _attacker(ctx: context.Context, filled: large_account.Filled) -> Attacker:
+    account = filled.account_id
+    domain = await domains.by_name(ctx, account, message.SENDER.partition("@")[2])
+    await domains.set_warm(ctx, account, domain.id, warm=True)
+    await domain_keys.keys(ctx, domain)
+    await templates.put(ctx, account, "costly", subject="Offers", text=COSTLY, html=COSTLY)
+    test_keys = []
+    for number in range(TEST_KEYS):
+        login, _ = await credentials.create(ctx, account, f"attacker {number}")
+        test_keys.append(await _key(ctx, account, credential_id=login.id, mode=mail.Mode.TEST))
+    limits = key_limits.Limits(approval_above=1)
+    return Attacker(
+        key=await _key(ctx, account, scopes=frozenset({caller.EVERY_SCOPE})),
+        test_keys=test_keys,
+        approval_key=await _key(ctx, account, limits=limits),
+        email=large_account.EMAIL,
+        password=filled.password,
+        message_id=filled.message_id,
+    )
+
+
+async def _key(
+    ctx: context.Context,
+    account_id: str,
+    *,
+    credential_id: str | None = None,
+    scopes: frozenset[str] = frozenset({caller.Scope.SEND}),
+    mode: mail.Mode = mail.Mode.LIVE,
+    limits: key_limits.Limits = key_limits.NO_LIMITS,
+) -> str:
+    _, secret = await api_keys.create(
+        ctx, account_id, credential_id=credential_id, name="attacker", scopes=scopes, mode=mode, limits=limits
+    )
+    return secret
