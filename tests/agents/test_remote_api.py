@@ -20,6 +20,14 @@ async def test_an_endless_response_is_an_error() -> None:
             await api_calls.call(remote_api.RemoteApi(client), "GET", "/v1/templates")
 
 
+@pytest.mark.parametrize("answer", [b"[" * 100_000, b'{"a":' * 100_000, b'{"a": "\xff"}'])
+async def test_what_is_not_json_that_we_take_is_an_error(answer: bytes) -> None:
+    transport = httpx2.MockTransport(lambda _: httpx2.Response(500, content=answer))
+    async with httpx2.AsyncClient(transport=transport, base_url="http://127.0.0.1") as client:
+        with pytest.raises(api_calls.ToolError, match=r"error \(500\): "):
+            await api_calls.call(remote_api.RemoteApi(client), "GET", "/v1/templates")
+
+
 async def test_the_key_goes_to_no_proxy_and_follows_no_redirect(monkeypatch: pytest.MonkeyPatch) -> None:
     for name in ("HTTP_PROXY", "http_proxy", "ALL_PROXY", "all_proxy"):
         monkeypatch.setenv(name, "http://127.0.0.1:9")

@@ -94,6 +94,23 @@ async def test_what_is_no_message_gets_an_error_of_the_protocol(
     assert refused.json()["error"]
 
 
+@pytest.mark.parametrize(
+    "levels, problem", [(2_000, "nested at most 64 levels deep"), (100_000, "at most 100000 values")]
+)
+async def test_nesting_without_end_gets_an_error_of_the_protocol(
+    server: AgentServer, account: accounts.Account, levels: int, problem: str
+) -> None:
+    """The SDK failed with a RecursionError."""
+    deep = "[" * levels + "]" * levels
+    arguments = f'{{"name":"search_messages","arguments":{{"query":{deep}}}}}'
+    async with server.http(await server.key(account.id, "read"), **ACCEPT) as http:
+        for member, value in (("id", deep), ("other", deep), ("params", deep), ("params", arguments)):
+            content = f'{{"jsonrpc":"2.0","method":"tools/call","{member}":{value}}}'
+            refused = await http.post("/mcp", content=content, headers={"Content-Type": "application/json"})
+            assert (refused.status_code, refused.json()["error"]["code"]) == (400, -32700), member
+            assert problem in refused.json()["error"]["message"]
+
+
 @pytest.mark.parametrize("body", ['{{"a":{}}}', '{{"jsonrpc":"2.0","id":1,"method":"tools/call","params":{}}}', "{}"])
 async def test_a_large_body_that_is_no_message_takes_no_time(
     server: AgentServer, account: accounts.Account, body: str
@@ -102,8 +119,9 @@ async def test_a_large_body_that_is_no_message_takes_no_time(
     content = body.format("[" + "{}," * 80_000 + "{}]").encode()
     async with server.http(await server.key(account.id, "read"), **ACCEPT) as http:
         refused = await http.post("/mcp", content=content, headers={"Content-Type": "application/json"})
-    assert (refused.status_code, refused.json()["error"]["code"]) == (400, -32600)
-    assert refused.json()["error"]["message"].startswith("not a JSON-RPC request or notification: ")  # by Postroad
+    assert refused.status_code == 400
+    error = {"code": -32700, "message": "JSON may have at most 100000 values here"}
+    assert refused.json() == {"jsonrpc": "2.0", "id": None, "error": error}
 
 
 async def test_a_large_body_is_refused(server: AgentServer, account: accounts.Account) -> None:

@@ -55,7 +55,7 @@ class _Handler(http.server.BaseHTTPRequestHandler):
             self._answer(200, body)
 
     def _answer(self, status: int, body: object) -> None:
-        content = b"" if body is None else json.dumps(body).encode()
+        content = body if isinstance(body, bytes) else b"" if body is None else json.dumps(body).encode()
         self.send_response(status)
         kind = "application/problem+json" if status >= 400 else "application/json"
         fields = {"Content-Type": kind, "Replay-Nonce": "bm9uY2U", "Location": f"{self.server.url}/it"}
@@ -114,7 +114,12 @@ def test_what_an_authority_says_is_shown_as_one_short_line_of_plain_text(
     assert len(str(caught.value)) <= 1000
 
 
-@pytest.mark.parametrize("body", [[], None, "text", 7, {"authorizations": 7}, {"authorizations": [7]}, {"status": []}])
+DEEP = b"[" * 100_000 + b"]" * 100_000
+
+
+@pytest.mark.parametrize(
+    "body", [[], None, "text", 7, {"authorizations": 7}, {"authorizations": [7]}, {"status": []}, DEEP]
+)
 def test_an_answer_of_another_form_is_an_error_with_a_sentence(
     authority: Authority, client: acme_client.AcmeClient, body: object
 ) -> None:

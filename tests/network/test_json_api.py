@@ -64,6 +64,12 @@ def test_a_refusal_is_final_and_hides_the_key() -> None:
     assert refused.value.status == 403
 
 
+def test_a_refusal_that_is_nested_without_end_is_final_too() -> None:
+    deep = b'{"errors": ' + b"[" * 100_000
+    with pytest.raises(json_api.ApiError, match="responded to /a with 403"):
+        _get({"/base/a": (403, deep, {})})
+
+
 def test_a_redirect_is_not_followed() -> None:
     with pytest.raises(json_api.Refused, match="with 302"):
         _get({"/base/a": (302, b"", {"Location": "/b"}), "/b": {}})

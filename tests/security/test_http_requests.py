@@ -5,11 +5,16 @@ import contextlib
 import gzip
 import itertools
 import json
+import re
 from collections.abc import Sequence
 from typing import Final, TypeVar
 
 import pytest
 
+from postroad.api.operator import routes as operator_routes
+from postroad.compat import applications
+from postroad.services import operator_jobs, operator_state
+from postroad.services.auth import api_keys
 from postroad.web import routing
 from tests import raw_http
 from tests.dashboard import sample_account
@@ -118,6 +123,30 @@ async def test_d3_no_route_that_takes_json_takes_this(service: WholeService) -> 
                 status = 400 if len(content) <= stop.route.body_limit else 413
                 assert all_routes.is_refusal(answer, status), (stop.path, content[:80], answer.text)
         assert await kept(service) == before
+
+
+# The first is deeper than parsers of the standard library and others recurse; the second breaks every limit.
+DEEP: Final = tuple(b'{"a": ' * levels + b"1" + b"}" * levels for levels in (2_000, 100_000))
+
+
+async def test_d3_nesting_without_end_fails_on_no_route_of_other_apis(service: WholeService) -> None:
+    """D3: those of operators, of other services, and for agents. A log line of an error fails the test."""
+    scopes = frozenset({"*", "operator"})
+    _, key = await api_keys.create(service.ctx, service.account.id, credential_id=None, name="all", scopes=scopes)
+    state = operator_state.OperatorState(operator_jobs.Jobs(service.lines.logger()))
+    offered = [*operator_routes.described(state)]
+    offered += [route for api in applications.APIS for route in applications.routes(api)]
+    walked = {(one.method, re.sub(r"{\w+}", "x", one.path)) for one in offered if one.body is not None}
+    assert len(walked) > 30
+    headers = {"Authorization": f"Bearer {key}", "X-Postmark-Server-Token": key, "Idempotency-Key": "deep"}
+    headers |= {"Content-Type": "application/json", "Accept": "application/json, text/event-stream"}
+    async with tenants.client(service) as http:
+        for method, path in sorted({*walked, ("POST", "/mcp")}):
+            for content in DEEP:
+                answer = await http.request(method, path, content=content, headers=headers)
+                assert 400 <= answer.status_code < 500, (method, path, answer.text)
+                assert answer.status_code != 401, path
+    await state.close()
 
 
 # Each with the number of octets, one in a chunk, that is more than it takes.

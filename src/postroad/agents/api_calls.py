@@ -72,7 +72,7 @@ async def ask(
     status, answer = await api.send(method, target, body=content, headers=headers)
     try:
         decoded = msgspec.json.decode(answer, type=dict[str, Any])
-    except msgspec.MsgspecError:
+    except (msgspec.MsgspecError, UnicodeDecodeError, RecursionError):
         decoded = {}
     return Reply(status, decoded)
 

@@ -18,6 +18,7 @@ import msgspec
 from postroad import errors
 from postroad.agents import api_calls
 from postroad.model import caller
+from postroad.protocol import strict_json
 from postroad.services import context
 from postroad.web import application, routing
 
@@ -36,7 +37,7 @@ class Message(msgspec.Struct, frozen=True):
 
     jsonrpc: Literal["2.0"]
     method: str
-    params: dict[str, msgspec.Raw] | None = None
+    params: dict[str, Any] | None = None
 
 
 def routes(
@@ -91,11 +92,11 @@ def _origin(url: str) -> str:
 def _refusal(body: bytes) -> routing.Response | None:
     """The error of the protocol for what is no message."""
     try:
-        msgspec.json.decode(body, type=Message)
+        msgspec.convert(strict_json.read(body), Message)
+    except strict_json.JsonError as problem:  # also of nesting on which the SDK would exhaust the stack
+        error = {"code": PARSE_ERROR, "message": str(problem)}
     except msgspec.ValidationError as problem:
         error = {"code": INVALID_REQUEST, "message": f"not a JSON-RPC request or notification: {problem}"}
-    except (msgspec.DecodeError, UnicodeDecodeError):
-        error = {"code": PARSE_ERROR, "message": "the body is not JSON"}
     else:
         return None
     return routing.Response(400, msgspec.json.encode({"jsonrpc": "2.0", "id": None, "error": error}))

@@ -29,7 +29,15 @@ REQUEST_SECONDS: Final = 15
 MAX_ERROR_CHARACTERS: Final = 1000
 _UNSEEN: Final = re.compile(f"[{header_text.UNSEEN}\ud800-\udfff]")
 # The library assumes the types of much that it reads.
-_UNEXPECTED: Final = (errors.Error, josepy.errors.Error, ValueError, TypeError, AttributeError, LookupError)
+_UNEXPECTED: Final = (
+    errors.Error,
+    josepy.errors.Error,
+    ValueError,
+    TypeError,
+    AttributeError,
+    LookupError,
+    RecursionError,
+)
 
 P = ParamSpec("P")
 T = TypeVar("T")

@@ -150,7 +150,7 @@ class JsonApi:
         try:
             found = msgspec.json.decode(response.body, type=_Errors)
             said = found.message or found.Message
-        except (msgspec.MsgspecError, UnicodeDecodeError):
+        except (msgspec.MsgspecError, UnicodeDecodeError, RecursionError):
             said = ""
         for secret in self._secrets:
             said = said.replace(secret, MASK)
