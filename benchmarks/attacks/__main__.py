@@ -28,6 +28,8 @@ BEGIN_SECONDS = 1.0
 # The goal: within twice the idle figure and so many milliseconds.
 GOAL_TIMES = 2
 GOAL_MILLISECONDS = 50
+# Less growth of the store is not worth a word.
+GROWTH_BYTES = 20e6
 
 
 class Row(typing.NamedTuple):
@@ -41,22 +43,28 @@ class Row(typing.NamedTuple):
 
     def misses(self) -> list[str]:
         """The measures that are beyond the goal, and what was refused."""
-        late = []
-        for name in victim.MEASURES:
-            pairs = zip(self.before.by_measure[name], self.during.by_measure[name], strict=True)
-            if any(now > GOAL_TIMES * idle + GOAL_MILLISECONDS for idle, now in pairs):
-                late.append(name)
-        return late + [f"{count} {what}" for what, count in self.during.refused.items()]
+        return [
+            *(name for name in victim.MEASURES if self._is_beyond_goal(name)),
+            *(f"{count} {what}" for what, count in self.during.refused.items()),
+        ]
 
     def cells(self) -> tuple[str, ...]:
         """Its row of the table."""
-        measures = (
-            f"{_text(self.before.by_measure[name])} → {_text(self.during.by_measure[name])}" for name in victim.MEASURES
-        )
-        answers = ", ".join(f"{count:,} with {what}" for what, count in sorted(self.answers.items())) or "none"
-        grown = f"; +{self.grown_bytes / 1e6:,.0f} MB" if self.grown_bytes > 1e7 else ""
+        answers = ", ".join(f"{count:,} {what}" for what, count in sorted(self.answers.items())) or "none"
+        grown = f"; +{self.grown_bytes / 1e6:,.0f} MB" if self.grown_bytes > GROWTH_BYTES else ""
         goal = "yes" if not self.misses() else f"no: {', '.join(self.misses())}"
-        return (f"`{self.attack.name}`: {self.attack.about}", *measures, f"{answers}{grown}", goal)
+        figures = (f"{_text(before)} → {_text(during)}" for before, during in map(self._pair, victim.MEASURES))
+        return (f"`{self.attack.name}`: {self.attack.about}", *figures, f"{answers}{grown}", goal)
+
+    def _pair(self, name: str) -> tuple[victim.Figure | None, victim.Figure | None]:
+        return self.before.by_measure.get(name), self.during.by_measure.get(name)
+
+    def _is_beyond_goal(self, name: str) -> bool:
+        before, during = self._pair(name)
+        if before is None or during is None:
+            return before != during
+        pairs = zip(before, during, strict=True)
+        return any(now > GOAL_TIMES * idle + GOAL_MILLISECONDS for idle, now in pairs)
 
 
 HEAD = ("attack", *(f"{name}, ms" for name in victim.MEASURES), "answers to the attacker", "goal")
@@ -67,7 +75,8 @@ async def measure(attack: table.Attack, stage: scene.Scene, around: outside.Outs
     with contextlib.ExitStack() as stack:
         await asyncio.to_thread(stack.enter_context, stage.started())
         try:
-            customer = victim.Victim(stage, around, cookies=await asyncio.to_thread(stage.cookies, stage.victim))
+            cookies = await asyncio.to_thread(stage.cookies, stage.victim)
+            customer = victim.Victim(stage, around, cookies=cookies, door=attack.door)
             plan = stage.folder / "plan"
             plan.write_bytes(msgspec.msgpack.encode(await asyncio.to_thread(attack.streams, stage)))
             await customer.work(WARM_UP_SECONDS)
@@ -139,8 +148,8 @@ def _options() -> argparse.Namespace:
     return words.parse_args()
 
 
-def _text(figure: victim.Figure) -> str:
-    return f"{figure.median:,.0f} / {figure.p95:,.0f}"
+def _text(figure: victim.Figure | None) -> str:
+    return "none" if figure is None else f"{figure.median:,.0f} / {figure.p95:,.0f}"
 
 
 if __name__ == "__main__":

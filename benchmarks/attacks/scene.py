@@ -75,6 +75,9 @@ MESSAGES = 20_000
 # Close to the 100,000 steps that one rendering may take, in each of its two parts.
 COSTLY = "{{#rows}}{{#cells}}{{value}}{{/cells}}{{/rows}}"
 CREDITS = 1_000_000_000
+# The endpoints of the attacker that never answer; only mail with this tag concerns them.
+HANGING_ENDPOINTS = 10
+HANGING_TAG = "hanging"
 
 
 class Party(typing.NamedTuple):
@@ -179,7 +182,7 @@ async def _populate(
 ) -> tuple[Party, Attacker]:
     settings = config.load(configuration, environment={})
     async with composition.open_context(settings) as ctx:
-        return await _victim(ctx, around), await _attacker(ctx, filled)
+        return await _victim(ctx, around), await _attacker(ctx, filled, around)
 
 
 async def _victim(ctx: context.Context, around: outside.Outside) -> Party:
@@ -197,12 +200,17 @@ async def _victim(ctx: context.Context, around: outside.Outside) -> Party:
     return Party(key, login.username, smtp_password, VICTIM_EMAIL, password)
 
 
-async def _attacker(ctx: context.Context, filled: large_account.Filled) -> Attacker:
+async def _attacker(ctx: context.Context, filled: large_account.Filled, around: outside.Outside) -> Attacker:
     account = filled.account_id
     domain = await domains.by_name(ctx, account, message.SENDER.partition("@")[2])
     await domains.set_warm(ctx, account, domain.id, warm=True)
     await domain_keys.keys(ctx, domain)
     await templates.put(ctx, account, "costly", subject="Offers", text=COSTLY, html=COSTLY)
+    for endpoint in await endpoints.of_account(ctx, account):
+        await endpoints.remove(ctx, account, endpoint.id)
+    for number in range(HANGING_ENDPOINTS):
+        url = around.hooks.replace("//", f"//a{number}.")
+        await endpoints.create(ctx, account, endpoint_settings.Changes(url=f"{url}/hangs", tags=[HANGING_TAG]))
     test_keys = []
     for number in range(TEST_KEYS):
         login, _ = await credentials.create(ctx, account, f"attacker {number}")

@@ -6,6 +6,7 @@ event. What is refused, or not answered, counts as refused.
 """
 
 import asyncio
+import base64
 import collections
 import time
 import typing
@@ -20,8 +21,14 @@ ANSWER_SECONDS = 15.0
 ARRIVAL_SECONDS = 10.0
 POLL_SECONDS = 0.02
 MEASURES = ("send", "delivery", "webhook", "page")
-ACCEPTED, SHOWN = "202", "200"
+# Responsibility is taken over HTTP and over SMTP; the greeting of a listener is only a greeting.
+ACCEPTED, WELCOME = {"202", "250"}, {"202", "250", "220"}
+SHOWN = "200"
 PAGE = "/messages"
+UNANSWERED, DISCONNECTED = "unanswered", "disconnected"
+SENDER = f"orders@{scene.VICTIM_DOMAIN}"
+
+Door = typing.Literal["http", "submission", "inbound"]
 
 
 class Figure(typing.NamedTuple):
@@ -32,7 +39,7 @@ class Figure(typing.NamedTuple):
 
 
 class Figures(typing.NamedTuple):
-    """How a customer fared: each measure, and how often something was refused or is missing, by what it was."""
+    """How a customer fared: each measure that there is, and how often something was refused or is missing."""
 
     by_measure: dict[str, Figure]
     refused: dict[str, int]
@@ -41,11 +48,21 @@ class Figures(typing.NamedTuple):
 class Victim:
     """The customer, at a service that runs."""
 
-    def __init__(self, stage: scene.Scene, around: outside.Outside, *, cookies: str) -> None:
-        self._port = stage.http
-        self._key = stage.victim.key
+    def __init__(self, stage: scene.Scene, around: outside.Outside, *, cookies: str, door: Door) -> None:
+        self._stage = stage
         self._around = around
-        self._cookies = cookies
+        self._send = {"http": self._post, "submission": self._submit, "inbound": self._greet}[door]
+        content = message.as_json("ascii", sender=SENDER)
+        head = (
+            f"POST /emails HTTP/1.1\r\nHost: 127.0.0.1\r\nAuthorization: Bearer {stage.victim.key}\r\n"
+            f"Content-Type: application/json\r\nIdempotency-Key: victim-{message.SERIAL}\r\nConnection: close\r\n"
+            f"Content-Length: {len(content)}\r\n\r\n"
+        )
+        self._message = head.encode() + content
+        self._page = (
+            f"GET {PAGE} HTTP/1.1\r\nHost: 127.0.0.1\r\nCookie: {cookies}\r\nConnection: close\r\n\r\n".encode()
+        )
+        self._mime = message.as_mime("ascii").replace(message.SENDER.encode(), SENDER.encode()).replace(b"\n", b"\r\n")
 
     async def work(self, seconds: float) -> Figures:
         """Work for so long."""
@@ -55,15 +72,15 @@ class Victim:
 
         async def send(due: float) -> None:
             serial = self._around.new_serial()
-            status = await self._ask(self._message(serial))
+            status = await _within_time(self._send(serial))
             samples["send"].append(time.perf_counter() - due)
-            if status == ACCEPTED:
+            if status in ACCEPTED:
                 sent[outside.recipient(serial)] = due
-            else:
+            elif status not in WELCOME:
                 refused[f"send {status}"] += 1
 
         async def look(due: float) -> None:
-            status = await self._ask(self._page())
+            status = await _within_time(self._ask(self._page))
             samples["page"].append(time.perf_counter() - due)
             if status != SHOWN:
                 refused[f"page {status}"] += 1
@@ -80,37 +97,65 @@ class Victim:
             samples[name] = [seen.get(recipient, time.perf_counter()) - due for recipient, due in sent.items()]
             if missing := sum(recipient not in seen for recipient in sent):
                 refused[f"{name} missing"] = missing
-        return Figures({name: _figure(samples[name]) for name in MEASURES}, dict(refused))
+        return Figures({name: _figure(values) for name, values in samples.items() if values}, dict(refused))
+
+    async def _post(self, serial: str) -> str:
+        """Send over HTTP."""
+        return await self._ask(self._message.replace(message.SERIAL.encode(), serial.encode()))
+
+    async def _submit(self, serial: str) -> str:
+        """Send over SMTP."""
+        party = self._stage.victim
+        login = base64.b64encode(f"\0{party.username}\0{party.smtp_password}".encode()).decode()
+        words = ("EHLO shop.example", f"AUTH PLAIN {login}", f"MAIL FROM:<{SENDER}>")
+        commands = [*words, f"RCPT TO:<{outside.recipient(serial)}>", "DATA"]
+        return await _converse(self._stage.submission, [*(each.encode() for each in commands), self._mime + b"."])
+
+    async def _greet(self, _serial: str) -> str:
+        """Connect as a mail server that has a report."""
+        return await _converse(self._stage.inbound, [])
 
     async def _ask(self, request: bytes) -> str:
         """The status of the response, over a connection of its own."""
+        reader, writer = await asyncio.open_connection("127.0.0.1", self._stage.http)
         try:
-            async with asyncio.timeout(ANSWER_SECONDS):
-                reader, writer = await asyncio.open_connection("127.0.0.1", self._port)
-                try:
-                    writer.write(request)
-                    answer = await reader.read()
-                finally:
-                    writer.close()
-        except TimeoutError:
-            return "unanswered"
-        except OSError:
-            return "disconnected"
-        return answer[9:12].decode() or "disconnected"
+            writer.write(request)
+            answer = await reader.read()
+        finally:
+            writer.close()
+        return answer[9:12].decode() or DISCONNECTED
 
-    def _message(self, serial: str) -> bytes:
-        body = message.as_json("ascii", sender=f"orders@{scene.VICTIM_DOMAIN}")
-        return (
-            f"POST /emails HTTP/1.1\r\nHost: 127.0.0.1:{self._port}\r\nAuthorization: Bearer {self._key}\r\n"
-            f"Content-Type: application/json\r\nIdempotency-Key: victim-{serial}\r\nConnection: close\r\n"
-            f"Content-Length: {len(body)}\r\n\r\n"
-        ).encode() + body.replace(message.SERIAL.encode(), serial.encode())
 
-    def _page(self) -> bytes:
-        return (
-            f"GET {PAGE} HTTP/1.1\r\nHost: 127.0.0.1:{self._port}\r\nCookie: {self._cookies}\r\n"
-            "Connection: close\r\n\r\n"
-        ).encode()
+async def _converse(port: int, lines: typing.Sequence[bytes]) -> str:
+    """Say these lines one after the other; the first reply that is no success, or else the last one."""
+    reader, writer = await asyncio.open_connection("127.0.0.1", port)
+    try:
+        code = await _reply(reader)
+        for line in lines:
+            if code[:1] not in {"2", "3"}:
+                break
+            writer.write(line + b"\r\n")
+            code = await _reply(reader)
+        writer.write(b"QUIT\r\n")
+    finally:
+        writer.close()
+    return code
+
+
+async def _reply(reader: asyncio.StreamReader) -> str:
+    while (line := await reader.readline())[3:4] == b"-":
+        pass
+    return line[:3].decode() or DISCONNECTED
+
+
+async def _within_time(asking: typing.Coroutine[None, None, str]) -> str:
+    try:
+        async with asyncio.timeout(ANSWER_SECONDS):
+            return await asking
+    except TimeoutError:
+        return UNANSWERED
+    except OSError:
+        return DISCONNECTED
 
 
 async def _at_rate(
@@ -126,6 +171,7 @@ async def _at_rate(
 
 
 def _figure(seconds: typing.Sequence[float]) -> Figure:
-    milliseconds = [1000 * each for each in seconds] or [0.0]
-    milliseconds *= 2 if len(milliseconds) == 1 else 1
+    milliseconds = [1000 * each for each in seconds]
+    if len(milliseconds) == 1:
+        return Figure(milliseconds[0], milliseconds[0])
     return Figure(report.percentile(milliseconds, 50), report.percentile(milliseconds, 95))
