@@ -19,7 +19,7 @@ async def test_a_batch_is_answered_with_its_results_and_again_with_the_same_byte
     (sent, refused), request_id = response.json()["results"], response.json()["request_id"]
     assert set(response.json()) == {"results", "request_id"}
     assert request_id == response.headers["x-request-id"]
-    assert response.headers["ratelimit"] == '"credential";r=198;t=1'
+    assert response.headers["ratelimit"] == '"account";r=198;t=1'
     assert set(sent) == {"id"}
     assert set(refused) == {"error"}
     assert refused["error"]["code"] == "invalid_request"

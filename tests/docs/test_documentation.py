@@ -170,8 +170,8 @@ def test_there_are_examples_to_try() -> None:
 def test_an_example_of_a_send_is_accepted(dev: Running, number: int) -> None:
     answer = dev.send(examples("send")[number], key=f"example {number}")
     assert answer.status_code == 202, answer.text
-    assert re.fullmatch(r'"credential";r=\d+;t=\d+', answer.headers["RateLimit"])
-    assert 'RateLimit: "credential";r=199;t=1' in API
+    assert re.fullmatch(r'"account";r=\d+;t=\d+', answer.headers["RateLimit"])
+    assert 'RateLimit: "account";r=199;t=1' in API
 
 
 @pytest.mark.parametrize("number", range(len(examples("batch"))))
@@ -264,7 +264,7 @@ def test_the_numbers_of_the_table_are_the_limits() -> None:
     assert f"up to {limits.TAGS}." in rows["tags"]
     assert f"Up to {limits.ATTACHMENTS}." in rows["attachments"]
     usual = config.load(environment={}, overrides={}).limits
-    assert f"{usual.request_rate} sends a second for each SMTP credential, {usual.request_burst} at once" in API
+    assert f"{usual.request_rate} sends a second for each account, {usual.request_burst} at once" in API
 
 
 def anchors(page: Path) -> set[str]:

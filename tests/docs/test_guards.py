@@ -52,7 +52,7 @@ def test_the_refusal_that_is_shown_is_the_one_that_is_given() -> None:
 def test_the_rate_is_the_default_and_its_fields_are_those_of_an_answer() -> None:
     limits = SETTINGS.limits
     policy = throttle.RateLimit(limits.request_rate, limits.request_burst)
-    assert f"{policy.rate} sends a second for each SMTP credential" in PAGE
+    assert f"{policy.rate} sends a second for each account" in PAGE
     assert f"{policy.burst} at once" in PAGE
     buckets = rate_limit.RateLimiter(policy)
     buckets.take("credential", now=0)

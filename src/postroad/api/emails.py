@@ -89,8 +89,8 @@ async def cancel(ctx: context.Context, request: routing.Request) -> routing.Resp
 
 def _count_change(ctx: context.Context, who: caller.Caller) -> None:
     """Refuse more changes a second than sends: each locks the account, whether there is something to change or not."""
-    # Counted apart: a send replaces the count of its credential with that of the store, which knows sends only.
-    ctx.rate_limiter.take(f"changes {submit.sending_identity(who)}", now=ctx.clock())
+    # Counted apart: a send replaces the count of its account with that of the store, which knows sends only.
+    ctx.rate_limiter.take(f"changes {who.account_id}", now=ctx.clock())
 
 
 SEND_ERRORS: Final = (

@@ -117,7 +117,7 @@ async def rename(context: services_context.Context, named: str, name: str) -> ou
 
 @click.command("limits", cls=command.StoreCommand)
 @NAMED
-@click.option("--request-rate", type=int, help="Sends per second with each SMTP credential. 0: as in the settings.")
+@click.option("--request-rate", type=int, help="Sends per second. 0: as in the settings.")
 @click.option("--recipients-per-day", type=int, help="Recipients per UTC day. 0: no limit.")
 async def limits(
     context: services_context.Context, named: str, request_rate: int | None, recipients_per_day: int | None

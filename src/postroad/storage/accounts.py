@@ -39,7 +39,7 @@ class Account:
     has_uncharged: int = 0
     # The event types that its webhook endpoints name, separated by spaces.
     named_events: str = ""
-    # Limits that an operator set: sends per second with each credential (None: the setting), and recipients per day.
+    # Limits that an operator set: sends per second (None: the setting), and recipients per day.
     request_rate: int | None = None
     recipients_per_day: int | None = None
     # Since when its users need a second factor.

@@ -1,6 +1,6 @@
-"""Request rates, shared by all processes and hosts: one bucket for each credential, or account without credentials.
+"""Request rates, shared by all processes and hosts: buckets by name, such as one for the sends of each account.
 
-Read and written under the lock of the account that the credential belongs to.
+Read and written under the lock of the account. The column `credential_id` has the name.
 """
 
 from collections.abc import Collection, Mapping
@@ -18,20 +18,20 @@ SWEEP_ROWS: Final = 1_000
 class Rate(msgspec.Struct, frozen=True):
     """A row of `rates`."""
 
-    credential_id: str
+    name: str
     account_id: str
     bucket: throttle.SharedBucket
 
 
-async def find(tx: store.Transaction, credential_ids: Collection[str]) -> Mapping[str, throttle.SharedBucket]:
+async def find(tx: store.Transaction, names: Collection[str]) -> Mapping[str, throttle.SharedBucket]:
     """The stored buckets; a missing one is full."""
-    rows = await tx.fetch_many("rates.find", [(credential_id,) for credential_id in sorted(credential_ids)])
+    rows = await tx.fetch_many("rates.find", [(name,) for name in sorted(names)])
     return {row[0]: throttle.SharedBucket(full_at=row[1], seen_at=row[2]) for row in rows}
 
 
 async def put(tx: store.Transaction, rates: Collection[Rate]) -> None:
     """Store buckets."""
-    rows = [(rate.credential_id, rate.account_id, rate.bucket.full_at, rate.bucket.seen_at) for rate in rates]
+    rows = [(rate.name, rate.account_id, rate.bucket.full_at, rate.bucket.seen_at) for rate in rates]
     if rows:
         await tx.execute_later("rates.put", sorted(rows))
 

@@ -86,7 +86,7 @@ async def test_an_account_is_shown_with_its_facts(
     for text in (
         "theirs.example",
         "owner@theirs.example",
-        "100 sends per second with each SMTP credential",
+        "100 sends per second",
         "<dt>Daily limit</dt><dd>none</dd>",
     ):
         assert text in page, text
@@ -125,7 +125,7 @@ async def test_each_change_is_made_and_told_by_the_accounts_own_log(
     assert await change("charge-nothing") == "Theirs has unlimited credits."
     assert await change("charge") == "Theirs is charged credits again."
     limited = await change("limits", request_rate="20", recipients_per_day="")
-    assert limited == "Theirs has 20 sends per second with each SMTP credential and no daily limit."
+    assert limited == "Theirs has 20 sends per second and no daily limit."
     assert 'name="request_rate" type="number" min="1" max="1000000" value="20"' in (await operator.get(path)).text
     assert await change("limits") == "Theirs has the default rate and no daily limit."
     assert await change("rename", name="Others") == "The account is now named Others."

@@ -2,7 +2,9 @@
 
 import asyncio
 import contextlib
+import dataclasses
 from collections.abc import AsyncIterator, Sequence
+from typing import Any
 
 import msgspec
 import pytest
@@ -82,7 +84,7 @@ async def test_a_restart_gives_no_new_burst(
         refusal = await send(restarted, shop)
         assert isinstance(refusal, errors.RateLimited)
         assert refusal.retry_after == 1
-        assert header_field(restarted, shop) == '"credential";r=0;t=2'
+        assert header_field(restarted, shop) == '"account";r=0;t=2'
         clock.pass_seconds(1)
         assert await count_accepted([restarted], shop, each=BURST) == RATE
 
@@ -93,14 +95,14 @@ async def test_a_process_knows_from_each_answer_what_the_others_took(
     one, two, _ = processes
     assert await count_accepted([one], shop, each=5) == 5
     assert await send(two, shop) is None
-    assert header_field(one, shop) == '"credential";r=15;t=1'
-    assert header_field(two, shop) == '"credential";r=14;t=1'
+    assert header_field(one, shop) == '"account";r=15;t=1'
+    assert header_field(two, shop) == '"account";r=14;t=1'
 
 
 async def test_a_replay_costs_nothing(ctx: context.Context, shop: str) -> None:
     for _ in range(3 * BURST):
         assert await send(ctx, shop, key="order-1") is None
-    assert header_field(ctx, shop) == '"credential";r=19;t=1'
+    assert header_field(ctx, shop) == '"account";r=19;t=1'
     assert await count_accepted([ctx], shop, each=BURST) == BURST - 1
 
 
@@ -142,11 +144,18 @@ async def test_a_suspended_account_is_told_so_and_pays_nothing(
         assert await count_accepted([other], shop, each=BURST) == BURST
 
 
-async def test_credentials_have_their_own_rates(ctx: context.Context, shop: str) -> None:
+@pytest.mark.parametrize("more", [{"credential_id": "cred_other"}, {"is_test": True}])
+async def test_the_credentials_and_the_test_mail_of_an_account_share_its_rate(
+    settings: config.Settings, ctx: context.Context, shop: str, more: dict[str, Any]
+) -> None:
     assert await count_accepted([ctx], shop, each=BURST + 1) == BURST
     request = send_request.SendRequest(sender="shop@example.com", to=("a@example.net",), subject="s", text="t")
-    who = accepted_mail.caller_of(shop, credential_id="cred_other")
-    await submit.submit(ctx, who, request, request_id="req_" + "0" * 28, source=mail.Source.API, key=None)
+    who = dataclasses.replace(accepted_mail.caller_of(shop), **more)
+    # A process that has seen none of it as well.
+    async with composition.open_context(settings, clock=ctx.clock) as other:
+        for each in (ctx, other):
+            with pytest.raises(errors.RateLimited, match=r"^more than \d+ sends per second from this account;"):
+                await submit.submit(each, who, request, request_id="req_" + "0" * 28, source=mail.Source.API, key=None)
 
 
 async def test_hosts_whose_clocks_differ_share_what_there_is(

@@ -13,7 +13,7 @@ from postroad import config, errors
 from postroad.model import batch_request, caller, receipt, throttle
 from postroad.roles import composition
 from postroad.services import context, templates
-from postroad.services.acceptance import batch, submit, submit_batch, transaction
+from postroad.services.acceptance import batch, compose, submit, submit_batch, transaction
 from postroad.services.accounts import credits
 from postroad.services.accounts import registry as accounts
 from postroad.services.domains import registry as domains
@@ -226,7 +226,7 @@ async def test_items_count_towards_the_rate(shop: Shop, clock: Clock) -> None:
     accepted = await shop.batch(emails=[EMAIL] * 5)
     assert results(accepted)[3:] == ["rate_limited", "rate_limited"]
     # The key of this batch gets this response again, which has no `Retry-After`.
-    said = b"with this credential; send it again in another batch, with a new key, after 1 s"
+    said = b"from this account; send it again in another batch, with a new key, after 1 s"
     assert accepted.response.count(said) == 2
     refusal = await shop.refusal("l", emails=[EMAIL])
     assert (refusal.code, refusal.retry_after) == ("rate_limited", 1)
@@ -235,6 +235,28 @@ async def test_items_count_towards_the_rate(shop: Shop, clock: Clock) -> None:
     assert (refusal.code, refusal.message[:11]) == ("rate_limited", "emails[2]: ")
     clock.pass_seconds(1)
     assert len(await shop.emails(*[EMAIL] * 3, key="m", all_or_nothing=True)) == 3
+
+
+async def test_items_beyond_the_rate_are_not_composed(shop: Shop, monkeypatch: pytest.MonkeyPatch) -> None:
+    composed = []
+    real = compose.compose
+
+    def counting(*arguments: Any) -> transaction.Submission:
+        composed.append(arguments)
+        return real(*arguments)
+
+    monkeypatch.setattr(compose, "compose", counting)
+    shop.ctx.rate_limiter.policy = throttle.RateLimit(rate=1, burst=3)
+    assert (await shop.emails(*[EMAIL] * 100))[3:] == ["rate_limited"] * 97
+    assert len(composed) == 3
+
+
+async def test_a_repeated_batch_takes_nothing_from_the_rate(shop: Shop) -> None:
+    shop.ctx.rate_limiter.policy = throttle.RateLimit(rate=1, burst=8)
+    first = await shop.batch(emails=[EMAIL] * 3)
+    for _ in range(5):
+        assert await shop.batch(emails=[EMAIL] * 3) == dataclasses.replace(first, replayed=True)
+    assert len(await shop.emails(*[EMAIL] * 5, key="l")) == 5
 
 
 async def test_refused_items_count_towards_the_rate_too(shop: Shop, clock: Clock) -> None:
@@ -250,7 +272,8 @@ async def test_refused_items_count_towards_the_rate_too(shop: Shop, clock: Clock
     assert left() == "r=4"
     assert (await shop.refusal("a", emails=[FOREIGN, FOREIGN, EMAIL], all_or_nothing=True)).code == "forbidden"
     assert left() == "r=2"
-    assert await shop.emails(*[FOREIGN] * 5, key="b") == ["forbidden"] * 5
+    # The rate comes before the sender domain.
+    assert await shop.emails(*[FOREIGN] * 5, key="b") == ["forbidden"] * 2 + ["rate_limited"] * 3
     assert left() == "r=0"
     assert (await shop.refusal("c", emails=[FOREIGN])).code == "rate_limited"
 
@@ -289,6 +312,7 @@ async def test_a_batch_is_at_most_32_mib_in_all(shop: Shop) -> None:
 
 
 async def test_metadata_counts_as_often_as_it_is_stored(shop: Shop) -> None:
+    shop.ctx.rate_limiter.policy = throttle.RateLimit(rate=100, burst=500)
     # JSON makes six octets of each, in the message and in its response: 60 MB of a request of 20 KB.
     metadata = {f"k{number}": "\x01" * 500 for number in range(20)}
     people = [{"to": f"p{number}@example.net", "variables": {"name": "x"}} for number in range(500)]
@@ -304,6 +328,7 @@ async def test_the_largest_batch_fits_into_a_frame(shop: Shop, monkeypatch: pyte
         return transaction.Accepted("em_1", "req_1", b"{}", replayed=False)
 
     monkeypatch.setattr(submit, "accept", accept)
+    shop.ctx.rate_limiter.policy = throttle.RateLimit(rate=100, burst=500)
     metadata = {f"k{number}": "\x01" * 500 for number in range(20)}
     people = [{"to": f"p{number}@example.net", "variables": {"name": "x"}} for number in range(250)]
     await shop.batch(**WELCOME, metadata=metadata, recipients=people)

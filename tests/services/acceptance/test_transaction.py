@@ -242,7 +242,14 @@ def warming(number: int, **changes: Any) -> transaction.Submission:
 
 def test_the_rate_is_checked_after_key_and_suspension_and_before_all_else() -> None:
     books = transaction.BatchState(
-        {"acc_1": POOR, "acc_2": stored_account("acc_2", status=accounts.SUSPENDED)}, dict([key("used")]), {}, {}
+        {
+            "acc_1": POOR,
+            "acc_2": stored_account("acc_2", status=accounts.SUSPENDED),
+            "acc_3": stored_account("acc_3"),
+        },
+        dict([key("used")]),
+        {},
+        {},
     )
     decisions = transaction.decide(
         [
@@ -251,9 +258,9 @@ def test_the_rate_is_checked_after_key_and_suspension_and_before_all_else() -> N
             warming(3, count=51),
             submission(4, count=3),
             warming(5, count=51),
-            submission(6, credential="cred_2", key="b"),
-            submission(7, credential="cred_2", key="b"),
-            submission(8, credential="cred_2", key="c"),
+            submission(6, account="acc_3", key="b"),
+            submission(7, account="acc_3", key="b"),
+            submission(8, account="acc_3", key="c"),
         ],
         books,
         policies=TIGHT,
@@ -270,8 +277,8 @@ def test_the_rate_is_checked_after_key_and_suspension_and_before_all_else() -> N
     ]
     # Neither the replay nor the suspended nor the second of a key has taken anything.
     assert {scope: bucket.full_at for scope, bucket in books.buckets.items()} == {
-        "cred_1": NOW + 2_000_000,
-        "cred_2": NOW + 2_000_000,
+        "acc_1": NOW + 2_000_000,
+        "acc_3": NOW + 2_000_000,
     }
 
 

@@ -24,10 +24,7 @@ async def test_limits_are_stored_and_told_by_the_audit_log(
     written = await audit_log.page(ctx, account.id, before=None, limit=9)
     assert [audit_log.text(one) for one in written if one.action == "account.limits_changed"] == [
         "changed the limits of the account Shop (the default rate and no daily limit)",
-        (
-            "changed the limits of the account Shop "
-            "(20 sends per second with each SMTP credential and 5,000 recipients per day)"
-        ),
+        ("changed the limits of the account Shop (20 sends per second and 5,000 recipients per day)"),
     ]
 
 

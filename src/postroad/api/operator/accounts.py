@@ -54,9 +54,7 @@ class OperatedAccount(msgspec.Struct, frozen=True, kw_only=True):
     closed_at: times.WireTime | None
     credits: own_account.Credits
     credits_unlimited: bool
-    request_rate: Annotated[
-        int | None, msgspec.Meta(description="Sends per second with each SMTP credential; null: the setting.")
-    ]
+    request_rate: Annotated[int | None, msgspec.Meta(description="Sends per second; null: the setting.")]
     recipients_per_day: Annotated[int | None, msgspec.Meta(description="Per UTC day; null: no limit.")]
     created_at: times.WireTime
 
@@ -134,7 +132,7 @@ class AccountUpdate(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
             msgspec.Meta(
                 ge=1,
                 le=account_limits.MAX_RATE,
-                description="Sends per second with each SMTP credential; null: the setting limits.request_rate.",
+                description="Sends per second; null: the setting limits.request_rate.",
             ),
         ]
         | msgspec.UnsetType

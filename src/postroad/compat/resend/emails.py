@@ -13,7 +13,6 @@ from postroad.compat.resend import attachment_paths, payload
 from postroad.model import batch_request, caller, cursors, identifiers, mail, receipt, send_request, times
 from postroad.protocol import address
 from postroad.services import context
-from postroad.services.acceptance import submit
 from postroad.services.messages import lookup, message_ids, previews
 from postroad.services.queue import cancellation, schedule
 from postroad.storage import messages, recipients
@@ -245,7 +244,7 @@ async def cancel(ctx: context.Context, request: routing.Request) -> routing.Resp
 
 def _count_change(ctx: context.Context, who: caller.Caller) -> None:
     """The same bound as for changes over our own API."""
-    ctx.rate_limiter.take(f"changes {submit.sending_identity(who)}", now=ctx.clock())
+    ctx.rate_limiter.take(f"changes {who.account_id}", now=ctx.clock())
 
 
 _SENDING: Final[dict[str, Any]] = {

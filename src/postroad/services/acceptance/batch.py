@@ -9,21 +9,21 @@ The key is stored with the response if at least one item was accepted. A batch w
 """
 
 import dataclasses
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 
 import msgspec
 
 from postroad import errors
-from postroad.model import receipt
+from postroad.model import receipt, throttle
 from postroad.services.acceptance import rate_limit, refusals, refused_sends, transaction
 from postroad.services.webhooks import outbox as webhook_outbox
-from postroad.storage import accounts, idempotency, store
+from postroad.storage import accounts, idempotency, rates, store
 
 _encoder = msgspec.json.Encoder()
 # An address of 254 octets in two forms, its domain, ids, and the row of the queue.
 RECIPIENT_BYTES = 1024
-# Two ids and a time.
-REFUSED_BYTES = 128
+# An id and a time.
+REFUSED_BYTES = 64
 # When they meet every item, they are the error of the request.
 OF_THE_ACCOUNT = (errors.Unauthorized, errors.AccountSuspended, errors.RateLimited)
 
@@ -108,7 +108,12 @@ async def _accept_batch(
     # The holder of the account's lock sees every key used before.
     used = (await idempotency.find(tx, [batch.key.pair], now=message.created_at)).get(batch.key.pair)
     if used is not None:
-        return replay(used, batch.key)
+        replayed = replay(used, batch.key)
+        if isinstance(replayed, transaction.Accepted):
+            # The items took nothing from the rate, whatever a process has counted for them.
+            bucket = (await rates.find(tx, {message.account_id})).get(message.account_id, throttle.SharedBucket())
+            replayed = dataclasses.replace(replayed, full_at=throttle.full_at(bucket, now=message.created_at))
+        return replayed
     try:
         answers = await transaction.accept(
             tx, batch.submissions, policies=policies, outbox=outbox, all_or_nothing=batch.all_or_nothing
@@ -116,13 +121,11 @@ async def _accept_batch(
     except transaction.ItemRefusedError as item:
         return named(item.refusal, batch.member, batch.places[item.place])
     accepted = _accepted(batch, answers, request_id=message.request_id)
-    if batch.refused:
-        refused = refused_sends.RefusedSend(
-            message.account_id, message.credential_id, message.created_at, len(batch.refused)
-        )
-        (counted,) = await refused_sends.count(tx, [refused], locked=locked, policies=policies)
-        if isinstance(counted, transaction.Accepted):
-            accepted = dataclasses.replace(accepted, full_at=counted.full_at)
+    if count := counted(batch.refused.values()):
+        refused = refused_sends.RefusedSend(message.account_id, message.created_at, count)
+        (answer,) = await refused_sends.count(tx, [refused], locked=locked, policies=policies)
+        if isinstance(answer, transaction.Accepted):
+            accepted = dataclasses.replace(accepted, full_at=answer.full_at)
     if not accepted.message_id and isinstance(answers[0], OF_THE_ACCOUNT):
         return answers[0]
     if accepted.message_id:
@@ -174,6 +177,11 @@ def item_error(refusal: errors.PostroadError) -> receipt.ItemError:
     """An error as the result of an item."""
     message = refusal.item_message if isinstance(refusal, rate_limit.Exceeded) else refusal.message
     return receipt.ItemError(refusal.code, message)
+
+
+def counted(refused: Iterable[receipt.ItemError]) -> int:
+    """How many refused items count towards the rate: not those that are over it."""
+    return sum(error.code != errors.RateLimited.code for error in refused)
 
 
 def named(refusal: errors.PostroadError, member: str, place: int) -> errors.PostroadError:

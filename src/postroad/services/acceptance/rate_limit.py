@@ -1,4 +1,4 @@
-"""Rate limits: one token bucket per SMTP credential, shared by everything that sends with it.
+"""Rate limits: one token bucket per account, shared by all its credentials and API keys, and by its test mail.
 
 The authoritative buckets are in the database (services/acceptance/transaction.py): one for all processes and hosts, and
 not refilled by a restart. The buckets of a process are a first filter, so that a flood costs the database little, and
@@ -6,7 +6,7 @@ supply the `RateLimit` headers. Each answer of the database corrects them.
 """
 
 import math
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Container, Mapping
 from typing import Final
 
 from postroad import errors
@@ -34,7 +34,7 @@ class Exceeded(errors.RateLimited):
 
 def refusal(policy: throttle.RateLimit, decision: throttle.RateDecision) -> Exceeded:
     """The error for a request over the limit."""
-    msg = f"more than {policy.rate} sends per second with this credential; {_RETRY}"
+    msg = f"more than {policy.rate} sends per second from this account; {_RETRY}"
     return Exceeded(msg, retry_after=max(1, math.ceil(decision.wait / times.SECOND)), full_at=decision.full_at)
 
 
@@ -49,59 +49,75 @@ class RateLimiter:
         self._refuse = refuse
         self._full_at: dict[str, int] = {}
 
-    def take(self, credential_id: str, *, now: int, rate: int | None = None) -> None:
-        """Count one request. Raises RateLimited when it exceeds the limit, or `rate` in its place."""
+    def take(self, name: str, *, now: int, rate: int | None = None) -> int:
+        """Count one request; returns how many are left. Raises RateLimited beyond the limit, or `rate` in its place."""
         policy = throttle.at_rate(self.policy, rate)
-        decision = throttle.take(policy, full_at=self._full_at.get(credential_id, 0), now=now)
+        decision = throttle.take(policy, full_at=self._full_at.get(name, 0), now=now)
         if len(self._full_at) >= MAX_BUCKETS:
             self._full_at = {name: full_at for name, full_at in self._full_at.items() if full_at > now}
-        self._full_at[credential_id] = decision.full_at
+        self._full_at[name] = decision.full_at
         if not decision.allowed:
             raise self._refuse(policy, decision)
+        return decision.remaining
 
-    def learn(self, credential_id: str, full_at: int) -> None:
+    def take_up_to(self, count: int, name: str, *, now: int, rate: int | None = None) -> int:
+        """Count up to so many requests; returns how many are within the limit. Raises RateLimited if none is."""
+        more = min(count - 1, self.take(name, now=now, rate=rate))
+        self._full_at[name] += more * throttle.at_rate(self.policy, rate).interval
+        return 1 + more
+
+    def give_back(self, count: int, name: str, *, rate: int | None = None) -> None:
+        """So many requests count no longer: they were refused for their rate."""
+        self._full_at[name] -= count * throttle.at_rate(self.policy, rate).interval
+
+    def refusal(self, name: str, *, now: int, rate: int | None = None) -> errors.RateLimited:
+        """The error of one more request; nothing is counted."""
+        policy = throttle.at_rate(self.policy, rate)
+        return self._refuse(policy, throttle.take(policy, full_at=self._full_at.get(name, 0), now=now))
+
+    def learn(self, name: str, full_at: int) -> None:
         """Adopt the database's state of a bucket, which includes all processes."""
-        self._full_at[credential_id] = full_at
+        self._full_at[name] = full_at
 
-    def headers(self, credential_id: str, *, now: int, rate: int | None = None) -> tuple[tuple[str, str], ...]:
+    def headers(self, name: str, *, now: int, rate: int | None = None) -> tuple[tuple[str, str], ...]:
         """The `RateLimit` fields (draft-ietf-httpapi-ratelimit-headers); none for an unused bucket."""
-        if credential_id not in self._full_at:
+        if name not in self._full_at:
             return ()
         policy = throttle.at_rate(self.policy, rate)
-        ahead = min(max(0, self._full_at[credential_id] - now), policy.window)
+        ahead = min(max(0, self._full_at[name] - now), policy.window)
         remaining = (policy.window - ahead) // policy.interval
         window = math.ceil(policy.window / times.SECOND)
         return (
-            ("RateLimit-Policy", f'"credential";q={policy.burst};w={window}'),
-            ("RateLimit", f'"credential";r={remaining};t={math.ceil(ahead / times.SECOND)}'),
+            ("RateLimit-Policy", f'"account";q={policy.burst};w={window}'),
+            ("RateLimit", f'"account";r={remaining};t={math.ceil(ahead / times.SECOND)}'),
         )
 
 
 def take_shared(
     buckets: dict[str, throttle.SharedBucket],
-    credential_id: str,
+    account_id: str,
     policy: throttle.RateLimit,
     *,
     now: int,
     clock: int,
 ) -> Exceeded | None:
-    """Take a request from the stored bucket of its credential; returns the error if there is nothing left."""
-    bucket = buckets.get(credential_id, throttle.SharedBucket())
-    decision, buckets[credential_id] = throttle.take_shared(policy, bucket, now=now, clock=clock)
+    """Take a request from the stored bucket of its account; returns the error if there is nothing left."""
+    bucket = buckets.get(account_id, throttle.SharedBucket())
+    decision, buckets[account_id] = throttle.take_shared(policy, bucket, now=now, clock=clock)
     return None if decision.allowed else refusal(policy, decision)
 
 
 async def write(
     tx: store.Transaction,
-    owners: Mapping[str, str],
+    accounts: Container[str],
     *,
     before: Mapping[str, throttle.SharedBucket],
     after: Mapping[str, throttle.SharedBucket],
 ) -> None:
-    """Store the buckets that changed, with the accounts that own them: a request over the limit takes nothing."""
+    """Store the buckets of accounts that changed: a request over the limit takes nothing."""
     changed = [
-        rates.Rate(scope, owners[scope], bucket)
-        for scope, bucket in after.items()
-        if scope in owners and bucket.full_at != before.get(scope, throttle.SharedBucket()).full_at
+        rates.Rate(account_id, account_id, bucket)
+        for account_id, bucket in after.items()
+        if account_id in accounts and bucket.full_at != before.get(account_id, throttle.SharedBucket()).full_at
     ]
     await rates.put(tx, changed)

@@ -1,7 +1,7 @@
 """Sends that were refused after the rate check, before the accepting transaction: they count towards the rate too.
 
 What a process remembers of a rate is only a first filter, and each frontend has its own. So a refusal is an entry of
-the group commit like a submission: it takes from the stored bucket of its credential, which is one for all processes.
+the group commit like a submission: it takes from the stored bucket of its account, which is one for all processes.
 """
 
 from collections.abc import Mapping, Sequence
@@ -18,7 +18,6 @@ class RefusedSend(msgspec.Struct, frozen=True, array_like=True):
     """A send, or `count` items of a batch, that count and store nothing else."""
 
     account_id: str
-    credential_id: str
     created_at: int
     count: int = 1
 
@@ -34,7 +33,7 @@ async def count(
 
     Several items take what is left; they are over the limit if nothing is.
     """
-    before = await rates.find(tx, {send.credential_id for send in refused})
+    before = await rates.find(tx, {send.account_id for send in refused})
     buckets = dict(before)
     answers: list[transaction.Accepted | errors.PostroadError] = []
     for send in refused:
@@ -42,11 +41,10 @@ async def count(
             policies.rate, locked[send.account_id].request_rate if send.account_id in locked else None
         )
         clock = policies.clock()
-        refusal = rate_limit.take_shared(buckets, send.credential_id, policy, now=send.created_at, clock=clock)
+        refusal = rate_limit.take_shared(buckets, send.account_id, policy, now=send.created_at, clock=clock)
         for _ in range(1, send.count):
-            rate_limit.take_shared(buckets, send.credential_id, policy, now=send.created_at, clock=clock)
-        full_at = throttle.full_at(buckets[send.credential_id], now=send.created_at)
+            rate_limit.take_shared(buckets, send.account_id, policy, now=send.created_at, clock=clock)
+        full_at = throttle.full_at(buckets[send.account_id], now=send.created_at)
         answers.append(refusal or transaction.Accepted("", "", b"", replayed=False, full_at=full_at))
-    owners = {send.credential_id: send.account_id for send in refused if send.account_id in locked}
-    await rate_limit.write(tx, owners, before=before, after=buckets)
+    await rate_limit.write(tx, locked, before=before, after=buckets)
     return answers

@@ -116,7 +116,7 @@ async def submit_checked(
     """Accept a validated message; called within a `RefusalCounter`."""
     with InFlight(ctx.in_flight, info.key):
         try:
-            ctx.rate_limiter.take(sending_identity(who), now=ctx.clock(), rate=who.request_rate)
+            ctx.rate_limiter.take(who.account_id, now=ctx.clock(), rate=who.request_rate)
             submission = await composer(await admit(ctx, who, checked, info))
         except errors.PostroadError as refusal:
             replayed = await find_replay(ctx, who, info.key)
@@ -126,7 +126,7 @@ async def submit_checked(
                 raise
             accepted = replayed
         else:
-            accepted = await accept(ctx, submission, credential_id=submission.credential_id)
+            accepted = await accept(ctx, submission)
     counter = ctx.metrics.replayed if accepted.replayed else ctx.metrics.accepted
     counter.add(info.source.value)
     return accepted
@@ -150,17 +150,18 @@ async def admit(
     return _identity(ctx, who, info, checked, domain, is_charged=is_charged, place=place)
 
 
-async def accept(ctx: context.Context, entry: batch.Entry, *, credential_id: str) -> transaction.Accepted:
+async def accept(ctx: context.Context, entry: batch.Entry) -> transaction.Accepted:
     """Run the transaction, and update this process's rate bucket from its result."""
+    account_id = batch.account_of(entry)
     try:
         accepted = await ctx.accept_commits.submit(
-            entry, party=batch.account_of(entry), size=batch.size_of(entry), count=batch.count_of(entry)
+            entry, party=account_id, size=batch.size_of(entry), count=batch.count_of(entry)
         )
     except rate_limit.Exceeded as refusal:
-        ctx.rate_limiter.learn(credential_id, refusal.full_at)
+        ctx.rate_limiter.learn(account_id, refusal.full_at)
         raise
     if accepted.full_at is not None:
-        ctx.rate_limiter.learn(credential_id, accepted.full_at)
+        ctx.rate_limiter.learn(account_id, accepted.full_at)
     return accepted
 
 
@@ -168,13 +169,12 @@ async def with_rate_fields(
     ctx: context.Context, who: caller.Caller, accepting: Awaitable[transaction.Accepted]
 ) -> tuple[transaction.Accepted, tuple[tuple[str, str], ...]]:
     """What was accepted, and the header fields of its response: what is left of the rate. An error has them too."""
-    identity = sending_identity(who)
     try:
         accepted = await accepting
     except errors.PostroadError as refusal:
-        refusal.headers = ctx.rate_limiter.headers(identity, now=ctx.clock(), rate=who.request_rate)
+        refusal.headers = ctx.rate_limiter.headers(who.account_id, now=ctx.clock(), rate=who.request_rate)
         raise
-    fields = ctx.rate_limiter.headers(identity, now=ctx.clock(), rate=who.request_rate)
+    fields = ctx.rate_limiter.headers(who.account_id, now=ctx.clock(), rate=who.request_rate)
     return accepted, (*fields, ("Idempotent-Replayed", "true")) if accepted.replayed else fields
 
 
@@ -194,9 +194,9 @@ async def compose_fields(
 
 
 def sending_identity(who: caller.Caller) -> str:
-    """What the caller's idempotency keys and rate belong to: the credential, or the account if it has none.
+    """What the caller's idempotency keys belong to: the credential, or the account if it has none.
 
-    Those of test keys are apart: a test neither replays live mail nor slows it down.
+    Those of test keys are apart: a test never replays live mail.
     """
     identity = who.credential_id or who.account_id
     return identity + TEST_SUFFIX if who.is_test else identity
@@ -314,10 +314,9 @@ async def count_refused(ctx: context.Context, who: caller.Caller, *, count: int 
 
     What cannot be counted now is still refused.
     """
-    identity = sending_identity(who)
-    refused = refused_sends.RefusedSend(who.account_id, identity, ctx.clock(), count)
+    refused = refused_sends.RefusedSend(who.account_id, ctx.clock(), count)
     with contextlib.suppress(errors.ServiceUnavailable, errors.TemporaryFailure):
-        await accept(ctx, refused, credential_id=identity)
+        await accept(ctx, refused)
 
 
 async def refuse_suspended(tx: store.Transaction, account_id: str) -> None:

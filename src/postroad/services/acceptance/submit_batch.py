@@ -65,7 +65,8 @@ async def submit_batch(
                 accepted = await _replay(ctx, who, used)
                 if accepted is None:
                     if submit.is_counted(refusal):
-                        await submit.count_refused(ctx, who, count=max(1, len(refused)))
+                        items = batch.counted(map(batch.item_error, refused.values()))
+                        await submit.count_refused(ctx, who, count=max(1, items))
                     raise refusal from None
             else:
                 accepted = await _accept(ctx, who, made, request_id=request_id)
@@ -115,7 +116,8 @@ async def _make(
 
     Raises the first one if the caller wants all or nothing.
     """
-    ctx.rate_limiter.take(key.credential_id, now=ctx.clock(), rate=who.request_rate)
+    # What is over the rate by this process's count would be refused in the end: it is not composed for nothing.
+    within = ctx.rate_limiter.take_up_to(len(checked), who.account_id, now=ctx.clock(), rate=who.request_rate)
     admitted: list[Admitted] = []
     known: dict[str, stored_templates.Template | None] = {}
     info = submit.SubmissionInfo(request_id=request_id, source=mail.Source.API, key=None)
@@ -123,6 +125,8 @@ async def _make(
         try:
             if isinstance(one, errors.PostroadError):
                 raise one
+            if place >= within:
+                raise ctx.rate_limiter.refusal(who.account_id, now=ctx.clock(), rate=who.request_rate)
             identity = await submit.admit(ctx, who, one, info, place=place)
             alias = one.template or ""
             if alias not in known:
@@ -135,6 +139,8 @@ async def _make(
     submissions = await _compose_all(ctx, who, admitted, refused, threaded=threaded)
     if refused and expanded.all_or_nothing:
         place = min(refused)
+        if place == within:
+            ctx.rate_limiter.give_back(within, who.account_id, rate=who.request_rate)
         raise batch.named(refused[place], expanded.member, place)
     return batch.Batch(
         submissions=list(submissions.values()),
@@ -203,11 +209,12 @@ async def _accept(
 ) -> transaction.Accepted:
     """Run the transaction, unless there is nothing to store."""
     if made.submissions:
-        return await submit.accept(ctx, made, credential_id=made.key.credential_id)
+        return await submit.accept(ctx, made)
     replayed = await _replay(ctx, who, made.key)
     if replayed is not None:
         return replayed
-    await submit.count_refused(ctx, who, count=len(made.refused))
+    if count := batch.counted(made.refused.values()):
+        await submit.count_refused(ctx, who, count=count)
     errors_of_items = list(made.refused.values())
     return transaction.Accepted(
         message_id="",

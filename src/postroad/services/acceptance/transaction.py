@@ -56,11 +56,6 @@ class Submission(msgspec.Struct, frozen=True, array_like=True):
     resend_of: str | None = None
 
     @property
-    def credential_id(self) -> str:
-        """The credential whose rate it counts towards."""
-        return self.message.credential_id
-
-    @property
     def warmup_key(self) -> stored_warmups.Key | None:
         """The domain whose warm-up it counts towards."""
         return None if self.warmup_domain is None else (self.message.account_id, self.warmup_domain)
@@ -74,7 +69,7 @@ class Accepted:
     request_id: str
     response: bytes
     replayed: bool
-    # When the credential's bucket is full again, by this host's clock; None if unknown. Not part of the response.
+    # When the account's bucket is full again, by this host's clock; None if unknown. Not part of the response.
     full_at: int | None = field(default=None, compare=False)
     # The error codes of items of a batch that were refused, for metrics. Not part of the response.
     refused: tuple[str, ...] = field(default=(), compare=False)
@@ -82,7 +77,7 @@ class Accepted:
 
 @dataclass(frozen=True, slots=True)
 class Policies:
-    """Limits: requests per credential, recipients per day of a domain in warm-up; what routes ask for."""
+    """Limits: requests per account, recipients per day of a domain in warm-up; what routes ask for."""
 
     rate: throttle.RateLimit
     warmup_caps: Sequence[int]
@@ -137,7 +132,7 @@ async def accept(
     now = max(submission.message.created_at for submission in submissions)
     locked = await stored_accounts.lock(tx, [submission.message.account_id for submission in submissions])
     used = await idempotency.find(tx, [s.key.pair for s in submissions if s.key], now=now)
-    buckets = await stored_rates.find(tx, {submission.credential_id for submission in submissions})
+    buckets = await stored_rates.find(tx, locked)
     states = await stored_warmups.find(tx, {s.warmup_key for s in submissions if s.warmup_key})
     counted = {s.api_key_id: s.message.account_id for s in submissions if s.api_key_id}
     budgets = await api_keys.budgets(tx, counted) if counted else {}
@@ -146,8 +141,7 @@ async def accept(
     decisions = decide(submissions, batch, policies=policies)
     if all_or_nothing:
         _refuse_any(decisions)
-    owners = {submission.credential_id: submission.message.account_id for submission in submissions}
-    await rate_limit.write(tx, owners, before=buckets, after=batch.buckets)
+    await rate_limit.write(tx, locked, before=buckets, after=batch.buckets)
     await stored_warmups.put(tx, {key: state for key, state in batch.warmups.items() if state != states.get(key)})
     changed = {key_id: budget for key_id, budget in batch.budgets.items() if budget != budgets[key_id]}
     await api_keys.put_usage(tx, {(key_id, counted[key_id]): budget.usage for key_id, budget in changed.items()})
@@ -161,11 +155,11 @@ async def accept(
         credits_left=batch.credits_left,
         events_outbox=outbox,
     )
-    full_at = {scope: throttle.full_at(bucket, now=now) for scope, bucket in batch.buckets.items()}
+    full_at = {account_id: throttle.full_at(bucket, now=now) for account_id, bucket in batch.buckets.items()}
     return [
-        await _replay(tx, s, decision, full_at=full_at.get(s.credential_id, 0))
+        await _replay(tx, s, decision, full_at=full_at.get(s.message.account_id, 0))
         if isinstance(decision, idempotency.StoredKey)
-        else decision or _accepted(s.message, full_at=full_at.get(s.credential_id, 0))
+        else decision or _accepted(s.message, full_at=full_at.get(s.message.account_id, 0))
         for s, decision in zip(submissions, decisions, strict=True)
     ]
 
@@ -216,10 +210,11 @@ def _check_account(account: stored_accounts.Account | None) -> Decision:
 
 def _check_rate(submission: Submission, batch: BatchState, policies: Policies) -> Decision:
     """Take from the rate bucket. It stays taken even if a later check fails: the rate limits requests."""
-    policy = throttle.at_rate(policies.rate, batch.accounts[submission.message.account_id].request_rate)
+    message = submission.message
+    policy = throttle.at_rate(policies.rate, batch.accounts[message.account_id].request_rate)
     # It counts when it came: a burst that waited for the lock is not one that came at once.
-    now = submission.message.created_at
-    return rate_limit.take_shared(batch.buckets, submission.credential_id, policy, now=now, clock=policies.clock())
+    now = message.created_at
+    return rate_limit.take_shared(batch.buckets, message.account_id, policy, now=now, clock=policies.clock())
 
 
 def _check_warmup(submission: Submission, batch: BatchState, caps: Sequence[int]) -> Decision:

@@ -1,4 +1,4 @@
-"""The limits of an account that an operator sets: sends per second with each SMTP credential, and recipients per day.
+"""The limits of an account that an operator sets: sends per second, and recipients per day.
 
 None means the setting `limits.request_rate`, and no daily limit. A change applies to the next message, on every host.
 """
@@ -35,7 +35,7 @@ async def change(
 def text(account: accounts.Account) -> str:
     """The limits of an account in words."""
     rate, daily = account.request_rate, account.recipients_per_day
-    rate_text = "the default rate" if rate is None else f"{rate:,} sends per second with each SMTP credential"
+    rate_text = "the default rate" if rate is None else f"{rate:,} sends per second"
     return f"{rate_text} and {'no daily limit' if daily is None else f'{daily:,} recipients per day'}"
 
 
