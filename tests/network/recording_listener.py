@@ -134,9 +134,12 @@ class Connection:
 
 
 @contextlib.asynccontextmanager
-async def connect(address: tuple[str, int], *, tls: ssl.SSLContext | None = None) -> AsyncIterator[Connection]:
+async def connect(
+    address: tuple[str, int], *, tls: ssl.SSLContext | None = None, local: str | None = None
+) -> AsyncIterator[Connection]:
     """A new connection before its banner, closed at the end."""
-    reader, writer = await asyncio.open_connection(*address, ssl=tls)
+    source = None if local is None else (local, 0)
+    reader, writer = await asyncio.open_connection(*address, ssl=tls, local_addr=source)
     try:
         yield Connection(reader, writer)
     finally:

@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 
 from postroad import errors
-from postroad.network import http_limits, http_listener
+from postroad.network import http_limits, http_listener, http_protocol
 from tests import passing_time, raw_http
 from tests.raw_http import get, post
 
@@ -33,6 +33,16 @@ class Served:
         """So much time passes after the one connection has come to this stage of a request."""
         await passing_time.until_one(self.listener, lambda connection: connection._reader.stage == at)
         passing_time.pass_seconds(self.listener, seconds)
+
+    async def until_any(self, stage: str) -> http_protocol.HttpProtocol:
+        """Wait for a connection at this stage of a request."""
+        async with asyncio.timeout(raw_http.TIMEOUT_SECONDS):
+            while True:
+                for connection in self.listener._connections:
+                    assert isinstance(connection, http_protocol.HttpProtocol)
+                    if connection._reader.stage == stage:
+                        return connection
+                await asyncio.sleep(0)
 
     def refuse(self, error: errors.PostroadError) -> tuple[int, list[tuple[bytes, bytes]], bytes]:
         content = f'{{"error": "{error.message}", "code": "{error.code}"}}'.encode()
@@ -423,30 +433,61 @@ async def test_garbage_behind_a_good_request_does_not_cost_it_its_answer() -> No
         assert await connection.rest() == b""
 
 
-async def test_a_connection_too_many_is_turned_away() -> None:
-    async with served(connections=1) as server, raw_http.connect(server.address) as first:
-        await first.send(get("/"))
-        await first.response()
-        async with raw_http.connect(server.address) as second:
-            response = await second.response()
-            assert response.status == 503
-            assert response.json()["code"] == "service_unavailable"
-            assert await second.rest() == b""
-        await first.send(get("/"))
-        assert (await first.response()).status == 200
+async def test_a_connection_too_many_is_turned_away_while_all_others_are_served() -> None:
+    async with served(connections=3, connections_per_address=2) as server, contextlib.AsyncExitStack() as stack:
+        server.go_on.clear()
+        busy = []
+        for local in ("127.0.0.1", "127.0.0.1", "127.1.0.1"):
+            busy.append(await stack.enter_async_context(raw_http.connect(server.address, local=(local, 0))))
+            await busy[-1].send(get("/"))
+            await server.taken.wait()
+            server.taken.clear()
+        for local, about in (("127.0.0.1", "too many connections from your address"), ("127.2.0.1", "")):
+            async with raw_http.connect(server.address, local=(local, 0)) as refused:
+                assert_refused(await refused.response(), about, status=503, code="service_unavailable")
+                assert await refused.rest() == b""
+        server.go_on.set()
+        for connection in busy:
+            assert (await connection.response()).status == 200
 
 
-async def test_an_address_with_too_many_connections_leaves_room_for_others() -> None:
-    async with served(connections=3, connections_per_address=2) as server, contextlib.AsyncExitStack() as idle:
-        for _ in range(2):
-            await idle.enter_async_context(raw_http.connect(server.address))
-        async with raw_http.connect(server.address) as third:
-            response = await third.response()
-            assert response.status == 503
-            assert "too many connections from your address" in response.json()["error"]
-        async with raw_http.connect(server.address, local=("127.0.0.2", 0)) as other:
-            await other.send(get("/"))
-            assert (await other.response()).status == 200
+async def test_idle_connections_make_room_the_oldest_first() -> None:
+    """Silent ones, kept ones and those in the middle of a head; one that is served keeps its place."""
+    async with served(connections=3) as server, contextlib.AsyncExitStack() as stack:
+
+        async def another(request: bytes, network: int) -> raw_http.Connection:
+            opened = await stack.enter_async_context(raw_http.connect(server.address, local=(f"127.{network}.0.1", 0)))
+            await opened.send(request)
+            return opened
+
+        slow = await another(post("/", b"12345")[:-1], 1)
+        await server.until_any("body")
+        silent = await another(b"", 2)
+        kept = await another(get("/"), 3)
+        assert (await kept.response()).status == 200
+        half = await another(get("/")[:9], 4)
+        await server.until_any("head")
+        assert await silent.rest() == b""
+        await another(b"", 5)
+        assert await kept.rest() == b""
+        last = await another(get("/"), 6)
+        assert_refused(await half.response(), "too many connections", status=503, code="service_unavailable")
+        assert (await last.response()).status == 200
+        await slow.send(b"5")
+        assert (await slow.response()).status == 200
+
+
+async def test_a_body_that_does_not_end_makes_room_after_a_while() -> None:
+    async with served(connections=1) as server, raw_http.connect(server.address) as slow:
+        await slow.send(post("/", b"1", length=9))
+        connection = await server.until_any("body")
+        connection._began -= http_protocol.SLOW_BODY_SECONDS
+        async with raw_http.connect(server.address) as newcomer:
+            await newcomer.send(get("/"))
+            assert (await newcomer.response()).status == 200
+        assert_refused(await slow.response(), "too many connections", status=503, code="service_unavailable")
+        assert await slow.rest() == b""
+        await asyncio.wait_for(server.disconnected.wait(), raw_http.TIMEOUT_SECONDS)
 
 
 async def test_a_caller_that_does_not_read_its_answers_is_cut_off() -> None:

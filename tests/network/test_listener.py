@@ -26,6 +26,7 @@ class Connection(asyncio.Protocol):
     """Stays until it is cut; `shutdown` is nothing to it."""
 
     transport: asyncio.Transport
+    idle_since = None
 
     def __init__(self, room: Server) -> None:
         self._room = room
@@ -39,6 +40,9 @@ class Connection(asyncio.Protocol):
         self._room.connections.discard(self)
         if self._room.changed is not None:
             self._room.changed.set()
+
+    def evict(self) -> None:
+        pass
 
     def shutdown(self) -> None:
         pass

@@ -1,6 +1,8 @@
 """The listener of SMTP binds where it is told, takes so many connections and no more, and stops in order."""
 
 import asyncio
+import base64
+import contextlib
 from typing import Any
 
 import pytest
@@ -9,6 +11,8 @@ from postroad.network import smtp_listener, smtp_session
 from postroad.protocol.smtp import server_events
 from tests.network.recording_listener import TRANSACTION, Gate, Recorded, RecordingPolicy, connect, running
 
+AUTHENTICATING = server_events.Features("mx.example.test", 1_000_000, auth=True, auth_without_tls=True)
+LOGIN = b"EHLO x\r\nAUTH PLAIN " + base64.b64encode(b"\0jo\0secret") + b"\r\n"
 CLOSING = b"421 4.3.2 Service shutting down; try again later\r\n"
 
 
@@ -40,18 +44,18 @@ def test_tls_without_a_certificate_is_refused(options: dict[str, Any]) -> None:
         (smtp_session.ListenerLimits(connections_per_address=2), b"421 4.7.0 "),
     ],
 )
-async def test_one_connection_too_many_is_turned_away_until_another_ends(
+async def test_one_connection_too_many_is_turned_away_while_all_others_have_logged_in_or_send(
     limits: smtp_session.ListenerLimits, refusal: bytes
 ) -> None:
-    async with running(limits=limits) as server, connect(server.address) as first:
-        async with connect(server.address) as second:
-            assert (await first.reply()).startswith(b"220 ")
-            assert (await second.reply()).startswith(b"220 ")
+    async with running(AUTHENTICATING, limits=limits) as server, connect(server.address) as authenticated:
+        await authenticated.ask(LOGIN, replies=3)
+        async with connect(server.address) as sending:
+            await sending.ask(TRANSACTION, replies=5)
             async with connect(server.address) as third:
                 assert (await third.reply()).startswith(refusal)
                 assert await third.rest() == b""
-            await second.ask(b"QUIT\r\n")
-            await second.rest()
+            await sending.ask(b"x\r\n.\r\nQUIT\r\n", replies=2)
+            await sending.rest()
 
         async def another() -> bytes:
             async with connect(server.address) as client:
@@ -60,6 +64,51 @@ async def test_one_connection_too_many_is_turned_away_until_another_ends(
         async with asyncio.timeout(30):
             while not (await another()).startswith(b"220 "):
                 await asyncio.sleep(0)
+        assert await authenticated.ask(b"NOOP\r\n") == [b"250 2.0.0 OK"]
+
+
+async def test_silent_strangers_make_room_the_oldest_first_whatever_else_they_say() -> None:
+    limits = smtp_session.ListenerLimits(connections=3)
+    async with (
+        running(limits=limits) as server,
+        connect(server.address) as first,
+        connect(server.address, local="127.1.0.1") as sending,
+    ):
+        await first.ask(b"EHLO x\r\n", replies=2)
+        await sending.ask(TRANSACTION, replies=5)
+        async with connect(server.address, local="127.2.0.1") as second:
+            await second.reply()
+            # A command that gets nowhere does not keep the place.
+            assert await first.ask(b"NOOP\r\nMAIL FROM:<a@example.org>\r\n", replies=2)
+            async with connect(server.address, local="127.3.0.1") as third:
+                assert (await third.reply()).startswith(b"220 ")
+                assert await first.rest() == b"421 4.3.2 Too many connections; try again later\r\n"
+                async with connect(server.address, local="127.4.0.1") as fourth:
+                    assert (await fourth.reply()).startswith(b"220 ")
+                    assert (await second.rest()).startswith(b"421 4.3.2 ")
+                    assert (await sending.ask(b"x\r\n.\r\n"))[0].startswith(b"250 ")
+                    assert (await third.ask(b"NOOP\r\n"))[0].startswith(b"250 ")
+
+
+async def test_a_client_that_has_logged_in_before_keeps_its_place_while_strangers_press() -> None:
+    limits = smtp_session.ListenerLimits(connections=3, connections_per_address=2)
+    async with running(AUTHENTICATING, limits=limits) as server, contextlib.AsyncExitStack() as strangers:
+        async with connect(server.address) as earlier:
+            await earlier.ask(LOGIN + b"QUIT\r\n", replies=4)
+            await earlier.rest()
+
+        async def press(network: int) -> None:
+            for host in range(1, 4):
+                await strangers.enter_async_context(connect(server.address, local=f"127.{network}.0.{host}"))
+
+        await press(1)
+        async with connect(server.address) as known:
+            assert (await known.reply()).startswith(b"220 ")
+            await press(2)
+            # The last of them has been let in, in the place of another.
+            async with connect(server.address, local="127.3.0.1") as last:
+                assert (await last.reply()).startswith(b"220 ")
+            assert (await known.ask(LOGIN, replies=2))[-1].startswith(b"235 ")
 
 
 async def test_stopping_lets_idle_clients_go_and_transactions_finish() -> None:

@@ -13,6 +13,7 @@ from postroad.network import smtp_session, tls_accept
 from tests.network.recording_listener import (
     FEATURES,
     TIMEOUT_SECONDS,
+    TRANSACTION,
     Recorded,
     RecordingPolicy,
     RunningListener,
@@ -56,17 +57,17 @@ async def until_let_in(server: RunningListener, tls: ssl.SSLContext) -> None:
 
 
 @pytest.mark.parametrize("limits", [{"connections": 2}, {"connections_per_address": 2}])
-async def test_handshakes_that_do_not_come_to_an_end_count_and_more_are_turned_away(
+async def test_handshakes_that_do_not_come_to_an_end_count_and_the_oldest_makes_room(
     limits: dict[str, int], server_tls: ssl.SSLContext, client_tls: ssl.SSLContext
 ) -> None:
-    async with running(
-        tls=lambda: server_tls, implicit_tls=True, limits=smtp_session.ListenerLimits(**limits)
-    ) as server:
-        async with connect(server.address), connect(server.address):
-            assert await banner(server, client_tls) == b""
-            async with connect(server.address) as third:
-                assert await third.rest() == b""
-        await until_let_in(server, client_tls)
+    async with (
+        running(tls=lambda: server_tls, implicit_tls=True, limits=smtp_session.ListenerLimits(**limits)) as server,
+        connect(server.address) as first,
+        connect(server.address) as second,
+    ):
+        assert (await banner(server, client_tls)).startswith(b"220 ")
+        assert await first.rest() == b""
+        assert not second.reader.at_eof()
 
 
 async def test_who_never_shakes_hands_is_closed_and_its_place_is_free(
@@ -99,20 +100,20 @@ async def test_a_session_takes_the_place_of_its_handshake(
     limits = smtp_session.ListenerLimits(connections=1, connections_per_address=1)
     async with running(tls=lambda: server_tls, implicit_tls=True, limits=limits) as server:
         async with connect(server.address, tls=client_tls) as client:
-            assert (await client.reply()).startswith(b"220 ")
+            await client.ask(TRANSACTION, replies=5)
             assert await banner(server, client_tls) == b""
-            assert (await client.ask(b"NOOP\r\n"))[0] == b"250 2.0.0 OK"
+            assert (await client.ask(b"x\r\n.\r\n"))[0].startswith(b"250 ")
         await until_let_in(server, client_tls)
 
 
 async def test_stopping_does_not_wait_for_handshakes(server_tls: ssl.SSLContext) -> None:
     async with (
         running(tls=lambda: server_tls, implicit_tls=True, limits=smtp_session.ListenerLimits(connections=1)) as server,
+        connect(server.address) as evicted,
         connect(server.address) as silent,
-        connect(server.address) as turned_away,
     ):
-        # The second is turned away once the first has its place.
-        assert await turned_away.rest() == b""
+        # The second is let in in the place of the first.
+        assert await evicted.rest() == b""
         async with asyncio.timeout(TIMEOUT_SECONDS):
             await server.listener.stop(grace_seconds=10 * TIMEOUT_SECONDS)
         assert await silent.rest() == b""

@@ -180,10 +180,13 @@ async def _is_trusted(where: tuple[str, int], authority: trustme.CA) -> bool:
     return True
 
 
-async def test_one_connection_too_many_is_refused_temporarily(settings: config.Settings, clock: Clock) -> None:
+async def test_one_connection_too_many_is_refused_temporarily(
+    settings: config.Settings, clock: Clock, server: SubmissionServer
+) -> None:
     async with listening_with(changed(settings, connections_per_address=1), clock) as addresses:
         host, port = addresses["listen"]
-        async with aiosmtplib.SMTP(hostname=host, port=port, start_tls=False, timeout=TIMEOUT_SECONDS):
+        async with aiosmtplib.SMTP(hostname=host, port=port, start_tls=False, timeout=TIMEOUT_SECONDS) as client:
+            await client.login(*server.login)
             with pytest.raises(aiosmtplib.SMTPConnectResponseError) as refused:
                 await aiosmtplib.SMTP(hostname=host, port=port, start_tls=False, timeout=TIMEOUT_SECONDS).connect()
     assert refused.value.code == 421

@@ -177,6 +177,13 @@ def network_of(address: str) -> str:
     return _networks(address)[0][0]
 
 
+@functools.lru_cache(maxsize=4096)
+def networks_around(address: str) -> tuple[tuple[str, int], ...]:
+    """The networks around an address, the smallest first, and how many times the allowance of that one each has."""
+    networks = _networks(address)
+    return tuple((network, limit.free // networks[0][1].free) for network, limit in networks)
+
+
 def is_near(address: str, networks: Iterable[str]) -> bool:
     """Whether an address is in the neighbourhood of one of these networks, as `network_of` gives them.
 

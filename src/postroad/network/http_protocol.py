@@ -34,6 +34,9 @@ _TOO_MANY: Final = {
 }
 # The first request of a connection that was accepted just before a stop is on its way: closing would lose it.
 FIRST_REQUEST_SECONDS: Final = 1.0
+# A small body arrives at once, and few large ones arrive at a time (web/body_limits.py): who takes longer than this may
+# lose the connection to a newcomer when the listener is full.
+SLOW_BODY_SECONDS: Final = 10.0
 
 
 class HttpProtocol(asyncio.Protocol):
@@ -79,12 +82,11 @@ class HttpProtocol(asyncio.Protocol):
         self._client = _address(transport.get_extra_info("peername"))
         if self._on_admitted is not None:
             self._on_admitted()
-        self._connections.enter(self, self._client_host)
         self._server = _address(transport.get_extra_info("sockname"))
         self._scheme = "https" if transport.get_extra_info("sslcontext") else "http"
         self._opened = self._loop.time()
         self._deadline = self._opened + self._limits.head_seconds
-        excess = self._connections.excess(self._client_host)
+        excess = self._connections.enter(self, self._client[0] if self._client is not None else "")
         if excess is not None:
             self._refused = True
             self._write_refusal(errors.ServiceUnavailable(_TOO_MANY[excess], retry_after=1))
@@ -92,7 +94,7 @@ class HttpProtocol(asyncio.Protocol):
 
     def connection_lost(self, exc: Exception | None) -> None:  # noqa: ARG002 - the cause does not matter
         """The connection is closed: notify the exchange."""
-        self._connections.leave(self, self._client_host)
+        self._connections.leave(self)
         if self._active is not None:
             self._active.disconnect()
         self._forget()
@@ -217,6 +219,33 @@ class HttpProtocol(asyncio.Protocol):
 
     # Called by the listener.
 
+    @property
+    def idle_since(self) -> float | None:
+        """Since when the next byte is awaited, or the response is not read; None while a request is served."""
+        if self._stuck_since != math.inf:
+            return self._stuck_since
+        stage = self._reader.stage
+        if self._active is not None:
+            is_late = stage == "body" and self._loop.time() - self._began >= SLOW_BODY_SECONDS
+            return self._began if is_late else None
+        if stage == "between" and self._newest is not None:
+            return self._deadline - self._limits.idle_seconds
+        return max(self._opened, self._began)
+
+    def evict(self) -> None:
+        """Close, to make room for another. A client that has begun a request is told why."""
+        if self.unwritable is not None or self.transport.is_closing():
+            self.transport.abort()
+            return
+        if self._active is not None:
+            self._active.disconnect()
+        is_answered = self._refused or self._reader.stage == "between" or (self._newest and self._newest.begun)
+        if not is_answered:
+            refusal = errors.ServiceUnavailable(_TOO_MANY[open_connections.Excess.TOTAL], retry_after=1)
+            self._write_refusal(refusal)
+        self._refused = True
+        self.transport.close()
+
     def shutdown(self) -> None:
         """Close once the last request received is answered."""
         if self._newest is None and self._loop.time() - self._opened < FIRST_REQUEST_SECONDS:
@@ -244,10 +273,6 @@ class HttpProtocol(asyncio.Protocol):
             self._refuse(errors.TemporaryFailure(what, retry_after=1))
 
     # Internal.
-
-    @property
-    def _client_host(self) -> str:
-        return self._client[0] if self._client is not None else ""
 
     def _update_flow(self) -> None:
         """Stop reading while what was read is not taken; the time of that is not the caller's."""

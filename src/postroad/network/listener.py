@@ -95,6 +95,13 @@ class Connection(Protocol):
 
     transport: asyncio.Transport
 
+    @property
+    def idle_since(self) -> float | None:
+        """Since when the client could have made progress and has not; None while it is authenticated or served."""
+
+    def evict(self) -> None:
+        """Close at once, to make room for another."""
+
     def shutdown(self) -> None:
         """Close as soon as nothing is in progress."""
 

@@ -87,17 +87,12 @@ class SmtpListenerState:
             return self.features
         return dataclasses.replace(self.features, starttls=False)
 
-    def leave(self, connection: listener.Connection, address: str) -> bool:
+    def leave(self, connection: listener.Connection) -> bool:
         """Stop counting a connection; whether it was counted."""
-        if not self.connections.leave(connection, address):
+        if not self.connections.leave(connection):
             return False
         self.note_change()
         return True
-
-    def refusal(self, address: str) -> values.Reply | None:
-        """The reply to the newest connection, from this address, when it exceeds a limit."""
-        excess = self.connections.excess(address)
-        return None if excess is None else _TOO_MANY[excess]
 
     def note_change(self) -> None:
         """Wake the listener, if it is stopping."""
@@ -131,6 +126,9 @@ class SmtpSession(asyncio.Protocol):
         self._is_unwritable = False
         self._stuck_since = math.inf
         self._unauthenticated_since = math.inf
+        self._is_known = False
+        # When the client connected, or last began a content: other commands are no progress.
+        self._progress_at = self._loop.time()
 
     # Called by the transport.
 
@@ -144,17 +142,19 @@ class SmtpSession(asyncio.Protocol):
         self._server = server.Server(shared.offered_features(), session, lambda: shared.spool.open(self._owner))
         if self._on_admitted is not None:
             self._on_admitted()
-        shared.connections.enter(self, session.client_address)
-        refusal = shared.refusal(session.client_address)
-        if refusal is None:
+        excess = shared.connections.enter(self, session.client_address)
+        if excess is None:
             self._policy = shared.make_policy(session)
             self._is_admitted = True
-        self._server.greet(refusal or values.Reply(220, f"{shared.features.name} ESMTP"))
+            self._server.greet(values.Reply(220, f"{shared.features.name} ESMTP"))
+        else:
+            self._server.greet(_TOO_MANY[excess])
         self._idle()
 
     def connection_lost(self, exc: Exception | None) -> None:  # noqa: ARG002 - the cause does not matter
         """The connection is closed. A message that is being accepted is still accepted."""
-        if self._shared.leave(self, self._server.session.client_address) and self._is_admitted:
+        self._note_authenticated()
+        if self._shared.leave(self) and self._is_admitted:
             self._policy.closed()
         self._server.close()
 
@@ -186,6 +186,23 @@ class SmtpSession(asyncio.Protocol):
 
     # Called by the listener.
 
+    @property
+    def idle_since(self) -> float | None:
+        """Since when the client has made no progress. A handshake is none: it may never end."""
+        if self._server.session.is_authenticated or self._was_content:
+            return None
+        return None if self._task is not None and not self._is_in_handshake else self._progress_at
+
+    def evict(self) -> None:
+        """Close, to make room for another."""
+        if self._is_in_handshake and self._task is not None:
+            self._task.cancel()
+        elif self._is_unwritable or self.transport.is_closing():
+            self.transport.abort()
+        else:
+            self._server.close(_TOO_MANY[open_connections.Excess.TOTAL])
+            self._idle()
+
     def shutdown(self) -> None:
         """Close as soon as no transaction is in progress."""
         if not self._is_busy:
@@ -204,6 +221,7 @@ class SmtpSession(asyncio.Protocol):
         self._unauthenticated_since = (
             math.inf if self._server.session.is_authenticated else min(self._unauthenticated_since, now)
         )
+        self._note_authenticated()
         if self._is_busy:
             return
         if now >= self._deadline:
@@ -232,6 +250,11 @@ class SmtpSession(asyncio.Protocol):
     @property
     def _is_stopping(self) -> bool:
         return self._shared.changed is not None
+
+    def _note_authenticated(self) -> None:
+        if self._server.session.is_authenticated and not self._is_known and self in self._shared.connections:
+            self._is_known = True
+            self._shared.connections.note_authenticated(self)
 
     def _is_too_slow(self, now: float) -> bool:
         limits, elapsed = self._shared.limits, now - self._content_since
@@ -362,6 +385,8 @@ class SmtpSession(asyncio.Protocol):
             limits, now = self._shared.limits, self._loop.time()
             self._deadline = now + (limits.content_seconds if is_content else limits.command_seconds)
             self._content_since, self._content_octets = now, 0
+            if is_content:
+                self._progress_at = now
         self._was_content = is_content
         self._has_unread_input = False
         self._update_flow()

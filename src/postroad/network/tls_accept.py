@@ -45,15 +45,13 @@ class TlsAccept(asyncio.Protocol):
 
     def __init__(self, shared: Handshakes) -> None:
         self._shared = shared
-        self._client_address = ""
+        self.idle_since = asyncio.get_running_loop().time()
         self._handshake: asyncio.Task[None] | None = None
 
     def connection_made(self, transport: asyncio.Transport) -> None:  # type: ignore[override]
         """Begin the handshake on the same socket. The plain transport is closed before it reads a byte."""
         self.transport = transport
-        self._client_address = listener.peer_address(transport)
-        self._shared.connections.enter(self, self._client_address)
-        is_admitted = self._shared.connections.excess(self._client_address) is None
+        is_admitted = self._shared.connections.enter(self, listener.peer_address(transport)) is None
         if self._can_begin() and is_admitted and self._shared.state.changed is None:
             with contextlib.suppress(OSError):
                 self._socket = transport.get_extra_info("socket").dup()
@@ -67,8 +65,12 @@ class TlsAccept(asyncio.Protocol):
 
     def leave(self) -> None:
         """Stop counting: the session counts instead, or the connection has ended."""
-        if self._shared.connections.leave(self, self._client_address) and self._shared.state.changed is not None:
+        if self._shared.connections.leave(self) and self._shared.state.changed is not None:
             self._shared.state.changed.set()
+
+    def evict(self) -> None:
+        """Cancel the handshake."""
+        self.shutdown()
 
     def shutdown(self) -> None:
         """Cancel the handshake: no work is in progress."""
