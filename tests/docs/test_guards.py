@@ -138,6 +138,13 @@ def test_retention_is_the_default() -> None:
     kept = SETTINGS.retention
     assert f"is kept for {kept.body_days} days" in PAGE
     assert f"attempts, tags and metadata for {kept.message_days} " in PAGE
+    assert f"are deleted after {kept.test_days} days (`retention.test_days`)" in PAGE
+
+
+def test_the_quotas_of_space_are_the_defaults() -> None:
+    quotas = SETTINGS.quotas
+    assert f"takes at most {quotas.stored_megabytes // 1024} GiB (`quotas.stored_megabytes`)" in PAGE
+    assert f"its test mail {quotas.test_megabytes} MiB (`quotas.test_megabytes`)" in PAGE
 
 
 def test_every_event_of_the_log_is_one_that_is_written() -> None:

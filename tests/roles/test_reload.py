@@ -75,7 +75,7 @@ async def test_limits_apply_to_the_next_message(tmp_path: Path) -> None:
             "warmup.recipients_per_day",
         ]
         assert line["needs_restart"] == []
-        assert ctx.queue_limit.max_recipients == 7
+        assert ctx.settings.limits.queued_recipients == 7
         assert ctx.settings.warmup.recipients_per_day == (50,)
         await accepted_mail.accept(ctx, account.id, key="first")
         with pytest.raises(errors.RateLimited, match="more than 1 sends per second"):

@@ -111,6 +111,7 @@ CROSS_SHARD: Final = {
         "rates.sweep",
         "retention.bodies_over",
         "retention.messages_over",
+        "retention.test_messages_over",
         "webhook_deliveries.sweep",
     },
     "removes an account by its credentials": {
@@ -135,8 +136,8 @@ CROSS_SHARD: Final = {
         "failure_counts.by_provider",
         "holds.newest_message_at",
         "hourly_counts.by_provider",
-        "queue.counts_by_account",
-        "queue.is_longer_than",
+        "messages.test_bytes_by_account",
+        "queue.totals_by_account",
         "queue_views.due_reasons",
         "queue_views.largest_accounts",
         "queue_views.totals",

@@ -85,6 +85,7 @@ WITHOUT_INDEX = {
     "known_networks.remove_oldest",
     "login_failures.lock",
     "messages.account_of",
+    "messages.test_bytes_by_account",
     "migrations.is_recorded",
     "migrations.lock",
     "mta_sts_policies.trim",
@@ -101,10 +102,11 @@ WITHOUT_INDEX = {
     "users.operators",
     "provider_queues.sweep",
     "queue.find_work",
-    "queue.counts_by_account",
+    "queue.totals_by_account",
+    # The rows of one account, along the primary key; their groups are read once more.
+    "queue.live_bytes",
     # Once after a restore.
     "queue.end_leases",
-    "queue.is_longer_than",
     "queue.queue_keys",
     "queue.urgent_keys",
     "rates.sweep",

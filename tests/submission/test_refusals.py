@@ -12,7 +12,7 @@ import trustme
 from postroad import config, errors
 from postroad.model import mail, send_request
 from postroad.roles import composition
-from postroad.services.acceptance import submit, submit_mime
+from postroad.services.acceptance import queue_limit, submit, submit_mime
 from postroad.services.accounts import registry as accounts
 from postroad.services.auth import credentials
 from postroad.services.domains import registry as domains
@@ -160,9 +160,18 @@ async def test_a_queue_over_its_mark_asks_for_another_try(
     def full() -> None:
         raise errors.ServiceUnavailable("the queue is full", retry_after=30)
 
-    monkeypatch.setattr(type(server.ctx.queue_limit), "check", lambda *_: full())
+    monkeypatch.setattr(type(server.ctx.queue_limit), "check", lambda *_, **_named: full())
     reported = await refusal(server)
     assert reported.startswith("421 4.3.2 service_unavailable: ")
+
+
+async def test_an_account_over_its_quota_of_bytes_has_no_storage_left(
+    server: SubmissionServer, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(queue_limit, "MEBIBYTE", 1)  # a quota of some thousand bytes
+    reported = await refusal(server, padded(12_000))
+    assert reported.startswith("452 4.3.1 rate_limited: queued and scheduled mail of this account takes ")
+    assert "Retry-After: 30" in reported
 
 
 async def test_a_store_that_is_away_asks_for_another_try(

@@ -275,7 +275,7 @@ class Limits(Section, frozen=True):
 
 
 class Quotas(Section, frozen=True):
-    """How many objects an account may have."""
+    """How many objects an account may have, and how much space its mail may take."""
 
     domains: Positive
     credentials: Positive
@@ -284,6 +284,8 @@ class Quotas(Section, frozen=True):
     webhooks: Positive
     users: Positive
     suppressions: Positive
+    stored_megabytes: Positive
+    test_megabytes: Positive
 
 
 class Warmup(Section, frozen=True):
@@ -332,6 +334,7 @@ class Retention(Section, frozen=True):
     body_days: Annotated[int, msgspec.Meta(ge=1, le=36_500)]
     # Longer than the lifetime of an idempotency key, because a replay needs the message.
     message_days: Annotated[int, msgspec.Meta(ge=2, le=36_500)]
+    test_days: Annotated[int, msgspec.Meta(ge=2, le=36_500)]
 
     def check(self) -> None:
         if self.body_days > self.message_days:

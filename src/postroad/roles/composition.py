@@ -92,7 +92,7 @@ async def open_context(
     )
     hasher = passwords.Passwords(threads=settings.security.password_threads)
     remembered = auth_access_cache.AccessCache(database)
-    mark = acceptance_queue_limit.QueueLimit(database, max_recipients=settings.limits.queued_recipients)
+    mark = acceptance_queue_limit.QueueLimit(database, settings)
     client = webhooks_client.WebhookClient(settings)
     providers = sso_providers.Providers(settings, client)
     ctx = context.Context(

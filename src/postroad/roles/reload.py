@@ -65,6 +65,5 @@ def reload(ctx: context.Context, load: Load, *, log: logs.Logger) -> None:
 def _apply(ctx: context.Context) -> None:
     limits = ctx.settings.limits
     ctx.rate_limiter.policy = throttle.RateLimit(rate=limits.request_rate, burst=limits.request_burst)
-    ctx.queue_limit.max_recipients = limits.queued_recipients
     # Domains are remembered with the end of their warm-up.
     ctx.access_cache.invalidate()

@@ -210,3 +210,9 @@ async def replace_body(tx: store.Transaction, account_id: str, message_id: str, 
 async def finish(tx: store.Transaction, rows: Sequence[tuple[str, str, str, str, int]]) -> None:
     """Store the end of messages whose recipients are all final: account, id, status, billing, and time."""
     await tx.execute_later("messages.finish", rows)
+
+
+async def test_bytes_by_account(tx: store.Transaction, *, recipient_bytes: int) -> dict[str, int]:
+    """What the test messages of each account take, as far as they are not deleted; reads an index entry for each."""
+    rows = await tx.fetch("messages.test_bytes_by_account", recipient_bytes)
+    return {str(account_id): int(size) for account_id, size in rows}

@@ -90,6 +90,14 @@ class Work(msgspec.Struct, frozen=True):
     is_expired: bool
 
 
+class AccountTotals(msgspec.Struct, frozen=True):
+    """What an account has in the queue, with the bytes of live messages once for each recipient."""
+
+    account_id: str
+    recipients: int
+    max_live_bytes: int
+
+
 class Schedule(msgspec.Struct, frozen=True):
     """The times of a message that has any: not before `send_at`, not after `expires_at`."""
 
@@ -196,14 +204,15 @@ async def find_work(tx: store.Transaction, *, now: int, leases_until: int | None
     return Work(*map(bool, row))
 
 
-async def is_longer_than(tx: store.Transaction, limit: int) -> bool:
-    """Whether more recipients than this are queued; reads as many rows."""
-    return await tx.fetch_one("queue.is_longer_than", limit) is not None
+async def totals_by_account(tx: store.Transaction, *, recipient_bytes: int) -> list[AccountTotals]:
+    """What each account has in the queue; reads all rows."""
+    return [AccountTotals(*row) for row in await tx.fetch("queue.totals_by_account", recipient_bytes)]
 
 
-async def counts_by_account(tx: store.Transaction) -> list[tuple[str, int]]:
-    """How many recipients each account has in the queue; reads all rows."""
-    return [(account_id, count) for account_id, count in await tx.fetch("queue.counts_by_account")]
+async def live_bytes(tx: store.Transaction, account_id: str, *, recipient_bytes: int) -> int:
+    """The bytes of the live messages of an account in the queue; reads all its rows, which takes longer."""
+    row = await tx.fetch_one("queue.live_bytes", account_id, recipient_bytes)
+    return int(row[0]) if row else 0
 
 
 async def promote(tx: store.Transaction, *, now: int, limit: int, leases_until: int | None = None) -> int:

@@ -4,6 +4,7 @@ Only messages that have ended are deleted. The ledger stays, because it sums to 
 handles as many messages as fit in a short transaction, and returns how many that were.
 """
 
+from collections.abc import Sequence
 from typing import Final
 
 from postroad.storage import store
@@ -31,12 +32,20 @@ async def remove_messages(tx: store.Transaction, *, ended_before: int, ended_aft
     return await _remove(tx, _batch(rows, limit=MAX_RECIPIENTS))
 
 
+async def remove_test_messages(tx: store.Transaction, *, ended_before: int) -> int:
+    """Delete test messages that ended at this time or earlier, with their bodies and all that belongs to them."""
+    return await _remove_with_bodies(tx, await tx.fetch("retention.test_messages_over", ended_before, MAX_MESSAGES))
+
+
 async def remove_account_messages(tx: store.Transaction, account_id: str) -> int:
     """Delete messages of an account that is removed, with their bodies and everything that belongs to them."""
-    rows = await tx.fetch("retention.messages_of", account_id, MAX_MESSAGES)
-    gone = _batch([(account_id, message_id, size) for message_id, size, _ in rows], limit=MAX_BYTES)
-    counts = {message_id: count for message_id, _, count in rows}
-    gone = _batch([(account_id, message_id, counts[message_id]) for _, message_id in gone], limit=MAX_RECIPIENTS)
+    return await _remove_with_bodies(tx, await tx.fetch("retention.messages_of", account_id, MAX_MESSAGES))
+
+
+async def _remove_with_bodies(tx: store.Transaction, rows: list[store.Row]) -> int:
+    gone = _batch([(account_id, message_id, size) for account_id, message_id, size, _ in rows], limit=MAX_BYTES)
+    counts = [(account_id, message_id, count) for account_id, message_id, _, count in rows[: len(gone)]]
+    gone = _batch(counts, limit=MAX_RECIPIENTS)
     await tx.execute_many("retention.remove_bodies", gone)
     return await _remove(tx, gone)
 
@@ -54,7 +63,7 @@ async def _remove(tx: store.Transaction, gone: list[tuple[str, str]]) -> int:
     return len(gone)
 
 
-def _batch(rows: list[store.Row], *, limit: int) -> list[tuple[str, str]]:
+def _batch(rows: Sequence[store.Row], *, limit: int) -> list[tuple[str, str]]:
     """The first of these messages up to a total weight, but at least one."""
     part: list[tuple[str, str]] = []
     total = 0

@@ -3,27 +3,37 @@
 import asyncio
 import contextlib
 
+import msgspec
 import pytest
 
-from postroad import errors
-from postroad.model import times
+from postroad import config, errors
+from postroad.model import batch_request, times
+from postroad.roles import composition
 from postroad.services import context
-from postroad.services.acceptance import queue_limit
+from postroad.services.acceptance import queue_limit, submit_batch
 from postroad.services.accounts import registry
+from postroad.services.queue import cancellation
 from postroad.storage import accounts, queue
 from tests import accepted_mail
 from tests.contexts import Clock
 
 
 async def looked(mark: queue_limit.QueueLimit) -> None:
-    """Let it look, and wait until it has."""
+    """Let it read, and wait until it has."""
     if mark._refreshing is not None:  # what it reads may be from before
         await asyncio.wait([mark._refreshing])
-    mark._refresh_at = float("-inf")
-    with contextlib.suppress(errors.ServiceUnavailable):
-        mark.check("acc_1")
+    mark._refresh_at = mark._refresh_near_at = float("-inf")
+    with contextlib.suppress(errors.PostroadError):
+        mark.check("acc_1", 0, is_test=False)
     assert mark._refreshing is not None
     await asyncio.wait([mark._refreshing])
+    mark._refresh_at = mark._refresh_near_at = float("inf")  # not by itself
+
+
+def change(ctx: context.Context, section: str, **values: int) -> None:
+    """Change settings, as a reload does."""
+    changed = msgspec.structs.replace(getattr(ctx.settings, section), **values)
+    msgspec.structs.force_setattr(ctx.settings, section, changed)
 
 
 def addresses(count: int) -> tuple[str, ...]:
@@ -31,15 +41,15 @@ def addresses(count: int) -> tuple[str, ...]:
 
 
 async def test_a_send_is_refused_while_the_queue_is_over_its_mark(
-    ctx: context.Context, account: accounts.Account, monkeypatch: pytest.MonkeyPatch
+    ctx: context.Context, account: accounts.Account
 ) -> None:
     await accepted_mail.allow_sending(ctx, account.id)
-    monkeypatch.setattr(ctx.queue_limit, "max_recipients", 2)
+    change(ctx, "limits", queued_recipients=2)
     first = await accepted_mail.accept(ctx, account.id, to=addresses(3), key="k")
     await looked(ctx.queue_limit)
     for account_id in (account.id, "acc_other"):
         with pytest.raises(errors.ServiceUnavailable, match="the queue is full: more than 2 recipients") as refusal:
-            ctx.queue_limit.check(account_id)
+            ctx.queue_limit.check(account_id, 0, is_test=False)
         assert refusal.value.retry_after == 30
     with pytest.raises(errors.ServiceUnavailable, match="the queue is full"):
         await accepted_mail.accept(ctx, account.id)
@@ -54,12 +64,12 @@ async def test_a_send_is_refused_while_the_queue_is_over_its_mark(
 
 
 async def test_an_account_that_schedules_without_end_leaves_room_for_others(
-    ctx: context.Context, account: accounts.Account, clock: Clock, monkeypatch: pytest.MonkeyPatch
+    ctx: context.Context, account: accounts.Account, clock: Clock
 ) -> None:
     other = await registry.create(ctx, "Other")
     for account_id, domain in ((account.id, "example.com"), (other.id, "example.org")):
         await accepted_mail.allow_sending(ctx, account_id, domain=domain)
-    monkeypatch.setattr(ctx.queue_limit, "max_recipients", 10)
+    change(ctx, "limits", queued_recipients=10)
     month = times.to_wire(clock.now + 30 * times.DAY)
     # Test mail costs no credits, so an account could schedule any number.
     await accepted_mail.accept(ctx, account.id, to=addresses(8), send_at=month, is_test=True)
@@ -75,7 +85,7 @@ async def test_an_account_that_schedules_without_end_leaves_room_for_others(
 async def test_it_does_not_look_again_at_once(ctx: context.Context) -> None:
     await looked(ctx.queue_limit)
     before = ctx.queue_limit._refreshing
-    ctx.queue_limit.check("acc_1")
+    ctx.queue_limit.check("acc_1", 0, is_test=False)
     assert ctx.queue_limit._refreshing is before
 
 
@@ -83,6 +93,105 @@ async def test_a_store_that_is_away_changes_nothing(ctx: context.Context, monkey
     async def fail(*_: object) -> bool:
         raise errors.ServiceUnavailable("away", retry_after=1)
 
-    monkeypatch.setattr(queue, "is_longer_than", fail)
+    monkeypatch.setattr(queue, "totals_by_account", fail)
     await looked(ctx.queue_limit)
-    ctx.queue_limit.check("acc_1")
+    ctx.queue_limit.check("acc_1", 0, is_test=False)
+
+
+MEGABYTE = "x" * 1_000_000
+
+
+TEST_MAIL_FULL = (
+    "test mail of this account takes 4 of its 5 MiB; it is deleted some days after its final status; "
+    "nothing was accepted"
+)
+QUEUED_MAIL_FULL = (
+    "queued and scheduled mail of this account takes 2 of its 3 MiB; cancel messages, or wait for delivery; "
+    "nothing was accepted"
+)
+
+
+async def flood(ctx: context.Context, account_id: str, *, is_test: bool) -> tuple[list[str], errors.PostroadError]:
+    """Schedule messages of a megabyte until one is refused."""
+    accepted: list[str] = []
+    month = times.to_wire(ctx.clock() + 29 * times.DAY)
+    while len(accepted) < 12:
+        try:
+            accepted.append(await accepted_mail.accept(ctx, account_id, text=MEGABYTE, send_at=month, is_test=is_test))
+        except errors.PostroadError as refusal:
+            return accepted, refusal
+    raise AssertionError("nothing is refused")
+
+
+async def test_a_test_key_cannot_fill_the_disk_with_scheduled_mail(
+    ctx: context.Context, account: accounts.Account, settings: config.Settings, clock: Clock
+) -> None:
+    await accepted_mail.allow_sending(ctx, account.id)
+    change(ctx, "quotas", test_megabytes=5)
+    await looked(ctx.queue_limit)
+    accepted, refusal = await flood(ctx, account.id, is_test=True)
+    assert len(accepted) == 5  # each is 1,000,000 bytes and 1 KiB for its recipient, of 5,242,880
+    assert (refusal.status, refusal.code, refusal.message) == (429, "rate_limited", TEST_MAIL_FULL)
+    assert (refusal.smtp_reply, refusal.retry_after) == ("452 4.3.1", 30)
+    await looked(ctx.queue_limit)
+    await looked(ctx.queue_limit)
+    assert (await flood(ctx, account.id, is_test=True))[0] == []
+    # Canceled mail is still stored.
+    for message_id in accepted:
+        await cancellation.cancel_message(ctx, account.id, message_id)
+    await looked(ctx.queue_limit)
+    assert (await flood(ctx, account.id, is_test=True))[0] == []
+    # Live mail of the account goes on, and so does the test mail of others.
+    await accepted_mail.accept(ctx, account.id, text=MEGABYTE)
+    ctx.queue_limit.check("acc_other", 5_000_000, is_test=True)
+    # Another process knows as soon as it has read.
+    async with composition.open_context(settings, clock=clock) as second:
+        change(second, "quotas", test_megabytes=5)
+        await looked(second.queue_limit)
+        assert (await flood(second, account.id, is_test=True))[0] == []
+
+
+async def test_queued_mail_has_a_quota_until_it_is_delivered_or_canceled(
+    ctx: context.Context, account: accounts.Account
+) -> None:
+    await accepted_mail.allow_sending(ctx, account.id)
+    change(ctx, "quotas", stored_megabytes=3)
+    await looked(ctx.queue_limit)
+    # One megabyte, and not two: a message is stored once for all its recipients.
+    first = await accepted_mail.accept(ctx, account.id, text=MEGABYTE, to=addresses(2), key="k")
+    await looked(ctx.queue_limit)
+    await looked(ctx.queue_limit)
+    accepted, refusal = await flood(ctx, account.id, is_test=False)
+    assert len(accepted) == 2
+    assert (refusal.status, refusal.code, refusal.message) == (429, "rate_limited", QUEUED_MAIL_FULL)
+    # What was accepted before is answered as it was then.
+    assert await accepted_mail.accept(ctx, account.id, text=MEGABYTE, to=addresses(2), key="k") == first
+    await accepted_mail.accept(ctx, account.id, text=MEGABYTE, is_test=True)
+    for message_id in (first, *accepted):
+        await cancellation.cancel_message(ctx, account.id, message_id)
+    # The first read may have missed what was let in shortly before.
+    await looked(ctx.queue_limit)
+    await looked(ctx.queue_limit)
+    assert len((await flood(ctx, account.id, is_test=False))[0]) == 3
+
+
+async def test_a_batch_stops_at_the_quota(ctx: context.Context, account: accounts.Account) -> None:
+    await accepted_mail.allow_sending(ctx, account.id)
+    change(ctx, "quotas", test_megabytes=2)
+    await looked(ctx.queue_limit)
+    item = {"from": "shop@example.com", "to": "ada@example.net", "subject": "Your order", "text": MEGABYTE}
+    request = msgspec.convert({"emails": [item] * 4}, batch_request.BatchRequest)
+    who = accepted_mail.caller_of(account.id, is_test=True)
+    accepted = await submit_batch.submit_batch(ctx, who, request, request_id="req_" + "0" * 28, key="k")
+    assert accepted.refused == ("rate_limited", "rate_limited")
+
+
+async def test_what_is_let_in_while_it_reads_is_not_forgotten(ctx: context.Context) -> None:
+    change(ctx, "quotas", stored_megabytes=1)
+    mark = ctx.queue_limit
+    mark.check("acc_1", 500_000, is_test=False)
+    assert mark._refreshing is not None
+    mark.check("acc_1", 500_000, is_test=False)
+    await asyncio.wait([mark._refreshing])
+    with pytest.raises(queue_limit.QuotaExceeded):
+        mark.check("acc_1", 500_000, is_test=False)

@@ -5,11 +5,13 @@ import random
 import pytest
 
 from postroad import config, errors
+from postroad.model import times
 from postroad.model.bounces import disposition
 from postroad.services import context
 from postroad.services.maintenance import cleanup, consistency, partitions
 from postroad.services.maintenance import retention as mail_retention
 from postroad.services.messages import lookup as messages
+from postroad.services.queue import cancellation
 from postroad.services.results import async_bounces
 from postroad.services.webhooks import delivery_log, endpoints
 from postroad.storage import accounts as stored_accounts
@@ -91,6 +93,32 @@ async def test_the_body_goes_after_thirty_days_and_the_message_after_ninety(
     assert await left(ctx) == [0] * len(OF_MESSAGES)
     with pytest.raises(errors.NotFound):
         await messages.details(ctx, account.id, message_id)
+
+
+async def test_test_mail_goes_after_three_days_once_it_is_final(
+    ctx: context.Context, account: stored_accounts.Account, clock: contexts.Clock
+) -> None:
+    await accepted_mail.allow_sending(ctx, account.id)
+    live = await sent(ctx, account.id)
+    # The first is canceled at once; the other waits for its day.
+    send_at = times.to_wire(clock.now + 20 * times.DAY)
+    tests = [
+        await accepted_mail.accept(
+            ctx, account.id, is_test=True, send_at=send_at, tags=("orders",), metadata={"order": "1"}
+        )
+        for _ in range(2)
+    ]
+    await cancellation.cancel_message(ctx, account.id, tests[0])
+    clock.pass_seconds(3 * DAY_SECONDS - 1)
+    assert await swept(ctx) == (0, 0)
+    clock.pass_seconds(1)
+    assert await swept(ctx) == (0, 1)
+    with pytest.raises(errors.NotFound):
+        await messages.details(ctx, account.id, tests[0])
+    for kept in (live, tests[1]):
+        assert b"Subject: Your order" in await messages.raw(ctx, account.id, kept)
+    assert await left(ctx) == [2, 2, 2, 1, 3, 2, 0, 1]
+    assert (await consistency.run(ctx)).findings == []
 
 
 async def test_both_go_at_once_when_nobody_has_swept_for_long(

@@ -62,6 +62,11 @@ class CheckedMime(validation.CheckedMessage, frozen=True, kw_only=True):
     template: Template | None
     is_utf8: bool
 
+    @property
+    def size(self) -> int:
+        """About how many bytes the message will have; a template can make it more."""
+        return len(self.message.body)
+
 
 def check(raw: mail.RawMessage) -> CheckedMime:
     """The message as trusted values; raises for the first rule that it breaks."""

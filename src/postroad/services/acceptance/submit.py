@@ -145,7 +145,8 @@ async def admit(
     if who.key is not None:
         key_limits.check_content(who.key.limits, checked)
     domain = await registry.sending_domain(ctx, who.account_id, checked.sender.domain)
-    ctx.queue_limit.check(who.account_id)
+    size = checked.size + batch.RECIPIENT_BYTES * len(checked.recipients)
+    ctx.queue_limit.check(who.account_id, size, is_test=who.is_test)
     is_charged = not who.is_test and await credits.is_charged(ctx, who.account_id)
     return _identity(ctx, who, info, checked, domain, is_charged=is_charged, place=place)
 

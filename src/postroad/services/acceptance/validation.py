@@ -52,6 +52,11 @@ class CheckedMessage(msgspec.Struct, frozen=True, kw_only=True):
         """Whether it has any of the options that few messages have."""
         return bool(self.metadata or self.simulation) or self.send_at is not None or self.expires_in is not None
 
+    @property
+    def size(self) -> int:
+        """About how many bytes the message will have."""
+        raise NotImplementedError
+
 
 class CheckedSend(CheckedMessage, frozen=True, kw_only=True):
     """A validated send request. Its template, if it has one, supplies the bodies and a missing subject."""
@@ -60,6 +65,12 @@ class CheckedSend(CheckedMessage, frozen=True, kw_only=True):
     html: str | None
     template: str | None
     variables: Mapping[str, mail.TemplateValue]
+
+    @property
+    def size(self) -> int:
+        """About how many bytes the message will have; a template can make it more."""
+        files = sum([len(one.content) for one in self.attachments]) * 4 // 3 if self.attachments else 0  # in base64
+        return len(self.text or "") + len(self.html or "") + files
 
 
 def check(request: send_request.SendRequest) -> CheckedSend:

@@ -181,11 +181,12 @@ async def sweep(ctx: context.Context) -> SweepResult:
     )
     # The longest work comes last, after the idempotency keys that refer to messages. Bodies are deleted before their
     # messages.
+    tests = await retention.remove_test_mail(ctx, now=now)
     bodies = await retention.remove_bodies(ctx, now=now)
     mail = await retention.remove_messages(ctx, now=now)
     returned = await retention.return_space(ctx)
-    has_more = bodies.has_more or mail.has_more or returned.has_more
-    return dataclasses.replace(swept, bodies=bodies.count, messages=mail.count, has_more=has_more)
+    has_more = any(one.has_more for one in (tests, bodies, mail, returned))
+    return dataclasses.replace(swept, bodies=bodies.count, messages=tests.count + mail.count, has_more=has_more)
 
 
 async def _sweep_log(ctx: context.Context, *, before: int) -> int:

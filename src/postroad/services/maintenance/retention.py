@@ -1,8 +1,9 @@
 """Retention: how long mail is kept after its final result, and the removal of older mail.
 
-The content of a message is removed first, the message with its recipients and attempts later. Mail that is not final
-and the ledger are never removed. The work is done in small transactions with pauses between them
-(`throttled_batches.py`). What one sweep does not reach follows with the next one.
+The content of a message is removed first, the message with its recipients and attempts later; test mail, which costs
+nothing, is removed at once and sooner. Mail that is not final and the ledger are never removed. The work is done in
+small transactions with pauses between them (`throttled_batches.py`). What one sweep does not reach follows with the
+next one.
 """
 
 import asyncio
@@ -11,11 +12,12 @@ from typing import Final, Protocol
 
 import msgspec
 
+from postroad.model import times
 from postroad.services import context
 from postroad.services.maintenance import partitions, throttled_batches
 from postroad.storage import retention, space, store
 
-# For bodies and for messages, each. A sweep has 15 seconds in total.
+# For bodies, for messages and for test mail, each. A sweep has 20 seconds in total.
 MAX_SECONDS: Final = 5.0
 MAX_SHRINK_SECONDS: Final = 2.0
 
@@ -49,6 +51,16 @@ async def remove_messages(ctx: context.Context, *, now: int) -> RemovalResult:
     """Remove expired messages with everything that belongs to them."""
     ended = await partitions.window(ctx, partitions.mail(ctx.settings), now=now)
     return await _remove(ctx, retention.remove_messages, ended)
+
+
+async def remove_test_mail(ctx: context.Context, *, now: int) -> RemovalResult:
+    """Remove expired test messages with their content. Their partition, if they have one, stays much longer."""
+    before = now - ctx.settings.retention.test_days * times.DAY
+
+    async def batch(tx: store.Transaction) -> int:
+        return await retention.remove_test_messages(tx, ended_before=before)
+
+    return await _in_batches(ctx, batch, seconds=MAX_SECONDS)
 
 
 async def _remove(ctx: context.Context, remove: Remove, ended: partitions.Window) -> RemovalResult:

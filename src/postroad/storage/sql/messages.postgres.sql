@@ -84,3 +84,7 @@ LIMIT 1;
 SELECT messages.account_id, messages.id, is_test FROM unnest($1::text[], $2::text[]) AS asked (account_id, id)
 JOIN messages ON messages.account_id = asked.account_id AND messages.id = asked.id
 WHERE messages.credits_reserved = 0;
+
+-- name: test_bytes_by_account
+-- The bytes of the test messages of each account, with $1 for each recipient, from an index of test messages alone.
+SELECT account_id, SUM(size + $1::BIGINT * recipient_count)::BIGINT FROM messages WHERE is_test = 1 GROUP BY account_id;

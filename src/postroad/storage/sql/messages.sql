@@ -84,3 +84,8 @@ WHERE messages.account_id = accounts.id AND messages.id = $1 LIMIT 1;
 -- name: uncharged
 -- Those of some messages that cost no credits, and whether they are test messages, which never do.
 SELECT account_id, id, is_test FROM messages WHERE account_id = $1 AND id = $2 AND credits_reserved = 0;
+
+-- name: test_bytes_by_account
+-- The bytes of the test messages of each account, with $1 for each recipient, from an index of test messages alone.
+SELECT account_id, SUM(size + $1 * recipient_count) FROM messages INDEXED BY messages_test_ended WHERE is_test = 1
+GROUP BY account_id;

@@ -11,13 +11,17 @@ SELECT EXISTS (SELECT 1 FROM queue WHERE ready = 0 AND due_at <= $1 AND (worker 
     EXISTS (SELECT 1 FROM queue WHERE ready = 1 AND urgent_key > ''),
     EXISTS (SELECT 1 FROM queue WHERE expires_at <= $2 AND worker IS NULL);
 
--- name: is_longer_than
--- A row when there are more rows than this.
-SELECT 1 FROM queue LIMIT 1 OFFSET $1;
+-- name: totals_by_account
+-- How many rows each account has, and the bytes of those of live mail, with $1 for each row, along the primary key.
+SELECT account_id, COUNT(*), CAST(SUM(
+    CASE WHEN substr(queue_key, 1, 18) = 'simulator.invalid ' THEN 0 ELSE size + CAST($1 AS BIGINT) END) AS BIGINT)
+FROM queue GROUP BY account_id;
 
--- name: counts_by_account
--- How many rows each account has, along the primary key.
-SELECT account_id, COUNT(*) FROM queue GROUP BY account_id;
+-- name: live_bytes
+-- The same bytes of the account $1, but with each message once, and $2 for each row. It takes several times as long.
+SELECT CAST(COALESCE(SUM(live_bytes), 0) AS BIGINT) FROM (
+    SELECT MAX(size) + CAST($2 AS BIGINT) * COUNT(*) AS live_bytes FROM queue
+    WHERE account_id = $1 AND substr(queue_key, 1, 18) <> 'simulator.invalid ' GROUP BY message_id) AS message;
 
 -- name: promote
 -- Make due rows ready, up to a limit. `lost_leases` counts the leases that expired.

@@ -59,3 +59,10 @@ WHERE attempt_conversations.account_id = gone.account_id AND attempt_conversatio
 -- Their asynchronous bounces.
 DELETE FROM async_bounces USING unnest($1::text[], $2::text[]) AS gone (account_id, message_id)
 WHERE async_bounces.account_id = gone.account_id AND async_bounces.message_id = gone.message_id;
+
+-- name: test_messages_over
+-- Test messages that ended before a time, with what deleting them costs, up to a limit; those that another host is
+-- deleting are skipped.
+SELECT account_id, id, CASE WHEN has_body = 1 THEN size ELSE 0 END, recipient_count FROM messages
+WHERE is_test = 1 AND ended_at <= $1 AND status <> 'queued' ORDER BY ended_at LIMIT $2
+FOR UPDATE SKIP LOCKED;

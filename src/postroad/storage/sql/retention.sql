@@ -50,4 +50,10 @@ DELETE FROM async_bounces WHERE account_id = $1 AND message_id = $2;
 
 -- name: messages_of
 -- Messages of one account, with what deleting them costs, up to a limit.
-SELECT id, CASE WHEN has_body = 1 THEN size ELSE 0 END, recipient_count FROM messages WHERE account_id = $1 ORDER BY id LIMIT $2;
+SELECT account_id, id, CASE WHEN has_body = 1 THEN size ELSE 0 END, recipient_count FROM messages
+WHERE account_id = $1 ORDER BY id LIMIT $2;
+
+-- name: test_messages_over
+-- Test messages that ended before a time, with what deleting them costs, up to a limit.
+SELECT account_id, id, CASE WHEN has_body = 1 THEN size ELSE 0 END, recipient_count FROM messages
+WHERE is_test = 1 AND ended_at <= $1 AND status <> 'queued' ORDER BY ended_at LIMIT $2;
