@@ -24,6 +24,52 @@ async def test_one_who_wants_much_is_passed_by_one_who_wants_little() -> None:
         threads.close()
 
 
+async def test_somebody_else_finds_a_thread_free_while_one_waits_for_twenty() -> None:
+    threads, may_end, begun = fair_threads.FairThreads(2, name="test", alpha=1), threading.Event(), list[str]()
+
+    def long() -> None:
+        begun.append("greedy")
+        may_end.wait(60)
+
+    try:
+        much = [asyncio.create_task(threads.run("greedy", long)) for _ in range(20)]
+        await asyncio.sleep(0)
+        await threads.run("modest", lambda: begun.append("modest"))
+        assert sorted(begun) == ["greedy", "modest"]
+        may_end.set()
+        await asyncio.gather(*much)
+        assert begun.count("greedy") == 20
+    finally:
+        may_end.set()
+        threads.close()
+
+
+async def test_parties_get_equal_time_and_not_equal_turns() -> None:
+    now = 0
+
+    def work(party: str, units: int) -> None:
+        nonlocal now
+        now += units
+        used[party] += units
+        order.append(party)
+
+    threads = fair_threads.FairThreads(1, name="test", clock=lambda: now)
+    used, order = {"long": 0, "short": 0, "late": 0}, list[str]()
+    try:
+        long = [asyncio.create_task(threads.run("long", lambda: work("long", 100))) for _ in range(10)]
+        short = [asyncio.create_task(threads.run("short", lambda: work("short", 1))) for _ in range(600)]
+        await asyncio.gather(*short)
+        assert abs(used["long"] - used["short"]) <= 100
+        # Whoever was away gets no more for it, and whoever alone is left gets everything.
+        late = [asyncio.create_task(threads.run("late", lambda: work("late", 1))) for _ in range(100)]
+        await asyncio.gather(*late, *long)
+        after = order[order.index("late") :]
+        assert after.index("long") <= 101
+        assert used == {"long": 1000, "short": 600, "late": 100}
+    finally:
+        threads.close()
+
+
 async def test_a_result_and_an_error_reach_the_caller() -> None:
     threads = fair_threads.FairThreads(1, name="test")
 

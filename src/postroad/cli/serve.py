@@ -9,7 +9,7 @@ import click
 import uvloop
 
 from postroad import config, roles
-from postroad.cli import command, gc_tuning, installation
+from postroad.cli import command, installation, interpreter_tuning
 from postroad.network import inherited_sockets, listener, service_manager
 from postroad.roles import file_limit, listeners, service
 from postroad.roles import frontends as roles_frontends
@@ -47,7 +47,7 @@ def serve(*, file: Path | None, names: tuple[str, ...], hold_delivery: bool) -> 
         for warning in (*config.warnings(settings, file), *expired):
             log.warning("unsafe_setting", detail=warning)
         file_limit.raise_limit(settings, log=log)
-        gc_tuning.tune_gc()
+        interpreter_tuning.tune_interpreter()
         with command.name_store_on_error(settings), command.name_listen_option():
             inherited = listeners.find_inherited(settings, _inherited_sockets())
             frontends = roles_frontends.start(settings, chosen, inherited=inherited, run=uvloop.run, load=load, log=log)

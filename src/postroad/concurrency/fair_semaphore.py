@@ -15,10 +15,10 @@ Parties = tuple[fair_shares.Party, ...]
 class FairSemaphore:
     """Units of a resource, held by parties such as accounts."""
 
-    def __init__(self, units: int, *, alpha: float = fair_shares.ALPHA) -> None:
+    def __init__(self, units: int, *, alpha: float = fair_shares.ALPHA, rank: fair_shares.Rank | None = None) -> None:
         self._shares = fair_shares.FairShares(units)
         self._alpha = alpha
-        self._waiting: fair_shares.FairQueue[asyncio.Future[None]] = fair_shares.FairQueue(self._shares)
+        self._waiting: fair_shares.FairQueue[asyncio.Future[None]] = fair_shares.FairQueue(self._shares, rank=rank)
 
     @property
     def is_contended(self) -> bool:

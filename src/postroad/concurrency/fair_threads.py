@@ -1,16 +1,22 @@
-"""A few threads for costly work, shared fairly: parties that wait take turns, however much work others have.
+"""A few threads for costly work, shared fairly by the time that each party uses, however much work others have.
+
+Of those that wait, the party that has used least time is next: start-time fair queuing (Goyal, Vin and Cheng, 1996).
+Its virtual time is the time that the party has used whose work began last. A party that was away has used as much, and
+what it used before counts for it until the others have used as much, or until nobody has work.
 
 A thread cannot be interrupted. A cancelled caller therefore waits until its work is done: the thread is taken until
 then, and what it works with is in use.
 """
 
 import asyncio
+import time
 from collections.abc import Callable, Hashable
 from concurrent import futures
 from typing import Final, TypeVar
 
 from postroad import errors
 from postroad.concurrency import fair_semaphore
+from postroad.model import fair_shares
 
 T = TypeVar("T")
 
@@ -19,11 +25,26 @@ INTERRUPT_SECONDS: Final = 0.05
 
 
 class FairThreads:
-    """The threads of one kind of work. A party that is alone may use all of them: no work lasts long."""
+    """The threads of one kind of work. A party that is alone may use all of them, unless `alpha` leaves some free.
 
-    def __init__(self, threads: int, *, name: str) -> None:
+    `clock` is the processor time of the current thread: waiting for the interpreter lock counts for nobody.
+    """
+
+    def __init__(
+        self,
+        threads: int,
+        *,
+        name: str,
+        alpha: float = fair_shares.ALPHA,
+        clock: Callable[[], float] = time.thread_time,
+    ) -> None:
         self._threads = futures.ThreadPoolExecutor(threads, thread_name_prefix=name)
-        self._turns = fair_semaphore.FairSemaphore(threads)
+        self._turns = fair_semaphore.FairSemaphore(threads, alpha=alpha, rank=self._ahead)
+        self._clock = clock
+        self._running = 0
+        self._virtual_time = 0.0
+        # Of the parties that have used more.
+        self._used: dict[Hashable, float] = {}
         self._is_closed = False
 
     async def run(self, party: Hashable, work: Callable[[], T]) -> T:
@@ -31,7 +52,37 @@ class FairThreads:
         async with self._turns.hold(party):
             if self._is_closed:
                 raise errors.ServiceUnavailable("the service is stopping; try again", retry_after=5)
-            return await finished(asyncio.get_running_loop().run_in_executor(self._threads, work))
+            seconds = 0.0
+
+            def timed() -> T:
+                nonlocal seconds
+                began = self._clock()
+                try:
+                    return work()
+                finally:
+                    seconds = self._clock() - began
+
+            self._begin(party)
+            try:
+                return await finished(asyncio.get_running_loop().run_in_executor(self._threads, timed))
+            finally:
+                self._end(party, seconds)
+
+    def _ahead(self, party: fair_shares.Party) -> float:
+        """How much more the party has used than the one whose work began last."""
+        return max(0.0, self._used.get(party.name, 0.0) - self._virtual_time)
+
+    def _begin(self, party: Hashable) -> None:
+        self._running += 1
+        self._virtual_time = max(self._virtual_time, self._used.get(party, 0.0))
+
+    def _end(self, party: Hashable, seconds: float) -> None:
+        self._running -= 1
+        self._used[party] = max(self._virtual_time, self._used.get(party, 0.0)) + seconds
+        if self._running or self._turns.is_contended:
+            self._used = {name: used for name, used in self._used.items() if used > self._virtual_time}
+        else:
+            self._used.clear()
 
     def close(self) -> None:
         """Start nothing more, and wait for the threads."""

@@ -9,7 +9,7 @@ may have it.
 
 import collections
 import math
-from collections.abc import Hashable, Sequence
+from collections.abc import Callable, Hashable, Sequence
 from typing import Final, Generic, TypeVar
 
 import msgspec
@@ -25,6 +25,10 @@ class Party(msgspec.Struct, frozen=True):
 
     name: Hashable
     alpha: float = ALPHA
+
+
+# 0 or more; whoever has less is next.
+Rank = Callable[[Party], float]
 
 
 class FairShares:
@@ -82,13 +86,14 @@ class FairShares:
 class FairQueue(Generic[Waiter]):
     """Those that wait for a unit. The first party of each, such as an account, decides the order.
 
-    The one that holds least comes first, and of equals the one that has waited longest since its last turn. However
-    many wait, finding the next costs little: the waiters of a party are one, whoever holds nothing is taken at once,
-    and no more parties can hold something than there are units.
+    The one with the least `rank` comes first, which is what it holds unless another one is given, and of equals the one
+    that has waited longest since its last turn. However many wait, finding the next costs little: the waiters of a
+    party are one, whoever has the rank 0 is taken at once, and no more parties can hold something than there are units.
     """
 
-    def __init__(self, shares: FairShares) -> None:
+    def __init__(self, shares: FairShares, *, rank: Rank | None = None) -> None:
         self._shares = shares
+        self._rank = rank or shares.held
         # By the last of several parties, which many have in common, and which refuses all of them at once.
         self._waiting: dict[Sequence[Party], dict[tuple[Party, ...], collections.deque[Waiter]]] = {}
 
@@ -110,16 +115,16 @@ class FairQueue(Generic[Waiter]):
 
     def first(self) -> tuple[Party, ...] | None:
         """The parties of the next that may have a unit."""
-        best, least = None, 0
+        best, least = None, 0.0
         for common, alike in self._waiting.items():
             if not self._shares.free or not all(map(self._shares.has_share, common)):
                 continue
             for parties in alike:
-                held = self._shares.held(parties[0])
-                if (best is None or held < least) and all(map(self._shares.has_share, parties)):
-                    if not held:
+                rank = self._rank(parties[0])
+                if (best is None or rank < least) and all(map(self._shares.has_share, parties)):
+                    if not rank:
                         return parties
-                    best, least = parties, held
+                    best, least = parties, rank
         return best
 
     def pop(self, parties: tuple[Party, ...]) -> Waiter:

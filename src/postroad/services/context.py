@@ -55,9 +55,9 @@ class Context:
     dns: domain_dns.DomainDns
     clock: Callable[[], int] = system_clock
     entropy: Callable[[int], bytes] = os.urandom
-    # Work that would block the event loop, by account. It needs the interpreter lock, so a few threads do as much as
-    # many, and delay the event loop less.
-    threads: fair_threads.FairThreads = field(default_factory=lambda: fair_threads.FairThreads(4, name="work"))
+    # Work that would block the event loop, by account. It needs the interpreter lock, so two threads do as much as
+    # many, and delay the event loop less. An account has one of them at a time: the other is there for the next.
+    threads: fair_threads.FairThreads = field(default_factory=lambda: fair_threads.FairThreads(2, name="work", alpha=1))
     # Generating a key is a quarter of a second of one core: one at a time, whoever registers how many domains.
     key_threads: fair_threads.FairThreads = field(default_factory=lambda: fair_threads.FairThreads(1, name="key"))
     # Messages of up to 10 MiB that are in memory to be shown, by account.
