@@ -3,7 +3,7 @@
 import pytest
 
 from postroad import errors
-from postroad.services import context, template_drafts, template_parts, template_versions, templates
+from postroad.services import context, template_parts, template_versions, templates
 from postroad.services.accounts import registry as accounts
 from postroad.storage import accounts as stored_accounts
 from tests import accepted_mail
@@ -68,7 +68,7 @@ async def test_a_layout_is_not_sent_and_shown_with_a_sample(
     with pytest.raises(errors.InvalidRequest, match=r"^template: 'base' is a layout; send a template that uses it$"):
         await templates.preview(ctx, account.id, "base", {"shop": "Tea"})
     content = template_versions.Content("-", "a {{> content}}", None)
-    draft = await template_drafts.prepare(ctx, account.id, content)
+    draft = await templates.prepare(ctx, account.id, content)
     assert templates.render(draft, {}, content="sample").text == "a sample"
 
 

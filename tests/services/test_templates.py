@@ -99,8 +99,8 @@ def test_an_unprintable_number_is_refused_and_not_rendered() -> None:
             templates.render(template(text="{{a}}"), {"a": value})
 
 
-def test_the_names_of_a_template_are_listed_once_in_their_order() -> None:
-    assert templates.names(template("{{b}}", "{{a}} {{b}}", "{{c}}")) == ["b", "a", "c"]
+async def test_the_names_of_a_template_are_listed_once_in_their_order(ctx: context.Context) -> None:
+    assert await templates.names(ctx, template("{{b}}", "{{a}} {{b}}", "{{c}}")) == ["b", "a", "c"]
 
 
 def test_a_draft_is_rendered_without_being_saved_and_refused_as_saving_it_would_be() -> None:

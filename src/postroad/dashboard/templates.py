@@ -217,7 +217,7 @@ async def _rendered(request: requests.PageRequest, draft: Draft, *, content: str
     """The draft with its test values, in a thread: it may have many placeholders, or loop over lists."""
     variables = _variables(draft.values)
     validation.check_variables("values", variables)
-    template = await template_drafts.prepare(request.ctx, request.account_id, draft.content())
+    template = await templates.prepare(request.ctx, request.account_id, draft.content())
     work = functools.partial(templates.render, template, variables, content=content)
     return await request.ctx.threads.run(request.account_id, work)
 
@@ -242,7 +242,7 @@ async def _latest(request: requests.PageRequest, saved: stored.Template) -> Draf
     """What was saved last, with its test values or made-up ones."""
     latest = await template_drafts.latest(request.ctx, saved)
     content = template_versions.content_of(latest if latest and template_drafts.is_draft(latest) else saved)
-    template = templates.with_content(saved, content)
+    template = templates.with_content(saved, content, uses=None)
     # An operator who looks at the account sees made-up ones.
     values = latest.sample if latest is not None and request.look is None else None
     if not values:

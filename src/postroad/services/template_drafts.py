@@ -47,29 +47,19 @@ def is_draft(version: stored.Version | None) -> bool:
 async def save(ctx: context.Context, account_id: str, alias: str, content: template_versions.Content) -> stored.Version:
     """Save a draft. Nothing that is sent changes."""
     grants.check_template(ctx.actor)
-    templates.check(subject=content.subject, text=content.text, html=content.html)
+    uses = (await templates.prepare(ctx, account_id, content, alias=alias)).uses
     async with ctx.store.transaction() as tx:
         await accounts.lock(tx, [account_id])
         template = await stored.by_alias(tx, account_id, alias)
         if template is None:
             raise templates.not_found()
-        await template_parts.load(tx, templates.with_content(template, content))
+        await template_parts.load(tx, templates.with_content(template, content, uses=uses))
         number = await template_versions.record(ctx, tx, template, content, is_published=False)
         await audit_log.write(ctx, tx, account_id, "template.draft_saved", alias)
         saved = await stored.version(tx, template, number)
     if saved is None:
         raise _no_version()
     return saved
-
-
-async def prepare(
-    ctx: context.Context, account_id: str, content: template_versions.Content, *, alias: str = ""
-) -> stored.Template:
-    """What is being edited as a template that can be rendered; refused as saving it would be."""
-    templates.check(subject=content.subject, text=content.text, html=content.html)
-    empty = stored.Template("", account_id, alias, "", None, None, 0, 0)
-    async with ctx.store.reading() as tx:
-        return await template_parts.load(tx, templates.with_content(empty, content))
 
 
 async def restore(ctx: context.Context, account_id: str, alias: str, number: int) -> stored.Version:

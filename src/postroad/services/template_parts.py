@@ -24,13 +24,19 @@ def aliases(*, text: str | None, html: str | None, layout: str | None) -> list[s
     return [alias for alias in found | dict.fromkeys(named) if alias != CONTENT]
 
 
-def is_layout(*, text: str | None, html: str | None) -> bool:
-    """Whether a template has a place for the content of another."""
-    return any(CONTENT in mustache.parts_of(mustache.parse(source or "")) for source in (text, html))
+def check_layout(template: templates.Template) -> None:
+    """Raise InvalidRequest if the layout of a template has no place for its content."""
+    layouts = [(one.text, one.html) for one in template.used if one.alias == template.layout]
+    sources = [source or "" for bodies in layouts for source in bodies]
+    if template.layout and not any(CONTENT in mustache.parts_of(mustache.parse(source)) for source in sources):
+        raise errors.InvalidRequest(f"layout: {template.layout!r} is not a layout; add {{{{> content}}}} to it")
 
 
 async def load(tx: store.Transaction, template: templates.Template) -> templates.Template:
-    """The template with all that it uses. Raises InvalidRequest for what does not exist, or is too much."""
+    """The template with all that it uses. Raises InvalidRequest for what does not exist, or is too much.
+
+    Nothing is parsed here, in a transaction: rendering checks the layout.
+    """
     if not template.uses:
         return template
     found: dict[str, templates.Template] = {}
@@ -50,6 +56,4 @@ async def load(tx: store.Transaction, template: templates.Template) -> templates
             )
         found[alias] = one
         left += (one.uses or "").split()
-    if template.layout and not is_layout(text=found[template.layout].text, html=found[template.layout].html):
-        raise errors.InvalidRequest(f"layout: {template.layout!r} is not a layout; add {{{{> content}}}} to it")
     return dataclasses.replace(template, used=tuple(found.values()))

@@ -7,8 +7,8 @@ once: HTML-escaped in `html`, unchanged in `text` and in the subject, where a li
 import dataclasses
 import math
 import re
-from collections.abc import Mapping
-from typing import Any, Final
+from collections.abc import Callable, Mapping
+from typing import Any, Final, TypeVar
 
 import msgspec
 
@@ -20,6 +20,7 @@ from postroad.services.acceptance import validation
 from postroad.services.auth import grants
 from postroad.storage import accounts, templates
 
+T = TypeVar("T")
 # Text and HTML of this length fit into one management request together, and no newsletter comes near it.
 BODY_CHARACTERS: Final = 256 * 1024
 # Parsing and filling in this many placeholders takes about two milliseconds.
@@ -47,6 +48,7 @@ def render(
 
     `content` is what a layout is shown with; without it, a layout cannot be rendered.
     """
+    template_parts.check_layout(template)
     parsed = mustache.parse(template.subject) if subject is None else placeholders.Template((subject,), ())
     bodies = {field: _with_parts(template, field, content) for field in ("text", "html")}
     rendered = Rendered(**_render_all({"subject": (parsed, {}), **bodies}, variables))
@@ -75,10 +77,14 @@ def render_draft(
     return render(templates.Template("", "", "", subject, text or None, html or None, 0, 0), variables)
 
 
-def names(template: templates.Template) -> list[str]:
+async def names(ctx: context.Context, template: templates.Template) -> list[str]:
     """The names of a template's placeholders, each once, in order of first use."""
     sources = (template.subject, template.text or "", template.html or "")
-    return list(dict.fromkeys(name for source in sources for name in mustache.parse(source).names))
+
+    def find() -> list[str]:
+        return list(dict.fromkeys(name for source in sources for name in mustache.parse(source).names))
+
+    return await _run(ctx, template, find)
 
 
 def sample(template: templates.Template) -> dict[str, Any]:
@@ -111,7 +117,7 @@ async def save(
     """Create or replace a template: the content becomes a version, which is published."""
     validation.check_alias("alias", alias)
     grants.check_template(ctx.actor)
-    check(subject=content.subject, text=content.text, html=content.html)
+    uses = (await prepare(ctx, account_id, content, alias=alias)).uses
     now = ctx.clock()
     empty = templates.Template(ctx.new_id(identifiers.TEMPLATE, now=now), account_id, alias, "", None, None, now, now)
     async with ctx.store.transaction() as tx:
@@ -123,7 +129,7 @@ async def save(
             raise errors.Conflict(
                 f"alias: the template '{alias}' already exists; choose another alias, or edit that one"
             )
-        template = with_content(existing or empty, content)
+        template = with_content(existing or empty, content, uses=uses)
         await template_parts.load(tx, template)
         before = existing or dataclasses.replace(empty, version=0)
         number = await template_versions.record(ctx, tx, before, content, is_published=True)
@@ -132,16 +138,36 @@ async def save(
     return saved
 
 
-def with_content(template: templates.Template, content: template_versions.Content) -> templates.Template:
-    """The template with other content."""
-    used = template_parts.aliases(text=content.text, html=content.html, layout=content.layout)
+async def prepare(
+    ctx: context.Context, account_id: str, content: template_versions.Content, *, alias: str = ""
+) -> templates.Template:
+    """What is being edited as a template that can be rendered; refused if it cannot be saved."""
+    empty = templates.Template("", account_id, alias, "", None, None, 0, 0)
+    template = with_content(empty, content, uses=None)
+
+    def check_all() -> templates.Template:
+        check(subject=content.subject, text=content.text, html=content.html)
+        used = template_parts.aliases(text=content.text, html=content.html, layout=content.layout)
+        return dataclasses.replace(template, uses=f" {' '.join(used)} " if used else None)
+
+    checked = await _run(ctx, template, check_all)
+    async with ctx.store.reading() as tx:
+        loaded = await template_parts.load(tx, checked)
+    await _run(ctx, loaded, lambda: template_parts.check_layout(loaded))
+    return loaded
+
+
+def with_content(
+    template: templates.Template, content: template_versions.Content, *, uses: str | None
+) -> templates.Template:
+    """The template with other content, which `prepare` says what it uses."""
     return dataclasses.replace(
         template,
         subject=content.subject,
         text=content.text or None,
         html=content.html or None,
         layout=content.layout or None,
-        uses=f" {' '.join(used)} " if used else None,
+        uses=uses,
     )
 
 
@@ -196,9 +222,16 @@ async def preview(
     """Render one template of an account."""
     template = await find_with_parts(ctx, account_id, alias)
     validation.check_variables("variables", variables)
-    if is_costly(template) or has_lists(variables):
-        return await ctx.threads.run(account_id, lambda: render(template, variables))
-    return render(template, variables)
+    return await _run(ctx, template, lambda: render(template, variables), is_long=has_lists(variables))
+
+
+async def _run(
+    ctx: context.Context, template: templates.Template, work: Callable[[], T], *, is_long: bool = False
+) -> T:
+    """Do what parses or renders a template, in a thread if that takes long."""
+    if is_long or is_costly(template):
+        return await ctx.threads.run(template.account_id, work)
+    return work()
 
 
 def _with_parts(

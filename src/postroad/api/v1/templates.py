@@ -117,9 +117,9 @@ class PreviewResponse(schemas.Response, frozen=True):
     html: str | None
 
 
-def _template(row: stored.Template) -> Template:
+async def _template(ctx: context.Context, row: stored.Template) -> Template:
     layout = row.layout or msgspec.UNSET
-    return schemas.from_record(Template, row, placeholders=templates.names(row), layout=layout)
+    return schemas.from_record(Template, row, placeholders=await templates.names(ctx, row), layout=layout)
 
 
 async def index(ctx: context.Context, request: routing.Request) -> routing.Response:
@@ -142,7 +142,7 @@ async def show(ctx: context.Context, request: routing.Request) -> routing.Respon
     With its bodies, and the names of the placeholders that need a value.
     """
     found = await templates.find(ctx, request.caller.account_id, request.path["alias"])
-    return routing.Response(200, TemplateResponse(_template(found), request_id=request.id))
+    return routing.Response(200, TemplateResponse(await _template(ctx, found), request_id=request.id))
 
 
 async def save(ctx: context.Context, request: routing.Request) -> routing.Response:
@@ -163,7 +163,7 @@ async def save(ctx: context.Context, request: routing.Request) -> routing.Respon
     )
     # RFC 9110 section 9.3.4: 201 when the request created it.
     status = 201 if saved.created_at == saved.updated_at else 200
-    return routing.Response(status, TemplateResponse(_template(saved), request_id=request.id))
+    return routing.Response(status, TemplateResponse(await _template(ctx, saved), request_id=request.id))
 
 
 async def remove(ctx: context.Context, request: routing.Request) -> routing.Response:

@@ -117,7 +117,7 @@ async def show(ctx: context.Context, request: routing.Request) -> routing.Respon
                     "created_at": created_at,
                     "updated_at": updated_at,
                 }
-                for name in templates.names(row)
+                for name in await templates.names(ctx, row)
             ],
             "has_unpublished_versions": False,
             "current_version_id": row.id,
