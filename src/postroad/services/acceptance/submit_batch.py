@@ -8,6 +8,7 @@ Many small messages are as much work as a large one, so all but the smallest bat
 threads, which accounts share fairly.
 """
 
+import asyncio
 import collections
 import functools
 import hashlib
@@ -122,6 +123,8 @@ async def _make(
     known: dict[str, stored_templates.Template | None] = {}
     info = submit.SubmissionInfo(request_id=request_id, source=mail.Source.API, key=None)
     for place, one in enumerate(checked):
+        if place % INLINE_ITEMS == INLINE_ITEMS - 1:
+            await asyncio.sleep(0)  # ids of thousands of recipients take a while
         try:
             if isinstance(one, errors.PostroadError):
                 raise one

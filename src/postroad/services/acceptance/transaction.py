@@ -6,6 +6,7 @@ same lock makes rates, warm-up and limits of API keys exact. Each submission is 
 earlier ones of the batch left, and everything accepted is written with one statement per table.
 """
 
+import asyncio
 import dataclasses
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
@@ -23,6 +24,8 @@ from postroad.storage import rates as stored_rates
 from postroad.storage import recipients as stored_recipients
 from postroad.storage import warmups as stored_warmups
 
+# As many as a commit has, unless it is that of one batch.
+PART_RECIPIENTS = 256
 KEY_MICROSECONDS = limits.IDEMPOTENCY_KEY_SECONDS * 1_000_000
 
 
@@ -259,17 +262,12 @@ def _count(submission: Submission, batch: BatchState, caps: Sequence[int]) -> No
 async def _write(tx: store.Transaction, accepted: Sequence[Submission], *, routed_by: route_rules.Conditions) -> None:
     if not accepted:
         return
-    await messages.insert(tx, [submission.message for submission in accepted])
-    await stored_recipients.insert(tx, [recipient for submission in accepted for recipient in submission.recipients])
-    await queue.insert(
-        tx,
-        [recipient for submission in accepted for recipient in submission.recipients],
-        {submission.message.id: submission.message.size for submission in accepted},
-        now=max(submission.message.created_at for submission in accepted),
-        routed=_routed(accepted, routed_by) if routed_by.are_any else {},
-        schedules=_schedules(accepted),
-        simulations={s.message.id: s.simulation for s in accepted if s.simulation is not None},
-    )
+    now = max(submission.message.created_at for submission in accepted)
+    first, *others = _parts(accepted)
+    await _write_part(tx, first, now=now, routed_by=routed_by)
+    for part in others:
+        await asyncio.sleep(0)  # SQLite writes on the event loop
+        await _write_part(tx, part, now=now, routed_by=routed_by)
     await ledger.record(
         tx, [_reservation(submission) for submission in accepted if submission.message.credits_reserved]
     )
@@ -279,6 +277,36 @@ async def _write(tx: store.Transaction, accepted: Sequence[Submission], *, route
             await resends.insert(tx, again.message.account_id, resend_of=again.resend_of, message_id=again.message.id)
     await hourly_counts.add(
         tx, _count_increments([submission.message for submission in accepted if not submission.message.is_test])
+    )
+
+
+def _parts(accepted: Sequence[Submission]) -> list[list[Submission]]:
+    """The submissions in parts of a few milliseconds; nearly every commit is one part."""
+    parts: list[list[Submission]] = [[]]
+    count = 0
+    for submission in accepted:
+        count += len(submission.recipients)
+        if count > PART_RECIPIENTS and parts[-1]:
+            parts.append([])
+            count = len(submission.recipients)
+        parts[-1].append(submission)
+    return parts
+
+
+async def _write_part(
+    tx: store.Transaction, accepted: Sequence[Submission], *, now: int, routed_by: route_rules.Conditions
+) -> None:
+    recipients = [recipient for submission in accepted for recipient in submission.recipients]
+    await messages.insert(tx, [submission.message for submission in accepted])
+    await stored_recipients.insert(tx, recipients)
+    await queue.insert(
+        tx,
+        recipients,
+        {submission.message.id: submission.message.size for submission in accepted},
+        now=now,
+        routed=_routed(accepted, routed_by) if routed_by.are_any else {},
+        schedules=_schedules(accepted),
+        simulations={s.message.id: s.simulation for s in accepted if s.simulation is not None},
     )
 
 
