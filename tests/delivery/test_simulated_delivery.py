@@ -1,15 +1,18 @@
 """Test mail gets its results from the simulator: without DNS, a connection or a route, and it counts nowhere."""
 
+import asyncio
 import re
 
 import pytest
 
+from postroad.delivery import simulated_delivery
 from postroad.model import bounce_guard, send_request, simulated_outcomes
 from postroad.model.simulated_providers import Behaviour, Provider
 from postroad.services.suppressions import registry as suppressions
 from postroad.storage import hourly_counts
 from postroad.storage import queue as stored_queue
 from postroad.storage import suppressions as stored_suppressions
+from postroad.telemetry import logs
 from tests import bounce_counts, webhook_endpoints
 from tests.delivery import engine_harness
 
@@ -85,6 +88,46 @@ async def test_a_slow_address_takes_its_time_and_other_test_mail_does_not_wait(
         "slow@gmail.com": "delivered",
         "ada@gmail.com": "delivered",
     }
+
+
+class Unrecorded:
+    """What would be recorded is not, until it is told to."""
+
+    def __init__(self) -> None:
+        self.may_end = asyncio.Event()
+
+    async def record_simulated(self, *_: object, **__: object) -> None:
+        await self.may_end.wait()
+
+
+async def test_an_account_with_much_slow_test_mail_leaves_room_for_others(
+    url: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(simulated_outcomes, "SLOW_SECONDS", 0)
+    results = Unrecorded()
+    async with engine_harness.running_engine(url, port=PORT) as harness:
+        log = logs.configure(form="json", level="info")
+        await claim_by_turns(simulated_delivery.SimulatedDelivery(harness.ctx, results, log), results)  # type: ignore[arg-type]
+
+
+async def claim_by_turns(simulated: simulated_delivery.SimulatedDelivery, results: Unrecorded) -> None:
+    noisy, quiet = (stored_queue.simulated_queue_key(account_id, "") for account_id in ("acc_1", "acc_2"))
+
+    def claimed(request: stored_queue.ClaimRequest) -> list[stored_queue.Claimed]:
+        made = stored_queue.Claimed("acc", "em", "rcp", request.queue_key, "slow@a.example", "", 1, 0, 0, 0)
+        return [made] * request.limit
+
+    assert [one.limit for one in simulated.claim_requests([noisy, quiet])] == [32, 32]
+    steps = 0
+    while wanted := simulated.claim_requests([noisy]):
+        assert [one.limit for one in wanted] <= [64]
+        simulated.begin(claimed(wanted[0]))
+        steps += 1
+    assert steps == 7  # four fifths of 500
+    assert simulated.claim_requests([noisy, quiet]) == [stored_queue.ClaimRequest(quiet, 32)]
+    results.may_end.set()
+    await simulated.finish()
+    assert simulated.claim_requests([noisy]) == [stored_queue.ClaimRequest(noisy, 64)]
 
 
 async def test_the_queue_names_no_address_that_exists(url: str) -> None:

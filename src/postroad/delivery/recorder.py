@@ -161,7 +161,7 @@ class Recorder:
         if self._is_unlimited:
             self._room.release()  # lets the next one through
         self._ctx.metrics.unrecorded.change(1)
-        self._retrying_commits.submit(ended, count=len(ended))
+        self._retrying_commits.submit(ended, party=ended[0].key[0], count=len(ended))
 
     def lift_limit(self) -> None:
         """Wait no more: after a stop nothing is begun, and each connection has at most one more result."""

@@ -12,13 +12,15 @@ from collections.abc import Sequence
 from typing import Final
 
 from postroad.delivery import message_loader, recorder
-from postroad.model import simulated_outcomes, simulated_providers
+from postroad.model import fair_shares, simulated_outcomes, simulated_providers
 from postroad.services import context
 from postroad.storage import queue
 from postroad.telemetry import logs
 
-# Attempts under way. All but the slow ones are over at once; the rest waits in the database.
+# Attempts under way, which accounts share fairly. All but the slow ones are over at once; the rest waits in the database.
 MAX_UNDER_WAY: Final = 500
+# Claimed in a step, and so recorded together: nothing waits for test mail, and live mail should not wait for it.
+MAX_CLAIMS_PER_STEP: Final = 64
 
 
 class SimulatedDelivery:
@@ -28,14 +30,14 @@ class SimulatedDelivery:
         self._ctx = ctx
         self._recorder = results
         self._log = log
-        self._under_way = 0
+        self._under_way = fair_shares.FairShares(MAX_UNDER_WAY)
         self._tasks: set[asyncio.Task[None]] = set()
 
     def claim_requests(self, queue_keys: Sequence[str]) -> list[queue.ClaimRequest]:
-        """What to claim of scheduled queues of test mail: as much as there is room for."""
-        room = max(0, MAX_UNDER_WAY - self._under_way)
-        chosen = queue_keys if len(queue_keys) <= room else random.sample(queue_keys, room)
-        return [queue.ClaimRequest(queue_key, room // len(chosen)) for queue_key in chosen]
+        """What to claim of scheduled queues of test mail: a part for each that has room."""
+        count = min(len(queue_keys), MAX_CLAIMS_PER_STEP)
+        rooms = [(key, self._under_way.room(_party(key))) for key in random.sample(queue_keys, count)]
+        return [queue.ClaimRequest(key, min(room, MAX_CLAIMS_PER_STEP // count)) for key, room in rooms if room]
 
     def begin(self, claims: Sequence[queue.Claimed]) -> None:
         """Begin the attempts; those that take equally long are recorded together."""
@@ -50,7 +52,7 @@ class SimulatedDelivery:
             await asyncio.wait(self._tasks)
 
     def _begin(self, attempts: Sequence[recorder.Simulated], seconds: float) -> None:
-        self._under_way += len(attempts)
+        self._under_way.add((_party(attempts[0][0].queue_key),), len(attempts))
         task = asyncio.get_running_loop().create_task(self._record(attempts, seconds))
         self._tasks.add(task)
         task.add_done_callback(self._tasks.discard)
@@ -64,8 +66,12 @@ class SimulatedDelivery:
             self._log.exception("delivery_failed", message_id=attempts[0][0].message_id)
             await self._recorder.record_unroutable([claim for claim, _ in attempts], message_loader.INTERNAL_ERROR)
         finally:
-            self._under_way -= len(attempts)
+            self._under_way.give_back((_party(attempts[0][0].queue_key),), len(attempts))
         self._ctx.mail_wakeup.set()
+
+
+def _party(queue_key: str) -> fair_shares.Party:
+    return fair_shares.Party(queue.account_of(queue_key))
 
 
 def _simulate(claim: queue.Claimed) -> simulated_outcomes.SimulatedAttempt:

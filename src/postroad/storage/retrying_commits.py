@@ -24,9 +24,10 @@ REPORT_INTERVAL_SECONDS: Final = 1.0
 
 
 class _PendingItem(msgspec.Struct, Generic[Item], eq=False):
-    """An item that is not recorded yet; `count` as in a call, and `wait` is the delay before its next retry."""
+    """An item that is not recorded yet; `party` and `count` as in a call, `wait` is the delay before its next retry."""
 
     item: Item
+    party: str
     count: int
     wait: float
 
@@ -66,11 +67,11 @@ class RetryingCommits(Generic[Item, Result]):
         """Whether an item that the store refused is waiting."""
         return bool(self._retries)
 
-    def submit(self, item: Item, *, count: int = 1) -> None:
+    def submit(self, item: Item, *, party: str = "", count: int = 1) -> None:
         """Record an item that is as much work as `count` ordinary ones; it is submitted when this returns."""
         self._waiting += 1
         self._all_settled.clear()
-        self._attempt(_PendingItem(item, count, FIRST_WAIT_SECONDS))
+        self._attempt(_PendingItem(item, party, count, FIRST_WAIT_SECONDS))
 
     async def close(self, *, seconds: float) -> int:
         """Wait until everything is settled, at most this long, then stop; returns how many items are left."""
@@ -86,7 +87,7 @@ class RetryingCommits(Generic[Item, Result]):
 
     def _attempt(self, pending: _PendingItem[Item]) -> None:
         try:
-            recorded = self._commits.start(pending.item, count=pending.count)
+            recorded = self._commits.start(pending.item, party=pending.party, count=pending.count)
         except store.UNAVAILABLE as trouble:
             self._retry_later(pending, trouble)
         else:
