@@ -252,7 +252,7 @@ async def test_a_transaction_has_as_many_recipients_as_it_would_have_of_single_o
                 claims, bounces_disposition.Verdict.BOUNCED, ["not tried"] * 40
             )
         await made.services.recorder.close(seconds=parts.TIMEOUT_SECONDS)
-        assert together == [280, 40]
+        assert together == [240, 80]
 
 
 async def test_a_bug_in_recording_is_loud_and_leaves_the_recipient_to_the_end_of_its_lease(

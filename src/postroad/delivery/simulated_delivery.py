@@ -17,7 +17,7 @@ from postroad.services import context
 from postroad.storage import queue
 from postroad.telemetry import logs
 
-# Attempts under way, which accounts share fairly. All but the slow ones are over at once; the rest waits in the database.
+# Attempts under way, which accounts share fairly. All but the slow ones are over at once; the rest waits in the store.
 MAX_UNDER_WAY: Final = 500
 # Claimed in a step, and so recorded together: nothing waits for test mail, and live mail should not wait for it.
 MAX_CLAIMS_PER_STEP: Final = 64
