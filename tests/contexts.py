@@ -50,13 +50,14 @@ def database_url(request: pytest.FixtureRequest) -> str:
 
 @pytest.fixture
 def settings(database_url: str) -> config.Settings:
-    """The defaults, but for warm-up: tests that are not about it send as much as they like."""
+    """The defaults, but for warm-up and free space: tests that are not about them send as much as they like."""
     return config.load(
         environment={},
         overrides={
             "database": {"url": database_url},
             "security": {"secret_key": SECRET_KEY},
             "warmup": {"enabled": False},
+            "limits": {"min_free_megabytes": 0},
         },
     )
 

@@ -12,7 +12,7 @@ import trustme
 from postroad import config, errors
 from postroad.model import mail, send_request
 from postroad.roles import composition
-from postroad.services.acceptance import queue_limit, submit, submit_mime
+from postroad.services.acceptance import stored_space, submit, submit_mime
 from postroad.services.accounts import registry as accounts
 from postroad.services.auth import credentials
 from postroad.services.domains import registry as domains
@@ -168,7 +168,7 @@ async def test_a_queue_over_its_mark_asks_for_another_try(
 async def test_an_account_over_its_quota_of_bytes_has_no_storage_left(
     server: SubmissionServer, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(queue_limit, "MEBIBYTE", 1)  # a quota of some thousand bytes
+    monkeypatch.setattr(stored_space, "MEBIBYTE", 1)  # a quota of some thousand bytes
     reported = await refusal(server, padded(12_000))
     assert reported.startswith("452 4.3.1 rate_limited: queued and scheduled mail of this account takes ")
     assert "Retry-After: 30" in reported

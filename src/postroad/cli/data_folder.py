@@ -33,6 +33,8 @@ DEV_DEFAULTS: Final = {
     # A host for development has no name, no addresses and no certificate to check.
     "POSTROAD_DOCTOR__HOURLY": "false",
     "POSTROAD_WARMUP__ENABLED": "false",
+    # The disk of a workstation is often almost full.
+    "POSTROAD_LIMITS__MIN_FREE_MEGABYTES": "0",
     # No load balancer waits for it: Ctrl-C stops at once.
     "POSTROAD_HTTP__DRAIN_SECONDS": "0",
     "POSTROAD_LOGS__FORMAT": "console",

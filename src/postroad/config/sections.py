@@ -265,6 +265,7 @@ class Limits(Section, frozen=True):
     accept_seconds: Positive
     accept_waiting: Positive
     queued_recipients: Positive
+    min_free_megabytes: Annotated[int, msgspec.Meta(ge=0, le=MAX_INTEGER)]
     spool_megabytes: Annotated[int, msgspec.Meta(ge=64, le=MAX_INTEGER)]
     spool_folder: str
     min_content_speed: Annotated[int, msgspec.Meta(ge=0, le=MAX_INTEGER)]

@@ -20,6 +20,7 @@ Load = Callable[[], config.Settings]
 # Sections and settings that apply at once; all others need a restart.
 RELOADED: Final = frozenset({
     "bounce_guard",
+    "limits.min_free_megabytes",
     "limits.queued_recipients",
     "limits.request_burst",
     "limits.request_rate",

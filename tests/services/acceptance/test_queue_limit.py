@@ -2,6 +2,7 @@
 
 import asyncio
 import contextlib
+import shutil
 
 import msgspec
 import pytest
@@ -24,7 +25,7 @@ async def looked(mark: queue_limit.QueueLimit) -> None:
         await asyncio.wait([mark._refreshing])
     mark._refresh_at = mark._refresh_near_at = float("-inf")
     with contextlib.suppress(errors.PostroadError):
-        mark.check("acc_1", 0, is_test=False)
+        mark.check("acc_1", 1, is_test=False)
     assert mark._refreshing is not None
     await asyncio.wait([mark._refreshing])
     mark._refresh_at = mark._refresh_near_at = float("inf")  # not by itself
@@ -195,3 +196,72 @@ async def test_what_is_let_in_while_it_reads_is_not_forgotten(ctx: context.Conte
     await asyncio.wait([mark._refreshing])
     with pytest.raises(queue_limit.QuotaExceeded):
         mark.check("acc_1", 500_000, is_test=False)
+
+
+def has_disk(monkeypatch: pytest.MonkeyPatch, *, free: float, total: float = 1000) -> None:
+    """A file system of so many megabytes."""
+    sizes = round(total * 1_000_000), round((total - free) * 1_000_000), round(free * 1_000_000)
+    monkeypatch.setattr(shutil, "disk_usage", lambda _folder: shutil._ntuple_diskusage(*sizes))
+
+
+# The disk of a PostgreSQL server is not visible.
+@pytest.mark.parametrize("database_url", ["sqlite"], indirect=True)
+async def test_a_disk_that_fills_up_is_closed_to_the_largest_account_first(
+    ctx: context.Context, account: accounts.Account, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    other = await registry.create(ctx, "Other")
+    for account_id, domain in ((account.id, "example.com"), (other.id, "example.org")):
+        await accepted_mail.allow_sending(ctx, account_id, domain=domain)
+    change(ctx, "limits", min_free_megabytes=1024)  # of which a tenth of the disk is used: 100 megabytes
+    has_disk(monkeypatch, free=300)
+    accepted = [await accepted_mail.accept(ctx, account.id, text=MEGABYTE, key=str(number)) for number in range(8)]
+    await accepted_mail.accept(ctx, other.id, sender="shop@example.org")
+    await looked(ctx.queue_limit)
+    await accepted_mail.accept(ctx, account.id)
+    # Eight megabytes are more than four times what is left.
+    has_disk(monkeypatch, free=101.5)
+    await looked(ctx.queue_limit)
+    for is_test in (False, True):
+        with pytest.raises(errors.ServiceUnavailable, match="waiting mail of this account takes 7 MiB") as refusal:
+            await accepted_mail.accept(ctx, account.id, is_test=is_test)
+        assert (refusal.value.status, refusal.value.smtp_reply) == (503, "452 4.3.1")
+        assert refusal.value.retry_after == 30
+    assert await accepted_mail.accept(ctx, account.id, text=MEGABYTE, key="0") == accepted[0]
+    await accepted_mail.accept(ctx, other.id, sender="shop@example.org")
+    # Nor may anybody take what is left at once.
+    with pytest.raises(errors.ServiceUnavailable, match="is almost full"):
+        ctx.queue_limit.check("acc_other", 2_000_000, is_test=False)
+    has_disk(monkeypatch, free=100)
+    await looked(ctx.queue_limit)
+    for account_id, sender in ((account.id, "shop@example.com"), (other.id, "shop@example.org")):
+        with pytest.raises(errors.ServiceUnavailable, match="the disk of this service is almost full"):
+            await accepted_mail.accept(ctx, account_id, sender=sender)
+    has_disk(monkeypatch, free=300)
+    await looked(ctx.queue_limit)
+    await accepted_mail.accept(ctx, account.id)
+
+
+# The disk of a PostgreSQL server is not visible.
+@pytest.mark.parametrize("database_url", ["sqlite"], indirect=True)
+async def test_free_pages_of_the_database_are_free_space(
+    ctx: context.Context, account: accounts.Account, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    await accepted_mail.allow_sending(ctx, account.id)
+    change(ctx, "limits", min_free_megabytes=1024)
+    for number in range(4):
+        await accepted_mail.accept(ctx, account.id, text=MEGABYTE, key=str(number))
+    has_disk(monkeypatch, free=99)
+    await looked(ctx.queue_limit)
+    with pytest.raises(errors.ServiceUnavailable):
+        await accepted_mail.accept(ctx, account.id)
+    async with ctx.store.transaction() as tx:
+        await tx.run_script("DELETE FROM bodies; DELETE FROM queue;")
+    await looked(ctx.queue_limit)
+    await looked(ctx.queue_limit)
+    await accepted_mail.accept(ctx, account.id)
+
+
+async def test_without_a_minimum_the_disk_is_not_read(ctx: context.Context, monkeypatch: pytest.MonkeyPatch) -> None:
+    has_disk(monkeypatch, free=0)
+    await looked(ctx.queue_limit)
+    ctx.queue_limit.check("acc_1", 1_000, is_test=False)

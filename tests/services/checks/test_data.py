@@ -53,6 +53,37 @@ async def test_a_disk_that_is_nearly_full_is_reported(monkeypatch: pytest.Monkey
     assert await setups.told("disk", setups.given(None, SPOOL)) == [(state, found, advice)]
 
 
+@pytest.mark.parametrize("database_url", ["sqlite"], indirect=True)
+@pytest.mark.parametrize(
+    "total, free, state, limit",
+    [
+        (20_000, 4_200, "ok", None),
+        (20_000, 4_000, "warning", "1,024"),
+        (20_000, 2_000, "error", "1,024"),
+        # On a small disk, a tenth of it.
+        (2_000, 900, "ok", None),
+        (2_000, 700, "warning", "200"),
+        (2_000, 200, "error", "200"),
+    ],
+)
+async def test_a_disk_on_which_mail_is_refused_soon_is_reported(
+    ctx: context.Context,
+    database_url: str,
+    monkeypatch: pytest.MonkeyPatch,
+    total: int,
+    free: int,
+    state: str,
+    limit: str | None,
+) -> None:
+    has_disk(monkeypatch, free=free, total=total)
+    settings = {"database": {"url": database_url}}
+    ((found_state, found, advice),) = await setups.told("disk", setups.given(None, settings, store=ctx.store))
+    refused = f"; below {limit} MiB, all mail is refused (limits.min_free_megabytes)" if limit else ""
+    assert found_state == state
+    assert found.endswith(f" has {free:,} of {total:,} MiB free{refused}")
+    assert advice == (ADVICE if limit else "")
+
+
 async def sampled(ctx: context.Context, *, free: int, days_ago: float) -> subject.Subject:
     async with ctx.store.transaction() as tx:
         at = setups.NOW - round(days_ago * DAY)

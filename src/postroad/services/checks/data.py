@@ -9,6 +9,7 @@ from typing import Final
 
 from postroad import config
 from postroad.model import cursors, identifiers, times
+from postroad.services.acceptance import stored_space
 from postroad.services.auth import installation_keys, key_check
 from postroad.services.checks import findings, subject
 from postroad.services.maintenance import partitions as maintained
@@ -18,6 +19,8 @@ MEBIBYTE: Final = 1024 * 1024
 # Room for the log of SQLite and for some thousand messages, until somebody comes.
 ERROR_BYTES: Final = 512 * MEBIBYTE
 WARNING_SHARE: Final = 0.1
+# The operator hears of mail that will be refused while so many times the minimum of free space is left.
+NEAR_FLOORS: Final = 4
 ERROR_DAYS: Final = 3.0
 WARNING_DAYS: Final = 14.0
 # A week has busy and quiet days; less than a day tells nothing about the next.
@@ -130,11 +133,24 @@ async def _folder(given: subject.Subject, folder: str) -> findings.Finding:
     if days is not None:
         shown += f" and will be full in {days:.0f} days at the growth rate of the last week"
     advice = "enlarge the disk, or shorten retention.body_days and retention.message_days"
-    if usage.free < ERROR_BYTES or (days is not None and days < ERROR_DAYS):
+    limit = await _refusal_limit(given, folder)
+    if limit is not None:
+        shown += f"; below {limit // MEBIBYTE:,} MiB, all mail is refused (limits.min_free_megabytes)"
+    is_refused_soon = limit is not None and usage.free < 2 * limit
+    if usage.free < ERROR_BYTES or is_refused_soon or (days is not None and days < ERROR_DAYS):
         return findings.error(shown, advice)
-    if usage.free < WARNING_SHARE * usage.total or (days is not None and days < WARNING_DAYS):
+    if limit is not None or usage.free < WARNING_SHARE * usage.total or (days is not None and days < WARNING_DAYS):
         return findings.warning(shown, advice)
     return findings.ok(shown)
+
+
+async def _refusal_limit(given: subject.Subject, folder: str) -> int | None:
+    """The free bytes of the disk below which mail is refused; None while that is far away, or never happens."""
+    if given.store is None or folder != open_store.sqlite_folder(given.settings.database.url):
+        return None
+    async with given.store.reading() as tx:
+        found = await stored_space.read_disk(tx, given.settings)
+    return None if found is None or found.free > NEAR_FLOORS * found.floor else found.floor
 
 
 async def _days_until_full(given: subject.Subject, folder: str, free: int) -> float | None:

@@ -1,0 +1,76 @@
+"""The space that waiting mail takes, by account, and what is left on the disk.
+
+It is read from the store and from the file system of the SQLite file; the disk of a PostgreSQL server is not visible
+from here. Free pages of the SQLite file count as free: new mail fills them first.
+"""
+
+import asyncio
+import shutil
+from collections.abc import Mapping, Sequence
+from typing import Final
+
+import msgspec
+
+from postroad import config
+from postroad.model import fair_shares
+from postroad.services.acceptance import batch
+from postroad.storage import messages, open_store, queue, space, store
+
+MEBIBYTE: Final = 1024 * 1024
+# Near a quota: the processes of a host can store so much in a few seconds.
+NEAR_BYTES: Final = 256 * MEBIBYTE
+# The minimum free space is at most this part of a disk, so that a small one can be used too.
+MAX_FLOOR_SHARE: Final = 0.1
+
+
+class Disk(msgspec.Struct, frozen=True):
+    """The bytes that mail can still take, and those of them that must stay free."""
+
+    free: int
+    floor: int
+
+    @property
+    def headroom(self) -> int:
+        """What is left until all mail is refused; negative while it is."""
+        return self.free - self.floor
+
+
+class Usage(msgspec.Struct, frozen=True):
+    """What waits, and the bytes that it takes by account: queued mail, and test mail until it is deleted.
+
+    `disk` is None where it is not visible, or `limits.min_free_megabytes` is 0.
+    """
+
+    queued: Sequence[queue.AccountTotals]
+    live: Mapping[str, int]
+    test: Mapping[str, int]
+    disk: Disk | None
+
+
+async def read(database: store.Store, settings: config.Settings) -> Usage:
+    """The usage at present; reads the whole queue."""
+    async with database.scanning() as tx:
+        disk = await read_disk(tx, settings)
+        queued = await queue.totals_by_account(tx, recipient_bytes=batch.RECIPIENT_BYTES)
+        live = {one.account_id: one.max_live_bytes for one in queued}
+        # Exactly only where that makes a difference.
+        enough = settings.quotas.stored_megabytes * MEBIBYTE - NEAR_BYTES
+        if disk is not None and disk.headroom > 0:
+            enough = min(enough, round(fair_shares.ALPHA * disk.headroom))
+        for account_id in [account_id for account_id, size in live.items() if size >= enough]:
+            live[account_id] = await queue.live_bytes(tx, account_id, recipient_bytes=batch.RECIPIENT_BYTES)
+        tests = await messages.test_bytes_by_account(tx, recipient_bytes=batch.RECIPIENT_BYTES)
+    return Usage(queued, live, tests, disk)
+
+
+async def read_disk(tx: store.Transaction, settings: config.Settings) -> Disk | None:
+    """The disk of the SQLite file; None for another engine, without a minimum, and if it cannot be read."""
+    folder = open_store.sqlite_folder(settings.database.url)
+    minimum = settings.limits.min_free_megabytes * MEBIBYTE
+    if folder is None or not minimum:
+        return None
+    try:
+        usage = await asyncio.to_thread(shutil.disk_usage, folder)
+    except OSError:
+        return None
+    return Disk(usage.free + ((await space.read(tx)).free or 0), min(minimum, round(usage.total * MAX_FLOOR_SHARE)))
