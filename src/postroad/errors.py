@@ -68,6 +68,10 @@ class AccountClosed(Unauthorized):
     """The account of the credential is closed."""
 
 
+class CreatorDisabled(Unauthorized):
+    """The API key or SMTP credential does not work while the user who created it is disabled."""
+
+
 class SecondFactorRequired(Unauthorized):
     """The password is right, and the login has a second factor: its code is missing or wrong."""
 

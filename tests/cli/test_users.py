@@ -7,11 +7,12 @@ import pytest
 from postroad import errors
 from postroad.model import caller
 from postroad.services import context
-from postroad.services.auth import authentication, login, password_links
+from postroad.services.auth import authentication, credentials, login, password_links
 from postroad.services.auth import users as account_users
 from postroad.storage import users
 from tests import contexts
 from tests.cli.cli_runner import Installation
+from tests.services import audit_entries
 from tests.services.auth import authenticator
 
 PASSWORD = "correct horse battery"
@@ -204,3 +205,25 @@ def test_a_removed_user_is_gone(installation: Installation) -> None:
     installation.text("user", "create", "jo@example.com", "--role", "developer")
     assert installation.text("user", "remove", "jo@example.com") == "jo@example.com is removed.\n"
     assert installation.json("user", "list") == {"users": []}
+
+
+def test_who_disables_a_user_reads_what_stopped_and_can_keep_it(installation: Installation) -> None:
+    user = installation.json("user", "create", "jo@example.com")["user"]
+
+    async def make(ctx: context.Context) -> None:
+        person = await account_users.find(ctx, user["account_id"], user["id"])
+        await credentials.create(audit_entries.as_user(ctx, person), person.account_id, "Web shop")
+
+    installation.ask(make)
+    assert installation.text("user", "disable", "jo@example.com").splitlines() == [
+        "jo@example.com is disabled.",
+        "They created these, which do not work until they are enabled: SMTP credential 'Web shop'.",
+    ]
+    (listed,) = installation.json("credential", "list")["credentials"]
+    assert (listed["created_by"], listed["created_by_email"]) == (user["id"], "jo@example.com")
+    assert listed["disabled_at"]
+    assert "jo@example.com" in installation.text("credential", "list")
+    kept = installation.text("user", "disable", "jo@example.com", "--keep-secrets")
+    assert kept.splitlines() == ["jo@example.com is disabled."]
+    (listed,) = installation.json("credential", "list")["credentials"]
+    assert (listed["created_by"], listed["disabled_at"]) == (None, None)

@@ -1,5 +1,7 @@
 """How a session begins and ends, and the link by which somebody chooses a password."""
 
+from collections.abc import Awaitable, Callable
+
 import httpx
 import pytest
 
@@ -204,7 +206,8 @@ async def test_a_lock_out_a_removal_and_a_new_password_end_every_session(
     ctx: context.Context, served: browser_client.Served, clock: contexts.Clock, browser: Browser
 ) -> None:
     account_id = browser.account_id
-    for number, end in enumerate((users.disable, users.remove, set_password)):
+    ends: list[Callable[[context.Context, str, str], Awaitable[object]]] = [users.disable, users.remove, set_password]
+    for number, end in enumerate(ends):
         user = await browser_client.person(ctx, account_id, f"{number}@mine.example", caller.Role.OWNER)
         async with browser_client.open_browser(ctx, served, user) as opened:
             assert await is_in(opened)

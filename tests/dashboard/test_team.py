@@ -164,6 +164,36 @@ async def test_a_user_is_disabled_and_enabled_again(ctx: context.Context, browse
     await authentication.log_in(ctx, "member@mine.example", contexts.PASSWORD, client_address="127.0.0.1")
 
 
+async def test_what_a_user_created_is_shown_and_stops_or_is_handed_over(
+    ctx: context.Context, browser: Browser, member: Browser
+) -> None:
+    assert member.user is not None
+    assert browser.user is not None
+    page = f"/team/{member.user.id}"
+    assert "created none of the active API keys" in (await browser.get(page)).text
+    await member.post("/credentials", {"name": "Web shop"})
+    text = (await browser.get("/credentials")).text
+    assert "by member@mine.example" in text
+    assert "with its creator" not in text
+    text = (await browser.get(page)).text
+    assert "<strong>Web shop</strong>" in text
+    assert 'name="hand_over"' in text
+    await browser.post(f"{page}/disable")
+    text = (await browser.get("/credentials")).text
+    assert "status-disabled" in text
+    assert "with its creator" in text
+    text = (await browser.get(page)).text
+    assert "which do not work while they are disabled" in text
+    assert 'value="revoke" checked' in text
+    done = await browser.post(f"{page}/disable", {"hand_over": "true"})
+    assert browser_client.notice_of(done) == (
+        "member@mine.example is disabled. What they created is yours now, and works."
+    )
+    text = (await browser.get("/credentials")).text
+    assert "by owner@mine.example" in text
+    assert "status-active" in text
+
+
 async def test_a_link_for_a_new_password_is_shown_once(
     ctx: context.Context, browser: Browser, member: Browser, nobody: Browser
 ) -> None:

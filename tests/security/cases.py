@@ -132,7 +132,10 @@ CASES: Final[Mapping[str, Case]] = {
     "E8": Case(
         "A new password and a lock-out end everything that was open.",
         {
-            "security/test_authentication.py": ("test_e8_whatever_takes_a_password_away_ends_both_kinds_of_sessions",),
+            "security/test_authentication.py": (
+                "test_e8_whatever_takes_a_password_away_ends_both_kinds_of_sessions",
+                "test_e8_what_a_disabled_user_created_sends_no_more",
+            ),
             "services/auth/test_logins.py": ("test_a_password_that_changes_while_one_logs_in_begins_no_session",),
         },
     ),

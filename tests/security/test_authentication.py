@@ -23,7 +23,7 @@ from tests import contexts
 from tests.delivery import engine_harness
 from tests.security import tenants
 from tests.security.tenants import PASSWORD, Tenant
-from tests.security.whole_service import WholeService
+from tests.security.whole_service import ADA, BEGIN, MESSAGE, SENDER, WholeService, hand_over, plain
 from tests.submission import submission_server
 
 BOTH: Final = pytest.mark.parametrize("database_url", ["sqlite", "postgres"], indirect=True)
@@ -328,6 +328,55 @@ async def test_e14_an_impossible_password_is_refused_before_it_is_hashed(
             statuses = [answer.status_code for answer in answers]
             assert set(statuses) <= {400, 413}, (password[:10], statuses)
         assert worked == []
+
+
+async def test_e8_what_a_disabled_user_created_sends_no_more(service: WholeService) -> None:
+    """E8: an API key, an SMTP credential, and an SMTP session that is open; until somebody else answers for them."""
+    tokens = {}
+    for name, role in (("owner", caller.Role.OWNER), ("mallory", caller.Role.DEVELOPER)):
+        email = f"{name}@example.com"
+        await users.create(service.ctx, service.account.id, email=email, password=PASSWORD, role=role)
+        async with tenants.client(service) as http:
+            begun = await http.post("/v1/auth/login", json={"email": email, "password": PASSWORD})
+        tokens[name] = {"Authorization": f"Bearer {begun.json()['token']}"}
+    message = {"from": SENDER, "to": ADA, "subject": "Hi", "text": "x"}
+    async with tenants.client(service) as http:
+        made = (await http.post("/v1/credentials", json={"name": "own"}, headers=tokens["mallory"])).json()
+        key = (await http.post("/v1/api-keys", json={"name": "own"}, headers=tokens["mallory"])).json()["secret"]
+        pair = made["credential"]["username"], made["password"]
+
+        async def send(number: int) -> tuple[int, int]:
+            fields = {"Authorization": f"Bearer {key}", "Idempotency-Key": f"key {number}"}
+            by_key = await http.post("/emails", json=message, headers=fields)
+            by_password = await http.post("/emails", json=message, auth=pair, headers={"Idempotency-Key": f"{number}"})
+            return by_key.status_code, by_password.status_code
+
+        async def change(**members: object) -> None:
+            listed = (await http.get("/v1/team", headers=tokens["owner"])).json()["users"]
+            (mallory,) = [one["id"] for one in listed if one["email"] == "mallory@example.com"]
+            changed = await http.patch(f"/v1/team/{mallory}", json=members, headers=tokens["owner"])
+            assert changed.status_code == 200, changed.text
+
+        async def listed() -> set[tuple[object, object]]:
+            keys = (await http.get("/v1/api-keys", headers=tokens["owner"])).json()["api_keys"]
+            pairs = (await http.get("/v1/credentials", headers=tokens["owner"])).json()["credentials"]
+            mine = [one for one in [*keys, *pairs] if one["name"] == "own"]
+            return {(one["created_by_email"], one["disabled_at"] is not None) for one in mine}
+
+        assert await send(1) == (202, 202)
+        async with service.connect(log_in=False) as connection:
+            assert (await connection.ask(plain("", *pair)))[0].startswith(b"235 ")
+            await change(enabled=False)
+            assert await send(2) == (401, 401)
+            await connection.ask(BEGIN + b"DATA\r\n", replies=3)
+            refused = await hand_over(connection, MESSAGE)
+            assert refused.startswith("535 5.7.8 unauthorized: this SMTP credential does not work while the user who")
+        assert await listed() == {("mallory@example.com", True)}
+        await change(enabled=True)
+        assert await send(3) == (202, 202)
+        await change(enabled=False, secrets="hand_over")
+        assert await send(4) == (202, 202)
+        assert await listed() == {("owner@example.com", False)}
 
 
 async def test_e15_a_key_opens_from_no_other_place_and_not_when_it_is_revoked(service: WholeService) -> None:

@@ -88,12 +88,12 @@ async def show_list(context: services_context.Context, account: accounts.Account
             one.name,
             one.hint,
             one.scopes,
-            times.optional_to_wire(one.limits.expires_at),
-            times.optional_to_wire(one.revoked_at),
+            one.created_by_email or one.created_by,
+            *map(times.optional_to_wire, (one.limits.expires_at, one.disabled_at, one.revoked_at)),
         )
         for one in listed
     ]
-    titles = ["id", "name", "hint", "scopes", "expires", "revoked"]
+    titles = ["id", "name", "hint", "scopes", "created by", "expires", "disabled", "revoked"]
     text = output.table(titles, rows, empty="There are no API keys.")
     return output.Report(data={"api_keys": [views.api_key(one, now=context.clock()) for one in listed]}, text=text)
 

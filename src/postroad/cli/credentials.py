@@ -24,8 +24,18 @@ async def create(context: services_context.Context, account: accounts.Account, n
 async def show_list(context: services_context.Context, account: accounts.Account) -> output.Report:
     """List an account's SMTP credentials."""
     listed = await credentials.of_account(context, account.id)
-    rows = [(one.id, one.name, one.username, times.optional_to_wire(one.revoked_at)) for one in listed]
-    text = output.table(["id", "name", "username", "revoked"], rows, empty="There are no SMTP credentials.")
+    rows = [
+        (
+            one.id,
+            one.name,
+            one.username,
+            one.created_by_email or one.created_by,
+            *map(times.optional_to_wire, (one.disabled_at, one.revoked_at)),
+        )
+        for one in listed
+    ]
+    titles = ["id", "name", "username", "created by", "disabled", "revoked"]
+    text = output.table(titles, rows, empty="There are no SMTP credentials.")
     return output.Report(data={"credentials": [views.credential(one) for one in listed]}, text=text)
 
 

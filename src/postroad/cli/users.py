@@ -9,7 +9,7 @@ from postroad import errors
 from postroad.cli import account_option, command, output, views
 from postroad.model import caller, times
 from postroad.services import context as services_context
-from postroad.services.auth import authentication, installation_keys, password_links
+from postroad.services.auth import authentication, creators, installation_keys, password_links
 from postroad.services.auth import users as account_users
 from postroad.storage import accounts, users
 
@@ -109,10 +109,22 @@ async def set_password(
 
 @click.command("disable", cls=command.StoreCommand, params=[ACCOUNT])
 @click.argument("email")
-async def disable(context: services_context.Context, email: str, account: str | None) -> output.Report:
-    """Disable a user. Takes effect within a second."""
+@click.option(
+    "--keep-secrets", is_flag=True, help="Let the API keys and SMTP credentials that the user created keep working."
+)
+async def disable(
+    context: services_context.Context, email: str, account: str | None, *, keep_secrets: bool
+) -> output.Report:
+    """Disable a user, and what they created. Takes effect within a second."""
     user = await _find(context, email, account)
-    return _report(await account_users.disable(context, user.account_id, user.id), f"{user.email} is disabled.")
+    disabled = await account_users.disable(context, user.account_id, user.id, hand_over=keep_secrets)
+    made = await creators.made_by(context, disabled)
+    names = [
+        *(f"API key {one.name!r}" for one in made.api_keys),
+        *(f"SMTP credential {one.name!r}" for one in made.credentials),
+    ]
+    stopped = f"\nThey created these, which do not work until they are enabled: {', '.join(names)}." if names else ""
+    return _report(disabled, f"{user.email} is disabled.{stopped}")
 
 
 @click.command("enable", cls=command.StoreCommand, params=[ACCOUNT])

@@ -17,8 +17,9 @@ _ACCOUNT: Final = (
 )
 _USER: Final = "id account_id email role disabled_at created_at joined_at last_login_at".split()
 _ENTRY: Final = "id account_id at actor action subject detail text request_id client_address".split()
-_CREDENTIAL: Final = "id account_id name username created_at last_used_at revoked_at".split()
-_API_KEY: Final = "id account_id credential_id name hint mode scopes created_at last_used_at revoked_at".split()
+_CREATED: Final = "created_at created_by created_by_email last_used_at disabled_at revoked_at".split()
+_CREDENTIAL: Final = ["id", "account_id", "name", "username", *_CREATED]
+_API_KEY: Final = ["id", "account_id", "credential_id", "name", "hint", "mode", "scopes", *_CREATED]
 _LIMITS: Final = "domains networks templates recipients_per_day credit_budget expires_at approval_above".split()
 _DOMAIN: Final = "id account_id name verified verified_at verified_by failing_since warm created_at dkim".split()
 _RECORD: Final = "purpose name type value required managed state detail checked_at".split()

@@ -1,15 +1,14 @@
 """`/team`: the users of the account, and what their roles permit.
 
 Everyone can see them; owners and admins can invite, change and remove them, but only owners other owners.
-`/team/{id}` shows them the sessions of a user in this account, and what the user made.
+`/team/{id}` shows them the sessions of a user in this account, and what the user made; there a user is disabled or
+removed.
 """
 
-from collections.abc import Awaitable, Callable
 from typing import Any, Final
 
 from postroad.dashboard import forms, requests
 from postroad.model import caller
-from postroad.services import context
 from postroad.services.accounts import registry
 from postroad.services.auth import creators, grants, password_links, second_factors, session_list
 from postroad.services.auth import users as account_users
@@ -45,6 +44,12 @@ class RoleChange(forms.Form, frozen=True, kw_only=True):
     """The new role."""
 
     role: caller.Role
+
+
+class Disabling(forms.Form, frozen=True, kw_only=True):
+    """Whether what the user made keeps working."""
+
+    hand_over: bool = False
 
 
 class Removal(forms.Form, frozen=True, kw_only=True):
@@ -119,17 +124,21 @@ async def change_role(request: requests.PageRequest) -> routing.Response:
 
 
 async def disable(request: requests.PageRequest) -> routing.Response:
-    """Disable a user, which ends their sessions."""
-    return await _done(request, account_users.disable, "{} is disabled.")
+    """Disable a user, which ends their sessions and stops what they made, or take that over."""
+    form: Disabling = request.form
+    user = await account_users.disable(request.ctx, request.account_id, request.path["id"], hand_over=form.hand_over)
+    kept = " What they created is yours now, and works." if form.hand_over else ""
+    return request.redirect(PATH, notice=f"{user.email} is disabled.{kept}")
 
 
 async def enable(request: requests.PageRequest) -> routing.Response:
     """Enable a user again."""
-    return await _done(request, account_users.enable, "{} is enabled and can log in again.")
+    user = await account_users.enable(request.ctx, request.account_id, request.path["id"])
+    return request.redirect(PATH, notice=f"{user.email} is enabled and can log in again.")
 
 
 async def show(request: requests.PageRequest) -> routing.Response:
-    """A user: their sessions in this account, and what they made, before they are removed."""
+    """A user: their sessions in this account, and what they made, before they are disabled or removed."""
     user = await _managed(request)
     return request.page(
         "team_user.html",
@@ -150,9 +159,7 @@ async def end_session(request: requests.PageRequest) -> routing.Response:
 async def remove(request: requests.PageRequest) -> routing.Response:
     """Remove a user, and revoke what they made or take it over."""
     form: Removal = request.form
-    user = await account_users.remove(
-        request.ctx, request.account_id, request.path["id"], secrets=form.secrets or creators.SecretsAction.HAND_OVER
-    )
+    user = await account_users.remove(request.ctx, request.account_id, request.path["id"], secrets=form.secrets)
     return request.redirect(PATH, notice=f"{user.email} is removed from the team.")
 
 
@@ -162,13 +169,6 @@ async def _managed(request: requests.PageRequest) -> users.User:
     if user.role == caller.Role.OWNER and not request.may(caller.Permission.OWN):
         raise grants.only_owners()
     return user
-
-
-async def _done(
-    request: requests.PageRequest, verb: Callable[[context.Context, str, str], Awaitable[users.User]], notice: str
-) -> routing.Response:
-    user = await verb(request.ctx, request.account_id, request.path["id"])
-    return request.redirect(PATH, notice=notice.format(user.email))
 
 
 def _link(request: requests.PageRequest, user: users.User, token: str, expires_at: int) -> dict[str, Any]:
@@ -190,7 +190,7 @@ ROUTES: Final = (
     requests.post(f"{PATH}/{{id}}/role", change_role, form=RoleChange, permission=MANAGE),
     requests.post(f"{PATH}/{{id}}/link", make_link, permission=MANAGE),
     requests.post(f"{PATH}/{{id}}/recovery-link", make_recovery_link, permission=MANAGE),
-    requests.post(f"{PATH}/{{id}}/disable", disable, permission=MANAGE),
+    requests.post(f"{PATH}/{{id}}/disable", disable, form=Disabling, permission=MANAGE),
     requests.post(f"{PATH}/{{id}}/enable", enable, permission=MANAGE),
     requests.get(f"{PATH}/{{id}}", show, permission=MANAGE),
     requests.post(f"{PATH}/{{id}}/sessions/{{session}}/end", end_session, permission=MANAGE),

@@ -93,6 +93,7 @@ ACTIONS: Final[Mapping[str, str]] = {
     "user.second_factor_added": "added a second factor for {subject}",
     "user.second_factor_failed": "entered a wrong code for {subject}",
     "user.second_factor_removed": "removed a second factor of {subject}",
+    "user.secrets_handed_over": "took over the API keys and SMTP credentials of {subject}",
     "user.session_ended": "ended a session of {subject}",
     "user.sso_bound": "linked {subject} to single sign-on",
     "user.time_zone_changed": "changed the time zone of {subject}",

@@ -6,18 +6,15 @@ from dataclasses import dataclass
 from typing import Final
 
 from postroad.model import key_limits
-from postroad.storage import store
+from postroad.storage import store, users
 
 # Every list has a limit; callers page through longer ones.
 MAX_ROWS: Final = 10_000
 
 
 @dataclass(frozen=True, slots=True)
-class ApiKey:
-    """A row of `api_keys` without its hash. `scopes` are words joined by a space. `usage` is that of a limited key.
-
-    Whoever created it may have stopped being an operator; then it is no key of an operator either (`may_operate`).
-    """
+class ApiKey(users.CreatedByUser):
+    """A row of `api_keys` without its hash. `scopes` are words joined by a space. `usage` is that of a limited key."""
 
     id: str
     account_id: str
@@ -30,8 +27,7 @@ class ApiKey:
     revoked_at: int | None
     limits: key_limits.Limits = key_limits.NO_LIMITS
     usage: key_limits.Usage | None = None
-    created_by: str | None = None
-    may_operate: bool = True
+    creator: users.Creator | None = None
 
 
 async def insert(tx: store.Transaction, key: ApiKey, *, key_hash: bytes) -> None:
@@ -109,7 +105,7 @@ def _key(row: store.Row) -> ApiKey:
         approval_above=row[15],
     )
     return dataclasses.replace(
-        ApiKey(*row[:9]), limits=limits, usage=_usage(row[16:19]), created_by=row[19], may_operate=bool(row[20])
+        ApiKey(*row[:9]), limits=limits, usage=_usage(row[16:19]), creator=users.creator_of(row[19:])
     )
 
 
@@ -127,6 +123,6 @@ async def of_creator(tx: store.Transaction, account_id: str, user_id: str) -> li
     return [_key(row) for row in await tx.fetch("api_keys.of_creator", account_id, user_id)]
 
 
-async def hand_over(tx: store.Transaction, account_id: str, user_id: str, *, to: str) -> None:
-    """Let another person answer for the keys that one created."""
+async def hand_over(tx: store.Transaction, account_id: str, user_id: str, *, to: str | None) -> None:
+    """Let another person answer for the active keys that one created, or nobody."""
     await tx.execute("api_keys.hand_over", account_id, user_id, to)

@@ -1,16 +1,17 @@
 """SMTP credentials: a username and the hash of a generated password."""
 
+import dataclasses
 from dataclasses import dataclass, field
 from typing import Final
 
-from postroad.storage import store
+from postroad.storage import store, users
 
 # Every list has a limit; callers page through longer ones.
 MAX_ROWS: Final = 10_000
 
 
 @dataclass(frozen=True, slots=True)
-class Credential:
+class Credential(users.CreatedByUser):
     """A row of `credentials`."""
 
     id: str
@@ -21,33 +22,32 @@ class Credential:
     created_at: int
     last_used_at: int | None
     revoked_at: int | None
-    # The user who created it; None for those of the command line, and of older versions.
-    creator_id: str | None = None
+    creator: users.Creator | None = None
 
 
 async def insert(tx: store.Transaction, credential: Credential) -> None:
     """Store a credential."""
     row = (credential.id, credential.account_id, credential.name, credential.username)
-    await tx.execute("credentials.insert", *row, credential.password_hash, credential.created_at, credential.creator_id)
+    await tx.execute("credentials.insert", *row, credential.password_hash, credential.created_at, credential.created_by)
 
 
 async def by_username(tx: store.Transaction, username: str) -> Credential | None:
     """The credential with this SMTP username."""
     row = await tx.fetch_one("credentials.by_username", username)
-    return Credential(*row) if row else None
+    return _credential(row) if row else None
 
 
 async def by_id(tx: store.Transaction, account_id: str, credential_id: str) -> Credential | None:
     """One credential of an account."""
     row = await tx.fetch_one("credentials.by_id", account_id, credential_id)
-    return Credential(*row) if row else None
+    return _credential(row) if row else None
 
 
 async def of_account(
     tx: store.Transaction, account_id: str, *, after: str = "", limit: int = MAX_ROWS
 ) -> list[Credential]:
     """An account's credentials, oldest first."""
-    return [Credential(*row) for row in await tx.fetch("credentials.of_account", account_id, after, limit)]
+    return [_credential(row) for row in await tx.fetch("credentials.of_account", account_id, after, limit)]
 
 
 async def default_of(tx: store.Transaction, account_id: str) -> str | None:
@@ -80,9 +80,13 @@ async def count(tx: store.Transaction, account_id: str) -> int:
 
 async def of_creator(tx: store.Transaction, account_id: str, user_id: str) -> list[Credential]:
     """The active credentials that a person created, oldest first."""
-    return [Credential(*row) for row in await tx.fetch("credentials.of_creator", account_id, user_id)]
+    return [_credential(row) for row in await tx.fetch("credentials.of_creator", account_id, user_id)]
 
 
-async def hand_over(tx: store.Transaction, account_id: str, user_id: str, *, to: str) -> None:
-    """Let another person answer for the credentials that one created."""
+async def hand_over(tx: store.Transaction, account_id: str, user_id: str, *, to: str | None) -> None:
+    """Let another person answer for the active credentials that one created, or nobody."""
     await tx.execute("credentials.hand_over", account_id, user_id, to)
+
+
+def _credential(row: store.Row) -> Credential:
+    return dataclasses.replace(Credential(*row[:8]), creator=users.creator_of(row[8:]))

@@ -36,6 +36,52 @@ class User:
         object.__setattr__(self, "role", _RENAMED_ROLES.get(self.role, self.role))
 
 
+@dataclass(frozen=True, slots=True)
+class Creator:
+    """The user who answers for an API key or an SMTP credential, as the user is now: decides what it may do.
+
+    Of a removed user, only the id is known.
+    """
+
+    id: str
+    email: str | None = None
+    role: str | None = None
+    operator_since: int | None = None
+    disabled_at: int | None = None
+
+    def __post_init__(self) -> None:
+        """Read the role of earlier versions as the one that replaced it."""
+        object.__setattr__(self, "role", _RENAMED_ROLES.get(self.role or "", self.role))
+
+
+class CreatedByUser:
+    """A record that a user answers for; `creator` is None for those of the command line."""
+
+    __slots__ = ()
+
+    creator: Creator | None
+
+    @property
+    def created_by(self) -> str | None:
+        """The id of the user."""
+        return None if self.creator is None else self.creator.id
+
+    @property
+    def created_by_email(self) -> str | None:
+        """The email of the user, unless removed."""
+        return None if self.creator is None else self.creator.email
+
+    @property
+    def disabled_at(self) -> int | None:
+        """When the user was disabled: the record does not work until the user is enabled."""
+        return None if self.creator is None else self.creator.disabled_at
+
+
+def creator_of(columns: store.Row) -> Creator | None:
+    """The creator in the last columns of a row; None if nobody is known."""
+    return None if columns[0] is None else Creator(*columns)
+
+
 async def insert(tx: store.Transaction, user: User, *, email_key: str) -> bool:
     """Create a user; False when the account has one with this email."""
     row = (user.id, user.account_id, user.email, email_key, user.role, user.created_at, user.joined_at, user.login_id)

@@ -18,6 +18,7 @@ async def credential(clients: AccountClients) -> str:
 async def test_a_new_key_sends_and_its_secret_is_shown_once(ctx: context.Context, mine: AccountClients) -> None:
     await accepted_mail.allow_sending(ctx, mine.account_id)
     credential_id = await credential(mine)
+    (me,) = [one for one in (await mine.owner.get("/v1/team")).json()["users"] if one["role"] == "owner"]
     response = await mine.owner.post("/v1/api-keys", json={"name": "Shop"})
     made = response.json()
     assert response.status_code == 201
@@ -39,7 +40,10 @@ async def test_a_new_key_sends_and_its_secret_is_shown_once(ctx: context.Context
         "expires_at": None,
         "approval_above": None,
         "created_at": "2027-01-15T08:00:00.000Z",
+        "created_by": me["id"],
+        "created_by_email": me["email"],
         "last_used_at": None,
+        "disabled_at": None,
         "revoked_at": None,
     }
     bearer = {"Authorization": f"Bearer {made['secret']}"}

@@ -11,6 +11,7 @@ async def test_a_new_credential_sends_and_its_password_is_shown_once(
     ctx: context.Context, mine: AccountClients
 ) -> None:
     await accepted_mail.allow_sending(ctx, mine.account_id)
+    (me,) = [one for one in (await mine.owner.get("/v1/team")).json()["users"] if one["role"] == "owner"]
     response = await mine.owner.post("/v1/credentials", json={"name": "Web shop"})
     made = response.json()
     assert response.status_code == 201
@@ -20,7 +21,10 @@ async def test_a_new_credential_sends_and_its_password_is_shown_once(
         "name": "Web shop",
         "username": made["credential"]["username"],
         "created_at": "2027-01-15T08:00:00.000Z",
+        "created_by": me["id"],
+        "created_by_email": me["email"],
         "last_used_at": None,
+        "disabled_at": None,
         "revoked_at": None,
     }
     assert response.headers["cache-control"] == "no-store"

@@ -1,11 +1,11 @@
-"""What a person made is shown before they are removed, and revoked or handed over."""
+"""What a person made stops while they are disabled, is shown before they are removed, and is revoked or handed over."""
 
 import pytest
 
 from postroad import errors
 from postroad.model import caller
 from postroad.services import context
-from postroad.services.auth import api_keys, creators, credentials, operators
+from postroad.services.auth import api_keys, authentication, creators, credentials, operators
 from postroad.services.auth import users as account_users
 from postroad.storage import accounts, users
 from tests.contexts import PASSWORD
@@ -29,6 +29,11 @@ async def make(ctx: context.Context, user: users.User) -> tuple[str, str]:
     credential, password = await credentials.create(acting, user.account_id, "Web shop")
     _, secret = await api_keys.create(acting, user.account_id, credential_id=credential.id, name="Shop", scopes=SEND)
     return basic(credential.username, password), bearer(secret)
+
+
+async def logged_in(ctx: context.Context, presented: str) -> context.Context:
+    """The context of requests with this credential."""
+    return context.acting_as(ctx, await who_is(ctx, presented), request_id="req_1", client_address="127.0.0.1")
 
 
 async def test_what_a_person_made_is_listed_as_long_as_it_works(
@@ -72,6 +77,113 @@ async def test_what_is_handed_over_goes_on_and_is_the_acting_owners(
     assert ([one.name for one in made.api_keys], [one.name for one in made.credentials]) == (["Shop"], ["Web shop"])
 
 
+async def test_what_a_disabled_person_made_does_not_work_until_they_are_enabled(
+    ctx: context.Context, owner: users.User, member: users.User
+) -> None:
+    presented, kept = await make(ctx, member), await make(ctx, owner)
+    (under,) = (await creators.made_by(ctx, member)).credentials
+    _, secret = await api_keys.create(
+        as_user(ctx, owner), owner.account_id, credential_id=under.id, name="Owner's", scopes=SEND
+    )
+    for one in presented:
+        await who_is(ctx, one)
+    await account_users.disable(as_user(ctx, owner), member.account_id, member.id)
+    for one, what in zip(presented, ("SMTP credential", "API key"), strict=True):
+        with pytest.raises(errors.Unauthorized, match=f"^this {what} does not work while the user who created it is"):
+            await who_is(ctx, one)
+    # A wrong password is told nothing.
+    with pytest.raises(errors.Unauthorized, match="wrong username or password"):
+        await who_is(ctx, basic(under.username, "wrong"))
+    for one in (*kept, bearer(secret)):
+        await who_is(ctx, one)
+    await account_users.enable(as_user(ctx, owner), member.account_id, member.id)
+    for one in presented:
+        await who_is(ctx, one)
+
+
+async def test_an_open_smtp_session_of_a_disabled_person_ends(
+    ctx: context.Context, owner: users.User, member: users.User
+) -> None:
+    credential, password = await credentials.create(as_user(ctx, member), member.account_id, "Web shop")
+    pair = (credential.username, password)
+    who = await authentication.authenticate_password(ctx, *pair, client_address="127.0.0.1")
+    assert await authentication.renew(ctx, who) == who
+    await account_users.disable(as_user(ctx, owner), member.account_id, member.id)
+    with pytest.raises(errors.CreatorDisabled):
+        await authentication.renew(ctx, who)
+    with pytest.raises(errors.CreatorDisabled):
+        await authentication.authenticate_password(ctx, *pair, client_address="127.0.0.1")
+
+
+async def test_what_a_key_of_a_disabled_person_made_does_not_work_either(
+    ctx: context.Context, owner: users.User, member: users.User
+) -> None:
+    token = (await authentication.issue_token(ctx, member)).token
+    acting = await logged_in(ctx, bearer(token))
+    everything = frozenset({caller.EVERY_SCOPE})
+    _, first = await api_keys.create(acting, member.account_id, credential_id=None, name="First", scopes=everything)
+    by_key = await logged_in(ctx, bearer(first))
+    _, second = await api_keys.create(by_key, member.account_id, credential_id=None, name="Second", scopes=SEND)
+    await account_users.disable(as_user(ctx, owner), member.account_id, member.id)
+    with pytest.raises(errors.CreatorDisabled):
+        await who_is(ctx, bearer(second))
+
+
+@pytest.mark.parametrize("is_first", [True, False])
+async def test_what_is_taken_over_before_or_after_goes_on(
+    ctx: context.Context,
+    owner: users.User,
+    member: users.User,
+    is_first: bool,  # noqa: FBT001
+) -> None:
+    presented = await make(ctx, member)
+    acting = as_user(ctx, owner)
+    await account_users.change(acting, member.account_id, member.id, hand_over=is_first, enabled=False)
+    if not is_first:
+        await account_users.change(acting, member.account_id, member.id, hand_over=True)
+    for one in presented:
+        await who_is(ctx, one)
+    listed = [*await api_keys.of_account(ctx, owner.account_id), *await credentials.of_account(ctx, owner.account_id)]
+    assert {(one.created_by, one.created_by_email, one.disabled_at) for one in listed} == {
+        (owner.id, owner.email, None)
+    }
+    told = [(action, subject) for action, subject, _ in await summaries(ctx, owner.account_id)]
+    assert ("user.secrets_handed_over", member.email) in told
+
+
+@pytest.mark.parametrize("secrets", [None, creators.SecretsAction.HAND_OVER])
+async def test_the_removal_of_a_disabled_person_lets_nothing_work_again_by_itself(
+    ctx: context.Context, owner: users.User, member: users.User, secrets: creators.SecretsAction | None
+) -> None:
+    presented = await make(ctx, member)
+    acting = as_user(ctx, owner)
+    await account_users.disable(acting, member.account_id, member.id)
+    await account_users.remove(acting, member.account_id, member.id, secrets=secrets)
+    for one in presented:
+        if secrets is None:
+            with pytest.raises(errors.Unauthorized):
+                await who_is(ctx, one)
+        else:
+            await who_is(ctx, one)
+
+
+async def test_a_key_manages_the_team_only_while_its_creator_may(
+    ctx: context.Context, owner: users.User, member: users.User
+) -> None:
+    token = (await authentication.issue_token(ctx, member)).token
+    acting = await logged_in(ctx, bearer(token))
+    _, secret = await api_keys.create(
+        acting, member.account_id, credential_id=None, name="All", scopes=frozenset({caller.EVERY_SCOPE})
+    )
+    scopes = set()
+    for role in (caller.Role.ADMIN, caller.Role.READ_ONLY):
+        await account_users.change_role(as_user(ctx, owner), member.account_id, member.id, role=role)
+        key = (await who_is(ctx, bearer(secret))).key
+        assert key is not None
+        scopes.add(key.scopes)
+    assert scopes == {caller.SCOPES, caller.SCOPES - {caller.Scope.TEAM}}
+
+
 async def test_at_the_command_line_nobody_takes_it_over(
     ctx: context.Context, owner: users.User, member: users.User
 ) -> None:
@@ -79,7 +191,7 @@ async def test_at_the_command_line_nobody_takes_it_over(
     await account_users.remove(ctx, member.account_id, member.id)
     for one in presented:
         await who_is(ctx, one)
-    assert [one.created_by for one in await api_keys.of_account(ctx, owner.account_id)] == [member.id]
+    assert [one.created_by for one in await api_keys.of_account(ctx, owner.account_id)] == [None]
 
 
 async def test_a_key_that_operates_the_installation_is_never_handed_over(

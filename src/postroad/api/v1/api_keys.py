@@ -122,7 +122,10 @@ class ApiKey(msgspec.Struct, frozen=True, kw_only=True):
     expires_at: times.WireTime | None
     approval_above: int | None
     created_at: times.WireTime
+    created_by: schemas.CreatedBy
+    created_by_email: schemas.CreatedByEmail
     last_used_at: times.WireTime | None
+    disabled_at: schemas.DisabledAt
     revoked_at: times.WireTime | None
 
 

@@ -22,7 +22,10 @@ class Credential(msgspec.Struct, frozen=True):
     name: str
     username: str
     created_at: times.WireTime
+    created_by: schemas.CreatedBy
+    created_by_email: schemas.CreatedByEmail
     last_used_at: times.WireTime | None
+    disabled_at: schemas.DisabledAt
     revoked_at: times.WireTime | None
 
 

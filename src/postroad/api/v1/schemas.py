@@ -34,6 +34,17 @@ DomainName = Annotated[
 ]
 Timestamp = Annotated[str, msgspec.Meta(max_length=64, extra_json_schema={"format": "date-time"})]
 
+# Of an API key or an SMTP credential.
+CreatedBy = Annotated[
+    str | None,
+    msgspec.Meta(description="The id of the user who created it, or has taken it over; null at the command line."),
+]
+CreatedByEmail = Annotated[str | None, msgspec.Meta(description="The email of this user; null after a removal.")]
+DisabledAt = Annotated[
+    times.WireTime | None,
+    msgspec.Meta(description="When this user was disabled: it does not work until the user is enabled."),
+]
+
 
 class Response(msgspec.Struct, frozen=True, kw_only=True):
     """The end of every JSON response. Logs show no more of it: it may contain a secret."""

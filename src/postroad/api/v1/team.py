@@ -52,7 +52,26 @@ class TeamUserUpdate(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     """The fields to change."""
 
     role: Role | None = None
-    enabled: Annotated[bool, msgspec.Meta(description="False disables the user within a second.")] | None = None
+    enabled: (
+        Annotated[
+            bool,
+            msgspec.Meta(
+                description="False disables the user within a second; the API keys and SMTP credentials that they "
+                "created do not work until they are enabled."
+            ),
+        ]
+        | None
+    ) = None
+    secrets: (
+        Annotated[
+            Literal["hand_over"],
+            msgspec.Meta(
+                description="`hand_over`: the API keys and SMTP credentials that the user created belong to you from "
+                "now on, and keep working if the user is disabled."
+            ),
+        ]
+        | None
+    ) = None
 
 
 class RemovalQuery(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
@@ -62,8 +81,8 @@ class RemovalQuery(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
         Annotated[
             Literal["hand_over", "revoke"],
             msgspec.Meta(
-                description="`hand_over` (default): they keep working, and belong to you. `revoke`: they stop "
-                "working. Keys with the scope `operator` are always revoked."
+                description="`hand_over`: they keep working, and belong to you. `revoke`: they stop working. Default: "
+                "`hand_over`, and `revoke` for a disabled user. Keys with the scope `operator` are always revoked."
             ),
         ]
         | None
@@ -122,15 +141,20 @@ async def invite(ctx: context.Context, request: routing.Request) -> routing.Resp
 async def change(ctx: context.Context, request: routing.Request) -> routing.Response:
     """Change a user's role, or disable or enable the user.
 
-    The last active owner cannot be disabled or change role. Owners and admins only; only owners change owners, or make
-    them.
+    It can also hand over to you the API keys and SMTP credentials that the user created. The last active owner cannot
+    be disabled or change role. Owners and admins only; only owners change owners, or make them.
     """
     body: TeamUserUpdate = request.body
     role = caller.Role(body.role) if body.role is not None else None
-    if role is None and body.enabled is None:
-        raise errors.InvalidRequest("role: give role, enabled or both")
+    if role is None and body.enabled is None and body.secrets is None:
+        raise errors.InvalidRequest("role: give role, enabled or secrets")
     changed = await account_users.change(
-        ctx, request.caller.account_id, request.path["id"], role=role, enabled=body.enabled
+        ctx,
+        request.caller.account_id,
+        request.path["id"],
+        role=role,
+        enabled=body.enabled,
+        hand_over=body.secrets is not None,
     )
     return routing.Response(200, TeamUserResponse(_team_user(changed), request_id=request.id))
 
@@ -142,7 +166,7 @@ async def remove(ctx: context.Context, request: routing.Request) -> routing.Resp
     Owners and admins only; only owners remove owners.
     """
     query: RemovalQuery = request.query
-    secrets = creators.SecretsAction(query.secrets or creators.SecretsAction.HAND_OVER)
+    secrets = creators.SecretsAction(query.secrets) if query.secrets is not None else None
     await account_users.remove(ctx, request.caller.account_id, request.path["id"], secrets=secrets)
     return routing.Response(204)
 

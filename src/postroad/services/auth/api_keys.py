@@ -60,7 +60,7 @@ async def create(
             last_used_at=None,
             revoked_at=None,
             limits=limits,
-            created_by=await creators.of_actor(ctx, tx, account_id),
+            creator=await creators.of_actor(ctx, tx, account_id),
         )
         await api_keys.insert(tx, key, key_hash=installation_keys.hash_api_key(secret))
         await audit_log.write(ctx, tx, account_id, "api_key.created", name, key.scopes)

@@ -51,7 +51,7 @@ async def authenticate_password(
         presented = authorization.Basic(username, password)
         try:
             known = await _look_up(ctx, presented, fact=fact, client_address=client_address)
-        except errors.AccountClosed:
+        except (errors.AccountClosed, errors.CreatorDisabled):
             raise
         except errors.Unauthorized:
             msg = "wrong username or password, or the credential is revoked"
@@ -74,6 +74,8 @@ async def renew(ctx: context.Context, who: caller.Caller) -> caller.Caller:
                 account = await accounts.by_id(tx, who.account_id)
             if credential is None or credential.revoked_at is not None:
                 raise errors.Unauthorized("the credential is revoked; log in with another one")
+            if credential.disabled_at is not None:
+                raise schemes.creator_disabled("SMTP credential")
             known = facts[used] = schemes.AuthenticatedCaller(schemes.with_limits(who, account), used)
     return _admit(ctx, known)
 

@@ -1,8 +1,9 @@
-"""Who created API keys and SMTP credentials, and what happens to them when that person is removed.
+"""Who created API keys and SMTP credentials, and what happens to them when that person is disabled or removed.
 
-Whoever removes a person sees what they made, and revokes it or answers for it from then on. Keys that operate the
-installation are always revoked: the person who is removed may have their secrets, and they would have the rights of
-whoever takes them over.
+What a person created does not work while they are disabled: they may have its secrets. Whoever disables or removes a
+person sees what they made, and may answer for it from then on, so that it keeps working; what a removed person made can
+be revoked as well. Keys that operate the installation are always revoked: they would have the rights of whoever takes
+them over.
 """
 
 from collections.abc import Sequence
@@ -31,13 +32,14 @@ class Made(msgspec.Struct, frozen=True):
     credentials: Sequence[stored_credentials.Credential]
 
 
-async def of_actor(ctx: context.Context, tx: store.Transaction, account_id: str) -> str | None:
+async def of_actor(ctx: context.Context, tx: store.Transaction, account_id: str) -> users.Creator | None:
     """The person who creates something; of what a key creates, the person who created that key."""
     who = ctx.actor.who
     if who is None or who.key is None:
-        return ctx.actor.user_id
+        user = await users.by_id(tx, ctx.actor.user_id) if ctx.actor.user_id is not None else None
+        return None if user is None else users.Creator(user.id, user.email, user.role, user.operator_since)
     creating = await stored_api_keys.by_id(tx, account_id, who.key.id)
-    return None if creating is None else creating.created_by
+    return None if creating is None else creating.creator
 
 
 async def made_by(ctx: context.Context, user: users.User) -> Made:
@@ -47,7 +49,7 @@ async def made_by(ctx: context.Context, user: users.User) -> Made:
 
 
 async def settle(ctx: context.Context, tx: store.Transaction, user: users.User, secrets: SecretsAction) -> None:
-    """Revoke what a user created, or hand it over to the acting person; a command without one leaves it as it is."""
+    """Revoke what a user created, or hand it over to the acting person; after a command, nobody answers for it."""
     made = await _made(tx, user)
     is_revoked = secrets is SecretsAction.REVOKE
     for key in made.api_keys:
@@ -58,10 +60,11 @@ async def settle(ctx: context.Context, tx: store.Transaction, user: users.User, 
         await stored_credentials.revoke(tx, user.account_id, credential.id, now=ctx.clock())
         await known_networks.remove(tx, credential.id)
         await audit_log.write(ctx, tx, user.account_id, "credential.revoked", credential.name, credential.username)
-    taker = await of_actor(ctx, tx, user.account_id)
-    if not is_revoked and taker not in {None, user.id}:
-        await stored_api_keys.hand_over(tx, user.account_id, user.id, to=taker or "")
-        await stored_credentials.hand_over(tx, user.account_id, user.id, to=taker or "")
+    if not is_revoked:
+        taker = await of_actor(ctx, tx, user.account_id)
+        to = None if taker is None else taker.id
+        await stored_api_keys.hand_over(tx, user.account_id, user.id, to=to)
+        await stored_credentials.hand_over(tx, user.account_id, user.id, to=to)
 
 
 async def _made(tx: store.Transaction, user: users.User) -> Made:

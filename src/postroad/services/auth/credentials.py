@@ -100,7 +100,7 @@ async def _insert(
         created_at=now,
         last_used_at=None,
         revoked_at=None,
-        creator_id=await creators.of_actor(ctx, tx, account_id),
+        creator=await creators.of_actor(ctx, tx, account_id),
     )
     await credentials.insert(tx, credential)
     await audit_log.write(ctx, tx, account_id, "credential.created", name, username)

@@ -23,6 +23,7 @@ from postroad.storage import second_factors as stored_factors
 
 # Generated usernames are much shorter; a longer or unprintable one is unknown without a query.
 USERNAME_CHARACTERS: Final = 64
+_OPERATING: Final = frozenset({model_caller.Scope.OPERATOR})
 CLOSED: Final = "the account is closed; contact the operator of this service"
 # A login from a known network is recorded again only after this time: a busy application writes nothing.
 NETWORK_RENEWAL: Final = times.DAY
@@ -102,6 +103,8 @@ async def _by_password(
     )
     if live is None or not is_right:
         raise wrong_password()
+    if live.disabled_at is not None:
+        raise creator_disabled("SMTP credential")
     if last_login is None or ctx.clock() - last_login >= NETWORK_RENEWAL:
         record = functools.partial(_record_network, ctx, live.id, network)
         # An application that opens many connections writes once. While the store cannot be written, it still gets in.
@@ -123,9 +126,9 @@ async def _by_api_key(ctx: context.Context, token: str) -> AuthenticatedCaller:
         key = await api_keys.by_hash(tx, installation_keys.hash_api_key(token))
     if key is None or key.revoked_at is not None:
         raise errors.Unauthorized("Authorization: the API key is unknown or revoked")
-    scopes = model_caller.scopes_of(key.scopes)
-    if not key.may_operate:
-        scopes -= {model_caller.Scope.OPERATOR}
+    if key.disabled_at is not None:
+        raise creator_disabled("API key")
+    scopes = model_caller.scopes_of(key.scopes) - _withheld(key.creator)
     who = model_caller.Caller(
         account_id=key.account_id,
         credential_id=key.credential_id,
@@ -138,6 +141,17 @@ async def _by_api_key(ctx: context.Context, token: str) -> AuthenticatedCaller:
         is_test=installation_keys.is_test_key(token),
     )
     return AuthenticatedCaller(who, (last_used.API_KEY, key.id))
+
+
+def _withheld(creator: users.Creator | None) -> frozenset[model_caller.Scope]:
+    """The scopes that a key does not have, because whoever created it may no longer do as much."""
+    if creator is None or creator.operator_since is not None:
+        return frozenset()
+    role = creator.role
+    manages = (
+        role is not None and model_caller.Permission.MANAGE in model_caller.ROLE_PERMISSIONS[model_caller.Role(role)]
+    )
+    return _OPERATING if manages else _OPERATING | {model_caller.Scope.TEAM}
 
 
 async def _by_token(ctx: context.Context, token: str) -> AuthenticatedCaller:
@@ -207,4 +221,11 @@ def wrong_password() -> errors.Unauthorized:
     return errors.Unauthorized(
         "Authorization: wrong username or password, or the credential is revoked; after several failures, also "
         "wait a minute"
+    )
+
+
+def creator_disabled(what: str) -> errors.CreatorDisabled:
+    """The refusal of a right secret whose creator is disabled."""
+    return errors.CreatorDisabled(
+        f"this {what} does not work while the user who created it is disabled; ask an owner of the account"
     )

@@ -2,7 +2,8 @@
 
 A user is the member of one account; what they log in with is their login, which they may also use for other accounts
 (docs/decisions/0025-logins.md). Disabling and removal end every session of the user in every process within one second,
-and a changed password those of the login in all its accounts.
+and a changed password those of the login in all its accounts. What becomes of the API keys and SMTP credentials that
+they created: `creators.py`.
 
 Changes to users lock the account's row, so that two owners who remove each other cannot both succeed: an account keeps
 an owner who can log in. Only an operator can disable that one.
@@ -24,8 +25,9 @@ from postroad.storage import password_links as stored_links
 
 # 20 characters of 62 are 119 bits.
 GENERATED_CHARACTERS: Final = 20
+_HAND_OVER: Final = creators.SecretsAction.HAND_OVER
 _REMOVALS: Final = {
-    creators.SecretsAction.HAND_OVER: "",
+    _HAND_OVER: "",
     creators.SecretsAction.REVOKE: "and revoked their API keys and SMTP credentials",
 }
 _TAKEN: Final = "email: this address already belongs to a user of this account"
@@ -151,9 +153,9 @@ async def change_role(ctx: context.Context, account_id: str, user_id: str, *, ro
     return await change(ctx, account_id, user_id, role=role)
 
 
-async def disable(ctx: context.Context, account_id: str, user_id: str) -> users.User:
-    """Disable a user."""
-    return await change(ctx, account_id, user_id, enabled=False)
+async def disable(ctx: context.Context, account_id: str, user_id: str, *, hand_over: bool = False) -> users.User:
+    """Disable a user. What they created stops working until they are enabled, unless it is handed over."""
+    return await change(ctx, account_id, user_id, enabled=False, hand_over=hand_over)
 
 
 async def enable(ctx: context.Context, account_id: str, user_id: str) -> users.User:
@@ -168,8 +170,12 @@ async def change(
     *,
     role: caller.Role | None = None,
     enabled: bool | None = None,
+    hand_over: bool = False,
 ) -> users.User:
-    """Change a user's role, whether they are enabled, or both. Values that are the same already have no effect."""
+    """Change a user's role, or whether they are enabled, or take over the API keys and SMTP credentials they created.
+
+    Values that are the same already have no effect.
+    """
     grants.check_user(ctx.actor)
     async with ctx.store.transaction() as tx:
         await access_version.bump(tx)
@@ -181,6 +187,9 @@ async def change(
             await _set_role(ctx, tx, members, user, role=role)
         if enabled is not None and enabled != (user.disabled_at is None):
             await _set_enabled(ctx, tx, members, user, enabled=enabled)
+        if hand_over:
+            await creators.settle(ctx, tx, user, _HAND_OVER)
+            await audit_log.write(ctx, tx, account_id, "user.secrets_handed_over", user.email)
     ctx.access_cache.invalidate()
     return await find(ctx, account_id, user_id)
 
@@ -200,9 +209,12 @@ async def remove(
     account_id: str,
     user_id: str,
     *,
-    secrets: creators.SecretsAction = creators.SecretsAction.HAND_OVER,
+    secrets: creators.SecretsAction | None = None,
 ) -> users.User:
-    """Remove a user, and revoke what they made or hand it over. Audit log entries stay."""
+    """Remove a user, and revoke what they made or hand it over. Audit log entries stay.
+
+    By default what works keeps working: that of a disabled user does not.
+    """
     async with ctx.store.transaction() as tx:
         await access_version.bump(tx)
         members = await _lock_members(ctx, tx, account_id)
@@ -210,6 +222,8 @@ async def remove(
         _check_owners(ctx, members, user.role)
         _refuse_operator(ctx, user)
         _refuse_last_owner(members, user)
+        if secrets is None:
+            secrets = _HAND_OVER if user.disabled_at is None else creators.SecretsAction.REVOKE
         # Before the removal: users who remove themselves need a name in the log.
         await audit_log.write(ctx, tx, account_id, "user.removed", user.email, _REMOVALS[secrets])
         await creators.settle(ctx, tx, user, secrets)

@@ -2,11 +2,10 @@
 SELECT api_keys.id, api_keys.account_id, credential_id, api_keys.name, hint, scopes, api_keys.created_at,
     api_keys.last_used_at, COALESCE(api_keys.revoked_at, credentials.revoked_at), domains, networks, templates,
     recipients_per_day, credit_budget, expires_at, approval_above, day, recipients, credits, created_by,
-    created_by IS NULL OR EXISTS (
-        SELECT 1 FROM users
-        WHERE users.id = api_keys.created_by AND operator_since IS NOT NULL AND disabled_at IS NULL)
+    creators.email, creators.role, creators.operator_since, creators.disabled_at
 FROM api_keys LEFT JOIN credentials ON credentials.id = api_keys.credential_id
     LEFT JOIN api_key_usage ON api_key_usage.key_id = api_keys.id
+    LEFT JOIN users AS creators ON creators.id = api_keys.created_by
 
 -- name: insert
 -- A new API key, stored as the hash of its secret.
@@ -31,8 +30,8 @@ WHERE api_keys.account_id = $1 AND created_by = $2 AND api_keys.revoked_at IS NU
 ORDER BY api_keys.id;
 
 -- name: hand_over
--- Another person answers for the keys that one created.
-UPDATE api_keys SET created_by = $3 WHERE account_id = $1 AND created_by = $2;
+-- Another person answers for the keys that one created, or nobody does.
+UPDATE api_keys SET created_by = CAST($3 AS TEXT) WHERE account_id = $1 AND created_by = $2 AND revoked_at IS NULL;
 
 -- name: of_account
 -- The keys of an account after a cursor, oldest first; revoked when their credential is.

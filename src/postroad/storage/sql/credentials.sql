@@ -1,3 +1,8 @@
+-- part: credential
+SELECT credentials.id, credentials.account_id, name, username, credentials.password_hash, credentials.created_at,
+    last_used_at, revoked_at, creator_id, creators.email, creators.role, creators.operator_since, creators.disabled_at
+FROM credentials LEFT JOIN users AS creators ON creators.id = credentials.creator_id
+
 -- name: insert
 -- A new SMTP credential.
 INSERT INTO credentials (id, account_id, name, username, password_hash, created_at, last_used_at, revoked_at, creator_id)
@@ -5,27 +10,27 @@ VALUES ($1, $2, $3, $4, $5, $6, NULL, NULL, CAST($7 AS TEXT));
 
 -- name: of_creator
 -- The active credentials that a person created, oldest first.
-SELECT id, account_id, name, username, password_hash, created_at, last_used_at, revoked_at, creator_id
-FROM credentials WHERE account_id = $1 AND creator_id = $2 AND revoked_at IS NULL ORDER BY id;
+-- include: credential
+WHERE credentials.account_id = $1 AND creator_id = $2 AND revoked_at IS NULL ORDER BY credentials.id;
 
 -- name: hand_over
--- Another person answers for the credentials that one created.
-UPDATE credentials SET creator_id = $3 WHERE account_id = $1 AND creator_id = $2;
+-- Another person answers for the credentials that one created, or nobody does.
+UPDATE credentials SET creator_id = CAST($3 AS TEXT) WHERE account_id = $1 AND creator_id = $2 AND revoked_at IS NULL;
 
 -- name: by_username
 -- The credential with this SMTP username.
-SELECT id, account_id, name, username, password_hash, created_at, last_used_at, revoked_at, creator_id
-FROM credentials WHERE username = $1;
+-- include: credential
+WHERE username = $1;
 
 -- name: by_id
 -- One credential of an account.
-SELECT id, account_id, name, username, password_hash, created_at, last_used_at, revoked_at, creator_id
-FROM credentials WHERE account_id = $1 AND id = $2;
+-- include: credential
+WHERE credentials.account_id = $1 AND credentials.id = $2;
 
 -- name: of_account
 -- The credentials of an account after a cursor, oldest first: the first is the account's default.
-SELECT id, account_id, name, username, password_hash, created_at, last_used_at, revoked_at, creator_id
-FROM credentials WHERE account_id = $1 AND id > $2 ORDER BY id LIMIT $3;
+-- include: credential
+WHERE credentials.account_id = $1 AND credentials.id > $2 ORDER BY credentials.id LIMIT $3;
 
 -- name: default_of
 -- The account's first credential, revoked or not: the scope of idempotency keys must never change.
