@@ -104,10 +104,22 @@ async def test_an_account_with_much_slow_test_mail_leaves_room_for_others(
     url: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(simulated_outcomes, "SLOW_SECONDS", 0)
+    monkeypatch.setattr(simulated_delivery, "MAX_PER_SECOND", 10**9)
     results = Unrecorded()
     async with engine_harness.running_engine(url, port=PORT) as harness:
         log = logs.configure(form="json", level="info")
         await claim_by_turns(simulated_delivery.SimulatedDelivery(harness.ctx, results, log), results)  # type: ignore[arg-type]
+
+
+async def test_test_mail_rests_after_each_step_as_long_as_it_is_large(
+    url: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(simulated_delivery, "MAX_PER_SECOND", 0.001)
+    async with engine_harness.running_engine(url, port=PORT) as harness:
+        await harness.settle(await harness.send("ada@gmail.com", is_test=True))
+        waiting = await harness.send("ada@gmail.com", is_test=True)
+        await harness.settle(await harness.send("ada@nowhere.example"))
+        assert (await harness.see(waiting)).recipient.status == "queued"
 
 
 async def claim_by_turns(simulated: simulated_delivery.SimulatedDelivery, results: Unrecorded) -> None:

@@ -21,6 +21,8 @@ from postroad.telemetry import logs
 MAX_UNDER_WAY: Final = 500
 # Claimed in a step, and so recorded together: nothing waits for test mail, and live mail should not wait for it.
 MAX_CLAIMS_PER_STEP: Final = 64
+# On average over some steps: about a tenth of the time of a process.
+MAX_PER_SECOND: Final = 500
 
 
 class SimulatedDelivery:
@@ -31,16 +33,22 @@ class SimulatedDelivery:
         self._recorder = results
         self._log = log
         self._under_way = fair_shares.FairShares(MAX_UNDER_WAY)
+        self._rest_until = 0.0
         self._tasks: set[asyncio.Task[None]] = set()
 
     def claim_requests(self, queue_keys: Sequence[str]) -> list[queue.ClaimRequest]:
-        """What to claim of scheduled queues of test mail: a part for each that has room."""
+        """What to claim of scheduled queues of test mail: a part for each that has room, or nothing during a rest."""
+        if asyncio.get_running_loop().time() < self._rest_until:
+            return []
         count = min(len(queue_keys), MAX_CLAIMS_PER_STEP)
         rooms = [(key, self._under_way.room(_party(key))) for key in random.sample(queue_keys, count)]
         return [queue.ClaimRequest(key, min(room, MAX_CLAIMS_PER_STEP // count)) for key, room in rooms if room]
 
     def begin(self, claims: Sequence[queue.Claimed]) -> None:
         """Begin the attempts; those that take equally long are recorded together."""
+        loop = asyncio.get_running_loop()
+        self._rest_until = max(loop.time(), self._rest_until) + len(claims) / MAX_PER_SECOND
+        loop.call_at(self._rest_until, self._ctx.mail_wakeup.set)
         attempts = [(claim, _simulate(claim)) for claim in claims]
         attempts.sort(key=_seconds)
         for seconds, together in itertools.groupby(attempts, key=_seconds):

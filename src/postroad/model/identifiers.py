@@ -44,6 +44,13 @@ def make(prefix: str, *, now: int, entropy: bytes) -> str:
     return f"{prefix}{now:014x}{entropy.hex()}"
 
 
+def make_series(prefix: str, *, now: int, entropy: bytes) -> tuple[str, ...]:
+    """As many ids as there are random bytes for, one microsecond apart: they sort in this order."""
+    places = range(0, len(entropy), ENTROPY_BYTES)
+    parts = (entropy[place : place + ENTROPY_BYTES] for place in places)
+    return tuple(make(prefix, now=now + index, entropy=part) for index, part in enumerate(parts))
+
+
 def is_identifier(text: str, prefix: str) -> bool:
     """Whether the text could be an id of this kind; a cheap check before asking the database."""
     return text.startswith(prefix) and _SHAPE.fullmatch(text) is not None

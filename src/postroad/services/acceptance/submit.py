@@ -265,14 +265,13 @@ def _identity(
 ) -> compose.MessageIdentity:
     # One microsecond apart: the messages of a batch sort in the order of the request.
     now = ctx.clock() + place
-    # One microsecond apart: recipient ids sort in the order of the request.
-    recipient_ids = tuple(
-        ctx.new_id(identifiers.RECIPIENT, now=now + index) for index in range(len(checked.recipients))
-    )
+    # At once: each call lets go of the interpreter lock, and waits for it while a thread is busy.
+    size = identifiers.ENTROPY_BYTES
+    entropy = ctx.entropy(size * (2 + len(checked.recipients)))
     return compose.MessageIdentity(
-        message_id=ctx.new_id(identifiers.MESSAGE, now=now),
-        recipient_ids=recipient_ids,
-        ledger_id=ctx.new_id(identifiers.LEDGER, now=now),
+        message_id=identifiers.make(identifiers.MESSAGE, now=now, entropy=entropy[:size]),
+        recipient_ids=identifiers.make_series(identifiers.RECIPIENT, now=now, entropy=entropy[2 * size :]),
+        ledger_id=identifiers.make(identifiers.LEDGER, now=now, entropy=entropy[size : 2 * size]),
         account_id=who.account_id,
         credential_id=sending_identity(who),
         request_id=info.request_id,
