@@ -222,6 +222,12 @@ class Metrics(registry.Collector):
         self.low_credits = Gauge(
             "postroad_accounts_low_credits", "Active accounts with fewer credits than they used in the last three days."
         )
+        self.stored_bytes = Gauge(
+            "postroad_stored_bytes", "Space that queued live mail and stored test mail take.", ["mode"]
+        )
+        self.near_quota = Gauge(
+            "postroad_accounts_near_quota", "Accounts whose live or test mail takes at least 80% of its quota of space."
+        )
         self.checks = Gauge(
             "postroad_check", "Checks of the installation: 0 ok, 1 warning, 2 error. See `postroad doctor`.", ["name"]
         )

@@ -48,6 +48,22 @@ async def test_the_size_of_the_database_is_shown_and_that_of_its_disk_where_it_i
         assert 0 < shown.disk_free_bytes.values[()] < shown.disk_bytes.values[()]
 
 
+async def test_the_space_of_waiting_mail_is_shown(ctx: context.Context, shop: str) -> None:
+    await gauges.Gauges().refresh(ctx)
+    shown = ctx.metrics
+    assert (shown.stored_bytes.values, shown.near_quota.values) == ({("live",): 0, ("test",): 0}, {(): 0})
+    for is_test in (False, True):
+        await accepted_mail.accept(ctx, shop, text="x" * 900_000, is_test=is_test)
+    quotas = msgspec.structs.replace(ctx.settings.quotas, stored_megabytes=1, test_megabytes=1)
+    limited = dataclasses.replace(ctx, settings=msgspec.structs.replace(ctx.settings, quotas=quotas))
+    await gauges.Gauges().refresh(limited)
+    assert {labels: value // 100_000 for labels, value in shown.stored_bytes.values.items()} == {
+        ("live",): 9,
+        ("test",): 9,
+    }
+    assert shown.near_quota.values == {(): 1}
+
+
 async def test_the_queue_is_counted_by_state_and_by_age(ctx: context.Context, shop: str, clock: Clock) -> None:
     await accepted_mail.accept(ctx, shop, to=("ada@example.net",))
     await accepted_mail.accept(ctx, shop, to=("bob@example.net",))

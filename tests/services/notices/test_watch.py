@@ -68,6 +68,27 @@ async def test_operators_hear_of_a_provider_that_blocks_an_address(
     assert await told(ctx) == []
 
 
+async def test_owners_hear_of_mail_that_takes_most_of_its_space(
+    ctx: context.Context, account: accounts.Account, clock: Clock
+) -> None:
+    await accepted_mail.allow_sending(ctx, account.id)
+    quotas = msgspec.structs.replace(ctx.settings.quotas, stored_megabytes=2, test_megabytes=1)
+    settings = msgspec.structs.replace(ctx.settings, quotas=quotas)
+    limited = dataclasses.replace(ctx, settings=settings)
+    for is_test, size in ((False, 1_600_000), (True, 700_000)):
+        await accepted_mail.accept(ctx, account.id, text="x" * size, is_test=is_test)
+    await watch.look(limited)
+    assert await told(ctx) == []
+    for is_test in (False, True):
+        await accepted_mail.accept(ctx, account.id, text="x" * 200_000, is_test=is_test)
+    for _ in range(2):
+        await watch.look(limited)
+    live = {"used": "1", "quota": "2", "is_test": "", "days": "3"}
+    test = {"used": "0", "quota": "1", "is_test": "test", "days": "3"}
+    found = sorted(await told(ctx), key=lambda one: one[1]["is_test"])
+    assert found == [(kinds.SPACE_LOW, live), (kinds.SPACE_LOW, test)]
+
+
 @pytest.mark.parametrize("amount, expected", [(4, []), (3, [(kinds.CREDITS_LOW, {"available": "1", "used": "2"})])])
 async def test_owners_hear_of_low_credits(
     ctx: context.Context, account: accounts.Account, amount: int, expected: list[object]

@@ -19,6 +19,8 @@ from postroad.storage import messages, open_store, queue, space, store
 MEBIBYTE: Final = 1024 * 1024
 # Near a quota: the processes of a host can store so much in a few seconds.
 NEAR_BYTES: Final = 256 * MEBIBYTE
+# The owners of an account, and the operators, hear of it when so much of a quota is used.
+NEAR_SHARE: Final = 0.8
 # The minimum free space is at most this part of a disk, so that a small one can be used too.
 MAX_FLOOR_SHARE: Final = 0.1
 
@@ -47,6 +49,15 @@ class Usage(msgspec.Struct, frozen=True):
     disk: Disk | None
 
 
+class NearQuota(msgspec.Struct, frozen=True):
+    """An account that has used most of a quota, in bytes."""
+
+    account_id: str
+    used: int
+    quota: int
+    is_test: bool
+
+
 async def read(database: store.Store, settings: config.Settings) -> Usage:
     """The usage at present; reads the whole queue."""
     async with database.scanning() as tx:
@@ -54,13 +65,25 @@ async def read(database: store.Store, settings: config.Settings) -> Usage:
         queued = await queue.totals_by_account(tx, recipient_bytes=batch.RECIPIENT_BYTES)
         live = {one.account_id: one.max_live_bytes for one in queued}
         # Exactly only where that makes a difference.
-        enough = settings.quotas.stored_megabytes * MEBIBYTE - NEAR_BYTES
+        quota = settings.quotas.stored_megabytes * MEBIBYTE
+        enough = min(quota - NEAR_BYTES, round(NEAR_SHARE * quota))
         if disk is not None and disk.headroom > 0:
             enough = min(enough, round(fair_shares.ALPHA * disk.headroom))
         for account_id in [account_id for account_id, size in live.items() if size >= enough]:
             live[account_id] = await queue.live_bytes(tx, account_id, recipient_bytes=batch.RECIPIENT_BYTES)
         tests = await messages.test_bytes_by_account(tx, recipient_bytes=batch.RECIPIENT_BYTES)
     return Usage(queued, live, tests, disk)
+
+
+def near_quota(usage: Usage, settings: config.Settings) -> Sequence[NearQuota]:
+    """The accounts that have used most of a quota."""
+    quotas = ((usage.live, settings.quotas.stored_megabytes, False), (usage.test, settings.quotas.test_megabytes, True))
+    return [
+        NearQuota(account_id, used, megabytes * MEBIBYTE, is_test)
+        for sizes, megabytes, is_test in quotas
+        for account_id, used in sizes.items()
+        if used >= NEAR_SHARE * megabytes * MEBIBYTE
+    ]
 
 
 async def read_disk(tx: store.Transaction, settings: config.Settings) -> Disk | None:

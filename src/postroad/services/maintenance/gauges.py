@@ -16,6 +16,7 @@ from typing import Final
 from postroad import build_version, errors
 from postroad.model import providers, times
 from postroad.services import context
+from postroad.services.acceptance import stored_space
 from postroad.services.certificates import overview
 from postroad.services.queue import conditions
 from postroad.storage import accounts, hourly_counts, open_store, provider_queues, queue_views, space, webhook_views
@@ -63,7 +64,7 @@ def _gauges(shown: metrics.Metrics) -> Sequence[metrics.Gauge]:
     """The gauges from the database."""
     mail = (shown.queue, shown.oldest, shown.overdue, shown.provider_queues)
     others = (shown.low_credits, shown.certificates, shown.database_bytes, shown.database_free_bytes)
-    return (*mail, shown.webhook_backlog, shown.webhook_overdue, *others)
+    return (*mail, shown.webhook_backlog, shown.webhook_overdue, shown.stored_bytes, shown.near_quota, *others)
 
 
 async def _refresh(ctx: context.Context) -> None:
@@ -74,6 +75,7 @@ async def _refresh(ctx: context.Context) -> None:
         events = await webhook_views.counts(tx)
         low = await accounts.short_of_credits(tx, since_hour=hourly_counts.hour_of(now) - accounts.LOW_CREDIT_HOURS)
         used = await space.read(tx)
+    stored = await stored_space.read(ctx.store, ctx.settings)
     shown, ready = ctx.metrics, counts.get(queue_views.READY)
     shown.queue.replace({(state,): counts[state].recipients if state in counts else 0 for state in queue_views.STATES})
     oldest = min((count.queued_at for count in counts.values()), default=now)
@@ -83,6 +85,9 @@ async def _refresh(ctx: context.Context) -> None:
     shown.provider_queues.replace({labels: float(number) for labels, number in closed.items()})
     shown.low_credits.replace({(): low if ctx.settings.credits.enabled else 0})
     _show_webhooks(shown, events, now=now)
+    shown.stored_bytes.replace({("live",): sum(stored.live.values()), ("test",): sum(stored.test.values())})
+    near = {one.account_id for one in stored_space.near_quota(stored, ctx.settings)}
+    shown.near_quota.replace({(): len(near)})
     shown.certificates.replace(await overview.seconds_left(ctx))
     shown.database_bytes.replace({(): used.size})
     shown.database_free_bytes.replace({} if used.free is None else {(): used.free})

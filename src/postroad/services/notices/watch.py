@@ -1,4 +1,4 @@
-"""Notices that no single change causes: mail that waits, a provider that blocks us, low credits, keys that expire.
+"""Notices that no single change causes: mail that waits, a provider that blocks us, low credits or space, ending keys.
 
 Every process with the maintenance role looks, and a notice about the same subject is written once. It scans the queue
 as the metrics do, so it looks only every few minutes.
@@ -9,6 +9,7 @@ from typing import Final
 from postroad.model import providers, times
 from postroad.model.bounces import reasons
 from postroad.services import context
+from postroad.services.acceptance import stored_space
 from postroad.services.notices import kinds, outbox
 from postroad.storage import accounts, api_keys, failure_counts, hourly_counts, queue_views, store
 
@@ -31,6 +32,7 @@ async def look(ctx: context.Context) -> None:
             *await _low_credits(ctx, tx, now),
             *await _ending_keys(tx, now),
         ]
+    found += await _low_space(ctx)
     for one in found:  # each for itself: other writers wait only for a moment
         async with ctx.store.transaction() as tx:
             await outbox.write(tx, [one], now=now, entropy=ctx.entropy)
@@ -78,6 +80,24 @@ async def _low_credits(ctx: context.Context, tx: store.Transaction, now: int) ->
             account_id=account_id,
         )
         for account_id, available, used in await accounts.low_on_credits(tx, since_hour=since_hour, limit=MAX_ROWS)
+    ]
+
+
+async def _low_space(ctx: context.Context) -> list[outbox.NewNotice]:
+    near = stored_space.near_quota(await stored_space.read(ctx.store, ctx.settings), ctx.settings)
+    return [
+        outbox.NewNotice(
+            kind=kinds.SPACE_LOW,
+            subject=f"{one.account_id} test" if one.is_test else one.account_id,
+            values={
+                "used": str(one.used // stored_space.MEBIBYTE),
+                "quota": str(one.quota // stored_space.MEBIBYTE),
+                "is_test": "test" if one.is_test else "",
+                "days": str(ctx.settings.retention.test_days),
+            },
+            account_id=one.account_id,
+        )
+        for one in near[:MAX_ROWS]
     ]
 
 
