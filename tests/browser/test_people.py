@@ -83,7 +83,7 @@ async def test_a_token_with_a_name_is_made_and_revoked(
     await async_api.expect(page.get_by_text("Token nightly")).to_have_count(0)
 
 
-async def test_a_user_is_removed_after_what_they_made_was_shown(
+async def test_a_user_is_disabled_and_removed_after_what_they_made_was_shown(
     open_page: Opener, dev: dev_service.DevService, monitor: page_monitor.PageMonitor
 ) -> None:
     account, login = await dev.new_account("Bakery")
@@ -97,11 +97,21 @@ async def test_a_user_is_removed_after_what_they_made_was_shown(
     asked = await say_yes(page)
     await page.goto("/team")
     await page.get_by_label(f"Manage {colleague.email}").click()
-    await page.get_by_role("link", name=f"Sessions of {colleague.email}, and removal").click()
+    await page.get_by_role("link", name=f"Sessions of {colleague.email}, disable, remove").click()
     await async_api.expect(page.get_by_text("Oven")).to_be_visible()
     await axe.check(page)
-    await page.get_by_label("Revoke: they stop working within a second").check()
+    await page.get_by_role("button", name=f"Disable {colleague.email}").click()
+    await async_api.expect(page.get_by_text(f"{colleague.email} is disabled.")).to_be_visible()
+    await page.goto("/credentials")
+    await async_api.expect(page.get_by_text("its creator is disabled")).to_be_visible()
+    await axe.check(page)
+    await page.goto("/team")
+    await page.get_by_label(f"Manage {colleague.email}").click()
+    await page.get_by_role("link", name=f"Sessions of {colleague.email}, disable, remove").click()
+    await async_api.expect(page.get_by_label("Revoke: it stops working within a second")).to_be_checked()
+    await axe.check(page)
     await page.get_by_role("button", name=f"Remove {colleague.email}").click()
     await async_api.expect(page.get_by_text(f"{colleague.email} is removed from the team.")).to_be_visible()
-    assert asked[0].startswith(f"Remove {colleague.email} from the team?")
+    assert asked[0].startswith(f"Disable {colleague.email}?")
+    assert asked[1].startswith(f"Remove {colleague.email} from the team?")
     assert [one.email for one in await users.of_account(dev.ctx, account.id)] == [login.email]

@@ -174,14 +174,14 @@ async def test_what_a_user_created_is_shown_and_stops_or_is_handed_over(
     await member.post("/credentials", {"name": "Web shop"})
     text = (await browser.get("/credentials")).text
     assert "by member@mine.example" in text
-    assert "with its creator" not in text
+    assert "its creator is disabled" not in text
     text = (await browser.get(page)).text
     assert "<strong>Web shop</strong>" in text
     assert 'name="hand_over"' in text
     await browser.post(f"{page}/disable")
     text = (await browser.get("/credentials")).text
     assert "status-disabled" in text
-    assert "with its creator" in text
+    assert "its creator is disabled" in text
     text = (await browser.get(page)).text
     assert "which do not work while they are disabled" in text
     assert 'value="revoke" checked' in text
