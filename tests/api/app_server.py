@@ -18,6 +18,7 @@ import structlog
 
 from postroad import errors
 from postroad.api import authentication
+from postroad.concurrency import response_delays
 from postroad.model import caller, identifiers
 from postroad.network import http_limits, http_listener
 from postroad.web import application as web_application
@@ -97,6 +98,7 @@ async def running(
     limits: http_limits.Limits | None = None,
     grace_seconds: float = 5,
     large_body_slots: body_limits.LargeBodySlots | None = None,
+    delays: response_delays.ResponseDelays | None = None,
 ) -> AsyncIterator[AppServer]:
     """Serve the routes until the block ends."""
     lines = CapturedLog()
@@ -109,6 +111,7 @@ async def running(
         entropy=os.urandom,
         log=lines.logger(),
         large_body_slots=large_body_slots,
+        delays=delays,
     )
     # A short sweep only makes deadlines of tests end soon after they have passed.
     listener = http_listener.HttpListener(served, refuse=served.refuse, limits=limits, sweep_seconds=0.02)

@@ -4,14 +4,17 @@ import asyncio
 import email.message
 import re
 import smtplib
+import types
 
 import aiosmtplib
 import pytest
 
 from postroad import errors
+from postroad.concurrency import response_delays
 from postroad.model import identifiers
 from postroad.services.acceptance import submit_mime
 from postroad.services.auth import credentials
+from postroad.submission import session
 from tests.contexts import Clock
 from tests.submission.submission_server import ADA, CLIENT, MESSAGE, NAME, SENDER, SubmissionServer, send
 
@@ -287,3 +290,30 @@ async def test_what_happens_is_counted(server: SubmissionServer) -> None:
     assert counted.refused.values == {("smtp", "forbidden"): 1}
     text = counted.render()
     assert b"postroad_submission_message_seconds_count 2.0" in text
+
+
+async def test_a_flood_of_refusals_waits_for_its_replies_and_others_do_not(
+    server: SubmissionServer, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(response_delays, "REFUSALS", response_delays.Pace(rate=1, burst=1))
+    delayed, is_over = asyncio.Event(), asyncio.Event()
+
+    async def wait(_seconds: float) -> None:
+        delayed.set()
+        await is_over.wait()
+
+    monkeypatch.setattr(session, "asyncio", types.SimpleNamespace(sleep=wait))
+    async with server.client(log_in=False) as stranger, server.client() as customer:
+
+        async def guess() -> None:
+            # Each is an attempt with PLAIN and one with LOGIN.
+            for _ in range(2):
+                with pytest.raises(aiosmtplib.SMTPAuthenticationError):
+                    await stranger.login("nobody", "wrong")
+
+        guessing = asyncio.create_task(guess())
+        await delayed.wait()
+        assert "queued as" in await send(customer)
+        assert not guessing.done()
+        is_over.set()
+        await guessing

@@ -9,6 +9,7 @@ import msgspec
 import pytest
 
 from postroad import errors
+from postroad.concurrency import response_delays
 from postroad.model import caller
 from postroad.network import http_limits
 from postroad.web import routing
@@ -364,12 +365,17 @@ async def test_the_end_of_the_grace_time_is_answered_as_unavailable() -> None:
 
 
 async def test_a_connection_too_many_hears_the_error_object() -> None:
-    limits = http_limits.Limits(connections=1)
-    async with app_server.running(ROUTES, limits=limits) as opened, raw_http.connect(opened.address) as first:
-        await first.send(get("/public"))
-        await first.response()
+    limits, context = http_limits.Limits(connections=1), {"started": asyncio.Event(), "go_on": asyncio.Event()}
+    async with (
+        app_server.running(ROUTES, limits=limits, context=context) as opened,
+        raw_http.connect(opened.address) as first,
+    ):
+        await first.send(get("/wait"))
+        await context["started"].wait()
         async with raw_http.connect(opened.address) as second:
             assert_refused(await second.response(), 503, "service_unavailable")
+        context["go_on"].set()
+        assert (await first.response()).status == 204
 
 
 async def test_fifty_callers_at_once_get_their_own_answers() -> None:
@@ -398,3 +404,44 @@ async def test_the_lifespan_of_another_server_is_followed() -> None:
         assert sent == ["lifespan.startup.complete", "lifespan.shutdown.complete"]
         with pytest.raises(ValueError, match="websocket"):
             await opened.application({"type": "websocket"}, receive, send)
+
+
+@pytest.mark.parametrize(
+    "flood, status, party",
+    [
+        (get("/notes/1", MEMBER), 200, "acc_test"),
+        (get("/notes?limit=0", MEMBER), 400, "acc_test"),
+        (get("/limited"), 429, "127.0.0.1"),
+        (get("/nowhere"), 404, "127.0.0.1"),
+        (get("/notes/1", "Authorization: Bearer nobody"), 401, "127.0.0.1"),
+        (get("/public"), 200, "127.0.0.1"),
+    ],
+)
+async def test_a_flood_waits_for_its_answers_and_others_do_not(
+    flood: bytes, status: int, party: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(response_delays, "MAX_SECONDS", raw_http.TIMEOUT_SECONDS)
+    delays = response_delays.ResponseDelays()
+    async with (
+        app_server.running(ROUTES, delays=delays, grace_seconds=0) as opened,
+        raw_http.connect(opened.address) as flooding,
+        raw_http.connect(opened.address) as other,
+    ):
+        for account in ("member", "other"):
+            await other.send(get("/notes/1", f"Authorization: Bearer {account}"))
+            assert (await other.response()).status == 200
+        await flooding.send(flood)
+        assert (await flooding.response()).status == status
+        # What more connections would have asked for by now.
+        is_account, is_refused = party == "acc_test", status != 200
+        while delays.seconds(party, is_account=is_account, is_refused=is_refused) < raw_http.TIMEOUT_SECONDS:
+            pass
+        await flooding.send(flood)
+        waiting = asyncio.create_task(flooding.response())
+        await other.send(get("/notes/1", "Authorization: Bearer other"))
+        assert (await other.response()).status == 200
+        await other.send(post("/replay", b"", MEMBER))
+        assert (await other.response()).status == 202, "a message that is accepted is never delayed"
+        assert not waiting.done()
+        await opened.listener.stop(grace_seconds=0)
+        assert (await waiting).status == 503

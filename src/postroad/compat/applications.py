@@ -8,6 +8,7 @@ from postroad import errors
 from postroad.compat import compatible_api
 from postroad.compat.postmark import api as postmark
 from postroad.compat.resend import api as resend
+from postroad.concurrency import response_delays
 from postroad.model import caller
 from postroad.services import context
 from postroad.services.auth import authentication, step_up
@@ -31,6 +32,7 @@ def build_application(
     require: application.Require = authentication.require,
     proxies: web_proxies.Proxies | None = None,
     large_body_slots: body_limits.LargeBodySlots | None = None,
+    delays: response_delays.ResponseDelays | None = None,
 ) -> application.Application[context.Context]:
     """The application of a compatible API.
 
@@ -70,4 +72,5 @@ def build_application(
         counted=ctx.metrics,
         large_body_slots=large_body_slots,
         threads=ctx.threads,
+        delays=delays,
     )

@@ -2,6 +2,7 @@
 
 from typing import Final
 
+from postroad.concurrency import response_delays
 from postroad.dashboard import (
     api_keys,
     approvals,
@@ -139,6 +140,7 @@ def build_application(
     log: logs.Logger,
     require: application.Require = authentication.require,
     proxies: web_proxies.Proxies | None = None,
+    delays: response_delays.ResponseDelays | None = None,
 ) -> application.Application[context.Context]:
     """The dashboard, ready to be served."""
 
@@ -161,4 +163,5 @@ def build_application(
         log=log,
         counted=ctx.metrics,
         threads=ctx.threads,
+        delays=delays,
     )

@@ -98,7 +98,7 @@ class OpenConnections:
         oldest: listener.Connection | None = None
         rank = (True, math.inf)
         others: list[tuple[float, int, listener.Connection]] = []
-        for place, (connection, since) in enumerate(list(itertools.islice(group.items(), MAX_EXAMINED))):
+        for place, (connection, since) in enumerate(itertools.islice(group.items(), MAX_EXAMINED)):
             idle_since = connection.idle_since
             if idle_since is not None and connection is not newcomer:
                 is_known = self._is_known(connection)

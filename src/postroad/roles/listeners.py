@@ -42,6 +42,7 @@ from postroad.api.v1 import (
     webhooks,
 )
 from postroad.compat import applications
+from postroad.concurrency import response_delays
 from postroad.dashboard import application as dashboard
 from postroad.dashboard import site as sites
 from postroad.inbound import return_paths
@@ -131,6 +132,7 @@ async def start_api(role_context: role.RoleContext) -> role.Started:
         *(acme_challenges.routes() if settings.acme.names else ()),
     )
     large_body_slots = body_limits.LargeBodySlots(frontends=role_context.frontend_processes)
+    delays = response_delays.ResponseDelays()
     app = application.Application(
         ctx,
         routes,
@@ -145,16 +147,25 @@ async def start_api(role_context: role.RoleContext) -> role.Started:
         counted=ctx.metrics,
         large_body_slots=large_body_slots,
         threads=ctx.threads,
+        delays=delays,
     )
     pages: application.AsgiApp = app
     if settings.dashboard.enabled:
         site = sites.build(
             settings, mail=role_context.mail, is_stopping=role_context.stopping.is_set, operator_state=operating
         )
-        pages = dashboard.build_application(ctx, site, require=rate.require, proxies=proxies, log=role_context.log)
+        pages = dashboard.build_application(
+            ctx, site, require=rate.require, proxies=proxies, log=role_context.log, delays=delays
+        )
     others = {
         api.prefix: applications.build_application(
-            ctx, api, require=rate.require, proxies=proxies, log=role_context.log, large_body_slots=large_body_slots
+            ctx,
+            api,
+            require=rate.require,
+            proxies=proxies,
+            log=role_context.log,
+            large_body_slots=large_body_slots,
+            delays=delays,
         )
         for api in applications.APIS
     }

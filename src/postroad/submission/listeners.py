@@ -3,9 +3,10 @@
 Both have the same policy and limits; each counts its own connections.
 """
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from typing import Final
 
+from postroad.concurrency import response_delays
 from postroad.model import limits
 from postroad.network import content_spool, server_tls, smtp_listener, smtp_session
 from postroad.protocol.smtp import server_events
@@ -30,18 +31,24 @@ def listeners(
 ) -> Mapping[str, smtp_listener.SmtpListener]:
     """The listeners whose addresses are configured, by setting key; not started yet."""
     chosen = ctx.settings.submission
+    delays = response_delays.ResponseDelays()
+
+    def make_policy(smtp_state: server_events.Session) -> session.SubmissionSession:
+        return session.SubmissionSession(ctx, smtp_state, name=name, log=log, delays=delays)
+
     offered: dict[str, smtp_listener.SmtpListener] = {}
     if chosen.listen:
-        offered["listen"] = _listener(ctx, name=name, certificate=certificate, spool=spool, log=log)
+        offered["listen"] = _listener(ctx, make_policy, name=name, certificate=certificate, spool=spool, log=log)
     if chosen.tls_listen:
         offered["tls_listen"] = _listener(
-            ctx, name=name, certificate=certificate, spool=spool, log=log, implicit_tls=True
+            ctx, make_policy, name=name, certificate=certificate, spool=spool, log=log, implicit_tls=True
         )
     return offered
 
 
 def _listener(
     ctx: context.Context,
+    make_policy: Callable[[server_events.Session], session.SubmissionSession],
     *,
     name: str,
     certificate: server_tls.ServerCertificate | None,
@@ -50,9 +57,6 @@ def _listener(
     implicit_tls: bool = False,
 ) -> smtp_listener.SmtpListener:
     chosen = ctx.settings.submission
-
-    def make_policy(smtp_state: server_events.Session) -> session.SubmissionSession:
-        return session.SubmissionSession(ctx, smtp_state, name=name, log=log)
 
     def failed(problem: Exception) -> None:
         log.error("submission_failed", exc_info=problem)

@@ -6,6 +6,7 @@ a temporary condition is never a 5xx. Any other exception is a bug: it is logged
 gets `internal_error`. The log never contains a password, an address or content.
 """
 
+import asyncio
 import time
 from collections.abc import Awaitable
 from typing import Final
@@ -13,7 +14,8 @@ from typing import Final
 import msgspec
 
 from postroad import errors
-from postroad.model import caller, identifiers, mail
+from postroad.concurrency import response_delays
+from postroad.model import caller, identifiers, login_throttle, mail
 from postroad.network import smtp_policy
 from postroad.protocol import address
 from postroad.protocol.mime import builder
@@ -45,8 +47,17 @@ class _Request(msgspec.Struct):
 class SubmissionSession(smtp_policy.SessionPolicy):
     """One session."""
 
-    def __init__(self, ctx: context.Context, session: server_events.Session, *, name: str, log: logs.Logger) -> None:
+    def __init__(
+        self,
+        ctx: context.Context,
+        session: server_events.Session,
+        *,
+        name: str,
+        log: logs.Logger,
+        delays: response_delays.ResponseDelays,
+    ) -> None:
         self._ctx = ctx
+        self._delays = delays
         self._session = session
         self._name = name
         self._log = log
@@ -127,6 +138,7 @@ class SubmissionSession(smtp_policy.SessionPolicy):
     async def _submit(self, request: _Request, transaction: values.MailTransaction) -> values.Reply:
         if self._caller is None:
             raise errors.Unauthorized(AUTH_REQUIRED_TEXT)
+        self._delays.note_account(self._caller.account_id)
         who = await authentication.renew(self._ctx, self._caller)
         raw = mail.RawMessage(
             sender=transaction.sender,
@@ -175,6 +187,10 @@ class SubmissionSession(smtp_policy.SessionPolicy):
             return reply, None
         reply = replies.refusal(error, request_id=request.id)
         self._log_request(request, reply, code=error.code)
+        party = self.account_id or login_throttle.network_of(self._session.client_address)
+        if seconds := self._delays.seconds(party, is_account=self._caller is not None, is_refused=True):
+            request.started += seconds  # no time that the service needed
+            await asyncio.sleep(seconds)
         return reply, error.code
 
     def _refuse(self, verb: str, error: errors.PostroadError, *, smtp_reply: str) -> values.Reply:

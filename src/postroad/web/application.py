@@ -15,7 +15,7 @@ from typing import Any, Final, Generic, Protocol, TypeVar
 import msgspec
 
 from postroad import errors
-from postroad.concurrency import fair_threads
+from postroad.concurrency import fair_threads, response_delays
 from postroad.model import caller, identifiers, login_throttle
 from postroad.telemetry import logs, metrics
 from postroad.web import body_limits, request_reader, responses, routing
@@ -31,6 +31,8 @@ RenderError = Callable[[errors.PostroadError, routing.RefusedRequest], responses
 # RFC 9110 section 9.2.1: safe methods change nothing, so they need no actor.
 _SAFE: Final = frozenset({"GET", "HEAD"})
 OK: Final = 200
+# Accepted messages have a rate of their own.
+ACCEPTED: Final = 202
 
 
 class Authenticate(Protocol[ContextT_contra]):
@@ -121,7 +123,7 @@ class Application(Generic[routing.ContextT]):
     `bind_actor` returns the context for changes by a user or a key. `render_error` may render an error differently
     from the error object; None means that it declines. `proxies` determine the client address. `large_body_slots`
     bounds the memory of large bodies, and `threads` decode those that could block the event loop. `confirmation` says
-    which routes are dangerous.
+    which routes are dangerous. `delays` are those of responses to a flood.
     """
 
     def __init__(
@@ -141,6 +143,7 @@ class Application(Generic[routing.ContextT]):
         counted: metrics.Metrics | None = None,
         large_body_slots: body_limits.LargeBodySlots | None = None,
         threads: fair_threads.FairThreads | None = None,
+        delays: response_delays.ResponseDelays | None = None,
     ) -> None:
         self._context = context
         self._authenticate = authenticate
@@ -154,6 +157,7 @@ class Application(Generic[routing.ContextT]):
         self._metrics = counted or metrics.Metrics()
         self._large_body_slots = large_body_slots or body_limits.LargeBodySlots()
         self._threads = threads or fair_threads.FairThreads(1, name="decode")
+        self._delays = delays or response_delays.ResponseDelays()
         self._table: routing.Table[_Endpoint[routing.ContextT]] = routing.Table()
         for route in routes:
             responses.check(route)
@@ -199,6 +203,9 @@ class Application(Generic[routing.ContextT]):
             if exchange.body_slots is not None:
                 await exchange.body_slots.aclose()
         status, fields, content = response
+        if status != ACCEPTED and (seconds := self._delay(exchange, status)):
+            exchange.started += seconds  # no time that the service needed
+            await asyncio.sleep(seconds)
         await send({"type": "http.response.start", "status": status, "headers": fields})
         await send({"type": "http.response.body", "body": content, "more_body": exchange.rest is not None})
         if exchange.rest is not None:
@@ -237,6 +244,7 @@ class Application(Generic[routing.ContextT]):
         if route.permission is not None:
             authenticated = await self._authenticate(self._context, headers, client_address=client_address)
             exchange.account_id = authenticated.account_id
+            self._delays.note_account(authenticated.account_id)
             self._require(authenticated, route.permission, scope=endpoint.scope, client_address=client_address)
             if endpoint.refuse_unconfirmed is not None:
                 endpoint.refuse_unconfirmed(self._context, authenticated)
@@ -294,6 +302,12 @@ class Application(Generic[routing.ContextT]):
                 return rendered
         challenge = exchange.endpoint.challenge if exchange.endpoint else (responses.BEARER,)
         return responses.refusal(error, request_id=exchange.id, challenge=challenge)
+
+    def _delay(self, exchange: _Exchange[routing.ContextT], status: int) -> float:
+        """In how many seconds to answer: a flood must not take the event loop from others."""
+        party = exchange.account_id or login_throttle.network_of(exchange.client_address or "")
+        is_refused = status >= errors.InvalidRequest.status
+        return self._delays.seconds(party, is_account=exchange.account_id is not None, is_refused=is_refused)
 
     def _new_id(self) -> str:
         return identifiers.make(

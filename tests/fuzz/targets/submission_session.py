@@ -9,6 +9,7 @@ import inspect
 import re
 from typing import Final
 
+from postroad.concurrency import response_delays
 from postroad.model import limits
 from postroad.network import smtp_policy
 from postroad.protocol.mime import message_parser
@@ -37,7 +38,11 @@ async def check(service: services.WholeService, data: bytes) -> None:
     )
     playing = server.Server(features, session)
     policy = submission_session.SubmissionSession(
-        service.ctx, session, name="mail.example.com", log=service.lines.logger()
+        service.ctx,
+        session,
+        name="mail.example.com",
+        log=service.lines.logger(),
+        delays=response_delays.ResponseDelays(),
     )
     login = base64.b64encode(f"\0{service.username}\0{service.password}".encode())
     playing.receive(smtp_server.HELLO + b"AUTH PLAIN " + login + b"\r\n" + data)

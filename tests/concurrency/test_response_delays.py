@@ -1,0 +1,91 @@
+"""A flood is answered at the pace of its party; bursts, and accounts that are alone, are answered at once."""
+
+import pytest
+
+from postroad.concurrency import response_delays
+from postroad.concurrency.response_delays import MAX_SECONDS, REFUSALS, ResponseDelays
+
+BURST = 500
+
+
+class Clock:
+    """Shows what it is told."""
+
+    now = 1_000.0
+
+    def __call__(self) -> float:
+        return self.now
+
+
+@pytest.fixture
+def clock() -> Clock:
+    return Clock()
+
+
+@pytest.fixture
+def delays(clock: Clock) -> ResponseDelays:
+    """With two active accounts."""
+    delays = ResponseDelays(clock=clock)
+    delays.note_account("acc_1")
+    delays.note_account("acc_2")
+    return delays
+
+
+def refuse(delays: ResponseDelays, party: str = "acc_1", *, is_account: bool = True) -> float:
+    return delays.seconds(party, is_account=is_account, is_refused=True)
+
+
+def test_a_burst_is_answered_at_once_and_what_follows_one_after_the_other(delays: ResponseDelays, clock: Clock) -> None:
+    assert [refuse(delays) for _ in range(BURST + 1)] == [0.0] * (BURST + 1)
+    interval = 1 / REFUSALS.rate
+    assert [refuse(delays) for _ in range(3)] == pytest.approx([interval, 2 * interval, 3 * interval])
+    # In time the pace is forgotten.
+    clock.now += 4 * interval
+    assert refuse(delays) == 0.0
+
+
+def test_no_answer_is_delayed_for_longer_than_the_maximum(delays: ResponseDelays, clock: Clock) -> None:
+    flood = [refuse(delays) for _ in range(2 * BURST)]
+    assert max(flood) == MAX_SECONDS
+    assert flood == sorted(flood)
+    # What was answered after the maximum is not counted, so the pace does not fall behind for ever.
+    clock.now += MAX_SECONDS + BURST / REFUSALS.rate
+    assert refuse(delays) == 0.0
+
+
+def test_others_do_not_wait_for_a_flood(delays: ResponseDelays) -> None:
+    while refuse(delays) < 1:
+        pass
+    assert refuse(delays, "acc_2") == 0.0
+    assert refuse(delays, "192.0.2.1", is_account=False) == 0.0
+    assert delays.seconds("acc_1", is_account=True, is_refused=False) == 0.0, "successes have a pace of their own"
+
+
+def test_an_account_is_delayed_only_while_another_one_is_active(delays: ResponseDelays, clock: Clock) -> None:
+    alone = ResponseDelays(clock=clock)
+    for _ in range(5 * BURST):
+        alone.note_account("acc_1")
+        assert alone.seconds("acc_1", is_account=True, is_refused=False) == 0.0
+    while refuse(delays) < 1:
+        pass
+    clock.now += response_delays.ACTIVE_SECONDS
+    assert refuse(delays) == 0.0
+
+
+def test_a_stranger_is_delayed_without_any_account(clock: Clock) -> None:
+    delays = ResponseDelays(clock=clock)
+    flood = [refuse(delays, "192.0.2.1", is_account=False) for _ in range(BURST + 2)]
+    assert flood[-1] > 0
+
+
+def test_parties_within_their_pace_are_forgotten(
+    delays: ResponseDelays, clock: Clock, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(response_delays, "MAX_PARTIES", 10)
+    while refuse(delays) < 1:
+        pass
+    for place in range(100):
+        clock.now += 0.03
+        refuse(delays, f"192.0.2.{place}", is_account=False)
+    assert len(delays._due) <= 11
+    assert refuse(delays) == 0.0 or ("acc_1", True) in delays._due
