@@ -18,9 +18,8 @@ import pathlib
 import statistics
 import time
 import typing
-import urllib.parse
 
-from benchmarks import dashboard_pages, figures, large_account, machine, measure, session
+from benchmarks import browsers, dashboard_pages, figures, large_account, machine, measure, session
 from benchmarks.peers import postgres, postroad, process, stores
 
 GOAL_MILLISECONDS = 300.0
@@ -79,55 +78,10 @@ class Export:
         )
 
 
-@dataclasses.dataclass(frozen=True, slots=True, kw_only=True)
-class Answer:
-    """What the browser got: which request it was, how it ended, and the page."""
-
-    request_id: str
-    status: int
-    page: bytes
-
-
-class Browser:
-    """Somebody who is logged in, over one persistent connection."""
-
-    def __init__(self, port: int, *, password: str, email: str = large_account.EMAIL) -> None:
-        self._connection = http.client.HTTPConnection("127.0.0.1", port, timeout=120)
-        self.headers = {"Origin": f"http://127.0.0.1:{port}"}
-        form = urllib.parse.urlencode({"email": email, "password": password})
-        headers = {**self.headers, "Content-Type": "application/x-www-form-urlencoded"}
-        self._connection.request("POST", "/login", body=form, headers=headers)
-        answer = self._connection.getresponse()
-        answer.read()
-        cookies = [value.split(";")[0] for value in answer.headers.get_all("Set-Cookie") or ()]
-        if answer.status != http.HTTPStatus.SEE_OTHER or not cookies:
-            raise RuntimeError(f"the log-in was answered with {answer.status}")
-        self.headers["Cookie"] = "; ".join(cookies)
-
-    def get(self, path: str) -> Answer:
-        """Open a page."""
-        self._connection.request("GET", path, headers=self.headers)
-        answer = self._connection.getresponse()
-        return Answer(request_id=answer.headers["X-Request-ID"], status=answer.status, page=answer.read())
-
-    def parts(self, path: str) -> typing.Iterator[bytes]:
-        """Download a file, part by part."""
-        self._connection.request("GET", path, headers=self.headers)
-        answer = self._connection.getresponse()
-        if answer.status != http.HTTPStatus.OK:
-            raise RuntimeError(f"{path} was answered with {answer.status}")
-        while part := answer.read1():
-            yield part
-
-    def close(self) -> None:
-        """Hang up."""
-        self._connection.close()
-
-
 class Visit:
     """A browser at a running service: what is measured with it."""
 
-    def __init__(self, peer: str, browser: Browser, *, log: pathlib.Path, pids: typing.Sequence[int]) -> None:
+    def __init__(self, peer: str, browser: browsers.Browser, *, log: pathlib.Path, pids: typing.Sequence[int]) -> None:
         self.peer = peer
         self.browser = browser
         self._log = log
@@ -196,7 +150,9 @@ def visit(
 
         pages = postroad.Pages(processes=ROLES)
         service = stack.enter_context(postroad.running(folder, database_url=store.url, work=pages, prepare=prepare))
-        browser = stack.enter_context(contextlib.closing(Browser(service.port, password=filled[0].password)))
+        browser = stack.enter_context(
+            contextlib.closing(browsers.Browser(service.port, email=large_account.EMAIL, password=filled[0].password))
+        )
         pids = [*service.pids, *([store.pid] if store.pid else [])]
         return at_service(Visit(peer, browser, log=folder / "postroad-1.log", pids=pids), filled[0], options=options)
 

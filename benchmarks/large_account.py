@@ -223,6 +223,12 @@ def fill(configuration: pathlib.Path, store: stores.Store, *, messages: int, que
     account = str(postroad.operate(configuration, "account", "show", postroad.ACCOUNT)["account"]["id"])
     made = postroad.operate(configuration, "user", "create", EMAIL, "--account", postroad.ACCOUNT)
     postroad.operate(configuration, "operator", "add", EMAIL)
+    password = str(made["user"]["password"])
+    return write(store, account, password=password, messages=messages, queued=queued)
+
+
+def write(store: stores.Store, account: str, *, password: str, messages: int, queued: int) -> Filled:
+    """The same for an account that has no webhooks yet, and whose owner has this password already."""
     now = time.time_ns() // 1000
     start, step = now - DAYS * DAY, DAYS * DAY // messages
     words = HEXADECIMAL[store.bytes_type]
@@ -258,9 +264,7 @@ def fill(configuration: pathlib.Path, store: stores.Store, *, messages: int, que
     )
     middle = messages // 2
     message_id = f"em_{start + middle * step:014x}{middle:013x}0"
-    return Filled(
-        account_id=account, password=str(made["user"]["password"]), start=start, now=now, message_id=message_id
-    )
+    return Filled(account_id=account, password=password, start=start, now=now, message_id=message_id)
 
 
 def _partitions(start: int, now: int) -> str:

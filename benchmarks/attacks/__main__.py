@@ -2,7 +2,8 @@
 
 A real service with the defaults of an installation (`scene.py`) has a victim, who goes on working (`victim.py`), and an
 attacker in a process of its own (`attacker.py`). For each attack of `table.py` the service starts anew; the victim is
-measured alone and then during the attack, and both are printed.
+measured alone and then during the attack, and both are printed. `--write` also writes the table into
+docs/security.md.
 """
 
 import argparse
@@ -12,17 +13,20 @@ import json
 import pathlib
 import subprocess
 import sys
+import tempfile
 import typing
 
 import msgspec
 import uvloop
 
-from benchmarks import machine, report, session
+from benchmarks import machine, report
 from benchmarks.attacks import outside, scene, table, victim
 
+PAGE = pathlib.Path(__file__).parents[2] / "docs" / "security.md"
+BEGIN, END = "<!-- fairness: begin; written by make fairness -->", "<!-- fairness: end -->"
 PROGRAM = (sys.executable, "-m", "benchmarks.attacks.attacker")
-WARM_UP_SECONDS = 1.5
-IDLE_SECONDS = 4.0
+WARM_UP_SECONDS = 1.0
+IDLE_SECONDS = 3.0
 # Until the attack is under way.
 BEGIN_SECONDS = 1.0
 # The goal: within twice the idle figure and so many milliseconds.
@@ -50,11 +54,12 @@ class Row(typing.NamedTuple):
 
     def cells(self) -> tuple[str, ...]:
         """Its row of the table."""
-        answers = ", ".join(f"{count:,} {what}" for what, count in sorted(self.answers.items())) or "none"
-        grown = f"; +{self.grown_bytes / 1e6:,.0f} MB" if self.grown_bytes > GROWTH_BYTES else ""
+        answers = [f"{what}: {count:,}" for what, count in sorted(self.answers.items())] or ["none"]
+        if self.grown_bytes > GROWTH_BYTES:
+            answers.append(f"store: +{self.grown_bytes / 1e6:,.0f} MB")
         goal = "yes" if not self.misses() else f"no: {', '.join(self.misses())}"
         figures = (f"{_text(before)} → {_text(during)}" for before, during in map(self._pair, victim.MEASURES))
-        return (f"`{self.attack.name}`: {self.attack.about}", *figures, f"{answers}{grown}", goal)
+        return (f"`{self.attack.name}`: {self.attack.about}", *figures, "; ".join(answers), goal)
 
     def _pair(self, name: str) -> tuple[victim.Figure | None, victim.Figure | None]:
         return self.before.by_measure.get(name), self.during.by_measure.get(name)
@@ -115,27 +120,44 @@ async def run(options: argparse.Namespace, folder: pathlib.Path) -> list[Row]:
     return rows
 
 
-def page(rows: typing.Sequence[Row], *, is_busy: bool) -> typing.Iterator[str]:
-    """The lines of the result."""
-    yield "Milliseconds as median / p95, before → during."
+def lines(rows: typing.Sequence[Row], facts: typing.Mapping[str, str], *, is_busy: bool) -> typing.Iterator[str]:
+    """The result: how to read it, where it was measured, and the table."""
+    yield "Figures are milliseconds as median / p95, before → during."
     yield (
-        f"The goal is reached if both are within {GOAL_TIMES} times the figure before and {GOAL_MILLISECONDS} ms, and "
-        "nothing of the victim is refused or missing."
+        f"The goal: both at most {GOAL_TIMES} times the figure before plus {GOAL_MILLISECONDS} ms, and nothing of the "
+        "victim refused or missing."
+    )
+    yield (
+        f"Measured {facts['measured']}, commit {facts['commit']}, on {facts['cores']} cores ({facts['processor']}), "
+        "which service, victim and attacker share."
     )
     if is_busy:
-        yield "Other programs used the machine: the figures prove nothing."
+        yield "**Other programs used the machine meanwhile**: the figures prove nothing."
     yield ""
     yield from report.markdown_table([HEAD, *(row.cells() for row in rows)])
 
 
+def replace_section(page: str, section: str) -> str:
+    """The page with another text between the two marks."""
+    before, _, rest = page.partition(BEGIN)
+    _, _, after = rest.partition(END)
+    if not after:
+        raise ValueError(f"there is no section between {BEGIN} and {END}")
+    return f"{before}{BEGIN}\n{section}\n{END}{after}"
+
+
 def main() -> int:
-    """Attack and print."""
+    """Attack, print, and write the section if that is wanted."""
     options = _options()
-    is_busy = machine.is_busy()
-    with session.work_folder(options.folder) as folder:
+    facts, is_busy = machine.facts(), machine.is_busy()
+    with tempfile.TemporaryDirectory(prefix="postroad-attacks-", dir=options.folder) as name:
+        folder = pathlib.Path(name)
         (folder / "outside").mkdir()
         rows = uvloop.run(run(options, folder))
-    print("\n".join(page(rows, is_busy=is_busy)))
+    section = "\n".join(lines(rows, facts, is_busy=is_busy))
+    print(section)
+    if options.write:
+        PAGE.write_text(replace_section(PAGE.read_text(), section))
     return 0
 
 
@@ -143,7 +165,8 @@ def _options() -> argparse.Namespace:
     names = [attack.name for attack in table.ALL]
     words = argparse.ArgumentParser(prog="python -m benchmarks.attacks", description=__doc__.splitlines()[0])
     words.add_argument("--only", nargs="+", choices=names, default=names, metavar="NAME", help=", ".join(names))
-    words.add_argument("--seconds", type=float, default=8.0, help="how long the victim is measured in an attack (8)")
+    words.add_argument("--write", action="store_true", help="also write the table into docs/security.md")
+    words.add_argument("--seconds", type=float, default=7.0, help="how long the victim is measured in an attack (7)")
     words.add_argument("--folder", type=pathlib.Path, help="a folder on the disk to measure (the temporary one)")
     return words.parse_args()
 

@@ -85,7 +85,7 @@ async def attack(streams: typing.Sequence[Stream]) -> collections.Counter[str]:
     serials = itertools.count()
     tasks = []
     for stream in streams:
-        requests = _endless([request.split(SERIAL) for request in stream.requests], serials)
+        requests = endless(stream.requests, serials)
         tasks += [
             asyncio.create_task(_keep_open(stream, requests, counts), name=f"connection {number}")
             for number in range(stream.connections)
@@ -115,9 +115,10 @@ async def _keep_open(
         await asyncio.sleep(RETRY_SECONDS)
 
 
-def _endless(requests: list[list[bytes]], serials: typing.Iterator[int]) -> typing.Iterator[bytes]:
-    for parts in itertools.cycle(requests):
-        yield f"{next(serials):012}".encode().join(parts) if len(parts) > 1 else parts[0]
+def endless(requests: typing.Iterable[bytes], serials: typing.Iterator[int]) -> typing.Iterator[bytes]:
+    """The requests in turn, each time with another serial."""
+    for parts in itertools.cycle([request.split(SERIAL) for request in requests]):
+        yield f"{next(serials):012}".encode().join(parts)
 
 
 def main() -> None:

@@ -8,10 +8,9 @@ import contextlib
 import pathlib
 import secrets
 import shutil
-import sqlite3
 import typing
 
-from benchmarks import dashboard, large_account, message
+from benchmarks import browsers, large_account, message
 from benchmarks.attacks import outside
 from benchmarks.peers import postroad, process, stores
 from postroad import config
@@ -68,7 +67,7 @@ probe_host = ""
 secret_key = "{secret_key}"
 """
 VICTIM_DOMAIN = "shop.example"
-VICTIM_EMAIL = "owner@shop.example"
+VICTIM_EMAIL, ATTACKER_EMAIL = "owner@shop.example", "owner@example.com"
 TEST_KEYS = 12
 # Of the attacker, for searches and exports.
 MESSAGES = 20_000
@@ -91,14 +90,13 @@ class Party(typing.NamedTuple):
 
 
 class Attacker(typing.NamedTuple):
-    """What the attacker has: keys of all kinds, each of another credential, and a message of its own."""
+    """What the attacker has: keys of all kinds, those for tests each of another credential, and the owner's login."""
 
     key: str
     test_keys: list[str]
     approval_key: str
     email: str
     password: str
-    message_id: str
 
 
 class Scene(typing.NamedTuple):
@@ -136,34 +134,30 @@ class Scene(typing.NamedTuple):
 
     def cookies(self, party: Party | Attacker) -> str:
         """The session of its owner, who logs in now."""
-        browser = dashboard.Browser(self.http, email=party.email, password=party.password)
+        browser = browsers.Browser(self.http, email=party.email, password=party.password)
         browser.close()
         return browser.headers["Cookie"]
 
 
-def prepare(folder: pathlib.Path, around: outside.Outside) -> Scene:
-    """Write settings and database; returns what is needed to start it."""
+def prepare(folder: pathlib.Path, around: outside.Outside, *, messages: int = MESSAGES, settings: str = "") -> Scene:
+    """Write settings and database; the attacker has so many messages, and `settings` are more than those above."""
     folder.mkdir()
     configuration, database = folder / "postroad.toml", folder / "mail.db"
     http, submission, inbound = process.free_ports(3)
-    configuration.write_text(
-        CONFIGURATION.format(
-            database=database,
-            http=http,
-            submission=submission,
-            inbound=inbound,
-            name_server=around.name_server,
-            mx_port=around.mx_port,
-            authority=around.authority,
-            secret_key=secrets.token_urlsafe(48),
-        )
+    written = CONFIGURATION.format(
+        database=database,
+        http=http,
+        submission=submission,
+        inbound=inbound,
+        name_server=around.name_server,
+        mx_port=around.mx_port,
+        authority=around.authority,
+        secret_key=secrets.token_urlsafe(48),
     )
-    postroad.operate(configuration, "migrate")
-    postroad.create_sender(configuration)
-    filled = large_account.fill(configuration, stores.SqliteFile(database), messages=MESSAGES, queued=0)
-    victim, attacker = asyncio.run(_populate(configuration, filled, around))
-    with contextlib.closing(sqlite3.connect(database)) as connection:
-        connection.execute("PRAGMA wal_checkpoint(TRUNCATE)")
+    configuration.write_text(written + settings)
+    store = stores.SqliteFile(database)
+    victim, attacker = asyncio.run(_populate(configuration, around, store, messages=messages))
+    store.load("")  # nothing is left in the write-ahead log, which is not copied
     database.rename(folder / "prepared.db")
     return Scene(
         folder=folder,
@@ -178,51 +172,51 @@ def prepare(folder: pathlib.Path, around: outside.Outside) -> Scene:
 
 
 async def _populate(
-    configuration: pathlib.Path, filled: large_account.Filled, around: outside.Outside
+    configuration: pathlib.Path, around: outside.Outside, store: stores.SqliteFile, *, messages: int
 ) -> tuple[Party, Attacker]:
-    settings = config.load(configuration, environment={})
-    async with composition.open_context(settings) as ctx:
-        return await _victim(ctx, around), await _attacker(ctx, filled, around)
+    async with composition.open_context(config.load(configuration, environment={})) as ctx:
+        account_id = await _account(ctx, "Attacker", message.SENDER.partition("@")[2])
+        await asyncio.to_thread(large_account.write, store, account_id, password="", messages=messages, queued=0)
+        return await _victim(ctx, around), await _attacker(ctx, account_id, around)
+
+
+async def _account(ctx: context.Context, name: str, domain_name: str) -> str:
+    """An account that may send, from a domain that it has used for long."""
+    account = await accounts.create(ctx, name)
+    await account_credits.add(ctx, account.id, CREDITS, None)
+    domain = await domains.add(ctx, account.id, domain_name, verified=True)
+    await domains.set_warm(ctx, account.id, domain.id, warm=True)
+    await domain_keys.keys(ctx, domain)
+    return account.id
 
 
 async def _victim(ctx: context.Context, around: outside.Outside) -> Party:
-    account = await accounts.create(ctx, "Victim")
-    await account_credits.add(ctx, account.id, CREDITS, None)
-    domain = await domains.add(ctx, account.id, VICTIM_DOMAIN, verified=True)
-    await domains.set_warm(ctx, account.id, domain.id, warm=True)
-    await domain_keys.keys(ctx, domain)
-    await endpoints.create(ctx, account.id, endpoint_settings.Changes(url=f"{around.hooks}/victim"))
-    login, smtp_password = await credentials.create(ctx, account.id, "victim")
-    _, key = await api_keys.create(
-        ctx, account.id, credential_id=login.id, name="victim", scopes=frozenset({caller.Scope.SEND})
-    )
-    _, password = await users.create(ctx, account.id, email=VICTIM_EMAIL, password=None, role=caller.Role.OWNER)
+    account_id = await _account(ctx, "Victim", VICTIM_DOMAIN)
+    await endpoints.create(ctx, account_id, endpoint_settings.Changes(url=f"{around.hooks}/victim"))
+    login, smtp_password = await credentials.create(ctx, account_id, "victim")
+    key = await _key(ctx, account_id, credential_id=login.id)
+    _, password = await users.create(ctx, account_id, email=VICTIM_EMAIL, password=None, role=caller.Role.OWNER)
     return Party(key, login.username, smtp_password, VICTIM_EMAIL, password)
 
 
-async def _attacker(ctx: context.Context, filled: large_account.Filled, around: outside.Outside) -> Attacker:
-    account = filled.account_id
-    domain = await domains.by_name(ctx, account, message.SENDER.partition("@")[2])
-    await domains.set_warm(ctx, account, domain.id, warm=True)
-    await domain_keys.keys(ctx, domain)
-    await templates.put(ctx, account, "costly", subject="Offers", text=COSTLY, html=COSTLY)
-    for endpoint in await endpoints.of_account(ctx, account):
-        await endpoints.remove(ctx, account, endpoint.id)
+async def _attacker(ctx: context.Context, account_id: str, around: outside.Outside) -> Attacker:
+    await templates.put(ctx, account_id, "costly", subject="Offers", text=COSTLY, html=COSTLY)
+    for endpoint in await endpoints.of_account(ctx, account_id):  # that of the month
+        await endpoints.remove(ctx, account_id, endpoint.id)
     for number in range(HANGING_ENDPOINTS):
         url = around.hooks.replace("//", f"//a{number}.")
-        await endpoints.create(ctx, account, endpoint_settings.Changes(url=f"{url}/hangs", tags=[HANGING_TAG]))
+        await endpoints.create(ctx, account_id, endpoint_settings.Changes(url=f"{url}/hangs", tags=[HANGING_TAG]))
     test_keys = []
     for number in range(TEST_KEYS):
-        login, _ = await credentials.create(ctx, account, f"attacker {number}")
-        test_keys.append(await _key(ctx, account, credential_id=login.id, mode=mail.Mode.TEST))
-    limits = key_limits.Limits(approval_above=1)
+        login, _ = await credentials.create(ctx, account_id, f"attacker {number}")
+        test_keys.append(await _key(ctx, account_id, credential_id=login.id, mode=mail.Mode.TEST))
+    _, password = await users.create(ctx, account_id, email=ATTACKER_EMAIL, password=None, role=caller.Role.OWNER)
     return Attacker(
-        key=await _key(ctx, account, scopes=frozenset({caller.EVERY_SCOPE})),
+        key=await _key(ctx, account_id, scopes=frozenset({caller.EVERY_SCOPE})),
         test_keys=test_keys,
-        approval_key=await _key(ctx, account, limits=limits),
-        email=large_account.EMAIL,
-        password=filled.password,
-        message_id=filled.message_id,
+        approval_key=await _key(ctx, account_id, limits=key_limits.Limits(approval_above=1)),
+        email=ATTACKER_EMAIL,
+        password=password,
     )
 
 
@@ -236,6 +230,6 @@ async def _key(
     limits: key_limits.Limits = key_limits.NO_LIMITS,
 ) -> str:
     _, secret = await api_keys.create(
-        ctx, account_id, credential_id=credential_id, name="attacker", scopes=scopes, mode=mode, limits=limits
+        ctx, account_id, credential_id=credential_id, name="default", scopes=scopes, mode=mode, limits=limits
     )
     return secret

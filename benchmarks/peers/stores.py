@@ -8,7 +8,8 @@ import pathlib
 import sqlite3
 import typing
 
-from benchmarks.peers import postgres
+if typing.TYPE_CHECKING:  # the wheel is not needed for SQLite, and takes long to import
+    from benchmarks.peers import postgres
 
 Name = typing.Literal["SQLite", "PostgreSQL"]
 DATABASE = "postroad_bench"
@@ -67,7 +68,7 @@ class PostgresDatabase:
 
     bytes_type = "BYTEA"
 
-    def __init__(self, server: postgres.Postgres, *, name: str) -> None:
+    def __init__(self, server: "postgres.Postgres", *, name: str) -> None:
         self.url = server.url(name)
         self.pid: int | None = server.pid
         self._server = server
@@ -87,7 +88,7 @@ class PostgresDatabase:
 
 
 @contextlib.contextmanager
-def empty(name: Name, *, folder: pathlib.Path, server: postgres.Postgres | None) -> typing.Iterator[Store]:
+def empty(name: Name, *, folder: pathlib.Path, server: "postgres.Postgres | None") -> typing.Iterator[Store]:
     """A new store of this kind: a file in the service's folder, or a database of the server, dropped at the end."""
     if name == "SQLite":
         yield SqliteFile(folder / "mail.db")

@@ -3,6 +3,8 @@
 import re
 from pathlib import Path
 
+from benchmarks.attacks import table as attacks
+
 ROOT = Path(__file__).parent.parent.parent
 
 
@@ -16,3 +18,11 @@ def test_every_attack_on_the_page_has_its_test() -> None:
         assert named, row
         for name in named:
             assert (ROOT / "tests" / name).is_file(), name
+
+
+def test_the_page_shows_every_attack_of_make_fairness() -> None:
+    page = (ROOT / "docs" / "security.md").read_text()
+    (section,) = re.findall(
+        r"<!-- fairness: begin; written by make fairness -->\n(.*?)\n<!-- fairness: end -->", page, re.DOTALL
+    )
+    assert re.findall(r"^\| `([a-z-]+)`: ", section, re.MULTILINE) == [attack.name for attack in attacks.ALL]
