@@ -51,6 +51,17 @@ class NotRetained(errors.Conflict):
     """The content of the message was deleted."""
 
 
+class CheckedResend(validation.CheckedMessage, frozen=True, kw_only=True):
+    """What the checks of a submission look at."""
+
+    content: bytes
+
+    @property
+    def size(self) -> int:
+        """About how many bytes the message will have."""
+        return len(self.content)
+
+
 class Original(msgspec.Struct, frozen=True):
     """The message that is sent again."""
 
@@ -162,12 +173,12 @@ def _refuse_unapproved(who: caller.Caller, count: int) -> None:
         raise errors.Forbidden("this API key needs approval for this many recipients; resend it in the dashboard")
 
 
-def _checked(original: Original) -> validation.CheckedMessage:
-    """What the checks of a submission look at. The receipt has the rest."""
+def _checked(original: Original) -> CheckedResend:
+    """The original without what only its receipt needs to have."""
     message, accepted = original.message, original.receipt
     begun = max(message.created_at, message.send_at or 0)
     lifetime = None if message.expires_at is None else (message.expires_at - begun) // times.SECOND
-    return validation.CheckedMessage(
+    return CheckedResend(
         sender=address.parse(accepted.sender),
         to=(),
         cc=(),
@@ -178,6 +189,7 @@ def _checked(original: Original) -> validation.CheckedMessage:
         tags=accepted.tags,
         metadata={} if accepted.metadata is msgspec.UNSET else accepted.metadata,
         expires_in=lifetime,
+        content=original.content,
     )
 
 
