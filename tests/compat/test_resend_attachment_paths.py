@@ -2,6 +2,7 @@
 
 import asyncio
 import dataclasses
+import threading
 from collections.abc import AsyncIterator
 from typing import Any
 
@@ -11,6 +12,7 @@ import pytest_asyncio
 
 from postroad import config
 from postroad.compat.resend import api as resend
+from postroad.compat.resend import payload
 from postroad.model import limits
 from postroad.services import context
 from postroad.services.accounts import registry as account_registry
@@ -80,6 +82,23 @@ async def test_the_file_is_attached(
         ("b.txt", "text/plain", 50_000),
     ]
     assert [(one.method, one.path) for one in files.requests] == [("GET", "/2027/invoice%207.pdf?a=b"), ("GET", "/x")]
+
+
+async def test_the_event_loop_does_not_encode_a_large_file(
+    client: httpx.AsyncClient, files: webhook_server.WebhookServer, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    used, encode = list[threading.Thread](), payload.encode
+
+    def watched(content: bytes) -> str:
+        used.append(threading.current_thread())
+        return encode(content)
+
+    monkeypatch.setattr(payload, "encode", watched)
+    files.answer = webhook_server.ok(200, b"%PDF-" * 100_000)
+    response = await client.post("/emails", json={**EMAIL, "attachments": [{"path": url(files, "/a.pdf")}]})
+    assert response.status_code == 200, response.text
+    assert len(used) == 1
+    assert threading.main_thread() not in used
 
 
 @pytest.mark.parametrize(

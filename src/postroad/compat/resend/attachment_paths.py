@@ -41,10 +41,8 @@ async def _fetch(
         return given
     if given.content is not None:
         raise errors.InvalidRequest(f"{field}: give either path or content, not both")
-    content = await fetcher.fetch(field, given.path)
-    return msgspec.structs.replace(
-        given, path=None, content=payload.encode(content), filename=given.filename or _name(given.path)
-    )
+    content = await fetcher.fetch(field, given.path, encode=payload.encode)
+    return msgspec.structs.replace(given, path=None, content=content, filename=given.filename or _name(given.path))
 
 
 def _name(url: str) -> str | None:

@@ -7,7 +7,7 @@ that are then refused.
 
 import contextlib
 import time
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Callable
 from typing import Final
 
 from postroad import errors
@@ -28,13 +28,14 @@ class AttachmentFetcher:
 
     def __init__(self, ctx: context.Context, account_id: str) -> None:
         self._ctx = ctx
+        self._account_id = account_id
         self._rate = f"files {account_id}"
         self._files_left = MAX_FILES
         self._ends_at = time.monotonic() + MAX_SECONDS
         self._bytes_left = limits.MIME_BYTES
 
-    async def fetch(self, field: str, url: str) -> bytes:
-        """The file at a URL. Raises InvalidRequest, which names the field and says why not, or RateLimited."""
+    async def fetch(self, field: str, url: str, *, encode: Callable[[bytes], str]) -> str:
+        """The file at a URL, encoded. Raises InvalidRequest, which names the field and says why not, or RateLimited."""
         if not self._files_left:
             raise errors.InvalidRequest(
                 f"{field}: at most {MAX_FILES} files by URL in a request; send several requests"
@@ -47,7 +48,8 @@ class AttachmentFetcher:
         except errors.InvalidRequest as refusal:
             raise errors.InvalidRequest(f"{field}: could not be fetched: {refusal.message}") from None
         self._bytes_left -= len(content)
-        return content
+        is_large = len(content) > submit.INLINE_CHARACTERS
+        return await submit.run(self._ctx, self._account_id, lambda: encode(content), threaded=is_large)
 
 
 @contextlib.asynccontextmanager
