@@ -168,7 +168,10 @@ def _options() -> argparse.Namespace:
     words.add_argument("--write", action="store_true", help="also write the table into docs/security.md")
     words.add_argument("--seconds", type=float, default=7.0, help="how long the victim is measured in an attack (7)")
     words.add_argument("--folder", type=pathlib.Path, help="a folder on the disk to measure (the temporary one)")
-    return words.parse_args()
+    options = words.parse_args()
+    if options.write and options.only != names:
+        words.error("the page has all attacks: use --write without --only")
+    return options
 
 
 def _text(figure: victim.Figure | None) -> str:

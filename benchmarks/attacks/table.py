@@ -18,8 +18,8 @@ LARGE_BYTES = 6_900_000
 BATCH_MESSAGES, BATCH_RECIPIENTS = 100, 50
 # What no index finds, over the attacker's messages of a month.
 SEARCHES = ("zebra elephant -order", "to:nobody* OR cause:mailbox_full code:251", "from:nobody* tag:receipt")
-# More than fit onto an address, or onto two frontends.
-INBOUND_ADDRESSES = {f"127.0.9.{number}": 10 for number in range(1, 9)}
+# As many silent connections from each as an address may have, and together more than fit onto two frontends.
+INBOUND_ADDRESSES = {f"127.0.9.{number}": 20 for number in range(1, 25)}
 SUBMISSION_ADDRESSES = {f"127.0.9.{number}": 200 for number in range(1, 9)}
 
 
@@ -141,7 +141,7 @@ ALL = (
     Attack("attachments-by-url", "sends with a file of 4 MiB by URL, on 8 connections", _attachments_by_url),
     Attack(
         "connections-inbound",
-        "silent connections from 8 addresses; the victim is a mail server that wants a greeting",
+        "480 silent connections from 24 addresses; the victim is a mail server that wants a greeting",
         _inbound_connections,
         door="inbound",
     ),

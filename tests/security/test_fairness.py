@@ -26,6 +26,7 @@ SETTINGS: Final = {
     "LIMITS__REQUEST_RATE": "1",
     # More than all attacks but the last one need, and less than that one sends.
     "LIMITS__REQUEST_BURST": "500",
+    "INBOUND__CONNECTIONS": "20",
     "SUBMISSION__CONNECTIONS": "20",
 }
 
@@ -53,7 +54,7 @@ SHORT: Final = {
     "search": ShortForm(connections=4, requests=5),
     "attachments-by-url": ShortForm(connections=8, requests=4, refusals=frozenset({"429"})),
     # Silent, so there is nothing to wait for.
-    "connections-inbound": ShortForm(connections=10, requests=0, left=0),
+    "connections-inbound": ShortForm(connections=5, requests=0, left=0),
     "connections-submission": ShortForm(connections=10, requests=0, left=0),
     "big-bodies": ShortForm(connections=1, requests=6),
     "exports": ShortForm(connections=8, requests=20, refusals=frozenset({"429"})),
