@@ -3,9 +3,7 @@
 import pytest
 
 from postroad.concurrency import response_delays
-from postroad.concurrency.response_delays import MAX_SECONDS, REFUSALS, ResponseDelays
-
-BURST = 500
+from postroad.concurrency.response_delays import BURST, MAX_SECONDS, REFUSALS_PER_SECOND, ResponseDelays
 
 
 class Clock:
@@ -37,7 +35,7 @@ def refuse(delays: ResponseDelays, party: str = "acc_1", *, is_account: bool = T
 
 def test_a_burst_is_answered_at_once_and_what_follows_one_after_the_other(delays: ResponseDelays, clock: Clock) -> None:
     assert [refuse(delays) for _ in range(BURST + 1)] == [0.0] * (BURST + 1)
-    interval = 1 / REFUSALS.rate
+    interval = 1 / REFUSALS_PER_SECOND
     assert [refuse(delays) for _ in range(3)] == pytest.approx([interval, 2 * interval, 3 * interval])
     # In time the pace is forgotten.
     clock.now += 4 * interval
@@ -49,7 +47,7 @@ def test_no_answer_is_delayed_for_longer_than_the_maximum(delays: ResponseDelays
     assert max(flood) == MAX_SECONDS
     assert flood == sorted(flood)
     # What was answered after the maximum is not counted, so the pace does not fall behind for ever.
-    clock.now += MAX_SECONDS + BURST / REFUSALS.rate
+    clock.now += MAX_SECONDS + BURST / REFUSALS_PER_SECOND
     assert refuse(delays) == 0.0
 
 

@@ -11,20 +11,13 @@ An account that is alone loses nothing: it is delayed only while another account
 
 import time
 from collections.abc import Callable
-from typing import Final, NamedTuple
+from typing import Final
 
-
-class Pace(NamedTuple):
-    """How many answers a second, and how many at once."""
-
-    rate: int
-    burst: int
-
-
-# A tenth of the time of a process, or less. Refusals are cheap; a page takes a millisecond or two.
-REFUSALS: Final = Pace(rate=50, burst=500)
-# A burst is a few pages with their files, or an office that begins its day.
-SUCCESSES: Final = Pace(rate=100, burst=200)
+# A few percent of the time of a process: refusals are cheap, a page takes a millisecond or two.
+REFUSALS_PER_SECOND: Final = 50
+SUCCESSES_PER_SECOND: Final = 100
+# What is answered at once: a few pages with their files, or an office that begins its day.
+BURST: Final = 200
 # Clients often time out after ten seconds or more. Whoever has more requests in progress than fit into this time is
 # answered faster again, but needs a connection for each.
 MAX_SECONDS: Final = 2.0
@@ -60,9 +53,9 @@ class ResponseDelays:
             return 0.0
         if len(self._due) >= MAX_PARTIES:
             self._due = {pace: due for pace, due in self._due.items() if due > now}
-        rate, burst = REFUSALS if is_refused else SUCCESSES
+        rate = REFUSALS_PER_SECOND if is_refused else SUCCESSES_PER_SECOND
         due = max(self._due.get((party, is_refused), now), now)
-        delay = due - now - burst / rate
+        delay = due - now - BURST / rate
         if delay < MAX_SECONDS:
             self._due[party, is_refused] = due + 1 / rate
         return min(max(delay, 0.0), MAX_SECONDS)
