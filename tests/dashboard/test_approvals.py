@@ -5,7 +5,7 @@ import re
 import pytest
 
 from postroad.model import mail, send_request
-from postroad.services import context
+from postroad.services import context, work_limits
 from postroad.services.acceptance import submit, submit_batch
 from postroad.services.approvals import approval_limit, decision
 from tests.dashboard import sample_account
@@ -37,6 +37,16 @@ async def test_the_page_shows_who_asks_and_what_for(ctx: context.Context, browse
     # A refusal of the send is shown where the button is.
     assert '<form method="post" action="/approvals/approve" class="inline" data-enhanced>' in text
     assert "/approvals/approve" not in (await reader.get("/approvals")).text
+
+
+async def test_an_account_has_two_lists_at_a_time(ctx: context.Context, browser: Browser) -> None:
+    await wait(ctx, browser.account_id, "ada", "grace")
+    with (
+        work_limits.acquire(ctx, decision.LISTS, browser.account_id),
+        work_limits.acquire(ctx, decision.LISTS, browser.account_id),
+    ):
+        assert (await browser.get("/approvals")).status_code == 429
+    assert (await browser.get("/approvals")).status_code == 200
 
 
 async def test_a_click_sends_it_once(ctx: context.Context, browser: Browser) -> None:

@@ -7,7 +7,7 @@ import msgspec
 
 from postroad import errors
 from postroad.dashboard import forms, requests
-from postroad.services import templates
+from postroad.services import templates, work_limits
 from postroad.services.approvals import approval_limit, decision
 from postroad.services.auth import api_keys
 from postroad.services.messages import previews
@@ -50,8 +50,9 @@ async def index(request: requests.PageRequest) -> routing.Response:
     """The latest sends, newest first; those that wait have a preview."""
     ctx, account_id = request.ctx, request.account_id
     names = {key.id: key.name for key in await api_keys.of_account(ctx, account_id)}
-    found = await decision.latest(ctx, account_id)
-    rows = [await _row(request, one, names.get(one.key_id, one.key_id)) for one in found]
+    with work_limits.acquire(ctx, decision.LISTS, account_id):
+        found = await decision.latest(ctx, account_id)
+        rows = [await _row(request, one, names.get(one.key_id, one.key_id)) for one in found]
     if request.hides_content:
         # Recipients and content are shown for open ones only.
         rows = [msgspec.structs.replace(row, is_open=False) for row in rows]

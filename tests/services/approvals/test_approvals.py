@@ -8,7 +8,7 @@ import msgspec
 import pytest
 
 from postroad import errors
-from postroad.model import batch_request, caller, key_limits, mail, send_request
+from postroad.model import batch_request, caller, key_limits, mail, send_request, throttle
 from postroad.services import audit_log, context, templates
 from postroad.services.acceptance import submit, submit_batch
 from postroad.services.accounts import registry
@@ -214,6 +214,19 @@ async def test_what_waits_is_bounded(
     monkeypatch.setattr(approval_limit, "MAX_BODY_BYTES", 10)
     with pytest.raises(errors.PayloadTooLarge):
         await ask(ctx, who, "ada", "grace", key="third")
+
+
+async def test_new_requests_that_need_approval_have_a_rate(ctx: context.Context, account: accounts.Account) -> None:
+    who = await key_of(ctx, account.id)
+    ctx.rate_limiter.policy = throttle.RateLimit(rate=1, burst=2)
+    for key in ("first", "second"):
+        with pytest.raises(approval_limit.ApprovalRequired):
+            await ask(ctx, who, "ada", "grace", key=key)
+    with pytest.raises(errors.RateLimited):
+        await ask(ctx, who, "ada", "grace", key="third")
+    # To ask for the result is no new request.
+    with pytest.raises(approval_limit.ApprovalRequired):
+        await ask(ctx, who, "ada", "grace", key="first")
 
 
 async def test_decided_sends_leave_no_room_for_more_waiting_ones(

@@ -60,6 +60,8 @@ async def check(
         return  # it was sent: the response, or the conflict with another body, is the usual one
     if found is None:
         now = ctx.clock()
+        # The rate of sends comes later; each of these locks the account.
+        ctx.rate_limiter.take(f"approvals {who.account_id}", now=now)
         found = approvals.Approval(
             id=ctx.new_id(identifiers.APPROVAL, now=now),
             account_id=who.account_id,

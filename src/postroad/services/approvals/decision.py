@@ -12,12 +12,14 @@ import msgspec
 
 from postroad import errors
 from postroad.model import batch_request, caller, identifiers, mail, send_request
-from postroad.services import audit_log, context, template_parts
+from postroad.services import audit_log, context, template_parts, work_limits
 from postroad.services.acceptance import submit, submit_batch
 from postroad.services.approvals import approval_limit
 from postroad.storage import api_keys, approvals, templates
 
 ROWS: Final = approval_limit.MAX_PENDING
+# Each has up to a hundred requests of 1 MiB.
+LISTS: Final = work_limits.WorkLimit("lists of approvals", per_account=2, per_process=10, retry_seconds=5)
 _DECIDED: Final = (approvals.State.APPROVED, approvals.State.REJECTED)
 _UNSENT: Final = (approvals.State.PENDING, approvals.State.APPROVING, approvals.State.REJECTED)
 
@@ -73,14 +75,17 @@ async def reject(ctx: context.Context, account_id: str, approval_id: str) -> app
 async def content(ctx: context.Context, account_id: str, approval_id: str) -> dict[str, Any]:
     """The request as it was sent, for people; one at a time, because they may be large. Decided ones have none."""
     found = await _get(ctx, account_id, approval_id)
-    read: dict[str, Any] = msgspec.json.decode(found.body) if found.body else {}
+    if not found.body:
+        return {}
+    read: dict[str, Any] = await ctx.threads.run(account_id, lambda: msgspec.json.decode(found.body))
     return read
 
 
 async def _get(ctx: context.Context, account_id: str, approval_id: str) -> approvals.Approval:
     if not identifiers.is_identifier(approval_id, identifiers.APPROVAL):
         raise errors.NotFound("there is no such request")
-    async with ctx.store.reading() as tx:
+    # In a thread: it may be large, and a page has many.
+    async with ctx.store.scanning(account_id) as tx:
         found = await approvals.by_id(tx, account_id, approval_id)
     if found is None:
         raise errors.NotFound("there is no such request")
