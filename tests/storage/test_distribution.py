@@ -136,6 +136,7 @@ CROSS_SHARD: Final = {
         "failure_counts.by_provider",
         "holds.newest_message_at",
         "hourly_counts.by_provider",
+        "hourly_counts.bytes_by_account",
         "messages.test_bytes_by_account",
         "queue.totals_by_account",
         "queue_views.due_reasons",

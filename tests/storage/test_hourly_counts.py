@@ -56,6 +56,24 @@ async def test_a_provider_has_the_results_and_the_mean_delivery_time_of_all_acco
     assert (yahoo.attempts, yahoo.mean_delivery_time) == (2, None)
 
 
+async def test_the_bytes_of_accounts_are_those_of_their_messages_and_recipients_from_an_hour_on(store: Store) -> None:
+    await count(
+        store,
+        CountIncrement(account_id="acc_1", hour=4, messages=1, recipients=1, message_bytes=9_000),
+        CountIncrement(account_id="acc_1", hour=5, messages=1, recipients=2, message_bytes=300),
+        CountIncrement(account_id="acc_1", hour=5, provider="google", delivered=2, delivery_time=10),
+    )
+    await count(
+        store,
+        CountIncrement(account_id="acc_1", hour=5, messages=1, recipients=1, message_bytes=400),
+        CountIncrement(account_id="acc_1", hour=6, messages=1, recipients=1, message_bytes=3_000_000_000),
+        CountIncrement(account_id="acc_2", hour=6, messages=1, recipients=1, message_bytes=50),
+    )
+    async with store.scanning() as tx:
+        found = await hourly_counts.bytes_by_account(tx, from_hour=5, recipient_bytes=10)
+    assert found == {"acc_1": 3_000_000_740, "acc_2": 60}
+
+
 async def test_the_same_hour_may_be_named_several_times_at_once(store: Store) -> None:
     rows = [CountIncrement(account_id="acc_1", hour=5, provider="google", delivered=number) for number in range(1, 5)]
     await count(store, *rows, CountIncrement(account_id="acc_1", hour=5, provider="google", failed=1))

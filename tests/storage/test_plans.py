@@ -31,12 +31,13 @@ FILES = (
 )
 # These read an index from its beginning, up to a limit or while it is small; every endpoint once a minute; accounts by
 # name; all accounts, for the message of an asynchronous bounce; accounts with mail of the last days, for
-# a gauge; or the whole queue, once after a restore.
+# a gauge or while the disk is short; or the whole queue, once after a restore.
 READING_ON = {
     "accounts.by_name",
     "accounts.low_on_credits",
     "accounts.search",
     "accounts.short_of_credits",
+    "hourly_counts.bytes_by_account",
     "messages.account_of",
     "messages.test_bytes_by_account",
     "queue.totals_by_account",

@@ -76,6 +76,7 @@ WITHOUT_INDEX = {
     "dkim_keys.of_domains",
     "disk_samples.sweep",
     "hourly_counts.by_provider",
+    "hourly_counts.bytes_by_account",
     "failure_counts.by_provider",
     "installation_key.fingerprint",
     "installation_key.lock",

@@ -92,7 +92,7 @@ async def open_context(
     )
     hasher = passwords.Passwords(threads=settings.security.password_threads)
     remembered = auth_access_cache.AccessCache(database)
-    mark = acceptance_queue_limit.QueueLimit(database, settings)
+    mark = acceptance_queue_limit.QueueLimit(database, settings, clock)
     client = webhooks_client.WebhookClient(settings)
     providers = sso_providers.Providers(settings, client)
     ctx = context.Context(

@@ -26,6 +26,7 @@ class CountIncrement(msgspec.Struct, frozen=True, kw_only=True):
     failed: int = 0
     deferred: int = 0
     delivery_time: int = 0  # microseconds from queued to delivered, of all recipients together
+    message_bytes: int = 0  # the sizes of the accepted messages together
 
 
 class BucketTotal(msgspec.Struct, frozen=True):
@@ -90,6 +91,12 @@ async def since(tx: store.Transaction, account_id: str, *, from_hour: int) -> Se
 async def by_provider(tx: store.Transaction, *, from_hour: int) -> list[ProviderTotal]:
     """The counts of all accounts from an hour on."""
     return [ProviderTotal(*row) for row in await tx.fetch("hourly_counts.by_provider", from_hour)]
+
+
+async def bytes_by_account(tx: store.Transaction, *, from_hour: int, recipient_bytes: int) -> dict[str, int]:
+    """What the mail that was accepted from an hour on takes, by account, with so much for each recipient."""
+    rows = await tx.fetch("hourly_counts.bytes_by_account", from_hour, recipient_bytes)
+    return {str(account_id): int(size) for account_id, size in rows}
 
 
 async def sweep(tx: store.Transaction, *, until_hour: int) -> int:

@@ -2,13 +2,17 @@
 
 import asyncio
 import contextlib
+import itertools
 import shutil
+from collections.abc import Awaitable
+from typing import Any
 
 import msgspec
 import pytest
 
 from postroad import config, errors
 from postroad.model import batch_request, times
+from postroad.model.bounces import disposition
 from postroad.roles import composition
 from postroad.services import context
 from postroad.services.acceptance import queue_limit, submit_batch
@@ -17,6 +21,8 @@ from postroad.services.queue import cancellation
 from postroad.storage import accounts, queue
 from tests import accepted_mail
 from tests.contexts import Clock
+from tests.services import claimed_mail
+from tests.storage import samples, statement_recorder
 
 
 async def looked(mark: queue_limit.QueueLimit) -> None:
@@ -222,7 +228,7 @@ async def test_a_disk_that_fills_up_is_closed_to_the_largest_account_first(
     has_disk(monkeypatch, free=101.5)
     await looked(ctx.queue_limit)
     for is_test in (False, True):
-        with pytest.raises(errors.ServiceUnavailable, match="waiting mail of this account takes 7 MiB") as refusal:
+        with pytest.raises(errors.ServiceUnavailable, match="and mail of this account takes 7 MiB") as refusal:
             await accepted_mail.accept(ctx, account.id, is_test=is_test)
         assert (refusal.value.status, refusal.value.smtp_reply) == (503, "452 4.3.1")
         assert refusal.value.retry_after == 30
@@ -237,6 +243,57 @@ async def test_a_disk_that_fills_up_is_closed_to_the_largest_account_first(
         with pytest.raises(errors.ServiceUnavailable, match="the disk of this service is almost full"):
             await accepted_mail.accept(ctx, account_id, sender=sender)
     has_disk(monkeypatch, free=300)
+    await looked(ctx.queue_limit)
+    await accepted_mail.accept(ctx, account.id)
+
+
+SUM = "hourly_counts.bytes_by_account"
+
+
+async def queries(work: Awaitable[object]) -> list[str]:
+    """The names of the statements that it runs."""
+    calls: list[dict[str, Any]] = []
+    with statement_recorder.recorded(calls, {}):
+        await work
+    return [call["query"] for call in calls]
+
+
+# The disk of a PostgreSQL server is not visible.
+@pytest.mark.parametrize("database_url", ["sqlite"], indirect=True)
+async def test_mail_that_waits_no_longer_counts_while_its_content_fills_the_disk(
+    ctx: context.Context, account: accounts.Account, clock: Clock, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    other = await registry.create(ctx, "Other")
+    for account_id, domain in ((account.id, "example.com"), (other.id, "example.org")):
+        await accepted_mail.allow_sending(ctx, account_id, domain=domain)
+    change(ctx, "limits", min_free_megabytes=1024)  # of which a tenth of the disk is used: 100 megabytes
+    month = times.to_wire(clock.now + 29 * times.DAY)
+    for number in range(4):
+        canceled = await accepted_mail.accept(ctx, account.id, text=MEGABYTE, send_at=month)
+        await cancellation.cancel_message(ctx, account.id, canceled)
+        await accepted_mail.accept(ctx, account.id, text=MEGABYTE, to=(f"{number}@example.net",))
+    await accepted_mail.accept(ctx, other.id, sender="shop@example.org")
+    claims = await claimed_mail.claim_all(ctx, claimed_mail.WORKER)
+    assert len(claims) == 5
+    ends = itertools.cycle([disposition.Verdict.DELIVERED, disposition.Verdict.BOUNCED])
+    await ctx.outcome_commits.submit([claimed_mail.outcome(ctx, one, next(ends)) for one in claims])
+    assert await samples.count(ctx.store, "queue") == 0
+    # While twice the minimum is free, it does not count, and nobody asks for it.
+    has_disk(monkeypatch, free=210)
+    assert SUM not in await queries(looked(ctx.queue_limit))
+    usual = await queries(accepted_mail.accept(ctx, account.id))
+    # Eight megabytes are more than four times what is left.
+    has_disk(monkeypatch, free=101.5)
+    assert SUM in await queries(looked(ctx.queue_limit))
+    refused = "the disk of this service is filling up, and mail of this account takes 7 MiB of it"
+    for is_test in (False, True):
+        with pytest.raises(errors.ServiceUnavailable, match=refused) as refusal:
+            await accepted_mail.accept(ctx, account.id, is_test=is_test)
+        assert (refusal.value.status, refusal.value.smtp_reply) == (503, "452 4.3.1")
+    # The other account goes on, with the same statements.
+    assert await queries(accepted_mail.accept(ctx, other.id, sender="shop@example.org")) == usual
+    # Contents are deleted after their days.
+    clock.now += (ctx.settings.retention.body_days + 1) * times.DAY
     await looked(ctx.queue_limit)
     await accepted_mail.accept(ctx, account.id)
 

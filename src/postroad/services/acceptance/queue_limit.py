@@ -8,13 +8,14 @@ exact, but nobody passes them by much: near a limit, what waits is read again so
 - Accounts share the queue fairly (model/fair_shares.py): what one schedules for next month, or sends to hosts that
   never answer, leaves room for the others. Above its high-water mark nobody may add to it.
 - They share the disk as fairly: the less is free, the less an account may have to add to it. Below a minimum nobody
-  may, so that what was accepted can still be delivered and recorded.
+  may, so that what was accepted can still be delivered and recorded. Near it, mail that waits no longer counts too,
+  because its content is kept for some days: nobody can fill the disk with mail that is canceled or delivered at once.
 """
 
 import asyncio
 import contextlib
 import time
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from typing import Final
 
 from postroad import config, errors
@@ -70,9 +71,10 @@ def _sums(first: Mapping[str, int], second: Mapping[str, int]) -> dict[str, int]
 class QueueLimit:
     """What waited at the last read, and what this process has let in since."""
 
-    def __init__(self, database: store.Store, settings: config.Settings) -> None:
+    def __init__(self, database: store.Store, settings: config.Settings, clock: Callable[[], int]) -> None:
         self._database = database
         self._settings = settings
+        self._clock = clock
         # Recipients in the queue, while it is crowded; and bytes on the disk, while they are short.
         self._queue: fair_shares.FairShares | None = None
         self._disk: fair_shares.FairShares | None = None
@@ -128,10 +130,13 @@ class QueueLimit:
         # An unreachable database is reported to senders anyway; it says nothing about the queue.
         with contextlib.suppress(errors.PostroadError):
             usage = await stored_space.read(self._database, self._settings)
+            kept: Mapping[str, int] = {}
+            if usage.disk is not None and usage.disk.is_short:
+                kept = await stored_space.read_kept(self._database, self._settings, now=self._clock())
             self._live.end_read(usage.live, recent)
             self._test.end_read(usage.test, recent_tests)
             self._queue = _queue_shares(usage, self._settings.limits.queued_recipients)
-            self._disk = _disk_shares(usage)
+            self._disk = _disk_shares(usage, kept)
         now = time.monotonic()
         rest = REST_FACTOR * (now - began)
         self._refresh_at = now + max(REFRESH_SECONDS, rest)
@@ -146,10 +151,11 @@ def _queue_shares(usage: stored_space.Usage, limit: int) -> fair_shares.FairShar
     return shares if limit - shares.free > limit * fair_shares.ALPHA / (1 + fair_shares.ALPHA) else None
 
 
-def _disk_shares(usage: stored_space.Usage) -> fair_shares.FairShares | None:
+def _disk_shares(usage: stored_space.Usage, kept: Mapping[str, int]) -> fair_shares.FairShares | None:
     """Who has how much of the disk; None while enough is free, and every account has its share."""
-    disk, held = usage.disk, _sums(usage.live, usage.test)
-    if disk is None or disk.headroom > max(disk.floor, max(held.values(), default=0) / fair_shares.ALPHA):
+    live = {**usage.live, **{name: max(size, usage.live.get(name, 0)) for name, size in kept.items()}}
+    disk, held = usage.disk, _sums(live, usage.test)
+    if disk is None or not (disk.is_short or max(held.values(), default=0) >= fair_shares.ALPHA * disk.headroom):
         return None
     shares = fair_shares.FairShares(disk.headroom)
     for account_id, size in held.items():
@@ -164,7 +170,7 @@ def _take_space(shares: fair_shares.FairShares, party: fair_shares.Party, size: 
     held = shares.held(party)
     if held and shares.free > 0:
         msg = (
-            "the disk of this service is filling up, and waiting mail of this account takes "
+            "the disk of this service is filling up, and mail of this account takes "
             f"{held // stored_space.MEBIBYTE} MiB of it; nothing was accepted"
         )
         raise DiskFull(msg, retry_after=RETRY_SECONDS)

@@ -1,4 +1,4 @@
-"""The space that waiting mail takes, by account, and what is left on the disk.
+"""The space that mail takes, by account, and what is left on the disk.
 
 It is read from the store and from the file system of the SQLite file; the disk of a PostgreSQL server is not visible
 from here. Free pages of the SQLite file count as free: new mail fills them first.
@@ -12,9 +12,9 @@ from typing import Final
 import msgspec
 
 from postroad import config
-from postroad.model import fair_shares
+from postroad.model import fair_shares, times
 from postroad.services.acceptance import batch
-from postroad.storage import messages, open_store, queue, space, store
+from postroad.storage import hourly_counts, messages, open_store, queue, space, store
 
 MEBIBYTE: Final = 1024 * 1024
 # Near a quota: the processes of a host can store so much in a few seconds.
@@ -35,6 +35,11 @@ class Disk(msgspec.Struct, frozen=True):
     def headroom(self) -> int:
         """What is left until all mail is refused; negative while it is."""
         return self.free - self.floor
+
+    @property
+    def is_short(self) -> bool:
+        """Whether so little is left that everything counts that an account has stored."""
+        return self.headroom <= self.floor
 
 
 class Usage(msgspec.Struct, frozen=True):
@@ -73,6 +78,16 @@ async def read(database: store.Store, settings: config.Settings) -> Usage:
             live[account_id] = await queue.live_bytes(tx, account_id, recipient_bytes=batch.RECIPIENT_BYTES)
         tests = await messages.test_bytes_by_account(tx, recipient_bytes=batch.RECIPIENT_BYTES)
     return Usage(queued, live, tests, disk)
+
+
+async def read_kept(database: store.Store, settings: config.Settings, *, now: int) -> dict[str, int]:
+    """About what live mail takes by account, waiting or not: what was accepted in the days that contents are kept.
+
+    The content of scheduled mail is kept longer; and hourly counts are kept for half a year at most.
+    """
+    from_hour = hourly_counts.hour_of(now - settings.retention.body_days * times.DAY)
+    async with database.scanning() as tx:
+        return await hourly_counts.bytes_by_account(tx, from_hour=from_hour, recipient_bytes=batch.RECIPIENT_BYTES)
 
 
 def near_quota(usage: Usage, settings: config.Settings) -> Sequence[NearQuota]:

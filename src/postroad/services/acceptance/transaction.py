@@ -349,13 +349,18 @@ def _reservation(submission: Submission) -> ledger.Entry:
 
 def _count_increments(accepted: Sequence[messages.NewMessage]) -> list[hourly_counts.CountIncrement]:
     """The increments of the hourly counts. A batch mostly has few accounts and one hour."""
-    recipient_counts: dict[tuple[str, int], list[int]] = {}
+    by_hour: dict[tuple[str, int], list[messages.NewMessage]] = {}
     for message in accepted:
-        key = message.account_id, hourly_counts.hour_of(message.created_at)
-        recipient_counts.setdefault(key, []).append(message.recipient_count)
+        by_hour.setdefault((message.account_id, hourly_counts.hour_of(message.created_at)), []).append(message)
     return [
-        hourly_counts.CountIncrement(account_id=account_id, hour=hour, messages=len(counts), recipients=sum(counts))
-        for (account_id, hour), counts in recipient_counts.items()
+        hourly_counts.CountIncrement(
+            account_id=account_id,
+            hour=hour,
+            messages=len(found),
+            recipients=sum(message.recipient_count for message in found),
+            message_bytes=sum(message.size for message in found),
+        )
+        for (account_id, hour), found in by_hour.items()
     ]
 
 
