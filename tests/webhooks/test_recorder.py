@@ -97,7 +97,7 @@ async def test_a_result_is_offered_until_the_store_takes_it(url: str, monkeypatc
         parts, offers = harness.parts(), 0
         start = parts.recorder._commits.start
 
-        def start_the_third_time(ended: recorder.CompletedAttempt, *, count: int) -> asyncio.Future[bool]:
+        def start_the_third_time(ended: recorder.CompletedAttempt, *, party: str, count: int) -> asyncio.Future[bool]:
             nonlocal offers
             offers += 1
             if offers == 1:  # the line is full
@@ -106,7 +106,7 @@ async def test_a_result_is_offered_until_the_store_takes_it(url: str, monkeypatc
                 refused: asyncio.Future[bool] = asyncio.get_running_loop().create_future()
                 refused.set_exception(errors.ServiceUnavailable("away", retry_after=1))
                 return refused
-            return start(ended, count=count)
+            return start(ended, party=party, count=count)
 
         monkeypatch.setattr(parts.recorder._commits, "start", start_the_third_time)
         parts.recorder.record_attempt(row, ENDPOINT, attempted(harness, YES))
@@ -123,7 +123,7 @@ async def test_while_a_result_waits_that_the_store_has_refused_nothing_is_claime
         endpoint, (row,) = await claimed(harness)
         parts = harness.parts()
 
-        def refuse(_: recorder.CompletedAttempt, *, count: int) -> asyncio.Future[bool]:
+        def refuse(_: recorder.CompletedAttempt, **__: object) -> asyncio.Future[bool]:
             raise errors.ServiceUnavailable("away", retry_after=1)
 
         monkeypatch.setattr(parts.recorder._commits, "start", refuse)

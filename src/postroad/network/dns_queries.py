@@ -1,6 +1,14 @@
-"""DNS queries by dnspython, over UDP, and TCP for long answers; `resolver.py` imports this with its first query."""
+"""DNS queries by dnspython, over UDP, and TCP for long answers; `resolver.py` imports this with its first query.
 
+A question takes a millisecond or more of the processor, and mail to many new domains asks hundreds a second. So they
+have an event loop in a thread of their own: that of the callers gets the interpreter lock in between.
+"""
+
+import asyncio
+import functools
 import itertools
+import os
+import threading
 from collections.abc import Callable, Sequence
 from typing import Any
 
@@ -41,20 +49,39 @@ class DnsQueries:
         except (dns.exception.DNSException, UnicodeError):
             return resolver.Answer((), ttl=resolver.MAX_NEGATIVE_TTL_SECONDS, exists=False)
         async with self._free.hold(resolver.asker.get()):
-            try:
-                answer = await self._resolver.resolve(
-                    question, kind, raise_on_no_answer=False, search=False, backend=self._backend
-                )
-            except dns.resolver.NXDOMAIN as missing:
-                return _empty(missing.kwargs["responses"][question], exists=False)
-            except dns.exception.DNSException as problem:
-                return resolver.Failure(_reason(problem))
+            return await asyncio.wrap_future(
+                asyncio.run_coroutine_threadsafe(self._ask(question, kind, read), event_loop())
+            )
+
+    async def _ask(
+        self, question: dns.name.Name, kind: str, read: Callable[[Any], resolver.Record]
+    ) -> resolver.Answer[resolver.Record] | resolver.Failure:
+        try:
+            answer = await self._resolver.resolve(
+                question, kind, raise_on_no_answer=False, search=False, backend=self._backend
+            )
+        except dns.resolver.NXDOMAIN as missing:
+            return _empty(missing.kwargs["responses"][question], exists=False)
+        except dns.exception.DNSException as problem:
+            return resolver.Failure(_reason(problem))
         if answer.rrset is None:
             return _empty(answer.response, exists=True)
         records = tuple(read(record) for record in itertools.islice(answer.rrset, resolver.MAX_RECORDS))
         return resolver.Answer(
             records, ttl=answer.chaining_result.minimum_ttl, is_authentic=_is_authentic(answer.response)
         )
+
+
+@functools.cache
+def event_loop() -> asyncio.AbstractEventLoop:
+    """The event loop of all questions of this process. Its thread ends with the process."""
+    loop = asyncio.new_event_loop()
+    threading.Thread(target=loop.run_forever, name="dns", daemon=True).start()
+    return loop
+
+
+# A fork has no threads of its parent.
+os.register_at_fork(after_in_child=event_loop.cache_clear)
 
 
 def _system_resolver() -> dns.asyncresolver.Resolver:
