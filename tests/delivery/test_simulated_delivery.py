@@ -130,6 +130,10 @@ async def claim_by_turns(simulated: simulated_delivery.SimulatedDelivery, result
         return [made] * request.limit
 
     assert [one.limit for one in simulated.claim_requests([noisy, quiet])] == [32, 32]
+    many = [stored_queue.simulated_queue_key("acc_1", f"{number}") for number in range(40)]
+    by_turns = simulated.claim_requests([*many, quiet])
+    assert sum(one.limit for one in by_turns if one.queue_key == quiet) == 32
+    assert len(by_turns) == 33
     steps = 0
     while wanted := simulated.claim_requests([noisy]):
         assert [one.limit for one in wanted] <= [64]

@@ -6,6 +6,7 @@ are. How often a recipient was deferred is in the queue, so any host can make th
 """
 
 import asyncio
+import collections
 import itertools
 import random
 from collections.abc import Sequence
@@ -40,9 +41,18 @@ class SimulatedDelivery:
         """What to claim of scheduled queues of test mail: a part for each that has room, or nothing during a rest."""
         if asyncio.get_running_loop().time() < self._rest_until:
             return []
-        count = min(len(queue_keys), MAX_CLAIMS_PER_STEP)
-        rooms = [(key, self._under_way.room(_party(key))) for key in random.sample(queue_keys, count)]
-        return [queue.ClaimRequest(key, min(room, MAX_CLAIMS_PER_STEP // count)) for key, room in rooms if room]
+        # Accounts share them, however many simulations, and so scheduled queues, each of them asks for.
+        by_account: dict[fair_shares.Party, list[str]] = collections.defaultdict(list)
+        for queue_key in queue_keys:
+            by_account[_party(queue_key)].append(queue_key)
+        count = min(len(by_account), MAX_CLAIMS_PER_STEP)
+        wanted: list[queue.ClaimRequest] = []
+        for party in random.sample(list(by_account), count):
+            room = min(self._under_way.room(party), MAX_CLAIMS_PER_STEP // count)
+            keys = by_account[party]
+            chosen = keys if len(keys) <= room else random.sample(keys, room)
+            wanted += [queue.ClaimRequest(queue_key, room // len(chosen)) for queue_key in chosen]
+        return wanted
 
     def begin(self, claims: Sequence[queue.Claimed]) -> None:
         """Begin the attempts; those that take equally long are recorded together."""

@@ -251,6 +251,20 @@ async def test_items_beyond_the_rate_are_not_composed(shop: Shop, monkeypatch: p
     assert len(composed) == 3
 
 
+async def test_all_or_nothing_over_the_rate_is_not_composed_and_names_wrong_fields_first(
+    shop: Shop, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def composed(*_: object) -> None:
+        raise AssertionError
+
+    shop.ctx.rate_limiter.policy = throttle.RateLimit(rate=1, burst=3)
+    monkeypatch.setattr(compose, "compose", composed)
+    over = await shop.refusal("a", emails=[EMAIL] * 4, all_or_nothing=True)
+    assert (over.code, over.message[:11]) == ("rate_limited", "emails[3]: ")
+    wrong = await shop.refusal("b", emails=[*[EMAIL] * 3, WRONG], all_or_nothing=True)
+    assert (wrong.code, wrong.message[:11]) == ("invalid_request", "emails[3]: ")
+
+
 async def test_a_repeated_batch_takes_nothing_from_the_rate(shop: Shop) -> None:
     shop.ctx.rate_limiter.policy = throttle.RateLimit(rate=1, burst=8)
     first = await shop.batch(emails=[EMAIL] * 3)
@@ -271,9 +285,10 @@ async def test_refused_items_count_towards_the_rate_too(shop: Shop, clock: Clock
     assert (await shop.emails(EMAIL, FOREIGN, WRONG))[1:] == ["forbidden", "invalid_request"]
     assert left() == "r=4"
     assert (await shop.refusal("a", emails=[FOREIGN, FOREIGN, EMAIL], all_or_nothing=True)).code == "forbidden"
-    assert left() == "r=2"
+    # Of all or nothing, each was worked on.
+    assert left() == "r=1"
     # The rate comes before the sender domain.
-    assert await shop.emails(*[FOREIGN] * 5, key="b") == ["forbidden"] * 2 + ["rate_limited"] * 3
+    assert await shop.emails(*[FOREIGN] * 5, key="b") == ["forbidden"] + ["rate_limited"] * 4
     assert left() == "r=0"
     assert (await shop.refusal("c", emails=[FOREIGN])).code == "rate_limited"
 

@@ -92,7 +92,7 @@ class QueueLimit:
         known, quota = (self._test, quotas.test_megabytes) if is_test else (self._live, quotas.stored_megabytes)
         added = known.added.get(account_id, 0) + size
         left = quota * stored_space.MEBIBYTE - known.stored.get(account_id, 0) - added
-        is_near = left < stored_space.NEAR_BYTES or self._disk is not None
+        is_near = left < min(stored_space.NEAR_BYTES, quota * stored_space.MEBIBYTE // 5) or self._disk is not None
         is_due = time.monotonic() >= (self._refresh_near_at if is_near else self._refresh_at)
         if is_due and (self._refreshing is None or self._refreshing.done()):
             self._refreshing = asyncio.get_running_loop().create_task(self._refresh())

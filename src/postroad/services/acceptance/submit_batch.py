@@ -66,7 +66,8 @@ async def submit_batch(
                 accepted = await _replay(ctx, who, used)
                 if accepted is None:
                     if submit.is_counted(refusal):
-                        items = batch.counted(map(batch.item_error, refused.values()))
+                        # Those of all or nothing were all worked on, whichever of them was refused.
+                        items = len(checked) if expanded.all_or_nothing else _counted(refused)
                         await submit.count_refused(ctx, who, count=max(1, items))
                     raise refusal from None
             else:
@@ -119,6 +120,9 @@ async def _make(
     """
     # What is over the rate by this process's count would be refused in the end: it is not composed for nothing.
     within = ctx.rate_limiter.take_up_to(len(checked), who.account_id, now=ctx.clock(), rate=who.request_rate)
+    if expanded.all_or_nothing and within < len(checked):
+        ctx.rate_limiter.give_back(within, who.account_id, rate=who.request_rate)
+        raise _first_refusal(ctx, who, checked, expanded, within)
     admitted: list[Admitted] = []
     known: dict[str, stored_templates.Template | None] = {}
     info = submit.SubmissionInfo(request_id=request_id, source=mail.Source.API, key=None)
@@ -142,8 +146,6 @@ async def _make(
     submissions = await _compose_all(ctx, who, admitted, refused, threaded=threaded)
     if refused and expanded.all_or_nothing:
         place = min(refused)
-        if place == within:
-            ctx.rate_limiter.give_back(within, who.account_id, rate=who.request_rate)
         raise batch.named(refused[place], expanded.member, place)
     return batch.Batch(
         submissions=list(submissions.values()),
@@ -153,6 +155,25 @@ async def _make(
         member=expanded.member,
         all_or_nothing=expanded.all_or_nothing,
     )
+
+
+def _first_refusal(
+    ctx: context.Context,
+    who: caller.Caller,
+    checked: Sequence[Checked],
+    expanded: batch_request.Expanded,
+    within: int,
+) -> errors.PostroadError:
+    """Why a batch of all or nothing that is over the rate is refused: the fields come before the rate."""
+    for place, one in enumerate(checked):
+        if isinstance(one, errors.PostroadError):
+            return batch.named(one, expanded.member, place)
+    refusal = ctx.rate_limiter.refusal(who.account_id, now=ctx.clock(), rate=who.request_rate)
+    return batch.named(refusal, expanded.member, within)
+
+
+def _counted(refused: Mapping[int, errors.PostroadError]) -> int:
+    return batch.counted(map(batch.item_error, refused.values()))
 
 
 async def _compose_all(
