@@ -7,7 +7,7 @@ import pytest
 from postroad import errors
 from postroad.model import caller
 from postroad.services import context
-from postroad.services.auth import authentication, credentials, login, password_links
+from postroad.services.auth import api_keys, authentication, credentials, login, password_links
 from postroad.services.auth import users as account_users
 from postroad.storage import users
 from tests import contexts
@@ -207,7 +207,7 @@ def test_a_removed_user_is_gone(installation: Installation) -> None:
     assert installation.json("user", "list") == {"users": []}
 
 
-def test_who_disables_a_user_reads_what_stopped_and_can_keep_it(installation: Installation) -> None:
+def test_disable_lists_stopped_secrets_and_can_keep_them(installation: Installation) -> None:
     user = installation.json("user", "create", "jo@example.com")["user"]
 
     async def make(ctx: context.Context) -> None:
@@ -217,7 +217,7 @@ def test_who_disables_a_user_reads_what_stopped_and_can_keep_it(installation: In
     installation.ask(make)
     assert installation.text("user", "disable", "jo@example.com").splitlines() == [
         "jo@example.com is disabled.",
-        "They created these, which do not work until they are enabled: SMTP credential 'Web shop'.",
+        "These stop working until the user is enabled: SMTP credential 'Web shop'.",
     ]
     (listed,) = installation.json("credential", "list")["credentials"]
     assert (listed["created_by"], listed["created_by_email"]) == (user["id"], "jo@example.com")
@@ -227,3 +227,24 @@ def test_who_disables_a_user_reads_what_stopped_and_can_keep_it(installation: In
     assert kept.splitlines() == ["jo@example.com is disabled."]
     (listed,) = installation.json("credential", "list")["credentials"]
     assert (listed["created_by"], listed["disabled_at"]) == (None, None)
+
+
+def test_remove_lists_revoked_secrets(installation: Installation) -> None:
+    user = installation.json("user", "create", "jo@example.com")["user"]
+
+    async def make(ctx: context.Context) -> None:
+        person = await account_users.find(ctx, user["account_id"], user["id"])
+        acting = audit_entries.as_user(ctx, person)
+        credential, _ = await credentials.create(acting, person.account_id, "Web shop")
+        scopes = frozenset({caller.Scope.SEND})
+        await api_keys.create(acting, person.account_id, credential_id=credential.id, name="Shop", scopes=scopes)
+
+    installation.ask(make)
+    installation.text("user", "disable", "jo@example.com")
+    assert installation.text("user", "remove", "jo@example.com").splitlines() == [
+        "jo@example.com is removed.",
+        "These are revoked: API key 'Shop', SMTP credential 'Web shop'.",
+    ]
+    for listed in (installation.text("apikey", "list"), installation.text("credential", "list")):
+        assert "removed user" in listed
+        assert "usr_" not in listed

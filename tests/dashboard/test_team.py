@@ -170,28 +170,44 @@ async def test_what_a_user_created_is_shown_and_stops_or_is_handed_over(
     assert member.user is not None
     assert browser.user is not None
     page = f"/team/{member.user.id}"
-    assert "created none of the active API keys" in (await browser.get(page)).text
+    assert "member@mine.example has no active API keys or SMTP credentials." in (await browser.get(page)).text
     await member.post("/credentials", {"name": "Web shop"})
     text = (await browser.get("/credentials")).text
     assert "by member@mine.example" in text
-    assert "its creator is disabled" not in text
+    assert "because member@mine.example is disabled" not in text
     text = (await browser.get(page)).text
     assert "<strong>Web shop</strong>" in text
     assert 'name="hand_over"' in text
     await browser.post(f"{page}/disable")
     text = (await browser.get("/credentials")).text
     assert "status-disabled" in text
-    assert "its creator is disabled" in text
+    assert "because member@mine.example is disabled" in text
     text = (await browser.get(page)).text
     assert "which do not work while they are disabled" in text
     assert 'value="revoke" checked' in text
     done = await browser.post(f"{page}/disable", {"hand_over": "true"})
     assert browser_client.notice_of(done) == (
-        "member@mine.example is disabled. What they created is yours now, and works."
+        "member@mine.example is disabled. Their API keys and SMTP credentials are now yours and keep working."
     )
     text = (await browser.get("/credentials")).text
     assert "by owner@mine.example" in text
     assert "status-active" in text
+
+
+async def test_nobody_hands_over_to_themselves(browser: Browser, member: Browser) -> None:
+    assert member.user is not None
+    assert browser.user is not None
+    await browser.post(f"/team/{member.user.id}/role", {"role": "owner"})
+    page = f"/team/{member.user.id}"
+    await member.post("/credentials", {"name": "Web shop"})
+    text = (await member.get(page)).text
+    assert "<strong>Web shop</strong>" in text
+    assert "hand_over" not in text
+    assert 'value="revoke" checked' in text
+    for verb, fields in (("disable", {"hand_over": "true"}), ("remove", {}), ("remove", {"secrets": "hand_over"})):
+        refused = await member.post(f"{page}/{verb}", fields)
+        assert (refused.status_code, "somebody else has to take them over" in refused.text) == (409, True)
+    assert 'name="hand_over"' in (await browser.get(page)).text
 
 
 async def test_a_link_for_a_new_password_is_shown_once(

@@ -67,7 +67,7 @@ async def test_pages_are_secure_and_plain_requests_are_redirected_or_refused(
     assert answers["cookie"].status_code == 308
     for what, answer in {("POST", "body"): answers["post"], **refused}.items():
         assert answer.status_code == 400, what
-        assert "use https://mail.example.com; replace the secrets" in answer.text, what
+        assert "Use https://mail.example.com. Replace this credential: it was sent unencrypted." in answer.text, what
 
 
 async def test_a_request_without_a_path_is_redirected_to_the_first_page() -> None:

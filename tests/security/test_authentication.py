@@ -370,7 +370,7 @@ async def test_e8_what_a_disabled_user_created_sends_no_more(service: WholeServi
             assert await send(2) == (401, 401)
             await connection.ask(BEGIN + b"DATA\r\n", replies=3)
             refused = await hand_over(connection, MESSAGE)
-            assert refused.startswith("535 5.7.8 unauthorized: this SMTP credential does not work while the user who")
+            assert refused.startswith("535 5.7.8 unauthorized: this SMTP credential is disabled because the user who")
         assert await listed() == {("mallory@example.com", True)}
         await change(enabled=True)
         assert await send(3) == (202, 202)

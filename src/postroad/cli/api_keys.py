@@ -88,7 +88,7 @@ async def show_list(context: services_context.Context, account: accounts.Account
             one.name,
             one.hint,
             one.scopes,
-            one.created_by_email or one.created_by,
+            views.creator(one),
             *map(times.optional_to_wire, (one.limits.expires_at, one.disabled_at, one.revoked_at)),
         )
         for one in listed

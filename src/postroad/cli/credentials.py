@@ -29,7 +29,7 @@ async def show_list(context: services_context.Context, account: accounts.Account
             one.id,
             one.name,
             one.username,
-            one.created_by_email or one.created_by,
+            views.creator(one),
             *map(times.optional_to_wire, (one.disabled_at, one.revoked_at)),
         )
         for one in listed

@@ -89,9 +89,10 @@ async def set_role(context: services_context.Context, email: str, role: str, acc
 @click.command("remove", cls=command.StoreCommand, params=[ACCOUNT])
 @click.argument("email")
 async def remove(context: services_context.Context, email: str, account: str | None) -> output.Report:
-    """Remove a user and end all their sessions."""
+    """Remove a user and end all their sessions. Keys of a disabled user are revoked."""
     user = await _find(context, email, account)
-    return _report(await account_users.remove(context, user.account_id, user.id), f"{user.email} is removed.")
+    removed, revoked = await account_users.remove(context, user.account_id, user.id)
+    return _report(removed, f"{user.email} is removed.{_listed('These are revoked', revoked)}")
 
 
 @click.command("password", cls=command.StoreCommand, params=[ACCOUNT])
@@ -110,21 +111,19 @@ async def set_password(
 @click.command("disable", cls=command.StoreCommand, params=[ACCOUNT])
 @click.argument("email")
 @click.option(
-    "--keep-secrets", is_flag=True, help="Let the API keys and SMTP credentials that the user created keep working."
+    "--keep-secrets",
+    is_flag=True,
+    help="Keep the API keys and SMTP credentials of the user working. They then have no creator.",
 )
 async def disable(
     context: services_context.Context, email: str, account: str | None, *, keep_secrets: bool
 ) -> output.Report:
-    """Disable a user, and what they created. Takes effect within a second."""
+    """Disable a user. Their API keys and SMTP credentials stop working. Takes effect within a second."""
     user = await _find(context, email, account)
     disabled = await account_users.disable(context, user.account_id, user.id, hand_over=keep_secrets)
-    made = await creators.made_by(context, disabled)
-    names = [
-        *(f"API key {one.name!r}" for one in made.api_keys),
-        *(f"SMTP credential {one.name!r}" for one in made.credentials),
-    ]
-    stopped = f"\nThey created these, which do not work until they are enabled: {', '.join(names)}." if names else ""
-    return _report(disabled, f"{user.email} is disabled.{stopped}")
+    stopped = await creators.created_by(context, disabled)
+    listed = _listed("These stop working until the user is enabled", stopped)
+    return _report(disabled, f"{user.email} is disabled.{listed}")
 
 
 @click.command("enable", cls=command.StoreCommand, params=[ACCOUNT])
@@ -164,6 +163,15 @@ async def _first_owner(context: services_context.Context, named: str | None) -> 
         if user.role == caller.Role.OWNER and user.disabled_at is None and user.joined_at is not None:
             return user
     raise errors.NotFound(f"account {account.name!r} has no active owner; create one with 'postroad user create'")
+
+
+def _listed(title: str, created: creators.Created) -> str:
+    """A line that names API keys and SMTP credentials; empty if there are none."""
+    names = [
+        *(f"API key {one.name!r}" for one in created.api_keys),
+        *(f"SMTP credential {one.name!r}" for one in created.credentials),
+    ]
+    return f"\n{title}: {', '.join(names)}." if names else ""
 
 
 def _read_password() -> str:

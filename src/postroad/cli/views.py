@@ -51,6 +51,11 @@ def audit_log_entry(record: audit_log.Entry) -> View:
     )
 
 
+def creator(record: users.CreatedByUser) -> str | None:
+    """Who created a record, in a table."""
+    return record.created_by_email or (record.created_by and "removed user")
+
+
 def credential(record: credentials.Credential) -> View:
     """An SMTP credential, without its password."""
     return wire_fields.of(record, _CREDENTIAL)

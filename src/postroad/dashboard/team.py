@@ -1,8 +1,8 @@
 """`/team`: the users of the account, and what their roles permit.
 
 Everyone can see them; owners and admins can invite, change and remove them, but only owners other owners.
-`/team/{id}` shows them the sessions of a user in this account, and what the user made; there a user is disabled or
-removed.
+`/team/{id}` shows them the sessions of a user in this account, and what the user created; there a user is disabled
+or removed.
 """
 
 from typing import Any, Final
@@ -47,13 +47,13 @@ class RoleChange(forms.Form, frozen=True, kw_only=True):
 
 
 class Disabling(forms.Form, frozen=True, kw_only=True):
-    """Whether what the user made keeps working."""
+    """Whether what the user created keeps working."""
 
     hand_over: bool = False
 
 
 class Removal(forms.Form, frozen=True, kw_only=True):
-    """What becomes of what the user made."""
+    """What becomes of what the user created."""
 
     secrets: creators.SecretsAction | None = None
 
@@ -124,10 +124,10 @@ async def change_role(request: requests.PageRequest) -> routing.Response:
 
 
 async def disable(request: requests.PageRequest) -> routing.Response:
-    """Disable a user, which ends their sessions and stops what they made, or take that over."""
+    """Disable a user, which ends their sessions and stops what they created, or take that over."""
     form: Disabling = request.form
     user = await account_users.disable(request.ctx, request.account_id, request.path["id"], hand_over=form.hand_over)
-    kept = " What they created is yours now, and works." if form.hand_over else ""
+    kept = " Their API keys and SMTP credentials are now yours and keep working." if form.hand_over else ""
     return request.redirect(PATH, notice=f"{user.email} is disabled.{kept}")
 
 
@@ -138,14 +138,14 @@ async def enable(request: requests.PageRequest) -> routing.Response:
 
 
 async def show(request: requests.PageRequest) -> routing.Response:
-    """A user: their sessions in this account, and what they made, before they are disabled or removed."""
+    """A user: their sessions in this account, and what they created, before they are disabled or removed."""
     user = await _managed(request)
     return request.page(
         "team_user.html",
         user=user,
         roles=caller.ROLE_TEXTS,
         sessions=await session_list.of_user(request.ctx, user),
-        made=await creators.made_by(request.ctx, user),
+        created=await creators.created_by(request.ctx, user),
     )
 
 
@@ -157,9 +157,9 @@ async def end_session(request: requests.PageRequest) -> routing.Response:
 
 
 async def remove(request: requests.PageRequest) -> routing.Response:
-    """Remove a user, and revoke what they made or take it over."""
+    """Remove a user, and revoke what they created or take it over."""
     form: Removal = request.form
-    user = await account_users.remove(request.ctx, request.account_id, request.path["id"], secrets=form.secrets)
+    user, _ = await account_users.remove(request.ctx, request.account_id, request.path["id"], secrets=form.secrets)
     return request.redirect(PATH, notice=f"{user.email} is removed from the team.")
 
 

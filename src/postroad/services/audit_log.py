@@ -94,6 +94,7 @@ ACTIONS: Final[Mapping[str, str]] = {
     "user.second_factor_failed": "entered a wrong code for {subject}",
     "user.second_factor_removed": "removed a second factor of {subject}",
     "user.secrets_handed_over": "took over the API keys and SMTP credentials of {subject}",
+    "user.secrets_kept": "kept the API keys and SMTP credentials of {subject}, without a creator",
     "user.session_ended": "ended a session of {subject}",
     "user.sso_bound": "linked {subject} to single sign-on",
     "user.time_zone_changed": "changed the time zone of {subject}",

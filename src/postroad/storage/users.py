@@ -55,7 +55,7 @@ class Creator:
 
 
 class CreatedByUser:
-    """A record that a user answers for; `creator` is None for those of the command line."""
+    """A record with a creator; `creator` is None for those of the command line."""
 
     __slots__ = ()
 

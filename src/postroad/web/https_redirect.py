@@ -42,7 +42,7 @@ class HttpsRedirect:
             path = scope["raw_path"] if scope["raw_path"].startswith(b"/") else b"/"
             status, fields, content = 308, [(b"location", self._origin.encode() + path + query)], b""
         else:
-            problem = f"use {self._origin}; replace the secrets in this request, because it was not encrypted"
+            problem = f"Use {self._origin}. Replace this credential: it was sent unencrypted."
             status, fields, content = self._refuse(errors.InvalidRequest(problem))
         await send({"type": "http.response.start", "status": status, "headers": fields})
         await send({"type": "http.response.body", "body": content})

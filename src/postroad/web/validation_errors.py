@@ -221,7 +221,7 @@ def _bounds(value: float, kind: inspect.IntType | inspect.FloatType) -> str | No
 def _one_of(value: object, choices: Sequence[object]) -> str | None:
     if value in choices:
         return None
-    return f"expected one of {', '.join(repr(choice) for choice in choices)}"
+    return f"expected {'one of ' if len(choices) > 1 else ''}{', '.join(repr(choice) for choice in choices)}"
 
 
 def _timestamp(value: str) -> str | None:

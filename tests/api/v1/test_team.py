@@ -91,9 +91,14 @@ async def test_role_and_lock_are_changed(mine: AccountClients) -> None:
     changed = await mine.owner.patch(path, json={"role": "read_only", "enabled": False})
     assert changed.json()["user"] == {**person, "role": "read_only", "enabled": False}
     assert (await mine.owner.patch(path, json={"enabled": True})).json()["user"]["enabled"] is True
-    for body in ({}, {"role": None, "enabled": None}):
+    for body, problem in (
+        ({}, "give at least one of role, enabled and secrets"),
+        ({"role": None, "enabled": None}, "give at least one of role, enabled and secrets"),
+        ({"secrets": "revoke"}, "secrets: expected 'hand_over'"),
+    ):
         refused = await mine.owner.patch(path, json=body)
         assert (refused.status_code, refused.json()["code"]) == (400, "invalid_request")
+        assert refused.json()["error"] == problem
 
 
 async def test_a_removed_user_is_gone(mine: AccountClients) -> None:

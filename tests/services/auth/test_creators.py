@@ -41,11 +41,11 @@ async def test_what_a_person_made_is_listed_as_long_as_it_works(
 ) -> None:
     await make(ctx, member)
     await make(ctx, owner)
-    made = await creators.made_by(ctx, member)
-    assert [one.name for one in made.api_keys] == ["Shop"]
-    assert [one.name for one in made.credentials] == ["Web shop"]
-    await credentials.revoke(ctx, member.account_id, made.credentials[0].id)
-    assert await creators.made_by(ctx, member) == creators.Made([], [])
+    created = await creators.created_by(ctx, member)
+    assert [one.name for one in created.api_keys] == ["Shop"]
+    assert [one.name for one in created.credentials] == ["Web shop"]
+    await credentials.revoke(ctx, member.account_id, created.credentials[0].id)
+    assert await creators.created_by(ctx, member) == creators.Created([], [])
 
 
 async def test_what_is_revoked_stops_working_and_is_told(
@@ -64,6 +64,8 @@ async def test_what_is_revoked_stops_working_and_is_told(
     told = [(action, subject) for action, subject, _ in await summaries(ctx, owner.account_id)]
     for entry in (("user.removed", member.email), ("api_key.revoked", "Shop"), ("credential.revoked", "Web shop")):
         assert entry in told
+    details = [one[2] for one in await summaries(ctx, owner.account_id) if one[0] == "user.removed"]
+    assert details == ["and revoked their API keys and SMTP credentials"]
 
 
 async def test_what_is_handed_over_goes_on_and_is_the_acting_owners(
@@ -73,15 +75,18 @@ async def test_what_is_handed_over_goes_on_and_is_the_acting_owners(
     await account_users.remove(as_user(ctx, owner), member.account_id, member.id)
     for one in presented:
         await who_is(ctx, one)
-    made = await creators.made_by(ctx, owner)
-    assert ([one.name for one in made.api_keys], [one.name for one in made.credentials]) == (["Shop"], ["Web shop"])
+    created = await creators.created_by(ctx, owner)
+    assert ([one.name for one in created.api_keys], [one.name for one in created.credentials]) == (
+        ["Shop"],
+        ["Web shop"],
+    )
 
 
 async def test_what_a_disabled_person_made_does_not_work_until_they_are_enabled(
     ctx: context.Context, owner: users.User, member: users.User
 ) -> None:
     presented, kept = await make(ctx, member), await make(ctx, owner)
-    (under,) = (await creators.made_by(ctx, member)).credentials
+    (under,) = (await creators.created_by(ctx, member)).credentials
     _, secret = await api_keys.create(
         as_user(ctx, owner), owner.account_id, credential_id=under.id, name="Owner's", scopes=SEND
     )
@@ -89,7 +94,9 @@ async def test_what_a_disabled_person_made_does_not_work_until_they_are_enabled(
         await who_is(ctx, one)
     await account_users.disable(as_user(ctx, owner), member.account_id, member.id)
     for one, what in zip(presented, ("SMTP credential", "API key"), strict=True):
-        with pytest.raises(errors.Unauthorized, match=f"^this {what} does not work while the user who created it is"):
+        with pytest.raises(
+            errors.Unauthorized, match=f"^this {what} is disabled because the user who created it is disabled; ask "
+        ):
             await who_is(ctx, one)
     # A wrong password is told nothing.
     with pytest.raises(errors.Unauthorized, match="wrong username or password"):
@@ -130,7 +137,7 @@ async def test_what_a_key_of_a_disabled_person_made_does_not_work_either(
 
 
 @pytest.mark.parametrize("is_first", [True, False])
-async def test_what_is_taken_over_before_or_after_goes_on(
+async def test_secrets_handed_over_before_or_after_disabling_keep_working(
     ctx: context.Context,
     owner: users.User,
     member: users.User,
@@ -165,6 +172,63 @@ async def test_the_removal_of_a_disabled_person_lets_nothing_work_again_by_itsel
                 await who_is(ctx, one)
         else:
             await who_is(ctx, one)
+
+
+async def test_nobody_hands_over_to_themselves(ctx: context.Context, owner: users.User, member: users.User) -> None:
+    presented = await make(ctx, member)
+    by_token = await logged_in(ctx, bearer((await authentication.issue_token(ctx, member)).token))
+    _, secret = await api_keys.create(
+        by_token, member.account_id, credential_id=None, name="All", scopes=frozenset({caller.EVERY_SCOPE})
+    )
+    own = as_user(ctx, member)
+    await account_users.change_role(as_user(ctx, owner), member.account_id, member.id, role=caller.Role.ADMIN)
+    for refused in (
+        account_users.disable(own, member.account_id, member.id, hand_over=True),
+        account_users.disable(await logged_in(ctx, bearer(secret)), member.account_id, member.id, hand_over=True),
+        account_users.remove(own, member.account_id, member.id),
+        account_users.remove(own, member.account_id, member.id, secrets=creators.SecretsAction.HAND_OVER),
+    ):
+        with pytest.raises(errors.Conflict, match="somebody else has to take them over"):
+            await refused
+    for one in presented:
+        await who_is(ctx, one)
+    await account_users.disable(own, member.account_id, member.id)
+    with pytest.raises(errors.CreatorDisabled):
+        await who_is(ctx, presented[0])
+    await account_users.enable(as_user(ctx, owner), member.account_id, member.id)
+    await account_users.remove(own, member.account_id, member.id, secrets=creators.SecretsAction.REVOKE)
+    with pytest.raises(errors.Unauthorized):
+        await who_is(ctx, presented[0])
+
+
+async def test_who_created_nothing_can_remove_themselves(
+    ctx: context.Context, owner: users.User, member: users.User
+) -> None:
+    await account_users.remove(as_user(ctx, member), member.account_id, member.id)
+    assert [one.id for one in await account_users.of_account(ctx, owner.account_id)] == [owner.id]
+
+
+async def test_the_audit_log_tells_only_what_happened_to_secrets(
+    ctx: context.Context, owner: users.User, member: users.User
+) -> None:
+    acting = as_user(ctx, owner)
+    # Nothing to hand over.
+    await account_users.disable(acting, member.account_id, member.id, hand_over=True)
+    await account_users.enable(acting, member.account_id, member.id)
+    await make(ctx, member)
+    # A command: they have no creator from then on, so the removal revokes nothing.
+    await account_users.disable(ctx, member.account_id, member.id, hand_over=True)
+    await account_users.remove(ctx, member.account_id, member.id)
+    told = [
+        one for one in await summaries(ctx, owner.account_id) if one[1] == member.email and one[0] != "user.created"
+    ]
+    assert sorted(told) == [
+        ("user.disabled", member.email, ""),
+        ("user.disabled", member.email, ""),
+        ("user.enabled", member.email, ""),
+        ("user.removed", member.email, ""),
+        ("user.secrets_kept", member.email, ""),
+    ]
 
 
 async def test_a_key_manages_the_team_only_while_its_creator_may(

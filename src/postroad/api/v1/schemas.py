@@ -37,12 +37,20 @@ Timestamp = Annotated[str, msgspec.Meta(max_length=64, extra_json_schema={"forma
 # Of an API key or an SMTP credential.
 CreatedBy = Annotated[
     str | None,
-    msgspec.Meta(description="The id of the user who created it, or has taken it over; null at the command line."),
+    msgspec.Meta(
+        description="The id of the user who created it or took it over; null if it was created at the command line, or "
+        "kept with `--keep-secrets`."
+    ),
 ]
-CreatedByEmail = Annotated[str | None, msgspec.Meta(description="The email of this user; null after a removal.")]
+CreatedByEmail = Annotated[
+    str | None, msgspec.Meta(description="The email of this user; null if the user was removed.")
+]
 DisabledAt = Annotated[
     times.WireTime | None,
-    msgspec.Meta(description="When this user was disabled: it does not work until the user is enabled."),
+    msgspec.Meta(
+        description="When this user was disabled; until the user is enabled again, the secret does not work. Null "
+        "otherwise."
+    ),
 ]
 
 

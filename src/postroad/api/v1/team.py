@@ -67,7 +67,7 @@ class TeamUserUpdate(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
             Literal["hand_over"],
             msgspec.Meta(
                 description="`hand_over`: the API keys and SMTP credentials that the user created belong to you from "
-                "now on, and keep working if the user is disabled."
+                "now on, and keep working if the user is disabled. To revoke them, revoke each, or remove the user."
             ),
         ]
         | None
@@ -147,7 +147,7 @@ async def change(ctx: context.Context, request: routing.Request) -> routing.Resp
     body: TeamUserUpdate = request.body
     role = caller.Role(body.role) if body.role is not None else None
     if role is None and body.enabled is None and body.secrets is None:
-        raise errors.InvalidRequest("role: give role, enabled or secrets")
+        raise errors.InvalidRequest("give at least one of role, enabled and secrets")
     changed = await account_users.change(
         ctx,
         request.caller.account_id,
@@ -211,6 +211,7 @@ ROUTES: Final = (
             "anyOf": [
                 {"required": ["role"], "properties": {"role": {"type": "string"}}},
                 {"required": ["enabled"], "properties": {"enabled": {"type": "boolean"}}},
+                {"required": ["secrets"], "properties": {"secrets": {"type": "string"}}},
             ],
         },
         responses={200: TeamUserResponse},

@@ -227,5 +227,6 @@ def wrong_password() -> errors.Unauthorized:
 def creator_disabled(what: str) -> errors.CreatorDisabled:
     """The refusal of a right secret whose creator is disabled."""
     return errors.CreatorDisabled(
-        f"this {what} does not work while the user who created it is disabled; ask an owner of the account"
+        f"this {what} is disabled because the user who created it is disabled; ask an owner or admin to enable the "
+        "user or take it over"
     )

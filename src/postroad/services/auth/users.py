@@ -26,10 +26,6 @@ from postroad.storage import password_links as stored_links
 # 20 characters of 62 are 119 bits.
 GENERATED_CHARACTERS: Final = 20
 _HAND_OVER: Final = creators.SecretsAction.HAND_OVER
-_REMOVALS: Final = {
-    _HAND_OVER: "",
-    creators.SecretsAction.REVOKE: "and revoked their API keys and SMTP credentials",
-}
 _TAKEN: Final = "email: this address already belongs to a user of this account"
 
 
@@ -189,7 +185,6 @@ async def change(
             await _set_enabled(ctx, tx, members, user, enabled=enabled)
         if hand_over:
             await creators.settle(ctx, tx, user, _HAND_OVER)
-            await audit_log.write(ctx, tx, account_id, "user.secrets_handed_over", user.email)
     ctx.access_cache.invalidate()
     return await find(ctx, account_id, user_id)
 
@@ -210,8 +205,8 @@ async def remove(
     user_id: str,
     *,
     secrets: creators.SecretsAction | None = None,
-) -> users.User:
-    """Remove a user, and revoke what they made or hand it over. Audit log entries stay.
+) -> tuple[users.User, creators.Created]:
+    """Remove a user, and revoke what they created or hand it over; returns what was revoked. Audit log entries stay.
 
     By default what works keeps working: that of a disabled user does not.
     """
@@ -224,9 +219,11 @@ async def remove(
         _refuse_last_owner(members, user)
         if secrets is None:
             secrets = _HAND_OVER if user.disabled_at is None else creators.SecretsAction.REVOKE
+        revoked = await creators.settle(ctx, tx, user, secrets)
+        is_told = secrets is not _HAND_OVER and (revoked.api_keys or revoked.credentials)
+        detail = "and revoked their API keys and SMTP credentials" if is_told else ""
         # Before the removal: users who remove themselves need a name in the log.
-        await audit_log.write(ctx, tx, account_id, "user.removed", user.email, _REMOVALS[secrets])
-        await creators.settle(ctx, tx, user, secrets)
+        await audit_log.write(ctx, tx, account_id, "user.removed", user.email, detail)
         await stored_links.remove(tx, user.id)
         await sessions.remove_of_user(tx, user.id)
         await notices.remove_choices(tx, user.id)
@@ -234,7 +231,7 @@ async def remove(
         if user.login_id is not None:
             await logins.remove_unused(tx, user.login_id)
     ctx.access_cache.invalidate()
-    return user
+    return user, revoked
 
 
 async def _mail_link(
