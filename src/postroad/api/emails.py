@@ -106,7 +106,7 @@ SEND_ERRORS: Final = (
 )
 SEND_HEADERS: Final = {
     "RateLimit": "Sends left in the current window.",
-    "RateLimit-Policy": "The credential's rate limit.",
+    "RateLimit-Policy": "The account's rate limit.",
     "Idempotent-Replayed": "`true` when this is the stored response to an earlier request with this key.",
 }
 ROUTES: tuple[routing.Route[context.Context], ...] = (
