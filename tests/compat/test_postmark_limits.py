@@ -13,6 +13,7 @@ from postroad import errors
 from postroad.compat import send
 from postroad.compat.postmark import api, long_lists, numbers, translation
 from postroad.compat.resend import api as resend
+from postroad.concurrency import response_delays
 from postroad.model.bounces import disposition
 from postroad.services import context, templates, work_limits
 from postroad.services.suppressions import bulk, registry
@@ -209,3 +210,34 @@ async def test_an_account_reads_one_long_list_at_a_time(
         assert refused.json()["Message"].startswith("long lists: at most 1 at once per account")
         assert (await client.get(path, params={"count": 1, "offset": 998})).status_code == 200
     assert (await client.get(path, params={"count": 500, "offset": 9_999})).status_code == 200
+
+
+@pytest.mark.parametrize("service", ["Postmark", "Resend"])
+async def test_an_accepted_message_is_never_delayed(
+    ctx: context.Context, account: accounts.Account, monkeypatch: pytest.MonkeyPatch, service: str
+) -> None:
+    """Its status is 200, as that of a page; but it has a rate of its own."""
+    paced: list[bool] = []
+
+    def seconds(_self: object, _party: str, *, is_account: bool, is_refused: bool) -> float:
+        assert is_account
+        paced.append(is_refused)
+        return 0.0
+
+    monkeypatch.setattr(response_delays.ResponseDelays, "seconds", seconds)
+    await accepted_mail.allow_sending(ctx, account.id)
+    key = await compat_client.new_key(ctx, account.id)
+    if service == "Postmark":
+        compatible, headers = api.API, {"X-Postmark-Server-Token": key}
+        one, many, good, bad = "/email", "/email/batch", EMAIL, EMAIL | {"To": "nobody"}
+    else:
+        compatible, headers = resend.API, {"Authorization": f"Bearer {key}", "x-batch-validation": "permissive"}
+        good = {"from": "shop@example.com", "to": "ada@example.net", "subject": "Hello", "text": "Hi"}
+        one, many, bad = "/emails", "/emails/batch", good | {"to": "nobody"}
+    async with compat_client.opened(ctx, compatible, headers) as client:
+        for path, body in ((one, good), (many, [bad, good])):
+            assert (await client.post(path, json=body)).status_code == 200
+        assert paced == []
+        assert (await client.post(many, json=[bad])).status_code == 200
+        assert (await client.post(one, json=bad)).status_code == 422
+        assert paced == [False, True]

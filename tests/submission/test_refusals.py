@@ -165,12 +165,16 @@ async def test_a_queue_over_its_mark_asks_for_another_try(
     assert reported.startswith("421 4.3.2 service_unavailable: ")
 
 
-async def test_an_account_over_its_quota_of_bytes_has_no_storage_left(
+async def test_an_account_at_its_storage_quota_has_no_storage_left(
     server: SubmissionServer, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(stored_space, "MEBIBYTE", 1)  # a quota of some thousand bytes
     reported = await refusal(server, padded(12_000))
-    assert reported.startswith("452 4.3.1 rate_limited: queued and scheduled mail of this account takes ")
+    assert reported.startswith("552 5.3.4 payload_too_large: the message is larger than the storage quota ")
+    async with server.client() as client:
+        await send(client, padded(6_000))
+    reported = await refusal(server, padded(6_000))
+    assert reported.startswith("452 4.3.1 rate_limited: queued and scheduled mail of this account uses ")
     assert "Retry-After: 30" in reported
 
 

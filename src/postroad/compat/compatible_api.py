@@ -60,9 +60,11 @@ def route(endpoint: str, handler: routing.Handler[context.Context], **options: A
     return routing.Route(method=method, path=path, handler=handler, summary="", tag="", responses={}, **options)
 
 
-def respond(body: object, *, status: int = 200, headers: tuple[tuple[str, str], ...] = ()) -> routing.Response:
+def respond(
+    body: object, *, status: int = 200, headers: tuple[tuple[str, str], ...] = (), is_accepted: bool = False
+) -> routing.Response:
     """A response with a JSON body."""
-    return routing.Response(status, _encoder.encode(body), headers=headers)
+    return routing.Response(status, _encoder.encode(body), headers=headers, is_accepted=is_accepted)
 
 
 async def refuse(ctx: context.Context, request: routing.Request) -> routing.Response:

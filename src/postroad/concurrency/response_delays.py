@@ -2,9 +2,8 @@
 
 A refusal costs the service almost as much as a success, and a client that sends its next request as soon as it has an
 answer gets thousands of them a second. So each party, an account or the network of a stranger, has a pace at which its
-refusals are answered, and one for everything else that is not an accepted message: these have rate limits. What comes
-faster is answered later, and a connection sends nothing more until it has its answer. A client that honours Retry-After
-is never delayed: a whole burst is answered at once.
+refusals are answered, and one for everything else that is not an accepted message (accepted messages have their own
+rate limit). What comes faster is answered later, and a connection sends nothing more until it has its answer.
 
 An account that is alone loses nothing: it is delayed only while another account is active as well.
 """

@@ -93,6 +93,7 @@ class _Exchange(Generic[routing.ContextT]):
         "endpoint",
         "headers",
         "id",
+        "is_accepted",
         "method",
         "path",
         "query",
@@ -109,6 +110,7 @@ class _Exchange(Generic[routing.ContextT]):
         self.started = time.perf_counter()
         self.endpoint: _Endpoint[routing.ContextT] | None = None
         self.account_id: str | None = None
+        self.is_accepted = False
         # Unknown for bytes that never became a request.
         self.client_address: str | None = None
         # The remaining parts of a streamed response.
@@ -203,7 +205,7 @@ class Application(Generic[routing.ContextT]):
             if exchange.body_slots is not None:
                 await exchange.body_slots.aclose()
         status, fields, content = response
-        if status != ACCEPTED and (seconds := self._delay(exchange, status)):
+        if status != ACCEPTED and not exchange.is_accepted and (seconds := self._delay(exchange, status)):
             exchange.started += seconds  # no time that the service needed
             await asyncio.sleep(seconds)
         await send({"type": "http.response.start", "status": status, "headers": fields})
@@ -277,6 +279,7 @@ class Application(Generic[routing.ContextT]):
             idempotency_key=key,
         )
         answer = await route.handler(self._context_of(request, route), request)
+        exchange.is_accepted = answer.is_accepted
         status, fields, content = responses.success(answer, request_id=exchange.id)
         if isinstance(answer.body, AsyncGenerator):
             # An error before the first part can still be answered.

@@ -98,7 +98,7 @@ class Response(msgspec.Struct, frozen=True):
 
     Bytes may be streamed in non-empty parts; an error after the first part cuts the connection. `length` is the total
     in octets, if known. `request_id` replaces the request's own id in the header: a replayed send has the id of the
-    first request.
+    first request. `is_accepted` says that a message was accepted where the status, as of another service, is not 202.
     """
 
     status: int
@@ -107,6 +107,7 @@ class Response(msgspec.Struct, frozen=True):
     content_type: str = JSON
     request_id: str | None = None
     length: int | None = None
+    is_accepted: bool = False
 
 
 def attachment(

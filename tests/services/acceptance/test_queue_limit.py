@@ -109,11 +109,11 @@ MEGABYTE = "x" * 1_000_000
 
 
 TEST_MAIL_FULL = (
-    "test mail of this account takes 4 of its 5 MiB; it is deleted some days after its final status; "
-    "nothing was accepted"
+    "test mail of this account uses 4.8 of 5 MiB; it is deleted 3 days after its final status, "
+    "or ask the operator for more; nothing was accepted"
 )
 QUEUED_MAIL_FULL = (
-    "queued and scheduled mail of this account takes 2 of its 3 MiB; cancel messages, or wait for delivery; "
+    "queued and scheduled mail of this account uses 2.9 of 3 MiB; cancel scheduled messages, or wait for delivery; "
     "nothing was accepted"
 )
 
@@ -139,7 +139,7 @@ async def test_a_test_key_cannot_fill_the_disk_with_scheduled_mail(
     accepted, refusal = await flood(ctx, account.id, is_test=True)
     assert len(accepted) == 5  # each is 1,000,000 bytes and 1 KiB for its recipient, of 5,242,880
     assert (refusal.status, refusal.code, refusal.message) == (429, "rate_limited", TEST_MAIL_FULL)
-    assert (refusal.smtp_reply, refusal.retry_after) == ("452 4.3.1", 30)
+    assert (refusal.smtp_reply, refusal.retry_after) == ("452 4.3.1", 3600)
     await looked(ctx.queue_limit)
     await looked(ctx.queue_limit)
     assert (await flood(ctx, account.id, is_test=True))[0] == []
@@ -171,6 +171,7 @@ async def test_queued_mail_has_a_quota_until_it_is_delivered_or_canceled(
     accepted, refusal = await flood(ctx, account.id, is_test=False)
     assert len(accepted) == 2
     assert (refusal.status, refusal.code, refusal.message) == (429, "rate_limited", QUEUED_MAIL_FULL)
+    assert refusal.retry_after == 30
     # What was accepted before is answered as it was then.
     assert await accepted_mail.accept(ctx, account.id, text=MEGABYTE, to=addresses(2), key="k") == first
     await accepted_mail.accept(ctx, account.id, text=MEGABYTE, is_test=True)
@@ -180,6 +181,17 @@ async def test_queued_mail_has_a_quota_until_it_is_delivered_or_canceled(
     await looked(ctx.queue_limit)
     await looked(ctx.queue_limit)
     assert len((await flood(ctx, account.id, is_test=False))[0]) == 3
+
+
+async def test_a_message_that_never_fits_is_not_to_be_tried_again(
+    ctx: context.Context, account: accounts.Account
+) -> None:
+    await accepted_mail.allow_sending(ctx, account.id)
+    change(ctx, "quotas", test_megabytes=1)
+    with pytest.raises(errors.PayloadTooLarge) as refusal:
+        await accepted_mail.accept(ctx, account.id, text=MEGABYTE + MEGABYTE, is_test=True)
+    assert refusal.value.message == "the message is larger than the storage quota of 1 MiB"
+    await accepted_mail.accept(ctx, account.id, text=MEGABYTE, is_test=True)
 
 
 async def test_a_batch_stops_at_the_quota(ctx: context.Context, account: accounts.Account) -> None:

@@ -214,11 +214,11 @@ async def test_a_message_of_another_account_does_not_exist(
         await send_again(ctx, other.id, first)
 
 
-async def test_it_counts_towards_the_quota_of_space(ctx: context.Context, account: stored_accounts.Account) -> None:
+async def test_it_counts_towards_the_storage_quota(ctx: context.Context, account: stored_accounts.Account) -> None:
     ctx.queue_limit._refresh_at = ctx.queue_limit._refresh_near_at = float("inf")
     first = await ended(ctx, account.id, "bob@example.net", text="x" * 700_000)
     quotas = msgspec.structs.replace(ctx.settings.quotas, stored_megabytes=2)
     msgspec.structs.force_setattr(ctx.settings, "quotas", quotas)
     await send_again(ctx, account.id, first)
-    with pytest.raises(errors.RateLimited, match="takes 1 of its 2 MiB"):
+    with pytest.raises(errors.RateLimited, match=r"uses 1\.4 of 2 MiB"):
         await send_again(ctx, account.id, first, key="another")

@@ -52,7 +52,7 @@ async def _send(
     ctx: context.Context, request: routing.Request, given: schemas.Message, wanted: send_request.SendRequest
 ) -> routing.Response:
     accepted, fields = await compat_send.send(ctx, request, wanted)
-    return compatible_api.respond(_sent(ctx, given.to, accepted.message_id), headers=fields)
+    return compatible_api.respond(_sent(ctx, given.to, accepted.message_id), headers=fields, is_accepted=True)
 
 
 async def send_batch(ctx: context.Context, request: routing.Request) -> routing.Response:
@@ -146,7 +146,7 @@ async def _send_all(ctx: context.Context, request: routing.Request, read: Sequen
             break
         for (place, to, _), result in zip(part, _RECEIPT.decode(accepted.response).results, strict=True):
             results[place] = _result(ctx, to, result)
-    return compatible_api.respond(results)
+    return compatible_api.respond(results, is_accepted=any(isinstance(one, Sent) for one in results))
 
 
 def _result(ctx: context.Context, to: str | None, result: receipt.BatchResult) -> Sent | error_shape.Error:

@@ -60,7 +60,7 @@ async def send(ctx: context.Context, request: routing.Request) -> routing.Respon
     """Accept a message."""
     async with attachment_paths.fetched(ctx, request.caller.account_id, [request.body]) as (email,):
         accepted, fields = await compat_send.send(ctx, request, _translated(email, now=ctx.clock()))
-    return compatible_api.respond({"id": accepted.message_id}, headers=fields)
+    return compatible_api.respond({"id": accepted.message_id}, headers=fields, is_accepted=True)
 
 
 def _translated(email: payload.Email | errors.InvalidRequest, *, now: int) -> send_request.SendRequest:
@@ -124,7 +124,7 @@ async def _send_all(
     body: dict[str, object] = {"data": [{"id": one} for one in ids]}
     if permissive:
         body["errors"] = [{"index": place, "message": message} for place, message in sorted(refused.items())]
-    return compatible_api.respond(body, headers=fields)
+    return compatible_api.respond(body, headers=fields, is_accepted=bool(ids))
 
 
 def _is_permissive(headers: routing.Headers) -> bool:

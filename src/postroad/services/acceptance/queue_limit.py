@@ -30,10 +30,12 @@ MIN_REFRESH_SECONDS: Final = 2.0
 # A long queue takes long to count: at most a twentieth of the time is spent on it.
 REST_FACTOR: Final = 20
 RETRY_SECONDS: Final = 30
+# Test mail is deleted days later.
+TEST_RETRY_SECONDS: Final = 3600
 
 
 class QuotaExceeded(errors.RateLimited):
-    """The mail of the account takes as much space as it may have."""
+    """The mail of the account uses all the storage that it may have."""
 
     smtp_reply = "452 4.3.1"
 
@@ -85,8 +87,8 @@ class QueueLimit:
     def check(self, account_id: str, size: int, *, is_test: bool) -> None:
         """Let in a message of about this size.
 
-        Raises QuotaExceeded if it is too much for its account, and ServiceUnavailable while the queue or the disk, or
-        the account's share of it, is full.
+        Raises QuotaExceeded if it is too much for its account, PayloadTooLarge if it always would be, and
+        ServiceUnavailable while the queue or the disk, or the account's share of it, is full.
         """
         quotas = self._settings.quotas
         known, quota = (self._test, quotas.test_megabytes) if is_test else (self._live, quotas.stored_megabytes)
@@ -97,7 +99,9 @@ class QueueLimit:
         if is_due and (self._refreshing is None or self._refreshing.done()):
             self._refreshing = asyncio.get_running_loop().create_task(self._refresh())
         if left < 0:
-            raise _quota_exceeded(quota * stored_space.MEBIBYTE - left - size, quota, is_test=is_test)
+            if size > quota * stored_space.MEBIBYTE:
+                raise errors.PayloadTooLarge(f"the message is larger than the storage quota of {quota} MiB")
+            raise self._quota_exceeded(known.stored.get(account_id, 0) + added - size, quota, is_test=is_test)
         if self._queue is not None:
             self._check_queue(self._queue, fair_shares.Party(account_id))
         if self._disk is not None:
@@ -118,6 +122,15 @@ class QueueLimit:
                 "nothing was accepted"
             )
             raise errors.ServiceUnavailable(msg, retry_after=RETRY_SECONDS)
+
+    def _quota_exceeded(self, used: int, quota: int, *, is_test: bool) -> QuotaExceeded:
+        kind, advice, seconds = "queued and scheduled", "cancel scheduled messages, or wait for delivery", RETRY_SECONDS
+        if is_test:
+            days = self._settings.retention.test_days
+            advice = f"it is deleted {days} days after its final status, or ask the operator for more"
+            kind, seconds = "test", TEST_RETRY_SECONDS
+        msg = f"{kind} mail of this account uses {used / stored_space.MEBIBYTE:.1f} of {quota} MiB; {advice}"
+        return QuotaExceeded(f"{msg}; nothing was accepted", retry_after=seconds)
 
     async def close(self) -> None:
         """Cancel a running read."""
@@ -175,13 +188,3 @@ def _take_space(shares: fair_shares.FairShares, party: fair_shares.Party, size: 
         )
         raise DiskFull(msg, retry_after=RETRY_SECONDS)
     raise DiskFull("the disk of this service is almost full; nothing was accepted", retry_after=RETRY_SECONDS)
-
-
-def _quota_exceeded(used: int, quota: int, *, is_test: bool) -> QuotaExceeded:
-    what = (
-        "test mail of this account takes {} of its {} MiB; it is deleted some days after its final status"
-        if is_test
-        else "queued and scheduled mail of this account takes {} of its {} MiB; cancel messages, or wait for delivery"
-    )
-    used //= stored_space.MEBIBYTE
-    return QuotaExceeded(f"{what.format(used, quota)}; nothing was accepted", retry_after=RETRY_SECONDS)

@@ -19,7 +19,7 @@ from postroad.storage import hourly_counts, messages, open_store, queue, space, 
 MEBIBYTE: Final = 1024 * 1024
 # Near a quota: the processes of a host can store so much in a few seconds.
 NEAR_BYTES: Final = 256 * MEBIBYTE
-# The owners of an account, and the operators, hear of it when so much of a quota is used.
+# Owners get a notice, and the metric counts the account, from this share of a quota on.
 NEAR_SHARE: Final = 0.8
 # The minimum free space is at most this part of a disk, so that a small one can be used too.
 MAX_FLOOR_SHARE: Final = 0.1
