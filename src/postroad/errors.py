@@ -149,7 +149,7 @@ class IdempotencyInProgress(PostroadError):
 
 
 class PayloadTooLarge(PostroadError):
-    """The assembled message exceeds 10 MiB, or the request body exceeds the limit of its route."""
+    """The assembled message exceeds 10 MiB or a storage quota, or the request body exceeds the limit of its route."""
 
     code = "payload_too_large"
     status = 413

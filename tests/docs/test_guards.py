@@ -141,9 +141,9 @@ def test_retention_is_the_default() -> None:
     assert f"are deleted after {kept.test_days} days (`retention.test_days`)" in PAGE
 
 
-def test_the_quotas_of_space_are_the_defaults() -> None:
+def test_the_storage_quotas_are_the_defaults() -> None:
     quotas = SETTINGS.quotas
-    assert f"takes at most {quotas.stored_megabytes // 1024} GiB (`quotas.stored_megabytes`)" in PAGE
+    assert f"uses at most {quotas.stored_megabytes // 1024} GiB of storage (`quotas.stored_megabytes`)" in PAGE
     assert f"its test mail {quotas.test_megabytes} MiB (`quotas.test_megabytes`)" in PAGE
 
 

@@ -226,7 +226,7 @@ class Metrics(registry.Collector):
             "postroad_stored_bytes", "Space that queued live mail and stored test mail take.", ["mode"]
         )
         self.near_quota = Gauge(
-            "postroad_accounts_near_quota", "Accounts whose live or test mail takes at least 80% of its quota of space."
+            "postroad_accounts_near_quota", "Accounts whose live or test mail uses at least 80% of its storage quota."
         )
         self.checks = Gauge(
             "postroad_check", "Checks of the installation: 0 ok, 1 warning, 2 error. See `postroad doctor`.", ["name"]

@@ -40,7 +40,7 @@ VALUES: dict[str, dict[str, str]] = {
     kinds.WEBHOOK_FAILING: {"webhook_id": "whk_1", "host": "hooks.example", "since": "2027-01-15T08:00:00.000Z"},
     kinds.WEBHOOK_DISABLED: {"webhook_id": "whk_1", "host": "hooks.example", "since": "2027-01-15T08:00:00.000Z"},
     kinds.CREDITS_LOW: {"available": "3", "used": "90"},
-    kinds.SPACE_LOW: {"used": "230", "quota": "256", "is_test": "test", "days": "3"},
+    kinds.STORAGE_LOW: {"used": "230", "quota": "256", "is_test": "test", "days": "3"},
     kinds.KEY_ENDING: {"key": "Website", "hint": "pr_live_…ab12", "expires_at": "2027-01-18T08:00:00.000Z"},
     kinds.NEW_NETWORK: {"email": "jo@example.net", "address": "192.0.2.1", "at": "2027-01-15T08:00:00.000Z"},
     kinds.INVITATION: LINK,

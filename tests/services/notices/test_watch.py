@@ -86,7 +86,7 @@ async def test_owners_hear_of_mail_that_takes_most_of_its_space(
     live = {"used": "1", "quota": "2", "is_test": "", "days": "3"}
     test = {"used": "0", "quota": "1", "is_test": "test", "days": "3"}
     found = sorted(await told(ctx), key=lambda one: one[1]["is_test"])
-    assert found == [(kinds.SPACE_LOW, live), (kinds.SPACE_LOW, test)]
+    assert found == [(kinds.STORAGE_LOW, live), (kinds.STORAGE_LOW, test)]
 
 
 @pytest.mark.parametrize("amount, expected", [(4, []), (3, [(kinds.CREDITS_LOW, {"available": "1", "used": "2"})])])

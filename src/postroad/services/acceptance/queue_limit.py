@@ -4,7 +4,7 @@ What waits is read in the background (`stored_space.py`), at most every ten seco
 so a send only compares numbers. To what was read, a process adds what it has let in since. So the limits are not
 exact, but nobody passes them by much: near a limit, what waits is read again sooner.
 
-- An account has a quota of bytes for mail that is queued or scheduled, and another for test mail, which costs nothing.
+- An account has a storage quota for mail that is queued or scheduled, and another for test mail, which costs nothing.
 - Accounts share the queue fairly (model/fair_shares.py): what one schedules for next month, or sends to hosts that
   never answer, leaves room for the others. Above its high-water mark nobody may add to it.
 - They share the disk as fairly: the less is free, the less an account may have to add to it. Below a minimum nobody

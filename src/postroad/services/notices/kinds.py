@@ -65,7 +65,7 @@ DOMAIN_FAILING: Final = events.EventType.DOMAIN_FAILING.value
 CREDITS_LOW: Final = events.EventType.CREDITS_LOW.value
 WEBHOOK_FAILING: Final = "webhook.failing"
 WEBHOOK_DISABLED: Final = "webhook.disabled"
-SPACE_LOW: Final = "space.low"
+STORAGE_LOW: Final = "storage.low"
 KEY_ENDING: Final = "key.ending"
 NEW_NETWORK: Final = "login.new_network"
 INVITATION: Final = "user.invited"
@@ -120,7 +120,7 @@ KINDS: Final[Mapping[str, Kind]] = {
         audience=Audience.OWNERS, title="A webhook endpoint was disabled", path="/webhooks/{webhook_id}"
     ),
     CREDITS_LOW: Kind(audience=Audience.OWNERS, title="Credits are low", path="/credits", interval=3 * times.DAY),
-    SPACE_LOW: Kind(audience=Audience.OWNERS, title="Waiting mail takes most of its space", path="/messages"),
+    STORAGE_LOW: Kind(audience=Audience.OWNERS, title="Mail storage is almost full", path="/messages"),
     KEY_ENDING: Kind(
         audience=Audience.OWNERS,
         title="An API key expires soon",

@@ -32,7 +32,7 @@ async def look(ctx: context.Context) -> None:
             *await _low_credits(ctx, tx, now),
             *await _ending_keys(tx, now),
         ]
-    found += await _low_space(ctx)
+    found += await _low_storage(ctx)
     for one in found:  # each for itself: other writers wait only for a moment
         async with ctx.store.transaction() as tx:
             await outbox.write(tx, [one], now=now, entropy=ctx.entropy)
@@ -83,11 +83,11 @@ async def _low_credits(ctx: context.Context, tx: store.Transaction, now: int) ->
     ]
 
 
-async def _low_space(ctx: context.Context) -> list[outbox.NewNotice]:
+async def _low_storage(ctx: context.Context) -> list[outbox.NewNotice]:
     near = stored_space.near_quota(await stored_space.read(ctx.store, ctx.settings), ctx.settings)
     return [
         outbox.NewNotice(
-            kind=kinds.SPACE_LOW,
+            kind=kinds.STORAGE_LOW,
             subject=f"{one.account_id} test" if one.is_test else one.account_id,
             values={
                 "used": str(one.used // stored_space.MEBIBYTE),
