@@ -188,7 +188,7 @@ def test_the_request_rate(tmp_path: Path) -> None:
     with live_service.running(tmp_path, url=f"sqlite:///{tmp_path}/postroad.db", settings=slow) as service:
         key = live_service.new_key()
         first = service.post(live_service.message(), key=key)
-        assert first.headers["ratelimit-policy"] == '"credential";q=3;w=3'
+        assert first.headers["ratelimit-policy"] == '"account";q=3;w=3'
         limited_key, accepted = _exceed(service)
         again = service.post(live_service.message(), key=key)
         assert (again.status_code, again.content) == (202, first.content)
@@ -213,7 +213,7 @@ def test_the_warm_up(tmp_path: Path) -> None:
             error = live_service.check_refusal(answer, 429, "warmup_limited")
             assert error.startswith("from: example.com is new and warms up: 30 of today's 50 recipients are used")
             assert 1 <= int(answer.headers["retry-after"]) <= 24 * 3600
-            assert answer.headers["ratelimit"].startswith('"credential";r=')
+            assert answer.headers["ratelimit"].startswith('"account";r=')
         assert service.counts()["messages"] == before + len(answers) - len(refused)
 
 
@@ -229,7 +229,7 @@ def _exceed(service: live_service.Service) -> tuple[str, int]:
         for _, answer in refused:
             live_service.check_refusal(answer, 429, "rate_limited")
             assert answer.headers["retry-after"] == "1"
-            assert answer.headers["ratelimit"].startswith('"credential";r=')
+            assert answer.headers["ratelimit"].startswith('"account";r=')
         if refused:
             return refused[0][0], accepted
     raise AssertionError("the rate was never exceeded")

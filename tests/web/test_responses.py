@@ -86,8 +86,8 @@ def test_a_refusal_says_when_to_come_back() -> None:
 
 def test_a_refusal_carries_what_its_handler_adds() -> None:
     refusal = errors.WarmupLimited("tomorrow", retry_after=7)
-    refusal.headers = (("RateLimit", '"credential";r=3;t=1'),)
-    assert fields(responses.refusal(refusal, request_id="req_1"))["ratelimit"] == '"credential";r=3;t=1'
+    refusal.headers = (("RateLimit", '"account";r=3;t=1'),)
+    assert fields(responses.refusal(refusal, request_id="req_1"))["ratelimit"] == '"account";r=3;t=1'
 
 
 def test_a_wrong_method_hears_the_right_ones() -> None:
