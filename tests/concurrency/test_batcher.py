@@ -20,8 +20,8 @@ class Doubler(batcher.Batcher[int, int]):
             batcher.answer(taken.result, 2 * taken.item)
 
     def take(self, party: str = "") -> batcher.Call[int, int] | None:
-        line = self._lines.get(party)
-        return None if line is None else self._pop(line)
+        queue = self._queues.get(party)
+        return None if queue is None else self._pop(queue)
 
 
 def doubler(*, seconds: float = 60.0) -> Doubler:

@@ -1,9 +1,9 @@
 """Concurrent calls wait in a bounded queue, are processed in batches, and each gets its own result or error.
 
 The number of waiting calls, their total size and their time in the queue are bounded: a call that exceeds a bound is
-refused, and was not processed. Each party, such as an account, has a line of its own. Parties share the room by the
+refused, and was not processed. Each party, such as an account, has a queue of its own. Parties share the room by the
 rule of `model/fair_shares.py`: one that is alone gets most of it, and none can take it all. A subclass takes calls from
-the lines and decides how many are processed together.
+the queues and decides how many are processed together.
 """
 
 import abc
@@ -35,7 +35,7 @@ class Call(msgspec.Struct, Generic[Item, Result]):
     result: asyncio.Future[Result]
 
 
-class Line(Generic[Item, Result]):
+class PartyQueue(Generic[Item, Result]):
     """The calls of one party, in order, at least one."""
 
     __slots__ = ("calls", "size")
@@ -53,7 +53,7 @@ class Batcher(abc.ABC, Generic[Item, Result]):
         self._max_waiting_bytes = max_waiting_bytes
         self._wait_seconds = wait_seconds
         # In the order in which their parties came.
-        self._lines: dict[str, Line[Item, Result]] = {}
+        self._queues: dict[str, PartyQueue[Item, Result]] = {}
         self._waiting = 0
         self._waiting_bytes = 0
         self._timer: asyncio.TimerHandle | None = None
@@ -69,15 +69,15 @@ class Batcher(abc.ABC, Generic[Item, Result]):
         """The same without waiting: the future gets the result."""
         if self._is_closing:
             raise stopping()
-        line = self._lines.get(party)
-        self._check_room(line, size)
+        queue = self._queues.get(party)
+        self._check_room(queue, size)
         loop = asyncio.get_running_loop()
         deadline = loop.time() + self._wait_seconds
         call: Call[Item, Result] = Call(party, item, size, count, deadline, loop.create_future())
-        if line is None:
-            line = self._lines[party] = Line()
-        line.calls.append(call)
-        line.size += size
+        if queue is None:
+            queue = self._queues[party] = PartyQueue()
+        queue.calls.append(call)
+        queue.size += size
         self._waiting += 1
         self._waiting_bytes += size
         if self._timer is None:
@@ -104,38 +104,38 @@ class Batcher(abc.ABC, Generic[Item, Result]):
         """The number of calls to compare with `max_waiting`."""
         return self._waiting
 
-    def _check_room(self, line: Line[Item, Result] | None, size: int) -> None:
+    def _check_room(self, queue: PartyQueue[Item, Result] | None, size: int) -> None:
         """Refuse a call when the queue is full, or the party's share of it."""
         free, free_bytes = self._max_waiting - self._count(), self._max_waiting_bytes - self._waiting_bytes
         # A single item may have any size.
         has_room = free > 0 and (size <= free_bytes or not self._waiting)
-        if has_room and line is not None:
-            has_room = len(line.calls) < fair_shares.ALPHA * free and line.size < fair_shares.ALPHA * free_bytes
+        if has_room and queue is not None:
+            has_room = len(queue.calls) < fair_shares.ALPHA * free and queue.size < fair_shares.ALPHA * free_bytes
         if not has_room:
             msg = "too many requests are waiting for the database; nothing was accepted, try again"
             raise errors.TemporaryFailure(msg, retry_after=1)
 
     def _take_all(self) -> list[Call[Item, Result]]:
-        return [self._pop(line) for line in list(self._lines.values()) for _ in range(len(line.calls))]
+        return [self._pop(queue) for queue in list(self._queues.values()) for _ in range(len(queue.calls))]
 
-    def _pop(self, line: Line[Item, Result]) -> Call[Item, Result]:
-        call = line.calls.popleft()
-        line.size -= call.size
+    def _pop(self, queue: PartyQueue[Item, Result]) -> Call[Item, Result]:
+        call = queue.calls.popleft()
+        queue.size -= call.size
         self._waiting -= 1
         self._waiting_bytes -= call.size
-        if not line.calls:
-            del self._lines[call.party]
+        if not queue.calls:
+            del self._queues[call.party]
         return call
 
     def _refuse_expired(self) -> None:
-        """All calls wait equally long, so those of a line expire in order, and one timer is enough."""
+        """All calls wait equally long, so those of a queue expire in order, and one timer is enough."""
         loop = asyncio.get_running_loop()
-        for line in list(self._lines.values()):
-            while line.calls and line.calls[0].deadline <= loop.time():
+        for queue in list(self._queues.values()):
+            while queue.calls and queue.calls[0].deadline <= loop.time():
                 msg = "the database did not respond in time; nothing was accepted, try again with the same key"
-                answer(self._pop(line).result, errors.TemporaryFailure(msg, retry_after=1))
+                answer(self._pop(queue).result, errors.TemporaryFailure(msg, retry_after=1))
                 self._is_failing = True
-        first = min((line.calls[0].deadline for line in self._lines.values()), default=None)
+        first = min((queue.calls[0].deadline for queue in self._queues.values()), default=None)
         self._timer = None if first is None else loop.call_at(first, self._refuse_expired)
 
 

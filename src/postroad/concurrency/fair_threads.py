@@ -1,8 +1,8 @@
-"""A few threads for costly work, shared fairly by the time that each party uses, however much work others have.
+"""A few threads for costly work, shared fairly by the CPU time that each party uses, however much work others have.
 
 Of those that wait, the party that has used least time is next: start-time fair queuing (Goyal, Vin and Cheng, 1996).
-Its virtual time is the time that the party has used whose work began last. A party that was away has used as much, and
-what it used before counts for it until the others have used as much, or until nobody has work.
+The virtual time is the used time of the party whose work began last. A party that returns starts at the virtual time,
+or at what it used before if that is more. All is forgotten when no work is left.
 
 A thread cannot be interrupted. A cancelled caller therefore waits until its work is done: the thread is taken until
 then, and what it works with is in use.
@@ -27,7 +27,7 @@ INTERRUPT_SECONDS: Final = 0.05
 class FairThreads:
     """The threads of one kind of work. A party that is alone may use all of them, unless `alpha` leaves some free.
 
-    `clock` is the processor time of the current thread: waiting for the interpreter lock counts for nobody.
+    `clock` is the CPU time of the current thread: waiting for the interpreter lock counts for nobody.
     """
 
     def __init__(

@@ -108,7 +108,7 @@ class OpenConnections:
                     # Not used since it was put here: those behind it are younger.
                     break
             others.append((math.inf if idle_since is None else idle_since, place, connection))
-        # The next newcomer looks at those first that were not looked at.
+        # Start with unexamined connections next time.
         for idle_since, _, connection in sorted(others):
             del group[connection]
             group[connection] = idle_since

@@ -5,9 +5,9 @@ transaction. A flush to disk costs nearly the same for one row as for a hundred,
 idle service commits a single call at once. A busy one would commit the first call alone and make the others wait, so
 it waits for half the previous batch, at most as long as the previous commit took.
 
-A commit is bounded in items and bytes, and parties take turns by work: whoever got least of it is next (start-time fair
-queuing; Goyal, Vin and Cheng, 1996). So a call waits for the commit under way and for its own, whatever others have
-waiting, and a party that is alone gets everything.
+A commit is bounded in items and bytes, and parties take turns by work: the party that has been given the least work is
+next (start-time fair queuing; Goyal, Vin and Cheng, 1996). So a call waits for the commit under way and for its own,
+whatever others have waiting, and a party that is alone gets everything.
 
 A call returns after its commit. Refusals of single items are values and do not affect the rest of the batch. A batch
 that fails for another reason than the store is repeated item by item, so that one bad item fails alone. When the store
@@ -141,16 +141,16 @@ class GroupCommit(Commits[Item, Result]):
     def _next_batch(self) -> list[batcher.Call[Item, Result]]:
         batch: list[batcher.Call[Item, Result]] = []
         room, items = self._max_bytes, self._max_items
-        turns = [(self._work.get(party, self._least_work), place, party) for place, party in enumerate(self._lines)]
+        turns = [(self._work.get(party, self._least_work), place, party) for place, party in enumerate(self._queues)]
         heapq.heapify(turns)
         while turns:
             work, place, party = turns[0]
-            line = self._lines[party]
-            call = line.calls[0]
+            queue = self._queues[party]
+            call = queue.calls[0]
             # Whoever does not fit in is first in the next commit. Others that would fit in could delay it without end.
             if batch and (call.size > room or call.count > items):
                 break
-            self._pop(line)
+            self._pop(queue)
             if not call.result.done():  # else its caller was cancelled
                 batch.append(call)
                 room -= call.size
@@ -158,18 +158,18 @@ class GroupCommit(Commits[Item, Result]):
                 self._least_work = work
                 work += call.size + ITEM_WORK * call.count
                 self._work[party] = work
-            if line.calls:
+            if queue.calls:
                 heapq.heapreplace(turns, (work, place, party))
             else:
                 heapq.heappop(turns)
-        if len(self._work) > len(self._lines):
+        if len(self._work) > len(self._queues):
             self._forget_work()
         return batch
 
     def _forget_work(self) -> None:
         """Forget the work of those that do not wait and would begin where the others are."""
         least = self._least_work
-        self._work = {party: work for party, work in self._work.items() if work > least or party in self._lines}
+        self._work = {party: work for party, work in self._work.items() if work > least or party in self._queues}
 
     async def _commit(self, batch: Sequence[batcher.Call[Item, Result]]) -> None:
         if len(batch) < 2:  # noqa: PLR2004 - nothing to split

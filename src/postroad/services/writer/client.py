@@ -29,9 +29,9 @@ _Call = batcher.Call[batch.Entry, transaction.Accepted]
 class RemoteCommits(group_commit.Commits[batch.Entry, transaction.Accepted]):
     """The accept path of a frontend: the writer commits what is submitted here."""
 
-    def __init__(self, line: protocol.Channel, *, max_waiting: int, wait_seconds: float) -> None:
+    def __init__(self, channel: protocol.Channel, *, max_waiting: int, wait_seconds: float) -> None:
         super().__init__(max_waiting=max_waiting, max_waiting_bytes=MAX_BYTES_WAITING, wait_seconds=wait_seconds)
-        self._channel = line
+        self._channel = channel
         self._in_flight: dict[int, _Call] = {}
         self._bytes_in_flight: dict[str, int] = {}
         self._probes: dict[int, asyncio.Future[None]] = {}
@@ -77,13 +77,13 @@ class RemoteCommits(group_commit.Commits[batch.Entry, transaction.Accepted]):
     def _process(self, party: str) -> None:
         """Hand over as much of the party as may be in flight."""
         loop = asyncio.get_running_loop()
-        line = self._lines.get(party)
-        while line is not None and line.calls:
-            call = line.calls[0]
+        queue = self._queues.get(party)
+        while queue is not None and queue.calls:
+            call = queue.calls[0]
             in_flight = self._bytes_in_flight.get(party)
             if in_flight is not None and in_flight + call.size > MAX_BYTES_IN_FLIGHT:
                 return
-            self._pop(line)
+            self._pop(queue)
             if call.result.done():  # its caller was cancelled
                 continue
             self._last_number += 1
@@ -95,7 +95,7 @@ class RemoteCommits(group_commit.Commits[batch.Entry, transaction.Accepted]):
                 self._reply_timer = loop.call_at(call.deadline, self._refuse_unanswered)
 
     async def _drain(self) -> None:
-        waiting = [call for line in self._lines.values() for call in line.calls]
+        waiting = [call for queue in self._queues.values() for call in queue.calls]
         if left := [call.result for call in (*self._in_flight.values(), *waiting)]:
             await asyncio.wait(left)
         if self._reply_timer is not None:
@@ -107,7 +107,7 @@ class RemoteCommits(group_commit.Commits[batch.Entry, transaction.Accepted]):
             left = self._bytes_in_flight.pop(call.party, 0) - call.size
             if left > 0:
                 self._bytes_in_flight[call.party] = left
-            if call.party in self._lines:
+            if call.party in self._queues:
                 self._process(call.party)
             batcher.answer(call.result, result)
 
