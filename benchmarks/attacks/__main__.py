@@ -1,4 +1,4 @@
-"""`make fairness`: what one account can do to another at the door, attack by attack.
+"""`make fairness`: what one account can do to another at acceptance, attack by attack.
 
 A real service with the defaults of an installation (`scene.py`) has a victim, who goes on working (`victim.py`), and an
 attacker in a process of its own (`attacker.py`). For each attack of `table.py` the service starts anew; the victim is
@@ -58,7 +58,7 @@ class Row(typing.NamedTuple):
         if self.grown_bytes > GROWTH_BYTES:
             answers.append(f"store: +{self.grown_bytes / 1e6:,.0f} MB")
         goal = "yes" if not self.misses() else f"no: {', '.join(self.misses())}"
-        figures = (f"{_text(before)} → {_text(during)}" for before, during in map(self._pair, victim.MEASURES))
+        figures = (_change(*self._pair(name)) for name in victim.MEASURES)
         return (f"`{self.attack.name}`: {self.attack.about}", *figures, "; ".join(answers), goal)
 
     def _pair(self, name: str) -> tuple[victim.Figure | None, victim.Figure | None]:
@@ -81,7 +81,7 @@ async def measure(attack: table.Attack, stage: scene.Scene, around: outside.Outs
         await asyncio.to_thread(stack.enter_context, stage.started())
         try:
             cookies = await asyncio.to_thread(stage.cookies, stage.victim)
-            customer = victim.Victim(stage, around, cookies=cookies, door=attack.door)
+            customer = victim.Victim(stage, around, cookies=cookies, listener=attack.listener)
             plan = stage.folder / "plan"
             plan.write_bytes(msgspec.msgpack.encode(await asyncio.to_thread(attack.streams, stage)))
             await customer.work(WARM_UP_SECONDS)
@@ -122,17 +122,19 @@ async def run(options: argparse.Namespace, folder: pathlib.Path) -> list[Row]:
 
 def lines(rows: typing.Sequence[Row], facts: typing.Mapping[str, str], *, is_busy: bool) -> typing.Iterator[str]:
     """The result: how to read it, where it was measured, and the table."""
-    yield "Figures are milliseconds as median / p95, before → during."
+    yield "Figures are milliseconds as median / p95, before → during; \N{EN DASH} where nothing is measured."
     yield (
         f"The goal: both at most {GOAL_TIMES} times the figure before plus {GOAL_MILLISECONDS} ms, and nothing of the "
         "victim refused or missing."
     )
+    yield "Answers are counted by status; `closed:` counts connections that the service closed."
+    yield f"`store:` is what the database grew by during the attack, if more than {GROWTH_BYTES / 1e6:.0f} MB."
     yield (
         f"Measured {facts['measured']}, commit {facts['commit']}, on {facts['cores']} cores ({facts['processor']}), "
         "which service, victim and attacker share."
     )
     if is_busy:
-        yield "**Other programs used the machine meanwhile**: the figures prove nothing."
+        yield "**Preliminary:** other programs used the machine during the measurement."
     yield ""
     yield from report.markdown_table([HEAD, *(row.cells() for row in rows)])
 
@@ -172,6 +174,10 @@ def _options() -> argparse.Namespace:
     if options.write and options.only != names:
         words.error("the page has all attacks: use --write without --only")
     return options
+
+
+def _change(before: victim.Figure | None, during: victim.Figure | None) -> str:
+    return "\N{EN DASH}" if before is during is None else f"{_text(before)} → {_text(during)}"
 
 
 def _text(figure: victim.Figure | None) -> str:

@@ -24,12 +24,12 @@ SUBMISSION_ADDRESSES = {f"127.0.9.{number}": 200 for number in range(1, 9)}
 
 
 class Attack(typing.NamedTuple):
-    """A row of the table; `door` is how the victim sends."""
+    """A row of the table; `listener` is how the victim sends."""
 
     name: str
     about: str
     streams: typing.Callable[[scene.Scene], list[attacker.Stream]]
-    door: victim.Door = "http"
+    listener: victim.Listener = "http"
 
 
 def _flood(stage: scene.Scene) -> list[attacker.Stream]:
@@ -143,13 +143,13 @@ ALL = (
         "connections-inbound",
         "480 silent connections from 24 addresses; the victim is a mail server that wants a greeting",
         _inbound_connections,
-        door="inbound",
+        listener="inbound",
     ),
     Attack(
         "connections-submission",
         "1,600 silent connections from 8 addresses; the victim submits over SMTP",
         _submission_connections,
-        door="submission",
+        listener="submission",
     ),
     Attack("big-bodies", "scheduled test messages of 6.9 MB on one connection", _big_bodies),
     Attack("exports", "CSV exports of all messages, on 8 connections", _exports),

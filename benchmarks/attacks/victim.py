@@ -28,7 +28,7 @@ PAGE = "/messages"
 UNANSWERED, DISCONNECTED = "unanswered", "disconnected"
 SENDER = f"orders@{scene.VICTIM_DOMAIN}"
 
-Door = typing.Literal["http", "submission", "inbound"]
+Listener = typing.Literal["http", "submission", "inbound"]
 
 
 class Figure(typing.NamedTuple):
@@ -48,12 +48,12 @@ class Figures(typing.NamedTuple):
 class Victim:
     """The customer, at a service that runs."""
 
-    def __init__(self, stage: scene.Scene, around: outside.Outside, *, cookies: str, door: Door) -> None:
+    def __init__(self, stage: scene.Scene, around: outside.Outside, *, cookies: str, listener: Listener) -> None:
         self._stage = stage
         self._around = around
         # Sends the message with a serial; returns a status or a reply code.
         self.send: typing.Callable[[str], typing.Coroutine[None, None, str]]
-        self.send = {"http": self._post, "submission": self._submit, "inbound": self._greet}[door]
+        self.send = {"http": self._post, "submission": self._submit, "inbound": self._greet}[listener]
         content = message.as_json("ascii", sender=SENDER)
         head = (
             f"POST /emails HTTP/1.1\r\nHost: 127.0.0.1\r\nAuthorization: Bearer {stage.victim.key}\r\n"

@@ -1,4 +1,4 @@
-"""Fair at the door: whatever an account does to a shared resource, another account is served meanwhile.
+"""Fair at acceptance: whatever an account does to a shared resource, another account is served meanwhile.
 
 The attacks are those of `make fairness` (benchmarks/attacks/table.py) in a short form, from outside and one after the
 other, on one service with two frontends. No time is measured. The victim asks after the attacker has asked, and gets
@@ -121,7 +121,7 @@ async def test_an_account_is_served_while_another_one_attacks(tmp_path: Path) ->
         stack.push_async_callback(asyncio.to_thread, running.__exit__, None, None, None)
         cookies = await asyncio.to_thread(stage.cookies, stage.victim)
         for name, form in SHORT.items():
-            customer = victim.Victim(stage, around, cookies=cookies, door=attacks[name].door)
+            customer = victim.Victim(stage, around, cookies=cookies, listener=attacks[name].listener)
             streams = await asyncio.to_thread(attacks[name].streams, stage)
             async with assaulting(streams, form, serials) as assault:
                 assert await is_served(customer, around, assault) >= form.left, name
