@@ -1,11 +1,12 @@
-"""What the log says about a start: which build runs, and whether it migrated the schema."""
+"""What the log says about a start: which build runs, whether it migrated the schema, and that a disk is full."""
 
+import shutil
 from pathlib import Path
 from typing import Any
 
 import pytest
 
-from postroad import build_version, config, roles
+from postroad import build_version, config, errors, roles
 from postroad.storage import migrations, open_store
 from tests.api import app_server
 from tests.roles.test_supervisor import SECRET_KEY, run, with_role
@@ -51,3 +52,29 @@ async def test_a_start_that_migrates_logs_the_schema_before_and_after_and_the_ti
     assert {"event": "schema_migrated", "level": "info", "from": 7, "to": newest}.items() <= migrated.items()
     assert (started["event"], started["version"]) == ("started", build_version.current())
     assert "schema_migrated" not in [line["event"] for line in await start()]
+
+
+async def test_a_start_below_the_minimum_of_free_space_refuses_the_first_message(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    refused: list[str] = []
+
+    async def send(role_context: roles.RoleContext) -> None:
+        try:
+            role_context.context.queue_limit.check("acc_1", 1_000, is_test=False)
+        except errors.ServiceUnavailable as refusal:
+            refused.append(refusal.message)
+        role_context.stopping.set()
+
+    overrides: dict[str, dict[str, object]] = {
+        "database": {"url": f"sqlite:///{tmp_path}/postroad.db"},
+        "security": {"secret_key": SECRET_KEY},
+        "limits": {"min_free_megabytes": 1024},
+    }
+    monkeypatch.setattr(shutil, "disk_usage", lambda _folder: shutil._ntuple_diskusage(10**9, 10**9 - 10**7, 10**7))
+    lines = app_server.CapturedLog()
+    with_role(monkeypatch, send)
+    await run(config.load(environment={}, overrides=overrides), ["test"], lines)
+    assert refused == ["the disk of this service is almost full; nothing was accepted"]
+    told = [line["event"] for line in lines.kept]
+    assert told.index("disk_full") < told.index("started")

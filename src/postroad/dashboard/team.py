@@ -49,7 +49,7 @@ class RoleChange(forms.Form, frozen=True, kw_only=True):
 class Disabling(forms.Form, frozen=True, kw_only=True):
     """Whether what the user created keeps working."""
 
-    hand_over: bool = False
+    hand_over: bool | None = None
 
 
 class Removal(forms.Form, frozen=True, kw_only=True):
@@ -126,7 +126,9 @@ async def change_role(request: requests.PageRequest) -> routing.Response:
 async def disable(request: requests.PageRequest) -> routing.Response:
     """Disable a user, which ends their sessions and stops what they created, or take that over."""
     form: Disabling = request.form
-    user = await account_users.disable(request.ctx, request.account_id, request.path["id"], hand_over=form.hand_over)
+    user = await account_users.disable(
+        request.ctx, request.account_id, request.path["id"], hand_over=bool(form.hand_over)
+    )
     kept = " Their API keys and SMTP credentials are now yours and keep working." if form.hand_over else ""
     return request.redirect(PATH, notice=f"{user.email} is disabled.{kept}")
 

@@ -35,7 +35,8 @@ async def open_context(
 ) -> AsyncIterator[context.Context]:
     """Open the database and build the context; everything is closed when the block ends.
 
-    `accept_commits` is for a process whose accepted mail another process writes. A migration is written to `log`.
+    `accept_commits` is for a process whose accepted mail another process writes. Migrations, and a disk that fills up,
+    are written to `log`.
     """
     keys = installation_keys.Keys.derive(config.secret_key(settings.security))
     database = await open_store.open_current(
@@ -92,7 +93,7 @@ async def open_context(
     )
     hasher = passwords.Passwords(threads=settings.security.password_threads)
     remembered = auth_access_cache.AccessCache(database)
-    mark = acceptance_queue_limit.QueueLimit(database, settings, clock)
+    mark = acceptance_queue_limit.QueueLimit(database, settings, clock, log)
     client = webhooks_client.WebhookClient(settings)
     providers = sso_providers.Providers(settings, client)
     ctx = context.Context(

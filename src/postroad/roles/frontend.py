@@ -70,7 +70,10 @@ async def run(
     if stopping.is_set():  # before anything was opened
         return
     accept_commits = writer.accept_commits(settings.limits)
-    async with composition.open_context(settings, actor=actors.SERVICE, accept_commits=accept_commits) as context:
+    async with composition.open_context(
+        settings, actor=actors.SERVICE, accept_commits=accept_commits, log=log
+    ) as context:
+        await context.queue_limit.read_disk()
         render_metrics = functools.partial(writer.render_metrics, context)
         role_context = role.RoleContext(
             context,

@@ -95,6 +95,7 @@ async def run(
             acme=certificates.watched(context, log),
             mail=mail,
         )
+        await context.queue_limit.read_disk()
         if prepare:
             await prepare(context)
         with supervisor.stopped_by_signals(role_context, notify), supervisor.reloading(role_context, load):

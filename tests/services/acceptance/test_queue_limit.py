@@ -20,6 +20,7 @@ from postroad.services.accounts import registry
 from postroad.services.queue import cancellation
 from postroad.storage import accounts, queue
 from tests import accepted_mail
+from tests.api import app_server
 from tests.contexts import Clock
 from tests.services import claimed_mail
 from tests.storage import samples, statement_recorder
@@ -257,6 +258,47 @@ async def test_a_disk_that_fills_up_is_closed_to_the_largest_account_first(
     has_disk(monkeypatch, free=300)
     await looked(ctx.queue_limit)
     await accepted_mail.accept(ctx, account.id)
+
+
+# The disk of a PostgreSQL server is not visible.
+@pytest.mark.parametrize("database_url", ["sqlite"], indirect=True)
+async def test_mail_that_is_refused_for_the_disk_is_logged_once_and_when_it_is_over(
+    ctx: context.Context, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    change(ctx, "limits", min_free_megabytes=1024)  # of which a tenth of the disk is used: 100 megabytes
+    lines = app_server.CapturedLog()
+    mark = queue_limit.QueueLimit(ctx.store, ctx.settings, ctx.clock, lines.logger())
+    for free in (300, 150, 140, 99, 98, 150, 300, 300, 99, 300):
+        has_disk(monkeypatch, free=free)
+        await looked(mark)
+    assert [(line["level"], line["event"]) for line in lines.kept] == [
+        ("warning", "disk_short"),
+        ("warning", "disk_full"),
+        ("warning", "disk_short"),
+        ("info", "disk_recovered"),
+        ("warning", "disk_full"),
+        ("info", "disk_recovered"),
+    ]
+    short = lines.kept[0]
+    assert 150_000_000 <= short["free_bytes"] < 160_000_000  # with the free pages of the file
+    assert short["minimum_bytes"] == 100_000_000
+
+
+# The disk of a PostgreSQL server is not visible.
+@pytest.mark.parametrize("database_url", ["sqlite"], indirect=True)
+async def test_after_a_restart_below_the_minimum_nothing_is_accepted(
+    ctx: context.Context, settings: config.Settings, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    limits = msgspec.structs.replace(settings.limits, min_free_megabytes=1024)
+    has_disk(monkeypatch, free=90)
+    lines = app_server.CapturedLog()
+    small = msgspec.structs.replace(settings, limits=limits)
+    async with composition.open_context(small, clock=ctx.clock, log=lines.logger()) as restarted:
+        await restarted.queue_limit.read_disk()
+        for _ in range(2):
+            with pytest.raises(queue_limit.DiskFull, match="the disk of this service is almost full"):
+                restarted.queue_limit.check("acc_1", 1_000, is_test=False)
+    assert "disk_full" in [line["event"] for line in lines.kept]
 
 
 SUM = "hourly_counts.bytes_by_account"

@@ -14,7 +14,7 @@ from tests.services.checks import setups
 
 MEBIBYTE = 1024 * 1024
 DAY = 86_400 * contexts.SECOND
-ADVICE = "enlarge the disk, or shorten retention.body_days and retention.message_days"
+ADVICE = "enlarge the disk, cancel or release waiting mail, or shorten retention.body_days and retention.message_days"
 
 
 async def test_a_key_that_does_not_open_the_database_is_an_error(ctx: context.Context) -> None:
@@ -42,6 +42,7 @@ def has_disk(monkeypatch: pytest.MonkeyPatch, *, free: int, total: int = 100_000
     monkeypatch.setattr(shutil, "disk_usage", lambda _folder: usage)
 
 
+TENTH = "(a tenth of the disk; 1,024 are set)"
 SPOOL = {"limits": {"spool_folder": "/var/lib/postroad"}, "database": {"url": "sqlite:////var/lib/postroad/p.db"}}
 
 
@@ -55,15 +56,26 @@ async def test_a_disk_that_is_nearly_full_is_reported(monkeypatch: pytest.Monkey
 
 @pytest.mark.parametrize("database_url", ["sqlite"], indirect=True)
 @pytest.mark.parametrize(
-    "total, free, state, limit",
+    "total, free, state, refused",
     [
-        (20_000, 4_200, "ok", None),
-        (20_000, 4_000, "warning", "1,024"),
-        (20_000, 2_000, "error", "1,024"),
+        (20_000, 4_200, "ok", ""),
+        (20_000, 4_000, "warning", "; below 1,024 MiB, all mail is refused (limits.min_free_megabytes)"),
+        (20_000, 2_000, "error", "; below 1,024 MiB, all mail is refused (limits.min_free_megabytes)"),
+        (
+            20_000,
+            1_000,
+            "error",
+            "; all mail is refused now, because less than 1,024 MiB are free (limits.min_free_megabytes)",
+        ),
         # On a small disk, a tenth of it.
-        (2_000, 900, "ok", None),
-        (2_000, 700, "warning", "200"),
-        (2_000, 200, "error", "200"),
+        (2_000, 900, "ok", ""),
+        (2_000, 700, "warning", f"; below 200 MiB {TENTH}, all mail is refused (limits.min_free_megabytes)"),
+        (
+            2_000,
+            150,
+            "error",
+            f"; all mail is refused now, because less than 200 MiB {TENTH} are free (limits.min_free_megabytes)",
+        ),
     ],
 )
 async def test_a_disk_on_which_mail_is_refused_soon_is_reported(
@@ -73,15 +85,14 @@ async def test_a_disk_on_which_mail_is_refused_soon_is_reported(
     total: int,
     free: int,
     state: str,
-    limit: str | None,
+    refused: str,
 ) -> None:
     has_disk(monkeypatch, free=free, total=total)
     settings = {"database": {"url": database_url}}
     ((found_state, found, advice),) = await setups.told("disk", setups.given(None, settings, store=ctx.store))
-    refused = f"; below {limit} MiB, all mail is refused (limits.min_free_megabytes)" if limit else ""
     assert found_state == state
     assert found.endswith(f" has {free:,} of {total:,} MiB free{refused}")
-    assert advice == (ADVICE if limit else "")
+    assert advice == (ADVICE if refused else "")
 
 
 async def sampled(ctx: context.Context, *, free: int, days_ago: float) -> subject.Subject:

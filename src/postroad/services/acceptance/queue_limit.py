@@ -23,6 +23,7 @@ from postroad.concurrency import poll_loop
 from postroad.model import fair_shares
 from postroad.services.acceptance import stored_space
 from postroad.storage import store
+from postroad.telemetry import logs
 
 REFRESH_SECONDS: Final = 10.0
 # Near a limit. What was let in so long before a read is stored by then; what is more recent counts once more.
@@ -32,6 +33,10 @@ REST_FACTOR: Final = 20
 RETRY_SECONDS: Final = 30
 # Test mail is deleted days later.
 TEST_RETRY_SECONDS: Final = 3600
+# What is logged when the space on the disk changes what is accepted.
+_RECOVERED: Final = "disk_recovered"
+_SHORT: Final = "disk_short"
+_FULL: Final = "disk_full"
 
 
 class QuotaExceeded(errors.RateLimited):
@@ -73,10 +78,18 @@ def _sums(first: Mapping[str, int], second: Mapping[str, int]) -> dict[str, int]
 class QueueLimit:
     """What waited at the last read, and what this process has let in since."""
 
-    def __init__(self, database: store.Store, settings: config.Settings, clock: Callable[[], int]) -> None:
+    def __init__(
+        self,
+        database: store.Store,
+        settings: config.Settings,
+        clock: Callable[[], int],
+        log: logs.Logger | None = None,
+    ) -> None:
         self._database = database
         self._settings = settings
         self._clock = clock
+        self._log = log
+        self._disk_event = _RECOVERED
         # Recipients in the queue, while it is crowded; and bytes on the disk, while they are short.
         self._queue: fair_shares.FairShares | None = None
         self._disk: fair_shares.FairShares | None = None
@@ -132,6 +145,13 @@ class QueueLimit:
         msg = f"{kind} mail of this account uses {used / stored_space.MEBIBYTE:.1f} of {quota} MiB; {advice}"
         return QuotaExceeded(f"{msg}; nothing was accepted", retry_after=seconds)
 
+    async def read_disk(self) -> None:
+        """Read at the start whether all mail is refused; who has stored how much is read with the first message."""
+        with contextlib.suppress(errors.PostroadError):
+            async with self._database.reading() as tx:
+                disk = await stored_space.read_disk(tx, self._settings)
+            self._set_disk(disk, _disk_shares(stored_space.Usage([], {}, {}, disk), {}))
+
     async def close(self) -> None:
         """Cancel a running read."""
         if self._refreshing is not None:
@@ -149,11 +169,20 @@ class QueueLimit:
             self._live.end_read(usage.live, recent)
             self._test.end_read(usage.test, recent_tests)
             self._queue = _queue_shares(usage, self._settings.limits.queued_recipients)
-            self._disk = _disk_shares(usage, kept)
+            self._set_disk(usage.disk, _disk_shares(usage, kept))
         now = time.monotonic()
         rest = REST_FACTOR * (now - began)
         self._refresh_at = now + max(REFRESH_SECONDS, rest)
         self._refresh_near_at = now + max(MIN_REFRESH_SECONDS, rest)
+
+    def _set_disk(self, disk: stored_space.Disk | None, shares: fair_shares.FairShares | None) -> None:
+        """Replace what was known, and log what changes for senders."""
+        self._disk = shares
+        event = _RECOVERED if shares is None else _SHORT if shares.free > 0 else _FULL
+        if event != self._disk_event and self._log is not None:
+            log = self._log.info if event == _RECOVERED else self._log.warning
+            log(event, **({} if disk is None else {"free_bytes": disk.free, "minimum_bytes": disk.floor}))
+        self._disk_event = event
 
 
 def _queue_shares(usage: stored_space.Usage, limit: int) -> fair_shares.FairShares | None:

@@ -132,25 +132,37 @@ async def _folder(given: subject.Subject, folder: str) -> findings.Finding:
     shown = f"{folder} has {usage.free // MEBIBYTE:,} of {usage.total // MEBIBYTE:,} MiB free"
     if days is not None:
         shown += f" and will be full in {days:.0f} days at the growth rate of the last week"
-    advice = "enlarge the disk, or shorten retention.body_days and retention.message_days"
-    limit = await _refusal_limit(given, folder)
-    if limit is not None:
-        shown += f"; below {limit // MEBIBYTE:,} MiB, all mail is refused (limits.min_free_megabytes)"
-    is_refused_soon = limit is not None and usage.free < 2 * limit
+    advice = (
+        "enlarge the disk, cancel or release waiting mail, or shorten retention.body_days and retention.message_days"
+    )
+    known = await _near_floor(given, folder)
+    if known is not None:
+        shown += f"; {_refusal(known, given.settings.limits.min_free_megabytes)} (limits.min_free_megabytes)"
+    is_refused_soon = known is not None and usage.free < 2 * known.floor
     if usage.free < ERROR_BYTES or is_refused_soon or (days is not None and days < ERROR_DAYS):
         return findings.error(shown, advice)
-    if limit is not None or usage.free < WARNING_SHARE * usage.total or (days is not None and days < WARNING_DAYS):
+    if known is not None or usage.free < WARNING_SHARE * usage.total or (days is not None and days < WARNING_DAYS):
         return findings.warning(shown, advice)
     return findings.ok(shown)
 
 
-async def _refusal_limit(given: subject.Subject, folder: str) -> int | None:
-    """The free bytes of the disk below which mail is refused; None while that is far away, or never happens."""
+def _refusal(known: stored_space.Disk, megabytes: int) -> str:
+    """When all mail is refused, while so many megabytes are set as the minimum of free space."""
+    floor = f"{known.floor // MEBIBYTE:,} MiB"
+    if known.floor < megabytes * MEBIBYTE:
+        floor += f" (a tenth of the disk; {megabytes:,} are set)"
+    if known.headroom <= 0:
+        return f"all mail is refused now, because less than {floor} are free"
+    return f"below {floor}, all mail is refused"
+
+
+async def _near_floor(given: subject.Subject, folder: str) -> stored_space.Disk | None:
+    """The disk on which mail will be refused, or is; None while that is far away, or never happens."""
     if given.store is None or folder != open_store.sqlite_folder(given.settings.database.url):
         return None
     async with given.store.reading() as tx:
         found = await stored_space.read_disk(tx, given.settings)
-    return None if found is None or found.free > NEAR_FLOORS * found.floor else found.floor
+    return None if found is None or found.free > NEAR_FLOORS * found.floor else found
 
 
 async def _days_until_full(given: subject.Subject, folder: str, free: int) -> float | None:
