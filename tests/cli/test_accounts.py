@@ -3,6 +3,8 @@
 import pytest
 
 from postroad.model import identifiers
+from postroad.services import context
+from tests import accepted_mail
 from tests.cli.cli_runner import Installation
 
 
@@ -60,6 +62,22 @@ def test_an_account_is_shown_with_how_much_of_its_mail_bounces(installation: Ins
     counts = "sending: 0 recipients in 7 days, 0 invalid addresses (0.00%), 0 complaints (0.00%): ok\n"
     assert counts in installation.text("account", "show", "Shop")
     assert installation.json("account", "suspend", "Shop", "--reason", "x")["account"]["suspended_by"] == "operator"
+
+
+def test_an_account_is_shown_with_its_storage(installation: Installation) -> None:
+    account_id = installation.json("account", "show", "Shop")["account"]["id"]
+
+    async def send(ctx: context.Context) -> None:
+        await accepted_mail.allow_sending(ctx, account_id)
+        await accepted_mail.accept(ctx, account_id, text="x" * 2_000_000)
+        await accepted_mail.accept(ctx, account_id, text="x" * 1_000_000, is_test=True)
+
+    installation.ask(send)
+    storage = installation.json("account", "show", "Shop")["account"]["storage"]
+    assert 2_000_000 < storage["live_bytes"] < 2_200_000
+    assert 1_000_000 < storage["test_bytes"] < 1_100_000
+    shown = installation.text("account", "show", "Shop")
+    assert "storage: 2.0 of 10,240 MiB, test mail 1.0 of 256 MiB\n" in shown
 
 
 @pytest.mark.parametrize("action", [("show",), ("suspend", "--reason", "x"), ("resume",)], ids=lambda words: words[0])

@@ -7,6 +7,7 @@ import click
 from postroad.cli import account_option, command, output, views
 from postroad.model import cursors, times
 from postroad.services import context as services_context
+from postroad.services.acceptance import stored_space
 from postroad.services.accounts import account_limits
 from postroad.services.accounts import credits as services_credits
 from postroad.services.accounts import registry as services_accounts
@@ -44,6 +45,7 @@ async def show(context: services_context.Context, named: str) -> output.Report:
     """Show an account, by id or unique name."""
     account = await account_option.account(context, named)
     sending = await services_accounts.sending(context, account)
+    storage = await stored_space.of_account(context.store, account.id)
     state = account.state
     if state == accounts.SUSPENDED and account.suspended_reason:
         state += f": {account.suspended_reason}"
@@ -54,6 +56,7 @@ async def show(context: services_context.Context, named: str) -> output.Report:
         **_balances(context, account),
         "limits": account_limits.text(account),
         "sending": _sending(sending),
+        "storage": _storage(context, storage),
         "created": times.to_wire(account.created_at),
     }
     text = "\n".join(f"{name + ':':9}{value}" for name, value in facts.items())
@@ -62,6 +65,7 @@ async def show(context: services_context.Context, named: str) -> output.Report:
         **views.account(account),
         "suspended_until": until,
         "sending": dataclasses.asdict(sending),
+        "storage": {"live_bytes": storage.live, "test_bytes": storage.test},
         "credits_unlimited": not services_credits.needs_credits(context, account),
         "second_factor_required": account.second_factor_since is not None,
     }
@@ -73,6 +77,15 @@ def _balances(context: services_context.Context, account: accounts.Account) -> d
         return {}
     unlimited = "; unlimited" if account.unlimited else ""
     return {"credits": f"{account.available} available, {account.reserved} reserved{unlimited}"}
+
+
+def _storage(context: services_context.Context, used: stored_space.AccountUsage) -> str:
+    """What is used of the storage quotas."""
+    quotas = context.settings.quotas
+    return (
+        f"{used.live / stored_space.MEBIBYTE:,.1f} of {quotas.stored_megabytes:,} MiB, "
+        f"test mail {used.test / stored_space.MEBIBYTE:,.1f} of {quotas.test_megabytes:,} MiB"
+    )
 
 
 def _sending(sending: services_accounts.Sending) -> str:

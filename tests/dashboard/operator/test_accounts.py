@@ -88,6 +88,7 @@ async def test_an_account_is_shown_with_its_facts(
         "owner@theirs.example",
         "100 sends per second",
         "<dt>Daily limit</dt><dd>none</dd>",
+        "<dt>Storage</dt><dd>0.0 of 10,240 MiB, test mail 0.0 of 256 MiB</dd>",
     ):
         assert text in page, text
     assert re.search(r'<th scope="row">Delivered</th><td class="number">1,400</td>', page)

@@ -7,6 +7,7 @@ import msgspec
 from postroad.dashboard import forms, requests, urls
 from postroad.dashboard.operator import console
 from postroad.model import caller, cursors, identifiers, labels
+from postroad.services.acceptance import stored_space
 from postroad.services.accounts import account_limits, credits, directory, registry
 from postroad.services.auth import password_links, users
 from postroad.services.notices import sender
@@ -99,6 +100,8 @@ async def _page(
         status=status,
         found=found,
         one=found.account,
+        storage=await stored_space.of_account(request.ctx.store, account_id),
+        quotas=request.ctx.settings.quotas,
         link=link,
         is_mailed=await sender.payer(request.ctx) is not None,
         needs_credits=credits.needs_credits(request.ctx, found.account),

@@ -54,6 +54,13 @@ class Usage(msgspec.Struct, frozen=True):
     disk: Disk | None
 
 
+class AccountUsage(msgspec.Struct, frozen=True):
+    """The bytes that the mail of an account takes: queued mail, and test mail until it is deleted."""
+
+    live: int
+    test: int
+
+
 class NearQuota(msgspec.Struct, frozen=True):
     """An account that has used most of a quota, in bytes."""
 
@@ -78,6 +85,14 @@ async def read(database: store.Store, settings: config.Settings) -> Usage:
             live[account_id] = await queue.live_bytes(tx, account_id, recipient_bytes=batch.RECIPIENT_BYTES)
         tests = await messages.test_bytes_by_account(tx, recipient_bytes=batch.RECIPIENT_BYTES)
     return Usage(queued, live, tests, disk)
+
+
+async def of_account(database: store.Store, account_id: str) -> AccountUsage:
+    """The usage of one account at present; reads its part of the queue, and an index of all test mail."""
+    async with database.scanning(account_id) as tx:
+        live = await queue.live_bytes(tx, account_id, recipient_bytes=batch.RECIPIENT_BYTES)
+        tests = await messages.test_bytes_by_account(tx, recipient_bytes=batch.RECIPIENT_BYTES)
+    return AccountUsage(live, tests.get(account_id, 0))
 
 
 async def read_kept(database: store.Store, settings: config.Settings, *, now: int) -> dict[str, int]:
