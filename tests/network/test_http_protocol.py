@@ -451,8 +451,9 @@ async def test_a_connection_too_many_is_turned_away_while_all_others_are_served(
             assert (await connection.response()).status == 200
 
 
+@pytest.mark.usefixtures("old_at_once")
 async def test_idle_connections_make_room_the_oldest_first() -> None:
-    """Silent ones, kept ones and those in the middle of a head; one that is served keeps its place."""
+    """Those in the middle of a body or a head, silent ones and kept ones."""
     async with served(connections=3) as server, contextlib.AsyncExitStack() as stack:
 
         async def another(request: bytes, network: int) -> raw_http.Connection:
@@ -467,20 +468,24 @@ async def test_idle_connections_make_room_the_oldest_first() -> None:
         assert (await kept.response()).status == 200
         half = await another(get("/")[:9], 4)
         await server.until_any("head")
-        assert await silent.rest() == b""
+        assert_refused(await slow.response(), "too many connections", status=503, code="service_unavailable")
         await another(b"", 5)
+        assert await silent.rest() == b""
+        await another(b"", 6)
         assert await kept.rest() == b""
-        last = await another(get("/"), 6)
+        last = await another(get("/"), 7)
         assert_refused(await half.response(), "too many connections", status=503, code="service_unavailable")
         assert (await last.response()).status == 200
-        await slow.send(b"5")
-        assert (await slow.response()).status == 200
 
 
-async def test_a_body_that_does_not_end_makes_room_after_a_while() -> None:
+@pytest.mark.usefixtures("old_at_once")
+async def test_the_body_of_an_account_that_does_not_end_makes_room_after_a_while() -> None:
     async with served(connections=1) as server, raw_http.connect(server.address) as slow:
         await slow.send(post("/", b"1", length=9))
         connection = await server.until_any("body")
+        assert connection._active is not None
+        connection._active.scope["account_id"] = "acc_1"
+        assert connection.idle_since is None
         connection._began -= http_protocol.SLOW_BODY_SECONDS
         async with raw_http.connect(server.address) as newcomer:
             await newcomer.send(get("/"))
@@ -488,6 +493,37 @@ async def test_a_body_that_does_not_end_makes_room_after_a_while() -> None:
         assert_refused(await slow.response(), "too many connections", status=503, code="service_unavailable")
         assert await slow.rest() == b""
         await asyncio.wait_for(server.disconnected.wait(), raw_http.TIMEOUT_SECONDS)
+
+
+@pytest.mark.usefixtures("old_at_once")
+@pytest.mark.parametrize("is_delayed", [True, False])
+async def test_a_request_that_only_waits_for_its_delayed_answer_makes_room(is_delayed: bool) -> None:  # noqa: FBT001
+    async with served(connections=1) as server, raw_http.connect(server.address) as waiting:
+        server.go_on.clear()
+        await waiting.send(get("/"))
+        await server.taken.wait()
+        (connection,) = server.listener._connections
+        assert isinstance(connection, http_protocol.HttpProtocol)
+        assert connection._active is not None
+        if is_delayed:
+            connection._active.scope["is_delayed"] = True
+        async with raw_http.connect(server.address, local=("127.1.0.1", 0)) as newcomer:
+            refused = waiting if is_delayed else newcomer
+            assert_refused(await refused.response(), "too many connections", status=503, code="service_unavailable")
+        server.go_on.set()
+
+
+@pytest.mark.usefixtures("old_at_once")
+async def test_a_request_that_has_arrived_is_answered_when_its_connection_makes_room() -> None:
+    async with served(connections=1) as server, raw_http.connect(server.address) as fresh:
+        await server.until_any("between")
+        (connection,) = server.listener._connections
+        connection.transport.pause_reading()
+        await fresh.send(get("/"))
+        async with raw_http.connect(server.address, local=("127.1.0.1", 0)) as newcomer:
+            assert_refused(await fresh.response(), "too many connections", status=503, code="service_unavailable")
+            await newcomer.send(get("/"))
+            assert (await newcomer.response()).status == 200
 
 
 async def test_a_caller_that_does_not_read_its_answers_is_cut_off() -> None:

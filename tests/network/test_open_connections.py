@@ -87,7 +87,7 @@ def test_the_connection_that_is_idle_for_longest_makes_room() -> None:
     assert counted.enter(Connection(6.0), "203.0.113.1") is None
     assert [one.is_evicted for one in (served, first, second, third)] == [False, False, True, False]
     assert second in counted, "it is closed by and by"
-    assert counted.enter(Connection(7.0), "203.0.113.2") is None
+    assert counted.enter(Connection(7.0), "203.0.114.1") is None
     assert [one.is_evicted for one in (served, first, third)] == [False, False, True]
     assert counted.leave(second)
     assert counted.leave(third)
@@ -127,7 +127,7 @@ def test_strangers_do_not_replace_known_clients_and_known_clients_replace_strang
     counted = open_connections.OpenConnections(total=2, per_address=9)
     authenticated = Connection()
     counted.enter(authenticated, "192.0.2.1")
-    counted.note_authenticated(authenticated)
+    assert counted.note_account(authenticated, "acc_1")
     counted.leave(authenticated)
     known = Connection(1.0)
     counted.enter(known, "192.0.2.1")
@@ -139,4 +139,105 @@ def test_strangers_do_not_replace_known_clients_and_known_clients_replace_strang
     assert counted.enter(Connection(10.0), "192.0.2.1") is None
     assert not known.is_evicted
     assert strangers[-1].is_evicted
-    assert counted.enter(Connection(11.0), "203.0.99.1") == Excess.TOTAL, "only known clients are left"
+    assert counted.enter(Connection(11.0), "203.0.99.1") is None
+    assert known.is_evicted, "one account has no right to all connections"
+
+
+def test_the_network_with_most_connections_makes_room_and_the_only_one_of_a_network_last() -> None:
+    counted = open_connections.OpenConnections(total=8, per_address=9, clock=lambda: 100.0)
+    alone, pair = Connection(1.0), [Connection(2.0), Connection(3.0)]
+    counted.enter(alone, "192.0.2.1")
+    for connection in pair:
+        counted.enter(connection, "198.51.100.1")
+    many = [Connection(99.9 + since / 1_000) for since in range(50)]
+    for place, connection in enumerate(many):
+        assert counted.enter(connection, f"203.0.113.{place}") is None
+    assert not any(one.is_evicted for one in (alone, *pair)), "however much older they are"
+    assert [one.is_evicted for one in many] == [True] * 45 + [False] * 5
+
+
+def test_the_only_connection_of_a_network_has_time_for_its_next_round_trip() -> None:
+    now = 10.0
+    counted = open_connections.OpenConnections(total=3, per_address=9, clock=lambda: now)
+    young = [Connection(9.5 + place / 10) for place in range(3)]
+    for place, connection in enumerate(young):
+        assert counted.enter(connection, f"198.51.{place}.1") is None
+    late = Connection(now)
+    assert counted.enter(late, "203.0.113.1") == Excess.TOTAL
+    counted.leave(late)
+    now = 10.55
+    assert counted.enter(Connection(now), "203.0.114.1") is None
+    assert [one.is_evicted for one in young] == [True, False, False]
+
+
+def test_accounts_share_the_listener_and_the_one_with_most_makes_room() -> None:
+    counted = open_connections.OpenConnections(total=100, per_address=100)
+    greedy = [Connection(float(place)) for place in range(200)]
+    for place, connection in enumerate(greedy):
+        assert counted.enter(connection, f"198.51.{place}.1") is None
+        assert counted.note_account(connection, "acc_greedy", is_session=True), "an old one of its own makes room"
+    assert [one.is_evicted for one in greedy] == [True] * 120 + [False] * 80
+    others = [Connection(1_000.0 + place) for place in range(60)]
+    for place, connection in enumerate(others):
+        assert counted.enter(connection, f"203.0.{place}.1") is None
+        assert counted.note_account(connection, f"acc_{place % 2}", is_session=True)
+    assert not any(one.is_evicted for one in others)
+    assert sum(not one.is_evicted for one in greedy) < 60
+
+
+def test_an_account_in_the_middle_of_its_transactions_gets_its_share_and_no_more() -> None:
+    counted = open_connections.OpenConnections(total=100, per_address=100)
+    results = []
+    for place in range(90):
+        connection = Connection()
+        assert counted.enter(connection, f"198.51.{place}.1") is None
+        results.append(counted.note_account(connection, "acc_greedy", is_session=True))
+        if not results[-1]:
+            counted.leave(connection)
+    assert results == [True] * 80 + [False] * 10
+    victim = Connection(1.0)
+    assert counted.enter(victim, "203.0.113.1") is None
+    assert counted.note_account(victim, "acc_victim", is_session=True)
+
+
+def test_the_only_session_of_an_account_is_never_replaced() -> None:
+    counted = open_connections.OpenConnections(total=5, per_address=9)
+    only = [Connection(1.0), Connection(2.0)]
+    several = [Connection(3.0), Connection(4.0), Connection(5.0)]
+    for place, connection in enumerate((*only, *several)):
+        counted.enter(connection, f"198.51.{place}.1")
+        assert counted.note_account(connection, f"acc_{min(place, 2)}", is_session=True)
+    strangers = [Connection(6.0 + place) for place in range(4)]
+    for place, stranger in enumerate(strangers):
+        assert counted.enter(stranger, f"203.0.{place}.1") is None
+    assert [one.is_evicted for one in (*only, *several)] == [False, False, True, False, False]
+    assert [one.is_evicted for one in strangers] == [True, True, True, False]
+
+
+def test_a_newcomer_looks_at_few_and_the_next_at_others() -> None:
+    counted = open_connections.OpenConnections(total=1_000, per_address=9)
+    looks = 0
+
+    class Busy(Connection):
+        @property
+        def idle_since(self) -> float | None:
+            nonlocal looks
+            looks += 1
+            return None
+
+        @idle_since.setter
+        def idle_since(self, _: float | None) -> None:
+            """Always in use."""
+
+    for place in range(999):
+        counted.enter(Busy(), f"198.{place // 250}.{place % 250}.1")
+    idle = Connection(1.0)
+    counted.enter(idle, "203.0.113.1")
+    looks = newcomers = 0
+    while not idle.is_evicted:
+        newcomer = Connection(2.0)
+        counted.enter(newcomer, f"192.0.{newcomers}.1")
+        counted.leave(newcomer)
+        newcomers += 1
+        assert looks <= newcomers * open_connections.MAX_EXAMINED
+    assert newcomers <= 1_000 / open_connections.MAX_EXAMINED + 2

@@ -67,6 +67,7 @@ async def test_one_connection_too_many_is_turned_away_while_all_others_have_logg
         assert await authenticated.ask(b"NOOP\r\n") == [b"250 2.0.0 OK"]
 
 
+@pytest.mark.usefixtures("old_at_once")
 async def test_silent_strangers_make_room_the_oldest_first_whatever_else_they_say() -> None:
     limits = smtp_session.ListenerLimits(connections=3)
     async with (
@@ -90,6 +91,7 @@ async def test_silent_strangers_make_room_the_oldest_first_whatever_else_they_sa
                     assert (await third.ask(b"NOOP\r\n"))[0].startswith(b"250 ")
 
 
+@pytest.mark.usefixtures("old_at_once")
 async def test_a_client_that_has_logged_in_before_keeps_its_place_while_strangers_press() -> None:
     limits = smtp_session.ListenerLimits(connections=3, connections_per_address=2)
     async with running(AUTHENTICATING, limits=limits) as server, contextlib.AsyncExitStack() as strangers:
@@ -109,6 +111,26 @@ async def test_a_client_that_has_logged_in_before_keeps_its_place_while_stranger
             async with connect(server.address, local="127.3.0.1") as last:
                 assert (await last.reply()).startswith(b"220 ")
             assert (await known.ask(LOGIN, replies=2))[-1].startswith(b"235 ")
+
+
+async def test_sessions_of_one_client_do_not_close_the_listener() -> None:
+    """The silent ones make room, and those in a transaction do not; there is a place for somebody else."""
+    limits = smtp_session.ListenerLimits(connections=10)
+    mail = b"MAIL FROM:<a@example.org>\r\n"
+    async with running(AUTHENTICATING, limits=limits) as server, contextlib.AsyncExitStack() as stack:
+        sessions = [await stack.enter_async_context(connect(server.address)) for _ in range(8)]
+        for place, session in enumerate(sessions):
+            assert (await session.ask(LOGIN, replies=3))[-1].startswith(b"235 ")
+            if place != 4:
+                await session.ask(mail)
+        ninth = await stack.enter_async_context(connect(server.address))
+        assert (await ninth.ask(LOGIN + mail, replies=4))[-1].startswith(b"250 ")
+        assert (await sessions[4].rest()).startswith(b"421 4.3.2 ")
+        tenth = await stack.enter_async_context(connect(server.address))
+        refusal = b"421 4.7.0 Too many connections of your account; try again later"
+        assert (await tenth.ask(LOGIN, replies=3))[-1] == refusal
+        async with connect(server.address, local="127.1.0.1") as other:
+            assert (await other.ask(LOGIN, replies=3))[-1].startswith(b"235 ")
 
 
 async def test_stopping_lets_idle_clients_go_and_transactions_finish() -> None:

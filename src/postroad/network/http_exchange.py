@@ -8,6 +8,9 @@ been written. From then on only the exchange writes to the transport, until it c
 
 The response start is held back until the first body message, as ASGI demands; both leave in one write. If the
 application fails, the error object of `refuse` is sent instead, or, too late for that, the connection is closed.
+
+The application may tell in the scope for whom the listener counts the connection: `account_id` when the request is
+authenticated, and `is_delayed` while its answer only waits, to slow a flood down.
 """
 
 import asyncio

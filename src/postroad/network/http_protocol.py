@@ -12,7 +12,9 @@ are plain numbers that the listener's `sweep` compares once a second, so a reque
 """
 
 import asyncio
+import fcntl
 import math
+import termios
 from collections import deque
 from collections.abc import Callable
 from typing import Any, Final
@@ -34,9 +36,11 @@ _TOO_MANY: Final = {
 }
 # The first request of a connection that was accepted just before a stop is on its way: closing would lose it.
 FIRST_REQUEST_SECONDS: Final = 1.0
-# A small body arrives at once, and few large ones arrive at a time (web/body_limits.py): who takes longer than this may
-# lose the connection to a newcomer when the listener is full.
+# A small body arrives at once, and few large ones arrive at a time (web/body_limits.py): an account that takes longer
+# than this may lose the connection to a newcomer when the listener is full. A stranger has no such time.
 SLOW_BODY_SECONDS: Final = 10.0
+# To read a request that had arrived, so that closing does not reset the connection before its refusal is read.
+LINGER_SECONDS: Final = 0.1
 
 
 class HttpProtocol(asyncio.Protocol):
@@ -73,6 +77,7 @@ class HttpProtocol(asyncio.Protocol):
         self._deadline = math.inf
         self._paused_at: float | None = None
         self._stuck_since = math.inf
+        self._account_id: str | None = None
 
     # Called by the transport.
 
@@ -199,6 +204,8 @@ class HttpProtocol(asyncio.Protocol):
 
     def answered(self, *, keep_alive: bool) -> None:
         """The active exchange has written its response."""
+        if self._account_id is None and self._active is not None:
+            self._note_account(self._active.scope)
         self._active = None
         if not keep_alive:
             self._end()
@@ -221,13 +228,15 @@ class HttpProtocol(asyncio.Protocol):
 
     @property
     def idle_since(self) -> float | None:
-        """Since when the next byte is awaited, or the response is not read; None while a request is served."""
+        """Since when the next byte is awaited, or the response is not read or delayed; None while one is served."""
         if self._stuck_since != math.inf:
             return self._stuck_since
         stage = self._reader.stage
         if self._active is not None:
-            is_late = stage == "body" and self._loop.time() - self._began >= SLOW_BODY_SECONDS
-            return self._began if is_late else None
+            scope = self._active.scope
+            grace = SLOW_BODY_SECONDS if "account_id" in scope else 0.0
+            is_late = stage == "body" and self._loop.time() - self._began >= grace
+            return self._began if is_late or "is_delayed" in scope else None
         if stage == "between" and self._newest is not None:
             return self._deadline - self._limits.idle_seconds
         return max(self._opened, self._began)
@@ -239,12 +248,17 @@ class HttpProtocol(asyncio.Protocol):
             return
         if self._active is not None:
             self._active.disconnect()
-        is_answered = self._refused or self._reader.stage == "between" or (self._newest and self._newest.begun)
+        has_arrived = self._has_unread_bytes()
+        is_between = self._active is None and self._reader.stage == "between" and not has_arrived
+        is_answered = self._refused or is_between or (self._active is not None and self._active.begun)
         if not is_answered:
             refusal = errors.ServiceUnavailable(_TOO_MANY[open_connections.Excess.TOTAL], retry_after=1)
             self._write_refusal(refusal)
         self._refused = True
-        self.transport.close()
+        if has_arrived:
+            self._loop.call_later(LINGER_SECONDS, self.transport.close)
+        else:
+            self.transport.close()
 
     def shutdown(self) -> None:
         """Close once the last request received is answered."""
@@ -273,6 +287,17 @@ class HttpProtocol(asyncio.Protocol):
             self._refuse(errors.TemporaryFailure(what, retry_after=1))
 
     # Internal.
+
+    def _note_account(self, scope: http_exchange.Message) -> None:
+        """Count for the account of the first authenticated request."""
+        self._account_id = scope.get("account_id")
+        if self._account_id is not None and self in self._connections:
+            self._connections.note_account(self, self._account_id)
+
+    def _has_unread_bytes(self) -> bool:
+        """Whether bytes have arrived that the event loop has not read yet."""
+        size = fcntl.ioctl(self.transport.get_extra_info("socket").fileno(), termios.FIONREAD, bytes(4))
+        return any(size)
 
     def _update_flow(self) -> None:
         """Stop reading while what was read is not taken; the time of that is not the caller's."""

@@ -97,7 +97,7 @@ class Connection(Protocol):
 
     @property
     def idle_since(self) -> float | None:
-        """Since when the client could have made progress and has not; None while it is authenticated or served."""
+        """Since when the client could have made progress and has not; None while it is served."""
 
     def evict(self) -> None:
         """Close at once, to make room for another."""

@@ -4,26 +4,44 @@ A client on IPv6 has a whole network, and a hosting customer often addresses of 
 address count too, each with a larger limit (`model/login_throttle.py`). Reverse proxies bring the connections of many
 clients, so those that the operator trusts are bounded by the total alone.
 
-Silent strangers must not close a listener. Where a limit is reached, a newcomer takes the place of the connection that
-has been idle for longest: one that is not authenticated, and whose next byte the server waits for. A newcomer is
-refused only when there is none. From a network that is full it replaces one of that network, so whoever opens many
-connections loses their own. A stranger never replaces an idle connection from the address of a known client: one that
-has authenticated in this process, or a trusted proxy.
+Nobody must close a listener by holding connections. A connection that has authenticated counts for its account, and so
+does one from an address that an account has authenticated from in this process: accounts have fair shares of the
+listener (`model/fair_shares.py`). All others are strangers, who count for the largest network around their address.
+
+Where a limit is reached, a newcomer takes the place of an idle connection, and is refused only when there is none. From
+a network that is full it replaces the oldest of that network, so whoever opens many connections loses their own. In a
+full listener it replaces, in this order:
+
+1. the oldest stranger of the network that has most of them,
+2. the only stranger of a network, unless it is so young that its next bytes may be on their way,
+3. the oldest connection of the account that has most, if that is more than its share. A newcomer from the address of an
+   account or from a proxy may take any of them, but not the only session of an account.
+
+Where the account of a session has its share already, it replaces its own or those of an account that has more.
 """
 
+import heapq
 import itertools
 import math
-from collections.abc import Callable, Iterator
+import time
+from collections.abc import Callable, Hashable, Iterator
 from enum import Enum, auto
-from typing import Final
+from typing import Final, Generic, TypeVar
+
+import msgspec
 
 from postroad.concurrency import lru
-from postroad.model import login_throttle
+from postroad.model import fair_shares, login_throttle
 from postroad.network import listener
 
 # A look at a connection takes a fraction of a microsecond, and those in use are put last: the next newcomer looks at
 # others.
-MAX_EXAMINED: Final = 1_000
+MAX_EXAMINED: Final = 64
+# The networks or accounts with most connections that are looked at, and the connections of each.
+MAX_PARTIES: Final = 4
+MAX_OF_PARTY: Final = MAX_EXAMINED // MAX_PARTIES
+# The only stranger of a network keeps its place for this long: several round trips to anywhere.
+YOUNG_SECONDS: Final = 1.0
 # The networks that authenticated last; about 2 MB.
 MAX_KNOWN: Final = 10_000
 
@@ -33,25 +51,100 @@ _Networks = tuple[tuple[str, int], ...]
 _Group = dict[listener.Connection, float]
 
 
+_Party = TypeVar("_Party", bound=Hashable)
+
+
 class Excess(Enum):
     """The limit that a connection exceeds."""
 
     TOTAL = auto()
     PER_ADDRESS = auto()
+    PER_ACCOUNT = auto()
+
+
+class _Place(msgspec.Struct):
+    """What an open connection counts for."""
+
+    # None if exempt.
+    networks: _Networks
+    account: Hashable | None = None
+    # It has authenticated, and is worth more than another connection from its address.
+    is_session: bool = False
+    # One that was evicted stays open until it is closed, but is not counted.
+    is_counted: bool = True
+
+    @property
+    def party(self) -> tuple[Hashable, bool]:
+        """Sessions and other connections of an account are told apart: its only session is kept."""
+        return self.account, self.is_session
+
+
+_Allowed = Callable[[_Place], bool]
+
+
+class _Parties(Generic[_Party]):
+    """Connections by account or by network, and who has most."""
+
+    def __init__(self) -> None:
+        self.groups: dict[_Party, _Group] = {}
+        self._by_size: dict[int, dict[_Party, None]] = {}
+
+    def add(self, party: _Party, connection: listener.Connection, idle_since: float) -> None:
+        group = self.groups.setdefault(party, {})
+        self._move(party, len(group), len(group) + 1)
+        group[connection] = idle_since
+
+    def remove(self, party: _Party, connection: listener.Connection) -> None:
+        group = self.groups[party]
+        self._move(party, len(group), len(group) - 1)
+        del group[connection]
+        if not group:
+            del self.groups[party]
+
+    def largest(self) -> list[_Party]:
+        """A few parties, those with most connections first; of equals, others the next time."""
+        sizes = heapq.nlargest(MAX_PARTIES, self._by_size)
+        alike = itertools.chain.from_iterable(self._by_size[size] for size in sizes)
+        found = list(itertools.islice(alike, MAX_PARTIES))
+        for party in found:
+            self._move(party, len(self.groups[party]), len(self.groups[party]))
+        return found
+
+    def _move(self, party: _Party, old: int, new: int) -> None:
+        if old:
+            del self._by_size[old][party]
+            if not self._by_size[old]:
+                del self._by_size[old]
+        if new:
+            self._by_size.setdefault(new, {})[party] = None
 
 
 class OpenConnections:
     """A collection that connections enter and leave by themselves."""
 
-    def __init__(self, *, total: int, per_address: int, is_exempt: Callable[[str], bool] | None = None) -> None:
+    def __init__(
+        self,
+        *,
+        total: int,
+        per_address: int,
+        is_exempt: Callable[[str], bool] | None = None,
+        clock: Callable[[], float] = time.monotonic,
+    ) -> None:
         self._total = total
         self._per_address = per_address
         self._is_exempt = is_exempt
-        # With their networks, none if exempt. One that was evicted stays until it is closed, but is not counted.
-        self._open: dict[listener.Connection, _Networks] = {}
-        self._counted: _Group = {}
+        self._clock = clock
+        self._open: dict[listener.Connection, _Place] = {}
+        self._counted = 0
         self._by_network: dict[str, _Group] = {}
-        self._known: lru.LruCache[str, bool] = lru.LruCache(MAX_KNOWN)
+        # Each connection that is counted is in one of these: of an account, a stranger, or exempt.
+        self._accounts: _Parties[tuple[Hashable, bool]] = _Parties()
+        self._shares = fair_shares.FairShares(total)
+        self._networks: _Parties[str] = _Parties()
+        self._strangers: _Group = {}
+        self._exempt: _Group = {}
+        # The account that authenticated last from a network.
+        self._known: lru.LruCache[str, Hashable] = lru.LruCache(MAX_KNOWN)
 
     def __len__(self) -> int:
         return len(self._open)
@@ -65,17 +158,23 @@ class OpenConnections:
     def enter(self, connection: listener.Connection, address: str) -> Excess | None:
         """Count a connection, and evict idle ones where it exceeds a limit; the limit where that is not possible."""
         is_exempt = self._is_exempt is not None and self._is_exempt(address)
-        networks = self._open[connection] = () if is_exempt else login_throttle.networks_around(address)
-        idle_since = math.inf if connection.idle_since is None else connection.idle_since
-        self._counted[connection] = idle_since
+        networks = () if is_exempt else login_throttle.networks_around(address)
+        place = self._open[connection] = _Place(networks)
+        self._counted += 1
+        idle_since = _idle_since(connection)
         for network, _ in networks:
             self._by_network.setdefault(network, {})[connection] = idle_since
+        account = self._known.get(networks[0][0]) if networks else None
+        # An account with more than its share is a stranger.
+        if account is not None and self._shares.take((fair_shares.Party(account),)):
+            place.account = account
+        self._enter_party(connection, place)
         # The smallest first: what is evicted there is room everywhere.
         for network, times in networks:
             group = self._by_network[network]
-            if len(group) > self._per_address * times and not self._evict_oldest(group, connection):
+            if len(group) > self._per_address * times and not self._make_room_in_network(group, connection, place):
                 return Excess.PER_ADDRESS
-        if len(self._counted) > self._total and not self._evict_oldest(self._counted, connection):
+        if self._counted > self._total and not self._make_room(connection, place):
             return Excess.TOTAL
         return None
 
@@ -87,27 +186,99 @@ class OpenConnections:
         del self._open[connection]
         return True
 
-    def note_authenticated(self, connection: listener.Connection) -> None:
-        """Remember the client of an open connection as known."""
-        for network, _ in self._open[connection][:1]:
-            self._known.put(network, True)  # noqa: FBT003 - a set
+    def note_account(self, connection: listener.Connection, account: Hashable, *, is_session: bool = False) -> bool:
+        """Count an open connection for its account, and remember its address; False if the account has its share.
 
-    def _evict_oldest(self, group: _Group, newcomer: listener.Connection) -> bool:
+        A session stays authenticated: a stranger replaces it only if its account has others.
+        """
+        place = self._open[connection]
+        if not place.is_counted or not place.networks:
+            return True
+        party = fair_shares.Party(account)
+        if place.account != account and not self._shares.take((party,)):
+            if not self._make_room_for_account(connection, party):
+                return False
+            self._shares.add((party,))
+        self._leave_party(connection, place)
+        if place.account not in (None, account):
+            self._shares.give_back((fair_shares.Party(place.account),))
+        place.account, place.is_session = account, is_session
+        self._enter_party(connection, place)
+        self._known.put(place.networks[0][0], account)
+        return True
+
+    # Who makes room.
+
+    def _make_room_in_network(self, group: _Group, newcomer: listener.Connection, its_place: _Place) -> bool:
+        return self._evict_oldest(group, newcomer, _is_stranger) or (
+            its_place.account is not None and self._evict_oldest(group, newcomer, _is_no_session)
+        )
+
+    def _make_room(self, newcomer: listener.Connection, its_place: _Place) -> bool:
+        is_stranger = _is_stranger(its_place)
+        return (
+            self._make_room_of_networks(newcomer)
+            or self._evict_oldest(
+                self._strangers,
+                newcomer,
+                _is_anything,
+                before=self._clock() - YOUNG_SECONDS if is_stranger else math.inf,
+            )
+            or self._make_room_of_accounts(newcomer, is_stranger=is_stranger)
+            or (not is_stranger and self._evict_oldest(self._exempt, newcomer, _is_anything))
+        )
+
+    def _make_room_of_networks(self, newcomer: listener.Connection) -> bool:
+        parties = self._networks
+        for network in parties.largest():
+            group = parties.groups[network]
+            # Each of them has at least an average number, and more than one.
+            if len(group) == 1 or len(group) * len(parties.groups) < len(self._strangers):
+                break
+            if self._evict_oldest(group, newcomer, _is_anything, count=MAX_OF_PARTY):
+                return True
+        return False
+
+    def _make_room_of_accounts(self, newcomer: listener.Connection, *, is_stranger: bool) -> bool:
+        for account, is_session in self._accounts.largest():
+            group = self._accounts.groups[account, is_session]
+            if is_stranger and self._shares.has_share(fair_shares.Party(account)):
+                continue
+            is_only = is_session and len(group) == 1
+            if not is_only and self._evict_oldest(group, newcomer, _is_anything, count=MAX_OF_PARTY):
+                return True
+        return False
+
+    def _make_room_for_account(self, newcomer: listener.Connection, party: fair_shares.Party) -> bool:
+        held = self._shares.held(party)
+        for most in self._accounts.largest():
+            group = self._accounts.groups[most]
+            if len(group) > held + 1 and self._evict_oldest(group, newcomer, _is_anything, count=MAX_OF_PARTY):
+                return True
+        groups = (self._accounts.groups.get((party.name, is_session), {}) for is_session in (False, True))
+        return any(self._evict_oldest(own, newcomer, _is_anything, count=MAX_OF_PARTY) for own in groups)
+
+    def _evict_oldest(
+        self,
+        group: _Group,
+        newcomer: listener.Connection,
+        allowed: _Allowed,
+        *,
+        before: float = math.inf,
+        count: int = MAX_EXAMINED,
+    ) -> bool:
         """Evict the connection of the group that has been idle for longest; whether there is one."""
-        may_replace_known = self._is_known(newcomer)
         oldest: listener.Connection | None = None
-        rank = (True, math.inf)
+        least = before
         others: list[tuple[float, int, listener.Connection]] = []
-        for place, (connection, since) in enumerate(itertools.islice(group.items(), MAX_EXAMINED)):
-            idle_since = connection.idle_since
-            if idle_since is not None and connection is not newcomer:
-                is_known = self._is_known(connection)
-                if (is_known, idle_since) < rank and (may_replace_known or not is_known):
-                    oldest, rank = connection, (is_known, idle_since)
-                if oldest is connection and since == idle_since and not is_known:
+        for place, (connection, since) in enumerate(itertools.islice(group.items(), count)):
+            idle_since = _idle_since(connection)
+            if idle_since < least and connection is not newcomer and allowed(self._open[connection]):
+                oldest, least = connection, idle_since
+                if since == idle_since:
                     # Not used since it was put here: those behind it are younger.
                     break
-            others.append((math.inf if idle_since is None else idle_since, place, connection))
+            others.append((idle_since, place, connection))
         # Start with unexamined connections next time.
         for idle_since, _, connection in sorted(others):
             del group[connection]
@@ -118,15 +289,55 @@ class OpenConnections:
         oldest.evict()
         return True
 
+    # What is counted.
+
+    def _enter_party(self, connection: listener.Connection, place: _Place) -> None:
+        idle_since = _idle_since(connection)
+        if place.account is not None:
+            self._accounts.add(place.party, connection, idle_since)
+        elif place.networks:
+            self._networks.add(place.networks[-1][0], connection, idle_since)
+            self._strangers[connection] = idle_since
+        else:
+            self._exempt[connection] = idle_since
+
+    def _leave_party(self, connection: listener.Connection, place: _Place) -> None:
+        if place.account is not None:
+            self._accounts.remove(place.party, connection)
+        elif place.networks:
+            self._networks.remove(place.networks[-1][0], connection)
+            del self._strangers[connection]
+        else:
+            del self._exempt[connection]
+
     def _uncount(self, connection: listener.Connection) -> None:
-        if self._counted.pop(connection, None) is None:
+        place = self._open[connection]
+        if not place.is_counted:
             return
-        for network, _ in self._open[connection]:
+        place.is_counted = False
+        self._counted -= 1
+        self._leave_party(connection, place)
+        if place.account is not None:
+            self._shares.give_back((fair_shares.Party(place.account),))
+        for network, _ in place.networks:
             group = self._by_network[network]
             del group[connection]
             if not group:
                 del self._by_network[network]
 
-    def _is_known(self, connection: listener.Connection) -> bool:
-        networks = self._open[connection]
-        return not networks or self._known.get(networks[0][0]) is not None
+
+def _idle_since(connection: listener.Connection) -> float:
+    idle_since = connection.idle_since
+    return math.inf if idle_since is None else idle_since
+
+
+def _is_anything(place: _Place) -> bool:  # noqa: ARG001 - one of several conditions
+    return True
+
+
+def _is_stranger(place: _Place) -> bool:
+    return place.account is None and bool(place.networks)
+
+
+def _is_no_session(place: _Place) -> bool:
+    return not place.is_session

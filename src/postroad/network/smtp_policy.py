@@ -15,6 +15,9 @@ PolicyDecision = ReplyOrClose | Awaitable[ReplyOrClose]
 class SessionPolicy(abc.ABC):
     """The decisions of one session, a method for each verb. The defaults accept everything but credentials."""
 
+    # Whether a decision only waits, to slow a flood down.
+    is_delayed = False
+
     @property
     def account_id(self) -> str | None:
         """The account that the session has authenticated for: its messages share room. Others count by network."""

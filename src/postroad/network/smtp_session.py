@@ -32,7 +32,13 @@ _TOO_MANY: Final = {
     open_connections.Excess.PER_ADDRESS: values.Reply(
         421, "Too many connections from your address; try again later", "4.7.0"
     ),
+    open_connections.Excess.PER_ACCOUNT: values.Reply(
+        421, "Too many connections of your account; try again later", "4.7.0"
+    ),
 }
+_AUTHENTICATED: Final = 235
+# A transaction whose next command does not come for this long is no longer one in progress.
+SLOW_COMMAND_SECONDS: Final = 10.0
 
 
 class ListenerLimits(msgspec.Struct, frozen=True):
@@ -126,7 +132,6 @@ class SmtpSession(asyncio.Protocol):
         self._is_unwritable = False
         self._stuck_since = math.inf
         self._unauthenticated_since = math.inf
-        self._is_known = False
         # When the client connected, or last began a content: other commands are no progress.
         self._progress_at = self._loop.time()
 
@@ -153,7 +158,6 @@ class SmtpSession(asyncio.Protocol):
 
     def connection_lost(self, exc: Exception | None) -> None:  # noqa: ARG002 - the cause does not matter
         """The connection is closed. A message that is being accepted is still accepted."""
-        self._note_authenticated()
         if self._shared.leave(self) and self._is_admitted:
             self._policy.closed()
         self._server.close()
@@ -188,14 +192,26 @@ class SmtpSession(asyncio.Protocol):
 
     @property
     def idle_since(self) -> float | None:
-        """Since when the client has made no progress. A handshake is none: it may never end."""
-        if self._server.session.is_authenticated or self._was_content:
+        """Since when the client has made no progress. A handshake is none: it may never end.
+
+        One that is authenticated has until its next command, and in a transaction a while.
+        """
+        if self._was_content:
             return None
-        return None if self._task is not None and not self._is_in_handshake else self._progress_at
+        if self._task is not None:
+            return self._progress_at if self._is_in_handshake or self._policy.is_delayed else None
+        if not self._server.session.is_authenticated:
+            return self._progress_at
+        replied_at = self._deadline - self._shared.limits.command_seconds
+        is_idle = self._server.is_idle or self._loop.time() - replied_at >= SLOW_COMMAND_SECONDS
+        return replied_at if is_idle and self._next_turn is None else None
 
     def evict(self) -> None:
         """Close, to make room for another."""
-        if self._is_in_handshake and self._task is not None:
+        if self._task is not None:
+            if not self._is_in_handshake:
+                self._server.close(_TOO_MANY[open_connections.Excess.TOTAL])
+                self._flush()
             self._task.cancel()
         elif self._is_unwritable or self.transport.is_closing():
             self.transport.abort()
@@ -221,7 +237,6 @@ class SmtpSession(asyncio.Protocol):
         self._unauthenticated_since = (
             math.inf if self._server.session.is_authenticated else min(self._unauthenticated_since, now)
         )
-        self._note_authenticated()
         if self._is_busy:
             return
         if now >= self._deadline:
@@ -250,11 +265,6 @@ class SmtpSession(asyncio.Protocol):
     @property
     def _is_stopping(self) -> bool:
         return self._shared.changed is not None
-
-    def _note_authenticated(self) -> None:
-        if self._server.session.is_authenticated and not self._is_known and self in self._shared.connections:
-            self._is_known = True
-            self._shared.connections.note_authenticated(self)
 
     def _is_too_slow(self, now: float) -> bool:
         limits, elapsed = self._shared.limits, now - self._content_since
@@ -343,8 +353,14 @@ class SmtpSession(asyncio.Protocol):
             return
         if reply is None:
             self._server.close()
+        elif reply.code == _AUTHENTICATED and not self._count_for_account():
+            self._server.reply(_TOO_MANY[open_connections.Excess.PER_ACCOUNT])
         else:
             self._server.reply(reply)
+
+    def _count_for_account(self) -> bool:
+        connections = self._shared.connections
+        return self not in connections or connections.note_account(self, self._owner, is_session=True)
 
     async def _secure(self) -> None:
         """Do the TLS handshake; after a failed one no reply could be read, so the connection is dropped."""

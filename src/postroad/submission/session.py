@@ -190,7 +190,9 @@ class SubmissionSession(smtp_policy.SessionPolicy):
         party = self.account_id or login_throttle.network_of(self._session.client_address)
         if seconds := self._delays.seconds(party, is_account=self._caller is not None, is_refused=True):
             request.started += seconds  # no time that the service needed
+            self.is_delayed = True
             await asyncio.sleep(seconds)
+            self.is_delayed = False
         return reply, error.code
 
     def _refuse(self, verb: str, error: errors.PostroadError, *, smtp_reply: str) -> values.Reply:

@@ -207,6 +207,7 @@ class Application(Generic[routing.ContextT]):
         status, fields, content = response
         if status != ACCEPTED and not exchange.is_accepted and (seconds := self._delay(exchange, status)):
             exchange.started += seconds  # no time that the service needed
+            scope["is_delayed"] = True  # for the listener: the connection may make room
             await asyncio.sleep(seconds)
         await send({"type": "http.response.start", "status": status, "headers": fields})
         await send({"type": "http.response.body", "body": content, "more_body": exchange.rest is not None})
@@ -245,7 +246,7 @@ class Application(Generic[routing.ContextT]):
         authenticated = None
         if route.permission is not None:
             authenticated = await self._authenticate(self._context, headers, client_address=client_address)
-            exchange.account_id = authenticated.account_id
+            exchange.account_id = scope["account_id"] = authenticated.account_id
             self._delays.note_account(authenticated.account_id)
             self._require(authenticated, route.permission, scope=endpoint.scope, client_address=client_address)
             if endpoint.refuse_unconfirmed is not None:
