@@ -16,7 +16,6 @@ from mcp.client.client import Client
 from mcp.client.streamable_http import streamable_http_client
 
 from postroad.agents import streamable_http
-from postroad.api import authentication
 from postroad.model import identifiers, key_limits
 from postroad.model.bounces import disposition
 from postroad.network import http_listener
@@ -71,8 +70,7 @@ class AgentServer:
 @pytest_asyncio.fixture
 async def server(ctx: context.Context) -> AsyncIterator[AgentServer]:
     agents = streamable_http.routes(
-        lambda: app,
-        authenticate=authentication.authenticate,
+        lambda: app.serve_part,
         require=caller_authentication.require,
         public_url=PUBLIC_URL,
     )

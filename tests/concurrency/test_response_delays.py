@@ -3,7 +3,10 @@
 import pytest
 
 from postroad.concurrency import response_delays
-from postroad.concurrency.response_delays import BURST, MAX_SECONDS, REFUSALS_PER_SECOND, ResponseDelays
+from postroad.concurrency.response_delays import BURST, MAX_SECONDS, PAGE_UNITS, RATES, Pace, ResponseDelays
+from postroad.model import login_throttle
+
+REFUSALS_PER_SECOND = RATES[Pace.REFUSALS]
 
 
 class Clock:
@@ -29,8 +32,12 @@ def delays(clock: Clock) -> ResponseDelays:
     return delays
 
 
-def refuse(delays: ResponseDelays, party: str = "acc_1", *, is_account: bool = True) -> float:
-    return delays.seconds(party, is_account=is_account, is_refused=True)
+def refuse(delays: ResponseDelays, account_id: str = "acc_1") -> float:
+    return delays.of_account(account_id, Pace.REFUSALS)
+
+
+def refuse_stranger(delays: ResponseDelays, address: str) -> float:
+    return delays.of_stranger(login_throttle.networks_around(address), Pace.REFUSALS)
 
 
 def test_a_burst_is_answered_at_once_and_what_follows_one_after_the_other(delays: ResponseDelays, clock: Clock) -> None:
@@ -55,15 +62,15 @@ def test_others_do_not_wait_for_a_flood(delays: ResponseDelays) -> None:
     while refuse(delays) < 1:
         pass
     assert refuse(delays, "acc_2") == 0.0
-    assert refuse(delays, "192.0.2.1", is_account=False) == 0.0
-    assert delays.seconds("acc_1", is_account=True, is_refused=False) == 0.0, "successes have a pace of their own"
+    assert refuse_stranger(delays, "192.0.2.1") == 0.0
+    assert delays.of_account("acc_1", Pace.REQUESTS) == 0.0, "requests have a pace of their own"
 
 
 def test_an_account_is_delayed_only_while_another_one_is_active(delays: ResponseDelays, clock: Clock) -> None:
     alone = ResponseDelays(clock=clock)
     for _ in range(5 * BURST):
         alone.note_account("acc_1")
-        assert alone.seconds("acc_1", is_account=True, is_refused=False) == 0.0
+        assert alone.of_account("acc_1", Pace.REQUESTS) == 0.0
     while refuse(delays) < 1:
         pass
     clock.now += response_delays.ACTIVE_SECONDS
@@ -72,8 +79,27 @@ def test_an_account_is_delayed_only_while_another_one_is_active(delays: Response
 
 def test_a_stranger_is_delayed_without_any_account(clock: Clock) -> None:
     delays = ResponseDelays(clock=clock)
-    flood = [refuse(delays, "192.0.2.1", is_account=False) for _ in range(BURST + 2)]
+    flood = [refuse_stranger(delays, "192.0.2.1") for _ in range(BURST + 2)]
     assert flood[-1] > 0
+
+
+def test_pages_count_several_units(delays: ResponseDelays) -> None:
+    pages = [delays.of_account("acc_1", Pace.REQUESTS, units=PAGE_UNITS) for _ in range(200)]
+    assert [seconds for seconds in pages if not seconds] == [0.0] * 41, "forty at once, and then one after the other"
+    assert pages[41:44] == pytest.approx([0.05, 0.10, 0.15])
+    assert pages[-1] == MAX_SECONDS
+    assert sum(seconds < MAX_SECONDS for seconds in pages) in {80, 81}, "the others are too many"
+
+
+@pytest.mark.parametrize(
+    "address, places", [("192.0.2.{}", range(1, 17)), ("2001:db8:0:{:x}::1", range(0, 0x1000, 0x100))]
+)
+def test_the_addresses_of_a_neighbourhood_have_a_pace_together(clock: Clock, address: str, places: range) -> None:
+    delays = ResponseDelays(clock=clock)
+    flood = [refuse_stranger(delays, address.format(place)) for _ in range(BURST) for place in places]
+    assert sum(not seconds for seconds in flood) == 4 * BURST + 1, "four times what one address has"
+    assert refuse_stranger(delays, address.format(99)) == MAX_SECONDS
+    assert refuse_stranger(delays, "198.51.100.1") == 0.0
 
 
 def test_parties_within_their_pace_are_forgotten(
@@ -84,6 +110,6 @@ def test_parties_within_their_pace_are_forgotten(
         pass
     for place in range(100):
         clock.now += 0.03
-        refuse(delays, f"192.0.2.{place}", is_account=False)
-    assert len(delays._due) <= 11
-    assert refuse(delays) == 0.0 or ("acc_1", True) in delays._due
+        refuse_stranger(delays, f"192.0.{place}.1")
+    assert len(delays._due) <= 12
+    assert refuse(delays) == 0.0 or ("acc_1", Pace.REFUSALS) in delays._due

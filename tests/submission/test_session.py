@@ -295,7 +295,7 @@ async def test_what_happens_is_counted(server: SubmissionServer) -> None:
 async def test_a_flood_of_refusals_waits_for_its_replies_and_others_do_not(
     server: SubmissionServer, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(response_delays, "REFUSALS_PER_SECOND", 1)
+    monkeypatch.setitem(response_delays.RATES, response_delays.Pace.REFUSALS, 1)
     monkeypatch.setattr(response_delays, "BURST", 1)
     delayed, is_over = asyncio.Event(), asyncio.Event()
 

@@ -2,6 +2,7 @@
 
 import asyncio
 import re
+import types
 from collections.abc import MutableMapping
 from typing import Annotated, Any
 
@@ -9,10 +10,11 @@ import msgspec
 import pytest
 
 from postroad import errors
+from postroad.agents import api_calls
 from postroad.concurrency import response_delays
-from postroad.model import caller
+from postroad.model import caller, login_throttle
 from postroad.network import http_limits
-from postroad.web import routing
+from postroad.web import application, routing
 from tests import raw_http
 from tests.api import app_server
 from tests.raw_http import get, post
@@ -62,6 +64,15 @@ async def replay(_context: object, _request: routing.Request) -> routing.Respons
     return routing.Response(202, b'{"id":"em_1","request_id":"req_first"}', headers, request_id="req_first")
 
 
+async def accept(_context: object, request: routing.Request) -> routing.Response:
+    return routing.Response(int(request.path["status"]), b"{}", is_accepted=request.path["status"] == "200")
+
+
+async def count(context: Any, request: routing.Request) -> routing.Response:  # noqa: ANN401 - the test's own list
+    context.append(request.path["name"])
+    return routing.Response(204)
+
+
 async def fail(_context: object, _request: routing.Request) -> routing.Response:
     raise ZeroDivisionError("the password is hunter2")
 
@@ -70,6 +81,10 @@ async def wait(context: Any, _request: routing.Request) -> routing.Response:  # 
     context["started"].set()
     await context["go_on"].wait()
     return routing.Response(204)
+
+
+async def unavailable(_context: object, _request: routing.Request) -> routing.Response:
+    raise errors.ServiceUnavailable("not yet", retry_after=1)
 
 
 async def limited(_context: object, _request: routing.Request) -> routing.Response:
@@ -100,6 +115,12 @@ ROUTES = (
     route("POST", "/notes/{id}/change", show, permission=caller.Permission.CHANGE),
     route("GET", "/public", show),
     route("POST", "/replay", replay, responses={202: bytes}),
+    route("POST", "/replayed", replay, permission=caller.Permission.SEND, idempotent=True, responses={202: bytes}),
+    route("POST", "/accepted/{status}", accept, permission=caller.Permission.SEND, idempotent=True),
+    route("GET", "/count/{name}", count, responses={204: None}),
+    route("GET", "/counted/{name}", count, permission=caller.Permission.VIEW, responses={204: None}),
+    route("GET", "/file", show, pace=response_delays.Pace.FILES),
+    route("GET", "/probe", unavailable, is_probe=True),
     route("GET", "/fail", fail),
     route("GET", "/wait", wait, responses={204: None}),
     route("GET", "/limited", limited),
@@ -406,42 +427,125 @@ async def test_the_lifespan_of_another_server_is_followed() -> None:
             await opened.application({"type": "websocket"}, receive, send)
 
 
+ACCOUNT = "acc_test"
+STRANGER = "127.0.0.1"
+REFUSALS, REQUESTS, FILES = response_delays.Pace
+
+
+def exhaust(delays: response_delays.ResponseDelays, party: str, pace: response_delays.Pace) -> None:
+    """Ask for what many connections would have asked for by now, so that the next one waits for long."""
+    limit = response_delays.MAX_SECONDS - 1
+    while True:
+        networks = login_throttle.networks_around(party)
+        if (delays.of_account(party, pace) if party == ACCOUNT else delays.of_stranger(networks, pace)) >= limit:
+            return
+
+
+@pytest.fixture
+def delays(monkeypatch: pytest.MonkeyPatch) -> response_delays.ResponseDelays:
+    """Of two active accounts, and so long that a test ends before."""
+    monkeypatch.setattr(response_delays, "MAX_SECONDS", raw_http.TIMEOUT_SECONDS)
+    made = response_delays.ResponseDelays()
+    made.note_account(ACCOUNT)
+    made.note_account("acc_other")
+    return made
+
+
 @pytest.mark.parametrize(
-    "flood, status, party",
+    "flood, status, party, pace",
     [
-        (get("/notes/1", MEMBER), 200, "acc_test"),
-        (get("/notes?limit=0", MEMBER), 400, "acc_test"),
-        (get("/limited"), 429, "127.0.0.1"),
-        (get("/nowhere"), 404, "127.0.0.1"),
-        (get("/notes/1", "Authorization: Bearer nobody"), 401, "127.0.0.1"),
-        (get("/public"), 200, "127.0.0.1"),
+        (get("/notes/1", MEMBER), 200, ACCOUNT, REQUESTS),
+        (get("/notes?limit=0", MEMBER), 400, ACCOUNT, REQUESTS),
+        (post("/notes", b"{", MEMBER, KEY), 400, ACCOUNT, REFUSALS),
+        (post("/replayed", b"", MEMBER), 202, ACCOUNT, REQUESTS),
+        (get("/limited"), 429, STRANGER, REQUESTS),
+        (get("/nowhere"), 404, STRANGER, REFUSALS),
+        (get("/notes/1", "Authorization: Bearer nobody"), 401, STRANGER, REFUSALS),
+        (get("/public"), 200, STRANGER, REQUESTS),
+        (get("/file"), 200, STRANGER, FILES),
     ],
 )
 async def test_a_flood_waits_for_its_answers_and_others_do_not(
-    flood: bytes, status: int, party: str, monkeypatch: pytest.MonkeyPatch
+    flood: bytes, status: int, party: str, pace: response_delays.Pace, delays: response_delays.ResponseDelays
 ) -> None:
-    monkeypatch.setattr(response_delays, "MAX_SECONDS", raw_http.TIMEOUT_SECONDS)
-    delays = response_delays.ResponseDelays()
     async with (
         app_server.running(ROUTES, delays=delays, grace_seconds=0) as opened,
         raw_http.connect(opened.address) as flooding,
         raw_http.connect(opened.address) as other,
     ):
-        for account in ("member", "other"):
-            await other.send(get("/notes/1", f"Authorization: Bearer {account}"))
-            assert (await other.response()).status == 200
         await flooding.send(flood)
         assert (await flooding.response()).status == status
-        # What more connections would have asked for by now.
-        is_account, is_refused = party == "acc_test", status != 200
-        while delays.seconds(party, is_account=is_account, is_refused=is_refused) < raw_http.TIMEOUT_SECONDS:
-            pass
+        exhaust(delays, party, pace)
         await flooding.send(flood)
         waiting = asyncio.create_task(flooding.response())
         await other.send(get("/notes/1", "Authorization: Bearer other"))
         assert (await other.response()).status == 200
-        await other.send(post("/replay", b"", MEMBER))
-        assert (await other.response()).status == 202, "a message that is accepted is never delayed"
+        for accepted in (200, 202):
+            await other.send(post(f"/accepted/{accepted}", b"", MEMBER))
+            assert (await other.response()).status == accepted, "a message that is accepted is never delayed"
+        await other.send(get("/probe"))
+        assert (await other.response()).status == 503, "nor is a probe"
         assert not waiting.done()
         await opened.listener.stop(grace_seconds=0)
         assert (await waiting).status == 503
+
+
+@pytest.mark.parametrize("path, party", [("/count", STRANGER), ("/counted", ACCOUNT)])
+@pytest.mark.parametrize("kind, status", [("http.disconnect", None), ("http.request", 204)])
+async def test_a_request_whose_client_has_gone_while_it_waited_is_not_handled(
+    path: str,
+    party: str,
+    kind: str,
+    status: int | None,
+    delays: response_delays.ResponseDelays,
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    happened: list[str] = []
+
+    async def sleep(_seconds: float) -> None:
+        happened.append("waited")
+
+    async def receive() -> MutableMapping[str, Any]:
+        return {"type": kind}
+
+    async def send(_message: MutableMapping[str, Any]) -> None:
+        pass
+
+    async with app_server.running(ROUTES, context=happened, delays=delays) as opened:
+        exhaust(delays, party, REQUESTS)
+        monkeypatch.setattr(application, "asyncio", types.SimpleNamespace(**{**vars(asyncio), "sleep": sleep}))
+        scope = {
+            "type": "http",
+            "method": "GET",
+            "raw_path": f"{path}/handled".encode(),
+            "query_string": b"",
+            "headers": [(b"authorization", b"Bearer member")],
+            "client": ("127.0.0.1", 1),
+        }
+        await opened.application(scope, receive, send)
+    assert happened == (["waited"] if status is None else ["waited", "handled"])
+    assert [line["status"] for line in opened.lines if line["event"] == "request"] == [status]
+
+
+async def test_an_account_with_too_many_requests_in_progress_is_refused_before_the_work(
+    delays: response_delays.ResponseDelays,
+) -> None:
+    handled: list[str] = []
+    async with app_server.running(ROUTES, context=handled, delays=delays) as opened:
+        while delays.of_account(ACCOUNT, REQUESTS) < response_delays.MAX_SECONDS:
+            pass
+        refused = await raw_http.exchange(opened.address, get("/counted/1", MEMBER))
+        assert_refused(refused, 429, "rate_limited", "too many requests at once")
+        assert handled == []
+        await raw_http.exchange(opened.address, get("/counted/2", "Authorization: Bearer other"))
+        assert handled == ["2"]
+
+
+async def test_a_part_of_another_request_is_not_counted(delays: response_delays.ResponseDelays) -> None:
+    async with app_server.running(ROUTES, delays=delays) as opened:
+        exhaust(delays, ACCOUNT, REQUESTS)
+        api = api_calls.LocalApi(
+            opened.application.serve_part, authorization=b"Bearer member", client_address="127.0.0.1"
+        )
+        status, _ = await api.send("GET", "/notes/1", body=b"", headers={})
+        assert status == 200

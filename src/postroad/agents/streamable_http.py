@@ -43,23 +43,25 @@ class Message(msgspec.Struct, frozen=True):
 def routes(
     get_app: Callable[[], application.AsgiApp],
     *,
-    authenticate: application.Authenticate[context.Context],
     require: application.Require,
     public_url: str,
 ) -> tuple[routing.Route[context.Context], ...]:
     """The route. `get_app` returns the application that serves it, which the tools ask."""
     origin = _origin(public_url)
 
-    async def serve(ctx: context.Context, request: routing.Request) -> routing.Response:
-        sent = request.headers.get(b"origin")
-        if sent is not None and (not origin or sent.decode("latin-1").lower() != origin):
-            raise errors.Forbidden("Origin: requests from pages of other sites are not allowed")
-        who = await authenticate(ctx, request.headers, client_address=request.client_address)
+    def require_key(
+        who: caller.Caller, permission: caller.Permission, *, scope: caller.Scope | None, client_address: str
+    ) -> None:
+        del scope
         if who.key is None:
             raise errors.Unauthorized("Authorization: /mcp needs an API key: Bearer pr_live_…")
         # Any scope is sufficient here; each tool needs its own. This also counts the request.
-        scope = next(iter(sorted(who.key.scopes)), None)
-        require(who, caller.Permission.VIEW, scope=scope, client_address=request.client_address)
+        require(who, permission, scope=next(iter(sorted(who.key.scopes)), None), client_address=client_address)
+
+    async def serve(_ctx: context.Context, request: routing.Request) -> routing.Response:
+        sent = request.headers.get(b"origin")
+        if sent is not None and (not origin or sent.decode("latin-1").lower() != origin):
+            raise errors.Forbidden("Origin: requests from pages of other sites are not allowed")
         server = await _load()
         refused = _refusal(request.body)
         if refused is not None:
@@ -75,7 +77,8 @@ def routes(
             handler=serve,
             summary="Model Context Protocol",
             tag="Agents",
-            permission=None,
+            permission=caller.Permission.VIEW,
+            require=require_key,
             body=bytes,
             body_limit=MAX_BODY_BYTES,
             responses={200: bytes},

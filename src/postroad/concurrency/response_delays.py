@@ -1,41 +1,53 @@
-"""Delays of responses, so that a flood of requests takes a share of the event loop and not all of it.
+"""Delays of requests and responses, so that a flood takes a share of the event loop and not all of it.
 
 A refusal costs the service almost as much as a success, and a client that sends its next request as soon as it has an
-answer gets thousands of them a second. So each party, an account or the network of a stranger, has a pace at which its
-refusals are answered, and one for everything else that is not an accepted message (accepted messages have their own
-rate limit). What comes faster is answered later, and a connection sends nothing more until it has its answer.
+answer gets thousands of them a second. So each party, an account or the networks around a stranger, has a pace for its
+refusals, one for everything else that is not an accepted message, and one for files: accepted messages have a rate of
+their own. What comes faster waits, and a connection sends nothing more until it has its answer. A client that honours
+Retry-After is never delayed: a whole burst is served at once.
 
 An account that is alone loses nothing: it is delayed only while another account is active as well.
 """
 
+import enum
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from typing import Final
 
-# A few percent of the time of a process: refusals are cheap, a page takes a millisecond or two.
-REFUSALS_PER_SECOND: Final = 50
-SUCCESSES_PER_SECOND: Final = 100
-# What is answered at once: a few pages with their files, or an office that begins its day.
+# What is served at once: forty pages, or an office that begins its day.
 BURST: Final = 200
-# Clients often time out after ten seconds or more. Whoever has more requests in progress than fit into this time is
-# answered faster again, but needs a connection for each.
+# Clients often time out after ten seconds or more.
 MAX_SECONDS: Final = 2.0
+# A page takes several times as long as another request: 15 ms.
+PAGE_UNITS: Final = 5
 # How long an account counts as active after a request.
 ACTIVE_SECONDS: Final = 60.0
 # Parties that are within their pace carry no information and are dropped when this many are kept.
 MAX_PARTIES: Final = 10_000
 
 
+class Pace(enum.Enum):
+    """What is counted apart, so that a flood of one does not delay the others."""
+
+    REFUSALS = "refusals"
+    REQUESTS = "requests"
+    FILES = "files"
+
+
+# Units a second: at most a third of the time of a process.
+RATES: Final = {Pace.REFUSALS: 50, Pace.REQUESTS: 100, Pace.FILES: 100}
+
+
 class ResponseDelays:
-    """The pace of each party, in this process."""
+    """The paces of each party, in this process."""
 
     def __init__(self, *, clock: Callable[[], float] = time.monotonic) -> None:
         self._clock = clock
         # The account of the latest request.
         self._account_id: str | None = None
         self._shared_until = 0.0
-        # When the next answer of a party is due at its pace, refused or not.
-        self._due: dict[tuple[str, bool], float] = {}
+        # When the next unit of a party is due at its pace.
+        self._due: dict[tuple[str, Pace], float] = {}
 
     def note_account(self, account_id: str) -> None:
         """A request of this account."""
@@ -45,16 +57,26 @@ class ResponseDelays:
             self._shared_until = self._clock() + ACTIVE_SECONDS
         self._account_id = account_id
 
-    def seconds(self, party: str, *, is_account: bool, is_refused: bool) -> float:
-        """In how many seconds to answer a request that is not an accepted message."""
+    def of_account(self, account_id: str, pace: Pace, *, units: int = 1) -> float:
+        """How many seconds a request of an account waits, or its answer. MAX_SECONDS is not counted: it is too much."""
         now = self._clock()
-        if is_account and now >= self._shared_until:
-            return 0.0
+        return 0.0 if now >= self._shared_until else self._count(((account_id, 1),), pace, units, now)
+
+    def of_stranger(self, networks: Iterable[tuple[str, int]], pace: Pace, *, units: int = 1) -> float:
+        """The same for a client without a credential: the networks around it, and how many times the pace each has."""
+        return self._count(networks, pace, units, self._clock())
+
+    def _count(self, parties: Iterable[tuple[str, int]], pace: Pace, units: int, now: float) -> float:
         if len(self._due) >= MAX_PARTIES:
-            self._due = {pace: due for pace, due in self._due.items() if due > now}
-        rate = REFUSALS_PER_SECOND if is_refused else SUCCESSES_PER_SECOND
-        due = max(self._due.get((party, is_refused), now), now)
-        delay = due - now - BURST / rate
-        if delay < MAX_SECONDS:
-            self._due[party, is_refused] = due + 1 / rate
-        return min(max(delay, 0.0), MAX_SECONDS)
+            self._due = {party: due for party, due in self._due.items() if due > now}
+        rate = RATES[pace]
+        delay, after = 0.0, {}
+        for party, multiple in parties:
+            due = max(self._due.get((party, pace), now), now)
+            # The burst of a larger network is larger too, so it lasts as long.
+            delay = max(delay, due - now - BURST / rate)
+            after[party, pace] = due + units / (rate * multiple)
+        if delay >= MAX_SECONDS:
+            return MAX_SECONDS
+        self._due.update(after)
+        return delay

@@ -12,6 +12,7 @@ from typing import Any, Final
 
 import msgspec
 
+from postroad.concurrency import response_delays
 from postroad.services import context
 from postroad.web import routing
 
@@ -71,5 +72,12 @@ def _route(path: str, content: bytes, kind: str) -> routing.Route[Any]:
         return answer
 
     return routing.Route(
-        method="GET", path=path, handler=give, summary="A file", tag="Files", permission=None, responses={200: bytes}
+        method="GET",
+        path=path,
+        handler=give,
+        summary="A file",
+        tag="Files",
+        permission=None,
+        responses={200: bytes},
+        pace=response_delays.Pace.FILES,
     )

@@ -18,6 +18,7 @@ from typing import Any, Final
 import msgspec
 
 from postroad import build_version, errors
+from postroad.concurrency import response_delays
 from postroad.dashboard import cookies, forms
 from postroad.dashboard import menu as dashboard_menu
 from postroad.dashboard import site as sites
@@ -313,6 +314,7 @@ def _route(
         query=query,
         ignores_bad_query=ignores_bad_query,
         content_type=sites.HTML,
+        units=response_delays.PAGE_UNITS,
     )
 
 

@@ -116,8 +116,7 @@ async def start_api(role_context: role.RoleContext) -> role.Started:
     policy = throttle.RateLimit(rate=settings.limits.management_rate, burst=settings.limits.management_burst)
     rate = management_rate.ManagementRate(policy, clock=ctx.clock)
     agents = streamable_http.routes(
-        lambda: app,
-        authenticate=authentication.authenticate,
+        lambda: app.serve_part,
         require=rate.require,
         public_url=config.public_url(settings),
     )

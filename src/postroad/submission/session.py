@@ -184,16 +184,26 @@ class SubmissionSession(smtp_policy.SessionPolicy):
             error = errors.InternalError("internal error; it has been logged; try again later")
         else:
             self._log_request(request, reply)
+            if request.replayed:
+                await self._delay(request, response_delays.Pace.REQUESTS)
             return reply, None
         reply = replies.refusal(error, request_id=request.id)
         self._log_request(request, reply, code=error.code)
-        party = self.account_id or login_throttle.network_of(self._session.client_address)
-        if seconds := self._delays.seconds(party, is_account=self._caller is not None, is_refused=True):
+        await self._delay(request, response_delays.Pace.REFUSALS)
+        return reply, error.code
+
+    async def _delay(self, request: _Request, pace: response_delays.Pace) -> None:
+        """Wait before a reply: a flood must not take the event loop from others."""
+        if self._caller is not None:
+            seconds = self._delays.of_account(self._caller.account_id, pace)
+        else:
+            networks = login_throttle.networks_around(self._session.client_address)
+            seconds = self._delays.of_stranger(networks, pace)
+        if seconds:
             request.started += seconds  # no time that the service needed
             self.is_delayed = True
             await asyncio.sleep(seconds)
             self.is_delayed = False
-        return reply, error.code
 
     def _refuse(self, verb: str, error: errors.PostroadError, *, smtp_reply: str) -> values.Reply:
         request = self._request(verb)

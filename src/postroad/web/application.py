@@ -8,6 +8,7 @@ query, a header or a body, so no secret can reach it.
 
 import asyncio
 import contextlib
+import math
 import time
 from collections.abc import AsyncGenerator, Awaitable, Callable, Collection, Iterable, MutableMapping
 from typing import Any, Final, Generic, Protocol, TypeVar
@@ -31,8 +32,8 @@ RenderError = Callable[[errors.PostroadError, routing.RefusedRequest], responses
 # RFC 9110 section 9.2.1: safe methods change nothing, so they need no actor.
 _SAFE: Final = frozenset({"GET", "HEAD"})
 OK: Final = 200
-# Accepted messages have a rate of their own.
 ACCEPTED: Final = 202
+TOO_MANY: Final = "too many requests at once; wait for the responses to those before"
 
 
 class Authenticate(Protocol[ContextT_contra]):
@@ -79,7 +80,10 @@ class _Endpoint(msgspec.Struct, Generic[routing.ContextT], frozen=True):
     reader: request_reader.Reader
     challenge: tuple[tuple[bytes, bytes], ...]
     label: str
+    # What the delays count before the work; 0 for what never waits there: messages, and probes.
+    units: int
     scope: caller.Scope | None
+    require: Require
     refuse_unconfirmed: Callable[[routing.ContextT, caller.Caller], None] | None
 
 
@@ -93,7 +97,7 @@ class _Exchange(Generic[routing.ContextT]):
         "endpoint",
         "headers",
         "id",
-        "is_accepted",
+        "is_counted",
         "method",
         "path",
         "query",
@@ -110,7 +114,8 @@ class _Exchange(Generic[routing.ContextT]):
         self.started = time.perf_counter()
         self.endpoint: _Endpoint[routing.ContextT] | None = None
         self.account_id: str | None = None
-        self.is_accepted = False
+        # Accepted, or counted in the delays before the work: the answer does not wait.
+        self.is_counted = False
         # Unknown for bytes that never became a request.
         self.client_address: str | None = None
         # The remaining parts of a streamed response.
@@ -149,7 +154,6 @@ class Application(Generic[routing.ContextT]):
     ) -> None:
         self._context = context
         self._authenticate = authenticate
-        self._require = require
         self._bind_actor = bind_actor
         self._render_error = render_error
         self._proxies = proxies
@@ -166,7 +170,16 @@ class Application(Generic[routing.ContextT]):
             challenge = responses.challenges(route.permission)
             label = f"{route.method} {route.path}"
             refuse = confirmation.refuse if confirmation is not None and label in confirmation.routes else None
-            endpoint = _Endpoint(route, request_reader.Reader(route), challenge, label, route.key_scope, refuse)
+            endpoint = _Endpoint(
+                route,
+                request_reader.Reader(route),
+                challenge,
+                label,
+                0 if route.idempotent or route.is_probe else route.units,
+                route.key_scope,
+                route.require or require,
+                refuse,
+            )
             self._table.add(route.method, route.path, target=endpoint)
 
     def __call__(self, scope: Scope, receive: Receive, send: Send) -> Awaitable[None]:
@@ -177,16 +190,21 @@ class Application(Generic[routing.ContextT]):
             return _lifespan(receive, send)
         raise ValueError(f"{scope['type']}: only HTTP is supported")
 
+    async def serve_part(self, scope: Scope, receive: Receive, send: Send) -> None:
+        """A request that is part of another one: the delays count that one."""
+        await self._serve(scope, receive, send, is_counted=True)
+
     def refuse(self, error: errors.PostroadError) -> responses.EncodedResponse:
         """The response to bytes that never became a request; called by the listener."""
         exchange: _Exchange[routing.ContextT] = _Exchange(self._new_id(), method=None)
         self._log_request(exchange, error.status)
         return responses.refusal(error, request_id=exchange.id)
 
-    async def _serve(self, scope: Scope, receive: Receive, send: Send) -> None:
+    async def _serve(self, scope: Scope, receive: Receive, send: Send, *, is_counted: bool = False) -> None:
         exchange: _Exchange[routing.ContextT] = _Exchange(
             self._new_id(), method=scope["method"], path=scope["raw_path"], query=scope["query_string"]
         )
+        exchange.is_counted = is_counted
         try:
             response = await self._respond(exchange, scope, receive)
         except errors.PostroadError as error:
@@ -205,10 +223,8 @@ class Application(Generic[routing.ContextT]):
             if exchange.body_slots is not None:
                 await exchange.body_slots.aclose()
         status, fields, content = response
-        if status != ACCEPTED and not exchange.is_accepted and (seconds := self._delay(exchange, status)):
-            exchange.started += seconds  # no time that the service needed
-            scope["is_delayed"] = True  # for the listener: the connection may make room
-            await asyncio.sleep(seconds)
+        if not exchange.is_counted:
+            await self._delay_answer(exchange, scope, status)
         await send({"type": "http.response.start", "status": status, "headers": fields})
         await send({"type": "http.response.body", "body": content, "more_body": exchange.rest is not None})
         if exchange.rest is not None:
@@ -236,9 +252,8 @@ class Application(Generic[routing.ContextT]):
     ) -> responses.EncodedResponse:
         headers = exchange.headers = routing.Headers(scope["headers"])
         client = scope.get("client")
-        client_address = client[0] if client else ""
-        if self._proxies is not None:
-            client_address = self._proxies.client_address(client_address, headers)
+        address = client[0] if client else ""
+        client_address = self._proxies.client_address(address, headers) if self._proxies is not None else address
         exchange.client_address = client_address
         endpoint, path = self._table.find(scope["method"], scope["raw_path"])
         exchange.endpoint = endpoint
@@ -248,9 +263,10 @@ class Application(Generic[routing.ContextT]):
             authenticated = await self._authenticate(self._context, headers, client_address=client_address)
             exchange.account_id = scope["account_id"] = authenticated.account_id
             self._delays.note_account(authenticated.account_id)
-            self._require(authenticated, route.permission, scope=endpoint.scope, client_address=client_address)
-            if endpoint.refuse_unconfirmed is not None:
-                endpoint.refuse_unconfirmed(self._context, authenticated)
+        if endpoint.units:
+            await self._wait_for_turn(exchange, endpoint, scope, receive)
+        if authenticated is not None:
+            self._check_caller(endpoint, authenticated, client_address)
         query = reader.read_query(scope["query_string"]) if route.query is not None else None
         key, body = "", None
         if route.body is not None:
@@ -280,12 +296,21 @@ class Application(Generic[routing.ContextT]):
             idempotency_key=key,
         )
         answer = await route.handler(self._context_of(request, route), request)
-        exchange.is_accepted = answer.is_accepted
         status, fields, content = responses.success(answer, request_id=exchange.id)
+        # An accepted message has a rate of its own.
+        is_accepted = status == ACCEPTED or answer.is_accepted
+        exchange.is_counted = exchange.is_counted or (is_accepted and routing.REPLAYED not in answer.headers)
         if isinstance(answer.body, AsyncGenerator):
             # An error before the first part can still be answered.
             content, exchange.rest = await anext(answer.body, b""), answer.body
         return status, fields, content
+
+    def _check_caller(self, endpoint: _Endpoint[routing.ContextT], who: caller.Caller, client_address: str) -> None:
+        route = endpoint.route
+        if route.permission is not None:
+            endpoint.require(who, route.permission, scope=endpoint.scope, client_address=client_address)
+        if endpoint.refuse_unconfirmed is not None:
+            endpoint.refuse_unconfirmed(self._context, who)
 
     def _context_of(self, request: routing.Request, route: routing.Route[routing.ContextT]) -> routing.ContextT:
         who = request.authenticated
@@ -307,11 +332,42 @@ class Application(Generic[routing.ContextT]):
         challenge = exchange.endpoint.challenge if exchange.endpoint else (responses.BEARER,)
         return responses.refusal(error, request_id=exchange.id, challenge=challenge)
 
-    def _delay(self, exchange: _Exchange[routing.ContextT], status: int) -> float:
-        """In how many seconds to answer: a flood must not take the event loop from others."""
-        party = exchange.account_id or login_throttle.network_of(exchange.client_address or "")
+    async def _wait_for_turn(
+        self,
+        exchange: _Exchange[routing.ContextT],
+        endpoint: _Endpoint[routing.ContextT],
+        scope: Scope,
+        receive: Receive,
+    ) -> None:
+        """Wait before the work: a flood must not take the event loop from others, also when it hangs up."""
+        if exchange.is_counted:
+            return
+        seconds = self._seconds(exchange, endpoint.route.pace, units=endpoint.units)
+        if seconds >= response_delays.MAX_SECONDS and exchange.account_id is not None:
+            # Strangers are served then: people of many accounts may have one address in common.
+            raise errors.RateLimited(TOO_MANY, retry_after=math.ceil(seconds))
+        exchange.is_counted = True
+        if not seconds:
+            return
+        await _sleep(exchange, scope, seconds)
+        # Where there is a body, reading it finds out.
+        if endpoint.route.body is None and (await receive())["type"] == "http.disconnect":
+            raise request_reader.Disconnected
+
+    async def _delay_answer(self, exchange: _Exchange[routing.ContextT], scope: Scope, status: int) -> None:
+        """Wait before the answer to a message that was not accepted, to a replay, and to what has no route."""
+        if exchange.endpoint is not None and exchange.endpoint.route.is_probe:
+            return
         is_refused = status >= errors.InvalidRequest.status
-        return self._delays.seconds(party, is_account=exchange.account_id is not None, is_refused=is_refused)
+        pace = response_delays.Pace.REFUSALS if is_refused else response_delays.Pace.REQUESTS
+        if seconds := self._seconds(exchange, pace):
+            await _sleep(exchange, scope, seconds)
+
+    def _seconds(self, exchange: _Exchange[routing.ContextT], pace: response_delays.Pace, *, units: int = 1) -> float:
+        if exchange.account_id is not None:
+            return self._delays.of_account(exchange.account_id, pace, units=units)
+        networks = login_throttle.networks_around(exchange.client_address or "")
+        return self._delays.of_stranger(networks, pace, units=units)
 
     def _new_id(self) -> str:
         return identifiers.make(
@@ -347,6 +403,13 @@ class Application(Generic[routing.ContextT]):
 
 def _pattern(exchange: _Exchange[Any]) -> str | None:
     return exchange.endpoint.route.path if exchange.endpoint else None
+
+
+async def _sleep(exchange: _Exchange[Any], scope: Scope, seconds: float) -> None:
+    exchange.started += seconds  # no time that the service needed
+    scope["is_delayed"] = True  # for the listener: the connection may make room
+    await asyncio.sleep(seconds)
+    del scope["is_delayed"]
 
 
 async def _disconnected(receive: Receive) -> None:

@@ -13,6 +13,7 @@ from urllib import parse
 import msgspec
 
 from postroad import errors
+from postroad.concurrency import response_delays
 from postroad.model import caller as model_caller
 from postroad.model import devices
 
@@ -27,6 +28,8 @@ MAX_SEGMENTS: Final = 12
 JSON: Final = "application/json"
 FORM: Final = "application/x-www-form-urlencoded"
 Parts = AsyncGenerator[bytes, None]
+# The field of a stored response to an earlier request with the same key.
+REPLAYED: Final = ("Idempotent-Replayed", "true")
 UNKNOWN_PATH: Final = "no such path; see /docs for the list of endpoints"
 
 
@@ -132,7 +135,9 @@ class Route(Generic[ContextT]):
     members; `path_patterns` and `response_headers` are documentation only. A route that `ignores_bad_query` reads what
     it understands of the query string, and refuses nothing. `key_required` says whether a request to an `idempotent`
     route needs an `Idempotency-Key`. A `list` as body is an array, whose items the handler reads. Requests of a probe
-    come every few seconds: successful ones are logged at debug level.
+    come every few seconds: successful ones are logged at debug level. `pace` and `units` say how requests count where a
+    flood is delayed; those of an `idempotent` route are messages, which have a rate of their own, and those of a probe
+    never wait. `require` replaces the application's own check of a caller.
     """
 
     method: str
@@ -158,6 +163,9 @@ class Route(Generic[ContextT]):
     response_headers: Mapping[str, str] = field(default_factory=dict)
     is_probe: bool = False
     scope: model_caller.Scope | None = None
+    pace: response_delays.Pace = response_delays.Pace.REQUESTS
+    units: int = 1
+    require: Callable[..., None] | None = None
 
     @property
     def key_scope(self) -> model_caller.Scope | None:

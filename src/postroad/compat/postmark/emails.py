@@ -131,6 +131,7 @@ async def _send_all(ctx: context.Context, request: routing.Request, read: Sequen
             f"this API key has an approval limit, so a batch may have {batch_request.MAX_EMAILS} messages at most"
         )
     key = compatible_api.idempotency_key(request)
+    is_replay = bool(waiting)
     for start in range(0, len(waiting), batch_request.MAX_EMAILS):
         part = waiting[start : start + batch_request.MAX_EMAILS]
         wanted = batch_request.BatchRequest(emails=tuple(one for _, _, one in part))
@@ -144,9 +145,14 @@ async def _send_all(ctx: context.Context, request: routing.Request, read: Sequen
             for place, _, _ in waiting[start:]:
                 results[place] = error_shape.shape(refusal, refusal.message)[1]
             break
+        is_replay = is_replay and accepted.replayed
         for (place, to, _), result in zip(part, _RECEIPT.decode(accepted.response).results, strict=True):
             results[place] = _result(ctx, to, result)
-    return compatible_api.respond(results, is_accepted=any(isinstance(one, Sent) for one in results))
+    return compatible_api.respond(
+        results,
+        headers=(routing.REPLAYED,) if is_replay else (),
+        is_accepted=any(isinstance(one, Sent) for one in results),
+    )
 
 
 def _result(ctx: context.Context, to: str | None, result: receipt.BatchResult) -> Sent | error_shape.Error:
