@@ -541,6 +541,17 @@ async def test_an_account_with_too_many_requests_in_progress_is_refused_before_t
         assert handled == ["2"]
 
 
+async def test_reading_a_message_waits_and_is_never_refused_for_its_number(
+    delays: response_delays.ResponseDelays, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """`GET /emails/{id}` answers 200, 401 and 404."""
+    async with app_server.running(ROUTES, delays=delays) as opened:
+        while delays.of_account(ACCOUNT, REQUESTS) < response_delays.MAX_SECONDS:
+            pass
+        monkeypatch.setattr(response_delays, "MAX_SECONDS", 0.01)
+        assert (await raw_http.exchange(opened.address, get("/notes/1", MEMBER))).status == 200
+
+
 async def test_a_part_of_another_request_is_not_counted(delays: response_delays.ResponseDelays) -> None:
     async with app_server.running(ROUTES, delays=delays) as opened:
         exhaust(delays, ACCOUNT, REQUESTS)

@@ -343,8 +343,12 @@ class Application(Generic[routing.ContextT]):
         if exchange.is_counted:
             return
         seconds = self._seconds(exchange, endpoint.route.pace, units=endpoint.units)
-        if seconds >= response_delays.MAX_SECONDS and exchange.account_id is not None:
-            # Strangers are served then: people of many accounts may have one address in common.
+        # Strangers are served then: people of many accounts may have one address in common. So is whoever reads the
+        # state of a message: its route never answers 429.
+        is_managing = (
+            endpoint.route.permission is not None and endpoint.route.permission not in caller.PASSWORD_PERMISSIONS
+        )
+        if seconds >= response_delays.MAX_SECONDS and is_managing:
             raise errors.RateLimited(TOO_MANY, retry_after=math.ceil(seconds))
         exchange.is_counted = True
         if not seconds:
