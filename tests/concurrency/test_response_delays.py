@@ -1,5 +1,7 @@
 """A flood is answered at the pace of its party; bursts, and accounts that are alone, are answered at once."""
 
+import asyncio
+
 import pytest
 
 from postroad.concurrency import response_delays
@@ -113,3 +115,20 @@ def test_parties_within_their_pace_are_forgotten(
         refuse_stranger(delays, f"192.0.{place}.1")
     assert len(delays._due) <= 12
     assert refuse(delays) == 0.0 or ("acc_1", Pace.REFUSALS) in delays._due
+
+
+async def test_a_page_of_an_account_begins_in_each_turn_of_the_event_loop(delays: ResponseDelays) -> None:
+    begun: list[str] = []
+
+    async def page(account_id: str) -> None:
+        await delays.take_turn(account_id)
+        begun.append(account_id)
+
+    async def count_turns() -> None:
+        for number in range(5):
+            begun.append(f"turn {number}")
+            await asyncio.sleep(0)
+
+    await asyncio.gather(count_turns(), *map(page, ["noisy"] * 4), page("quiet"))
+    assert begun[:3] == ["turn 0", "noisy", "quiet"]
+    assert begun[3:] == ["turn 1", "noisy", "turn 2", "noisy", "turn 3", "noisy", "turn 4"]

@@ -9,6 +9,7 @@ Retry-After is never delayed: a whole burst is served at once.
 An account that is alone loses nothing: it is delayed only while another account is active as well.
 """
 
+import asyncio
 import enum
 import time
 from collections.abc import Callable, Iterable
@@ -48,6 +49,8 @@ class ResponseDelays:
         self._shared_until = 0.0
         # When the next unit of a party is due at its pace.
         self._due: dict[tuple[str, Pace], float] = {}
+        # The accounts of the pages that began in this turn of the event loop.
+        self._begun: set[str] = set()
 
     def note_account(self, account_id: str) -> None:
         """A request of this account."""
@@ -65,6 +68,14 @@ class ResponseDelays:
     def of_stranger(self, networks: Iterable[tuple[str, int]], pace: Pace, *, units: int = 1) -> float:
         """The same for a client without a credential: the networks around it, and how many times the pace each has."""
         return self._count(networks, pace, units, self._clock())
+
+    async def take_turn(self, account_id: str) -> None:
+        """Begin a page: one of an account in each turn of the event loop, so that others have theirs in between."""
+        while account_id in self._begun:  # noqa: ASYNC110 - the next turn is what it waits for
+            await asyncio.sleep(0)
+        if not self._begun:
+            asyncio.get_running_loop().call_soon(self._begun.clear)
+        self._begun.add(account_id)
 
     def _count(self, parties: Iterable[tuple[str, int]], pace: Pace, units: int, now: float) -> float:
         if len(self._due) >= MAX_PARTIES:

@@ -351,12 +351,13 @@ class Application(Generic[routing.ContextT]):
         if seconds >= response_delays.MAX_SECONDS and is_managing:
             raise errors.RateLimited(TOO_MANY, retry_after=math.ceil(seconds))
         exchange.is_counted = True
-        if not seconds:
-            return
-        await _sleep(exchange, scope, seconds)
-        # Where there is a body, reading it finds out.
-        if endpoint.route.body is None and (await receive())["type"] == "http.disconnect":
-            raise request_reader.Disconnected
+        if seconds:
+            await _sleep(exchange, scope, seconds)
+            # Where there is a body, reading it finds out.
+            if endpoint.route.body is None and (await receive())["type"] == "http.disconnect":
+                raise request_reader.Disconnected
+        if endpoint.units >= response_delays.PAGE_UNITS and exchange.account_id is not None:
+            await self._delays.take_turn(exchange.account_id)
 
     async def _delay_answer(self, exchange: _Exchange[routing.ContextT], scope: Scope, status: int) -> None:
         """Wait before the answer to a message that was not accepted, to a replay, and to what has no route."""
