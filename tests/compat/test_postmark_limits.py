@@ -219,12 +219,11 @@ async def test_an_accepted_message_is_never_delayed(
     """Its status is 200, as that of a page; but it has a rate of its own."""
     paced: list[bool] = []
 
-    def seconds(_self: object, _party: str, *, is_account: bool, is_refused: bool) -> float:
-        assert is_account
-        paced.append(is_refused)
+    def of_account(_self: object, _account_id: str, pace: response_delays.Pace, **_: object) -> float:
+        paced.append(pace is response_delays.Pace.REFUSALS)
         return 0.0
 
-    monkeypatch.setattr(response_delays.ResponseDelays, "seconds", seconds)
+    monkeypatch.setattr(response_delays.ResponseDelays, "of_account", of_account)
     await accepted_mail.allow_sending(ctx, account.id)
     key = await compat_client.new_key(ctx, account.id)
     if service == "Postmark":

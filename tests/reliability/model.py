@@ -83,7 +83,7 @@ class UsedKey:
 
 @dataclass(frozen=True, slots=True)
 class Bucket:
-    """The rate of a credential, wherever it sends: microseconds that have not been spent."""
+    """The rate of an account, wherever it sends: microseconds that have not been spent."""
 
     interval: int
     most: int
@@ -111,7 +111,7 @@ class ModelState:
     accounts: dict[str, Account]
     keys: dict[tuple[str, str], UsedKey] = field(default_factory=dict)
     messages: dict[str, Send] = field(default_factory=dict)
-    # What accepted mail has left of each credential's rate.
+    # What accepted mail has left of each account's rate.
     rates: dict[str, Bucket] = field(default_factory=dict)
 
     def copy(self) -> "ModelState":
@@ -157,7 +157,7 @@ class ModelState:
             first = repeated(used.answer) if used else None
             return expected == REPLAYED and answer == first
         if isinstance(answer, transaction.Accepted):
-            return expected == ACCEPTED and self.rates[send.credential].has_one(now)
+            return expected == ACCEPTED and self.rates[self.owners[send.credential]].has_one(now)
         return expected == answer
 
     def apply(self, outcome: Outcome, *, now: int) -> None:
@@ -174,7 +174,7 @@ class ModelState:
             entries=account.entries + 1,
         )
         self.messages[answer.message_id] = send
-        self.rates[send.credential] = self.rates[send.credential].take(now)
+        self.rates[account_id] = self.rates[account_id].take(now)
         if send.scope is not None:
             self.keys[send.scope] = UsedKey(send, answer, now + KEY_LIFE)
 

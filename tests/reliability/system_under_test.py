@@ -70,8 +70,8 @@ class SystemUnderTest:
         full = model.Bucket(
             interval, interval * crashable_stores.BURST, interval * crashable_stores.BURST, self.clock.now
         )
-        self.books.rates = dict.fromkeys(CREDENTIALS, full)
-        self._asked = dict.fromkeys(CREDENTIALS, full)
+        self.books.rates = dict.fromkeys(self.account_ids.values(), full)
+        self._asked = dict.fromkeys(self.account_ids.values(), full)
 
     async def close(self) -> None:
         for process in self.processes:
@@ -220,10 +220,10 @@ class SystemUnderTest:
         """Of requests that ran at once, the rate may refuse any, if it has not enough for all of them."""
         short = set()
         for send, _, _ in answered:
-            bucket = self._asked[send.credential]
+            bucket = self._asked[self.books.owners[send.credential]]
             if not bucket.has_one(self.clock.now):
                 short.add(send.credential)
-            self._asked[send.credential] = bucket.take(self.clock.now)
+            self._asked[self.books.owners[send.credential]] = bucket.take(self.clock.now)
         return [
             model.Outcome(send, request_id, send.credential in short, answer) for send, request_id, answer in answered
         ]

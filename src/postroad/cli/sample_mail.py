@@ -14,7 +14,16 @@ from dataclasses import dataclass, field
 from typing import Final
 
 from postroad.cli import sample_data
-from postroad.model import bounce_guard, caller, identifiers, providers, send_request, simulated_providers, times
+from postroad.model import (
+    bounce_guard,
+    caller,
+    identifiers,
+    providers,
+    send_request,
+    simulated_providers,
+    throttle,
+    times,
+)
 from postroad.model.bounces import disposition
 from postroad.protocol.reports import arf
 from postroad.protocol.smtp import conversation, values
@@ -22,7 +31,7 @@ from postroad.services import context, return_path
 from postroad.services.acceptance import submit
 from postroad.services.results import bounce_guard as account_guard
 from postroad.services.results import complaints, outcomes
-from postroad.storage import accounts, attempts, queue, recipients
+from postroad.storage import accounts, attempts, queue, rates, recipients
 
 DAYS: Final = 7
 WORKER: Final = "mail-1:4211:5e1f0a2b"
@@ -274,6 +283,10 @@ async def write(ctx: context.Context, who: caller.Caller, *, count: int, waiting
     """So many messages that ended, and so many that wait; returns their ids, oldest first."""
     rng = random.Random(SEED)  # noqa: S311 - the same mail every time
     writer = Writer(ctx, rng, who)
+    # What the account has sent just now would be ahead of mail of last week, and use up its rate.
+    async with ctx.store.transaction() as tx:
+        await rates.put(tx, [rates.Rate(who.account_id, who.account_id, throttle.SharedBucket())])
+    ctx.rate_limiter.learn(who.account_id, 0)
     by_day: dict[int, list[Draft]] = collections.defaultdict(list)
     for at in moments(rng, count=count, now=now):
         by_day[times.day_of(at)].append(writer.draft(at))
