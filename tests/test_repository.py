@@ -27,9 +27,7 @@ LOCKS = ("build", "development", "docs", "release", "runtime")
 PRUNED = frozenset({"__pycache__", "build", "dist", "mta", "node_modules", "target"})
 KEPT_HIDDEN = frozenset({".ci", ".github"})
 # Words of the field that end like an activity (docs/glossary.md).
-ACTIVITIES = frozenset(
-    {"framing", "interpreter_tuning", "ping", "rendering", "routing", "signing", "transfer_encoding"}
-)
+ACTIVITIES = frozenset({"framing", "ping", "rendering", "routing", "signing", "transfer_encoding"})
 LEFTOVERS = (".log", ".pyc", ".sqlite", ".sqlite-shm", ".sqlite-wal", ".swp")
 
 # Homes and checkouts. What package managers write when they note down an origin. Neither pattern matches itself. The

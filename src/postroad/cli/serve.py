@@ -1,15 +1,17 @@
 """`postroad serve`: the service in production."""
 
 import functools
+import gc
 import os
 import sys
 from pathlib import Path
+from typing import Final
 
 import click
 import uvloop
 
 from postroad import config, roles
-from postroad.cli import command, installation, interpreter_tuning
+from postroad.cli import command, installation
 from postroad.network import inherited_sockets, listener, service_manager
 from postroad.roles import file_limit, listeners, service
 from postroad.roles import frontends as roles_frontends
@@ -17,6 +19,12 @@ from postroad.services import context as services_context
 from postroad.services.certificates import listener_certificates
 from postroad.services.queue import holds
 from postroad.telemetry import logs
+
+# New objects between two garbage collections; the default is 700. Measured: about 3 % less CPU per send.
+GC_THRESHOLD: Final = 20_000
+# How long a thread that is busy keeps the interpreter lock while others wait. A request takes it dozens of times, after
+# each wait for the network, a thread or the database: with the default of 5 ms it took a second beside busy threads.
+SWITCH_SECONDS: Final = 0.0005
 
 
 @click.command("serve")
@@ -47,7 +55,7 @@ def serve(*, file: Path | None, names: tuple[str, ...], hold_delivery: bool) -> 
         for warning in (*config.warnings(settings, file), *expired):
             log.warning("unsafe_setting", detail=warning)
         file_limit.raise_limit(settings, log=log)
-        interpreter_tuning.tune_interpreter()
+        tune_interpreter()
         with command.name_store_on_error(settings), command.name_listen_option():
             inherited = listeners.find_inherited(settings, _inherited_sockets())
             frontends = roles_frontends.start(settings, chosen, inherited=inherited, run=uvloop.run, load=load, log=log)
@@ -75,3 +83,11 @@ def _inherited_sockets() -> listener.BoundSockets:
         return inherited_sockets.take(os.environ, process_id=os.getpid())
     except (OSError, ValueError) as problem:
         raise roles.StartError(f"LISTEN_FDS: the service manager passed no sockets: {problem}") from problem
+
+
+def tune_interpreter() -> None:
+    """Exclude imported objects from garbage collection, collect less often, and switch threads more often."""
+    gc.collect()
+    gc.freeze()
+    gc.set_threshold(GC_THRESHOLD, *gc.get_threshold()[1:])
+    sys.setswitchinterval(SWITCH_SECONDS)
