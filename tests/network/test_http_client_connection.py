@@ -11,8 +11,8 @@ from collections.abc import AsyncIterator, Callable, Iterator
 import pytest
 import trustme
 
-from postroad.network import http_client_connection, http_response_parser
-from postroad.network.http_client_connection import Peer
+from postroad.network import http_client
+from postroad.network.http_client import Peer
 from tests import raw_http, webhook_server
 from tests.webhook_server import NAME, PUBLIC, WebhookServer, ok
 
@@ -25,7 +25,7 @@ def authority() -> trustme.CA:
 
 
 def place_of(endpoint: WebhookServer, *, host: str = NAME, ca_file: str | None = None) -> Peer:
-    tls = None if endpoint.tls is None else http_client_connection.client_context(ca_file or endpoint.ca_file)
+    tls = None if endpoint.tls is None else http_client.client_context(ca_file or endpoint.ca_file)
     return Peer(host=host, address=endpoint.host, port=endpoint.port, tls=tls)
 
 
@@ -62,9 +62,9 @@ def reset(sock: socket.socket) -> None:
     sock.setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, struct.pack("ii", 1, 0))
 
 
-async def exchange(place: Peer, request: bytes = REQUEST, *, max_body: int = 2048) -> http_response_parser.Response:
+async def exchange(place: Peer, request: bytes = REQUEST, *, max_body: int = 2048) -> http_client.Response:
     async with asyncio.timeout(raw_http.TIMEOUT_SECONDS):
-        connection = await http_client_connection.connect(place)
+        connection = await http_client.connect(place)
         try:
             return await connection.exchange(request, max_body=max_body)
         finally:
@@ -72,7 +72,7 @@ async def exchange(place: Peer, request: bytes = REQUEST, *, max_body: int = 204
 
 
 async def trouble(place: Peer, *, code: str) -> str:
-    with pytest.raises(http_response_parser.HttpClientError) as caught:
+    with pytest.raises(http_client.HttpClientError) as caught:
         await exchange(place)
     assert caught.value.code == code
     return str(caught.value)
@@ -98,7 +98,7 @@ async def test_the_environment_has_no_say(monkeypatch: pytest.MonkeyPatch) -> No
 async def test_a_name_is_not_an_address_and_is_never_looked_up(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(socket, "getaddrinfo", None)
     with pytest.raises(ValueError, match="localhost"):
-        await http_client_connection.connect(Peer(host=NAME, address="localhost", port=9, tls=None))
+        await http_client.connect(Peer(host=NAME, address="localhost", port=9, tls=None))
 
 
 async def test_an_address_may_stand_in_place_of_the_name() -> None:
@@ -160,7 +160,7 @@ async def test_an_unknown_authority_is_refused(authority: trustme.CA) -> None:
 
 
 async def test_by_default_the_authorities_of_the_system_are_trusted_and_ours_is_none() -> None:
-    context = http_client_connection.client_context()
+    context = http_client.client_context()
     assert context.verify_mode is ssl.CERT_REQUIRED
     assert context.check_hostname
     async with webhook_server.running() as endpoint:
@@ -184,7 +184,7 @@ async def test_old_tls_is_refused(authority: trustme.CA) -> None:
 
 async def test_a_host_that_speaks_no_tls_is_a_failure_of_tls() -> None:
     async with accepting(lambda sock: sock.sendall(b"220 mx.example.org ESMTP\r\n")) as port:
-        place = Peer(host=NAME, address=PUBLIC, port=port, tls=http_client_connection.client_context())
+        place = Peer(host=NAME, address=PUBLIC, port=port, tls=http_client.client_context())
         assert "TLS: " in await trouble(place, code="tls_failure")
 
 
@@ -201,7 +201,7 @@ async def test_a_name_that_no_certificate_can_bear_is_a_failure_of_tls(host: str
 
 @pytest.mark.parametrize("tls", [False, True])
 async def test_nobody_listening_is_reported_as_refused(*, tls: bool) -> None:
-    context = http_client_connection.client_context() if tls else None
+    context = http_client.client_context() if tls else None
     with closed_port() as port:
         said = await trouble(Peer(host=NAME, address=PUBLIC, port=port, tls=context), code="connection_failed")
     assert said == f"{NAME} at 127.0.0.2: connection refused"
@@ -229,7 +229,7 @@ async def test_hanging_up_before_the_response_is_a_failure_of_the_connection(*, 
 @pytest.mark.parametrize("act", [lambda _: None, reset])
 async def test_hanging_up_in_the_handshake_is_a_failure_of_tls(act: Callable[[socket.socket], None]) -> None:
     async with accepting(act) as port:
-        place = Peer(host=NAME, address=PUBLIC, port=port, tls=http_client_connection.client_context())
+        place = Peer(host=NAME, address=PUBLIC, port=port, tls=http_client.client_context())
         said = await trouble(place, code="tls_failure")
     assert said == f"{NAME} at 127.0.0.2: the connection was closed in the TLS handshake"
 
@@ -317,7 +317,7 @@ async def test_who_stops_waiting_for_a_handshake_leaves_no_connection() -> None:
 
     async with await asyncio.start_server(say_nothing, PUBLIC, 0) as server:
         port = server.sockets[0].getsockname()[1]
-        place = Peer(host=NAME, address=PUBLIC, port=port, tls=http_client_connection.client_context())
+        place = Peer(host=NAME, address=PUBLIC, port=port, tls=http_client.client_context())
         waiting = asyncio.create_task(exchange(place))
         await accepted.wait()
         waiting.cancel()
@@ -344,7 +344,7 @@ async def test_an_answer_that_overtakes_its_request_leaves_a_connection_that_is_
     done = asyncio.Event()
     async with await asyncio.start_server(answer_early, PUBLIC, 0, limit=1024) as server:
         port = server.sockets[0].getsockname()[1]
-        connection = await http_client_connection.connect(Peer(host=NAME, address=PUBLIC, port=port, tls=None))
+        connection = await http_client.connect(Peer(host=NAME, address=PUBLIC, port=port, tls=None))
         response = await connection.exchange(b"x" * 50_000_000, max_body=2048)
         assert response.status == 413
         assert not connection.is_reusable

@@ -4,8 +4,8 @@ import random
 
 import pytest
 
-from postroad.network import http_response_parser
-from postroad.network.http_response_parser import Response
+from postroad.network import http_client
+from postroad.network.http_client import Response
 
 MAX_BODY = 64
 PLAIN = b"HTTP/1.1 200 OK\r\nContent-Type: text/plain\r\nContent-Length: 5\r\n\r\nhello"
@@ -16,9 +16,9 @@ EMPTY = b"HTTP/1.1 204 No Content\r\n\r\n"
 INTERIM = b"HTTP/1.1 100 Continue\r\n\r\nHTTP/1.1 103 Early Hints\r\nLink: </a>\r\n\r\n"
 
 
-def read(*parts: bytes, max_body: int = MAX_BODY) -> tuple[Response | None, http_response_parser.ResponseParser]:
+def read(*parts: bytes, max_body: int = MAX_BODY) -> tuple[Response | None, http_client.ResponseParser]:
     """The response and its reader; parts behind the response are not read."""
-    reader = http_response_parser.ResponseParser()
+    reader = http_client.ResponseParser()
     reader.begin(max_body=max_body)
     for part in parts:
         if (response := reader.feed(part)) is not None:
@@ -33,13 +33,13 @@ def complete(*parts: bytes, max_body: int = MAX_BODY) -> Response:
 
 
 def trouble(*parts: bytes) -> str:
-    with pytest.raises(http_response_parser.HttpClientError) as caught:
+    with pytest.raises(http_client.HttpClientError) as caught:
         read(*parts)
     assert caught.value.code == "invalid_response"
     return str(caught.value)
 
 
-def ended(*parts: bytes) -> Response | http_response_parser.HttpClientError:
+def ended(*parts: bytes) -> Response | http_client.HttpClientError:
     response, reader = read(*parts)
     assert response is None
     return reader.end()
@@ -117,7 +117,7 @@ def test_random_bytes_are_never_a_response_and_never_a_crash() -> None:
             raw[chance.randrange(len(raw))] = chance.randrange(256)
         try:
             response, _ = read(bytes(raw))
-        except http_response_parser.HttpClientError:
+        except http_client.HttpClientError:
             continue
         assert response is None or len(response.body) <= MAX_BODY
 
@@ -142,7 +142,7 @@ def test_a_head_has_at_most_a_hundred_fields_with_those_of_interim_ones() -> Non
     ],
 )
 def test_all_that_is_not_body_has_one_budget(start: bytes, rest: bytes) -> None:
-    endless = start + rest * http_response_parser.OVERHEAD_BYTES
+    endless = start + rest * http_client.OVERHEAD_BYTES
     assert trouble(endless) == "the response header is too long"
     assert trouble(*(endless[index : index + 999] for index in range(0, len(endless), 999))) == (
         "the response header is too long"
@@ -216,7 +216,7 @@ def test_the_next_response_may_follow_one_that_ended_where_it_said(raw: bytes, *
 
 
 def test_a_reader_reads_one_response_after_the_other() -> None:
-    reader = http_response_parser.ResponseParser()
+    reader = http_client.ResponseParser()
     for raw in (PLAIN, CHUNKED, EMPTY, PLAIN):
         reader.begin(max_body=MAX_BODY)
         assert reader.is_empty
@@ -245,7 +245,7 @@ def test_a_body_without_a_length_ends_with_the_connection(coding: bytes) -> None
 )
 def test_a_response_that_ends_too_early_is_none(raw: bytes) -> None:
     found = ended(raw)
-    assert isinstance(found, http_response_parser.HttpClientError)
+    assert isinstance(found, http_client.HttpClientError)
     assert found.code == "invalid_response"
     assert str(found) == "the response ends before it is complete"
 
@@ -254,6 +254,6 @@ def test_a_mistake_of_ours_is_loud(monkeypatch: pytest.MonkeyPatch) -> None:
     def fail(*_: object) -> None:
         raise ZeroDivisionError
 
-    monkeypatch.setattr(http_response_parser.ResponseParser, "on_headers_complete", fail)
+    monkeypatch.setattr(http_client.ResponseParser, "on_headers_complete", fail)
     with pytest.raises(ZeroDivisionError):
         read(PLAIN)

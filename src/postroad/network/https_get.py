@@ -12,7 +12,7 @@ from typing import Final
 
 import msgspec
 
-from postroad.network import http_client, http_client_connection
+from postroad.network import http_client
 
 HTTPS_PORT: Final = 443
 # RFC 8461 section 3.3 suggests a minute and 64 KiB; mail waits for this one.
@@ -72,7 +72,7 @@ class Client:
             self._context = http_client.client_context()
         peer = http_client.Peer(host=host, address=address, port=self._port, tls=self._context)
         async with asyncio.timeout(CONNECT_SECONDS):
-            connection = await http_client_connection.connect(peer)
+            connection = await http_client.connect(peer)
         port = "" if self._port == HTTPS_PORT else f":{self._port}"
         request = (
             f"GET {path} HTTP/1.1\r\nHost: {host}{port}\r\nAccept: text/plain\r\nAccept-Encoding: identity\r\n"

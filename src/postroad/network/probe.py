@@ -14,7 +14,7 @@ import msgspec
 
 from postroad import config
 from postroad.model import tls_policy
-from postroad.network import http_client, http_client_connection, smtp_connection, tls
+from postroad.network import http_client, smtp_connection, tls
 
 CONNECT_SECONDS: Final = 5.0
 REPLY_SECONDS: Final = 5.0
@@ -96,7 +96,7 @@ async def http_status(endpoint: config.Endpoint, path: str, *, is_tls: bool) -> 
         async with asyncio.timeout(CONNECT_SECONDS):
             address = await _resolved(endpoint.host)
             peer = http_client.Peer(host=endpoint.host, address=address, port=endpoint.port, tls=context)
-            connection = await http_client_connection.connect(peer)
+            connection = await http_client.connect(peer)
             try:
                 request = f"GET {path} HTTP/1.1\r\nHost: {endpoint}\r\nConnection: close\r\n\r\n"
                 return (await connection.exchange(request.encode(), max_body=1024)).status
