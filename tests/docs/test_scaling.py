@@ -1,4 +1,4 @@
-"""The figures of README.md, of docs/scaling.md and of the capacity in docs/operations.md follow from the benchmarks."""
+"""The figures of README.md, of docs/scaling.md and of docs/capacity.md follow from the benchmarks."""
 
 import math
 import re
@@ -10,7 +10,7 @@ from postroad import config
 ROOT = Path(__file__).parents[2]
 SCALING = (ROOT / "docs" / "scaling.md").read_text()
 README = (ROOT / "README.md").read_text()
-OPERATIONS = (ROOT / "docs" / "operations.md").read_text()
+CAPACITY = (ROOT / "docs" / "capacity.md").read_text()
 RESULTS = (ROOT / "benchmarks" / "RESULTS.md").read_text()
 SECONDS_A_DAY = 86_400
 # Phases of the frontends in the table of costs.
@@ -62,8 +62,8 @@ def test_measured_rates_are_those_of_the_results() -> None:
         f"the server used {delivered['Postroad, PostgreSQL, signed'][4]} µs",
     ):
         assert sentence in SCALING
-    assert f"measured rates, {signed[0]} and {signed[1]} a second" in OPERATIONS
-    assert f"{delivered['Postroad, SQLite, signed'][3]} µs of CPU time a message" in OPERATIONS
+    assert f"measured rates, {signed[0]} and {signed[1]} a second" in CAPACITY
+    assert f"{delivered['Postroad, SQLite, signed'][3]} µs of CPU time a message" in CAPACITY
 
 
 def test_messages_a_day_follow_from_the_rates() -> None:
@@ -73,9 +73,9 @@ def test_messages_a_day_follow_from_the_rates() -> None:
         for store in ("SQLite", "PostgreSQL")
     )
     assert (sqlite, postgresql) == (53, 46)
-    assert "| 53 million on SQLite, 46 million on PostgreSQL |" in OPERATIONS
+    assert "| 53 million on SQLite, 46 million on PostgreSQL |" in CAPACITY
     one_core = 10**6 // number(delivered["Postroad, SQLite, signed"][3]) * SECONDS_A_DAY // 10**6
-    assert f"| 1 | {one_core} million |" in OPERATIONS
+    assert f"| 1 | {one_core} million |" in CAPACITY
 
 
 def test_what_is_left_to_the_writer_follows_from_the_table_of_costs() -> None:
@@ -149,11 +149,11 @@ def test_what_simulated_days_have_shown_is_in_the_results() -> None:
 
 def test_disk_space_follows_from_the_sizes_that_were_measured() -> None:
     content, rest = (
-        [number(cell) for cell in re.findall(rf"^\| {row} \| (.*) \| (.*) \|$", OPERATIONS, re.MULTILINE)[0]]
+        [number(cell) for cell in re.findall(rf"^\| {row} \| (.*) \| (.*) \|$", CAPACITY, re.MULTILINE)[0]]
         for row in ("of these, its content", "what stays when its content has expired")
     )
     days = [(30, 90), (34, 102)]  # with the partitions of PostgreSQL
-    assert "557 bytes together" in OPERATIONS
+    assert "557 bytes together" in CAPACITY
     for messages, row, log in (
         (10_000, "| 3.4 GB | 7.4 GB |", "6 MB"),
         (10_000_000, "| 3.4 TB | 7.4 TB |", "5.6 GB"),
@@ -164,4 +164,4 @@ def test_disk_space_follows_from_the_sizes_that_were_measured() -> None:
         assert f"| {space[0] / one:.1f} {unit} | {space[1] / one:.1f} {unit} |" == row
         a_day = messages * 557
         assert log == (f"{a_day / 10**9:.1f} GB" if a_day > 10**9 else f"{a_day / 10**6:.0f} MB")
-        assert re.search(rf"^\| {messages:,} \|.*{re.escape(row)} {log} \|$", OPERATIONS, re.MULTILINE)
+        assert re.search(rf"^\| {messages:,} \|.*{re.escape(row)} {log} \|$", CAPACITY, re.MULTILINE)

@@ -277,13 +277,11 @@ def test_the_service_role_makes_backups_and_the_owner_restores_them(
     assert (listed.code, "Shop" in listed.printed) == (0, True), listed.logged
 
 
-def test_the_page_about_production_leads_from_an_empty_server_to_an_installation(
+def test_the_page_about_postgresql_leads_from_an_empty_server_to_an_installation(
     server: PostgresServer, tmp_path: Path, tmp_path_factory: pytest.TempPathFactory
 ) -> None:
     """The commands as they are there; only hosts, folders and passwords, which this server does not ask for, differ."""
-    section = (
-        (ROOT / "docs" / "production.md").read_text().partition("\n## PostgreSQL\n")[2].partition("\n### Encrypt")[0]
-    )
+    section = (ROOT / "docs" / "postgresql.md").read_text().partition("\n## Encrypt")[0]
     script = "\n".join(re.findall(r"```sh\n(.+?)```", section, re.DOTALL))
     script = re.sub(r".*\\password.*\n", "", script)
     script = script.replace("/usr/local/share/postroad", str(tmp_path_factory.mktemp("deploy")))
@@ -347,7 +345,7 @@ async def test_a_schema_of_an_earlier_version_is_left_as_it_is(migrated: str, se
     server.drop_database(url)
 
 
-def test_the_roles_are_named_on_the_page_about_production() -> None:
-    page = (ROOT / "docs" / "production.md").read_text()
+def test_the_roles_are_named_on_the_page_about_postgresql() -> None:
+    page = (ROOT / "docs" / "postgresql.md").read_text()
     for name in ("postgresql-roles.sql", "postroad_owner", "postroad_service", "sslmode=verify-full"):
         assert name in page

@@ -1,4 +1,4 @@
-"""docs/operations.md has an entry for every alert, and every alert leads to its entry and to a page of the console."""
+"""docs/runbook.md has an entry for every alert, and every alert leads to its entry and to a page of the console."""
 
 import json
 import re
@@ -12,9 +12,9 @@ from postroad.dashboard import application
 from tests.dashboard import browser_client
 
 ROOT = Path(__file__).parents[2]
-PAGE = (ROOT / "docs" / "operations.md").read_text()
-RUNBOOK = PAGE.split("\n## Runbook\n")[1].split("\n## ")[0]
-ADDRESS = "https://github.com/postroad/postroad/blob/main/docs/operations.md"
+PAGE = (ROOT / "docs" / "runbook.md").read_text()
+RUNBOOK = PAGE.split("\n## Alerts\n")[1].split("\n## ")[0]
+ADDRESS = "https://github.com/postroad/postroad/blob/main/docs/runbook.md"
 
 
 def is_page_of_the_console(path: str) -> bool:
