@@ -12,7 +12,7 @@ PATH: Final = "/v1/domains"
 OK: Final = "ok"
 
 
-@click.command("check", cls=server_command.EitherCommand, local="domains:check")
+@click.command("check", cls=server_command.EitherCommand, local="postroad.cli.domains.check")
 @click.argument("name", metavar="DOMAIN")
 def check(server: api_client.Client, name: str) -> output.Report:
     """Check the DNS records of a domain. The exit code is 1 while a required record is missing or wrong."""

@@ -14,7 +14,7 @@ import click
 
 
 class LazyCommand(click.Command):
-    """The place of a command in its group. `where` is `module:attribute`, below `postroad.cli`."""
+    """The place of a command in its group. `where` is its function, with the module."""
 
     def __init__(self, name: str, where: str, line: str) -> None:
         super().__init__(name, help=line)
@@ -22,8 +22,8 @@ class LazyCommand(click.Command):
 
     def load(self) -> click.Command:
         """Import the command."""
-        module, _, attribute = self.where.partition(":")
-        command: click.Command = getattr(_import(f"postroad.cli.{module}"), attribute)
+        module, _, attribute = self.where.rpartition(".")
+        command: click.Command = getattr(_import(module), attribute)
         return command
 
 

@@ -48,7 +48,7 @@ _OPTIONS: Final[list[click.Parameter]] = [
 ]
 
 
-@click.command("send", cls=server_command.EitherCommand, local="send_local:send", params=_OPTIONS)
+@click.command("send", cls=server_command.EitherCommand, local="postroad.cli.send_local.send", params=_OPTIONS)
 def send(server: api_client.Client, *, key: str | None, wait: int | None, **fields: Any) -> output.Report:
     """Send a message. With --data or --config, a running service delivers it."""
     given = f"cli-{os.urandom(16).hex()}" if key is None else checked_key(key)

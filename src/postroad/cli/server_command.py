@@ -100,7 +100,7 @@ class ServerCommand(click.Command):
 
 
 class EitherCommand(ServerCommand):
-    """The same, and `local`, a function of an `AccountCommand` as `module:name`, does it on an installation."""
+    """The same, and `local`, a function of an `AccountCommand` with its module, does it on an installation."""
 
     def __init__(self, name: str, *, local: str, **options: Any) -> None:
         super().__init__(name, **options)
@@ -114,8 +114,8 @@ class EitherCommand(ServerCommand):
         from postroad.cli import command  # noqa: PLC0415 - the whole service, which a server command does not need
 
         del ctx.params["url"]
-        module, _, name = self._local.partition(":")
-        function = getattr(importlib.import_module(f"postroad.cli.{module}"), name)
+        module, _, name = self._local.rpartition(".")
+        function = getattr(importlib.import_module(module), name)
         command.AccountCommand(self.name, callback=function).invoke(ctx)
 
 

@@ -16,7 +16,7 @@ SOURCES: Final = ("bounce", "late_bounce", "complaint", "operator", "account", "
 PAGE: Final = 100
 
 
-@click.command("list", cls=server_command.EitherCommand, local="suppressions_local:show_list")
+@click.command("list", cls=server_command.EitherCommand, local="postroad.cli.suppressions_local.show_list")
 @click.option("--after", default="", metavar="EMAIL", help="Start after this address.")
 @click.option("--limit", type=click.IntRange(1, 1000), default=100, show_default=True, help="Maximum number of rows.")
 @click.option("--source", type=click.Choice(SOURCES), help="Only entries from this source.")
@@ -38,7 +38,7 @@ def show_list(server: api_client.Client, *, after: str, limit: int, source: str 
     return output.Report(data={"suppressions": listed, "next_after": following}, text=output.with_more(text, shown))
 
 
-@click.command("add", cls=server_command.EitherCommand, local="suppressions_local:add")
+@click.command("add", cls=server_command.EitherCommand, local="postroad.cli.suppressions_local.add")
 @click.argument("email")
 @click.option("--reason", help="Reason, shown to senders. Default: who added it.")
 def add(server: api_client.Client, *, email: str, reason: str | None) -> output.Report:
@@ -51,7 +51,7 @@ def add(server: api_client.Client, *, email: str, reason: str | None) -> output.
     return output.Report(data={"suppression": shown}, text=text)
 
 
-@click.command("remove", cls=server_command.EitherCommand, local="suppressions_local:remove")
+@click.command("remove", cls=server_command.EitherCommand, local="postroad.cli.suppressions_local.remove")
 @click.argument("email")
 def remove(server: api_client.Client, email: str) -> output.Report:
     """Remove an address from the suppression list of an account."""

@@ -40,7 +40,7 @@ def load() -> Files:
     addresses: dict[str, str] = {}
     contents: dict[str, tuple[bytes, str]] = {}
     # Stylesheets come last, because they contain the URLs of fonts.
-    found = _found("", resources.files(__package__).joinpath("assets"))
+    found = _found("", resources.files("postroad.dashboard").joinpath("assets"))
     for name, file in sorted(found, key=lambda one: (one[0].endswith(".css"), one[0])):
         content, last = file.read_bytes(), file.name
         if last.endswith(".css"):

@@ -38,7 +38,7 @@ class Pages:
     def __init__(self, address: Callable[[str], str], *, command: Callable[[str], str]) -> None:
         self._environment = jinja2.Environment(
             # Loaded at startup: replacing the files does not change a running service.
-            loader=jinja2.DictLoader(dict(_sources("", resources.files(__package__).joinpath("pages")))),
+            loader=jinja2.DictLoader(dict(_sources("", resources.files("postroad.dashboard").joinpath("pages")))),
             autoescape=True,
             undefined=jinja2.StrictUndefined,
             trim_blocks=True,
