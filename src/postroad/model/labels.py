@@ -10,14 +10,14 @@ from typing import Final
 import msgspec
 
 from postroad import errors
-from postroad.protocol.mime import header_text
+from postroad.protocol import address_syntax
 
 MAX_CHARACTERS: Final = 100
 # Of the reason that a person gives for a change.
 REASON_CHARACTERS: Final = 200
-_PLAIN: Final = re.compile(rf"[^{header_text.UNSEEN}\ud800-\udfff]+")
+_PLAIN: Final = re.compile(rf"[^{address_syntax.UNSEEN}\ud800-\udfff]+")
 
-SCHEMA_PATTERN: Final = f"^[^{header_text.UNSEEN}]+$"
+SCHEMA_PATTERN: Final = f"^[^{address_syntax.UNSEEN}]+$"
 NAME: Final = msgspec.Meta(
     min_length=1,
     max_length=MAX_CHARACTERS,

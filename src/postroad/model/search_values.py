@@ -14,8 +14,7 @@ from typing import Final
 from postroad import errors
 from postroad.model import identifiers, labels, limits, mail, providers, time_zones, times
 from postroad.model.bounces import failure_causes, reasons
-from postroad.protocol import address
-from postroad.protocol.mime import header_text
+from postroad.protocol import address, address_syntax
 
 # A recipient that was bounced without an attempt, because its address was on the suppression list.
 SUPPRESSED: Final = "suppressed"
@@ -35,7 +34,7 @@ CAUSES: Final[tuple[str, ...]] = (
 _PROVIDER_WORDS: Final = {"gmail": "google", "outlook": "microsoft", "hotmail": "microsoft", "icloud": "apple"}
 
 # No subject, tag or address contains these; PostgreSQL cannot even take some of them as a parameter.
-UNSEEN: Final = re.compile(rf"(?!\s)[{header_text.UNSEEN}\ud800-\udfff]")
+UNSEEN: Final = re.compile(rf"(?!\s)[{address_syntax.UNSEEN}\ud800-\udfff]")
 _METADATA: Final = re.compile(rf"{limits.METADATA_KEY_PATTERN}:.+", re.DOTALL)
 _PREFIX: Final = re.compile(r"""[^\s@*"<>,;():][^\s*"<>,;():]*\*""")
 _ID_PREFIX: Final = re.compile(rf"{identifiers.MESSAGE}[0-9a-f]{{0,27}}\*")

@@ -20,14 +20,14 @@ from cryptography.hazmat.primitives import hashes, serialization
 from cryptography.hazmat.primitives.asymmetric import ec
 from josepy import jwa, jwk
 
-from postroad.protocol.mime import header_text
+from postroad.protocol import address_syntax
 
 USER_AGENT: Final = "Postroad"
 # A shutdown waits for a request in progress.
 REQUEST_SECONDS: Final = 15
 # Of an error: it is stored, logged and shown.
 MAX_ERROR_CHARACTERS: Final = 1000
-_UNSEEN: Final = re.compile(f"[{header_text.UNSEEN}\ud800-\udfff]")
+_UNSEEN: Final = re.compile(f"[{address_syntax.UNSEEN}\ud800-\udfff]")
 # The library assumes the types of much that it reads.
 _UNEXPECTED: Final = (
     errors.Error,

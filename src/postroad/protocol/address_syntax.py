@@ -10,8 +10,6 @@ regular expression cannot express IDNA: letters of common scripts, in short labe
 import re
 from typing import Final
 
-from postroad.protocol.mime import header_text
-
 # Two full names of escaped characters, an address and some spaces fit; everything longer is nonsense.
 MAX_CHARACTERS: Final = 1000
 MAX_NAME_CHARACTERS: Final = 255
@@ -20,6 +18,8 @@ MAX_DOMAIN_OCTETS: Final = 253  # RFC 1035 section 2.3.4, without the length oct
 MAX_LABEL_OCTETS: Final = 63  # RFC 1035 section 2.3.4
 MAX_ADDRESS_OCTETS: Final = 254  # RFC 5321 section 4.5.3.1.3: 256 with the angle brackets
 
+# Control characters, Unicode's own line breaks, and the marks that turn the direction of what a reader sees.
+UNSEEN: Final = r"\x00-\x1f\x7f-\x9f\u2028\u2029\u202a-\u202e\u2066-\u2069"
 ATEXT: Final = r"A-Za-z0-9!#$%&'*+/=?^_`{|}~\-"
 _ALPHANUMERIC: Final = "A-Za-z0-9"
 _LABEL: Final = rf"[{_ALPHANUMERIC}](?:[{_ALPHANUMERIC}\-]{{0,61}}[{_ALPHANUMERIC}])?"
@@ -55,9 +55,9 @@ _WIDE_DOMAIN: Final = (
 )
 _WIDE_ADDRESS: Final = rf"{_WIDE_LOCAL}@{_WIDE_DOMAIN}"
 _ADDRESS: Final = rf"(?:{_ASCII_ADDRESS}|{_WIDE_ADDRESS})"
-_WORD: Final = rf"[^ {SPECIALS}{header_text.UNSEEN}]+"
+_WORD: Final = rf"[^ {SPECIALS}{UNSEEN}]+"
 _BARE_NAME: Final = rf"(?![^<]{{255,}}[^ <]){_WORD}(?: +{_WORD})*"
-_QUOTED_NAME: Final = rf'"(?:[^"\\{header_text.UNSEEN}]|\\[ -~]){{0,255}}"'
+_QUOTED_NAME: Final = rf'"(?:[^"\\{UNSEEN}]|\\[ -~]){{0,255}}"'
 
 # No `=?` anywhere: it would begin an encoded word (RFC 2047), which a reader might decode into something else.
 SCHEMA_PATTERN: Final = rf"^(?!.*=\?) *(?:{_ADDRESS}|(?:(?:{_BARE_NAME}|{_QUOTED_NAME}) *)?<{_ADDRESS}>) *$"
@@ -68,7 +68,7 @@ ASCII_ADDRESS: Final = re.compile(rf"({DOT_ATOM})@({DOMAIN})")
 ASCII_DOMAIN: Final = re.compile(DOMAIN)
 ASCII_LABEL: Final = re.compile(_LABEL)
 ATOM_CHARACTER: Final = re.compile(rf"[{ATEXT}]")
-FORBIDDEN_CHARACTER: Final = re.compile(rf"[{header_text.UNSEEN}\ud800-\udfff]")
+FORBIDDEN_CHARACTER: Final = re.compile(rf"[{UNSEEN}\ud800-\udfff]")
 QUOTED_NAME: Final = re.compile(r'"((?:[^"\\]|\\[ -~])*)" *')
 QUOTED_PAIR: Final = re.compile(r"\\(.)")
 NAME_SPECIAL: Final = re.compile(rf"[{SPECIALS}]")

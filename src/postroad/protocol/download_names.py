@@ -9,14 +9,13 @@ import re
 import urllib.parse
 from typing import Final
 
-from postroad.protocol import file_names
-from postroad.protocol.mime import header_text
+from postroad.protocol import address_syntax, file_names
 
 MAX_CHARACTERS: Final = file_names.MAX_CHARACTERS
 # Longer ones are no extensions; this one is kept when a name is cut.
 _EXTENSION_CHARACTERS: Final = 20
 # Besides what no header may hold: marks of direction that are not seen, halves of characters, and the byte order mark.
-_UNSEEN: Final = re.compile(rf"[{header_text.UNSEEN}\u061c\u200b-\u200f\ufeff\ud800-\udfff]")
+_UNSEEN: Final = re.compile(rf"[{address_syntax.UNSEEN}\u061c\u200b-\u200f\ufeff\ud800-\udfff]")
 _SEPARATOR: Final = re.compile(r"[/\\]")
 _ORDINARY: Final = re.compile(r"[A-Za-z0-9_.() +,@-]+")
 _ESCAPED: Final = re.compile(r'["%;]')

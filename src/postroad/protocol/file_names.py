@@ -10,13 +10,14 @@ import unicodedata
 import urllib.parse
 from typing import Final
 
+from postroad.protocol import address_syntax
 from postroad.protocol.mime import header_fields, header_text
 
 MAX_CHARACTERS: Final = 255
 # JSON Schema's view of `check`: no path, no control characters, no turned directions, no encoded words.
 SCHEMA_PATTERN: Final = (
     r"^(?!\.{1,2}$)(?!.*=\?[^?]*\?[bBqQ]\?)"
-    rf"[^/\\{header_text.UNSEEN}]{{1,{MAX_CHARACTERS}}}$"
+    rf"[^/\\{address_syntax.UNSEEN}]{{1,{MAX_CHARACTERS}}}$"
 )
 # Single spaces between printable characters; what is beside them does not survive every reader of quoted strings.
 _ORDINARY: Final = re.compile(r"[!-~]+(?: [!-~]+)*")

@@ -12,7 +12,7 @@ from typing import Final
 import msgspec
 
 from postroad.model import actors, cursors, identifiers
-from postroad.protocol.mime import header_text
+from postroad.protocol import address_syntax
 from postroad.services import context
 from postroad.storage import audit_log, store, users
 
@@ -145,7 +145,7 @@ MAX_EXAMINED: Final = 10_000
 # One line on a page; longer texts are cut.
 MAX_CHARACTERS: Final = 200
 
-_UNSEEN: Final = re.compile(f"[{header_text.UNSEEN}\ud800-\udfff]")
+_UNSEEN: Final = re.compile(f"[{address_syntax.UNSEEN}\ud800-\udfff]")
 
 
 async def write(  # noqa: PLR0917 - every service writes it on one line, in reading order

@@ -20,7 +20,6 @@ from postroad.model import (
     wire_fields,
 )
 from postroad.protocol import address_syntax
-from postroad.protocol.mime import header_text
 from postroad.services import context
 from postroad.services.acceptance import resend as resend_service
 from postroad.services.acceptance import submit
@@ -73,7 +72,7 @@ Metadata = Annotated[
     msgspec.Meta(
         description="Only messages with this value of a metadata key: `order:1042`.",
         max_length=search_query.MAX_CHARACTERS,
-        extra_json_schema={"pattern": rf"^{limits.METADATA_KEY_PATTERN}:[^{header_text.UNSEEN}]+$"},
+        extra_json_schema={"pattern": rf"^{limits.METADATA_KEY_PATTERN}:[^{address_syntax.UNSEEN}]+$"},
     ),
 ]
 

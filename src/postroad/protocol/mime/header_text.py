@@ -11,8 +11,6 @@ import re
 from typing import Final
 
 MAX_NAME_CHARACTERS: Final = 76  # with the colon and a space, a name fits on a line of 78
-# Control characters, Unicode's own line breaks, and the marks that turn the direction of what a reader sees.
-UNSEEN: Final = r"\x00-\x1f\x7f-\x9f\u2028\u2029\u202a-\u202e\u2066-\u2069"
 _CONTROLS: Final = r"\x00-\x08\x0a-\x1f\x7f-\x9f\u2028\u2029"  # all but the tab
 _ENCODED_WORD: Final = r"=\?[^?]*\?[bBqQ]\?"
 NAME_PATTERN: Final = rf"^[A-Za-z0-9!#$%&'*+.^_`|~\-]{{1,{MAX_NAME_CHARACTERS}}}$"

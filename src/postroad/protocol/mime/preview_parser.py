@@ -10,8 +10,8 @@ from typing import Final
 
 import msgspec
 
-from postroad.protocol import download_names
-from postroad.protocol.mime import encoded_words, header_text, part_walker, transfer_encoding
+from postroad.protocol import address_syntax, download_names
+from postroad.protocol.mime import encoded_words, part_walker, transfer_encoding
 from postroad.protocol.mime import parameters as mime_parameters
 
 BOUNDS: Final = part_walker.Bounds(
@@ -28,7 +28,7 @@ BOUNDS: Final = part_walker.Bounds(
 _CHARACTER_OCTETS: Final = 4
 
 _WHITE_SPACE: Final = re.compile(r"[\t\r\n]+")
-_UNSEEN: Final = re.compile(rf"[{header_text.UNSEEN}\ud800-\udfff]")
+_UNSEEN: Final = re.compile(rf"[{address_syntax.UNSEEN}\ud800-\udfff]")
 
 
 class Part(msgspec.Struct, frozen=True, kw_only=True):

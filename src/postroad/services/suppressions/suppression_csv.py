@@ -18,8 +18,7 @@ import msgspec
 
 from postroad import errors
 from postroad.model import times
-from postroad.protocol import address
-from postroad.protocol.mime import header_text
+from postroad.protocol import address, address_syntax
 from postroad.services import account_quotas, context, csv_rows, work_limits
 from postroad.services.suppressions import bulk
 from postroad.services.suppressions import registry as suppressions
@@ -41,7 +40,7 @@ IMPORTS: Final = work_limits.WorkLimit("imports", per_account=1, per_process=2, 
 # The number of a line, and its cells.
 Row = tuple[int, list[str]]
 
-_UNSEEN: Final = re.compile(f"[{header_text.UNSEEN}]")
+_UNSEEN: Final = re.compile(f"[{address_syntax.UNSEEN}]")
 
 
 class FileLimits(msgspec.Struct, frozen=True):

@@ -11,8 +11,7 @@ import msgspec
 
 from postroad import errors
 from postroad.model import events, labels, webhook_formats
-from postroad.protocol import address
-from postroad.protocol.mime import header_text
+from postroad.protocol import address, address_syntax
 from postroad.services.acceptance import validation
 from postroad.services.webhooks import request_headers
 from postroad.storage import webhooks
@@ -20,7 +19,7 @@ from postroad.storage import webhooks
 DEFAULT_EVENTS: Final = " ".join(events.DEFAULT)
 MAX_SENDER_DOMAINS: Final = 20
 MAX_DESCRIPTION_CHARACTERS: Final = 200
-DESCRIPTION_PATTERN: Final = f"^[^{header_text.UNSEEN}]*$"
+DESCRIPTION_PATTERN: Final = f"^[^{address_syntax.UNSEEN}]*$"
 
 Mode = Literal["live", "test"]
 Version = Literal[1, 2]
