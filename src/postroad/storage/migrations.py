@@ -56,7 +56,7 @@ class SchemaError(RuntimeError):
 
 def known(dialect: str) -> list[Migration]:
     """The migrations of this version, oldest first."""
-    folder = resources.files(__package__).joinpath("migration_scripts").joinpath(dialect)
+    folder = resources.files("postroad.storage").joinpath("migration_scripts").joinpath(dialect)
     found = []
     for file in folder.iterdir():
         if not file.name.endswith(".sql"):

@@ -17,7 +17,7 @@ def load(dialect: str) -> Mapping[str, str]:
     """All queries for an engine (`sqlite` or `postgres`), by `file.query`."""
     queries: dict[str, str] = {}
     overrides: dict[str, str] = {}
-    for file in resources.files(__package__).joinpath("sql").iterdir():
+    for file in resources.files("postroad.storage").joinpath("sql").iterdir():
         if not file.name.endswith(".sql"):
             continue
         stem, *rest = file.name.removesuffix(".sql").split(".")
