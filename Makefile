@@ -78,7 +78,7 @@ endef
 
 .DEFAULT_GOAL := help
 .DELETE_ON_ERROR:
-.PHONY: help run test test-fast test-newest test-all coverage test-clients chaos fuzz mutants check format lock bench bench-accept bench-batch bench-submission bench-deliver bench-backlog bench-growth bench-latency bench-codes bench-destinations bench-webhooks bench-memory bench-read bench-dashboard bench-cli bench-costs fairness simulate screenshots docs release image audit clean
+.PHONY: help run test test-fast test-newest test-all coverage test-clients chaos fuzz mutants check format lock bench bench-accept bench-batch bench-submission bench-deliver bench-backlog bench-growth bench-latency bench-codes bench-destinations bench-webhooks bench-memory bench-read bench-dashboard bench-cli bench-costs fairness simulate screenshots docs docs-tables release image audit clean
 
 help: ## Print this list
 	@echo "Postroad. Usage: make <target>"
@@ -195,6 +195,9 @@ simulate: $(DEVELOPMENT) ## Simulate days of delivery with the real scheduler in
 screenshots: $(DEVELOPMENT) $(CHROMIUM) ## Take the pictures of every page in docs/screenshots, and those of docs/troubleshooting.md
 	@$(BIN)/python -m tests.browser.screenshots $(ARGS)
 	@$(BIN)/python -m tests.browser.incident
+
+docs-tables: $(DEVELOPMENT) ## Write the parts of the documentation that are made of the code: commands, settings, errors, events
+	@$(BIN)/python -m tests.docs.generated
 
 # The pages keep their paths below one folder, so that a link between any two of them works there as it does in the repository.
 docs: $(DOCS_INSTALLED) ## Build the documentation into build/docs/site, a site that can be searched, and read without a web server

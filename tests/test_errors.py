@@ -1,7 +1,7 @@
 """The errors, held against the documented lists: the codes that callers know, and each one's status and SMTP reply.
 
-The table below is the documented one, written out; a code that is added, lost or answered otherwise fails here. The
-page for callers, docs/errors.md, has to say the same. And a refusal that promises `Retry-After` always has it.
+The table below is written out: a code that is added, lost or answered otherwise fails here. And a refusal that promises
+`Retry-After` always has it.
 """
 
 import ast
@@ -14,7 +14,6 @@ import pytest
 from postroad import errors
 
 ROOT = Path(__file__).parent.parent
-PAGE = ROOT / "docs" / "errors.md"
 
 # code: (HTTP status, SMTP reply; None where mail over SMTP does not meet it)
 DOCUMENTED = {
@@ -40,7 +39,6 @@ TEMPORARY = {"idempotency_in_progress", "insufficient_credits", "rate_limited", 
 }
 ALWAYS_SAY_WHEN = {"RateLimited", "WarmupLimited", "ServiceUnavailable", "TemporaryFailure"}
 REPLY = re.compile(r"[245]\d\d [245]\.\d{1,3}\.\d{1,3}")
-ROW = re.compile(r"^\| `(\w+)` \| (\d{3}) \| (?:`([^`]+)`[^|]*|–) \| ([^|]+) \| ([^|]+) \|$", re.MULTILINE)
 
 
 def refusals() -> list[type[errors.PostroadError]]:
@@ -61,10 +59,6 @@ def with_own_code() -> Iterator[type[errors.PostroadError]]:
 
 def by_code() -> dict[str, type[errors.PostroadError]]:
     return {kind.code: kind for kind in with_own_code()}
-
-
-def page_rows() -> dict[str, tuple[str, ...]]:
-    return {row[0]: row[1:] for row in ROW.findall(PAGE.read_text())}
 
 
 def test_the_codes_are_those_that_callers_know_and_no_others() -> None:
@@ -137,20 +131,3 @@ def test_every_refusal_that_asks_to_wait_says_how_long() -> None:
         if not any(keyword.arg == "retry_after" for keyword in call.keywords)
     ]
     assert silent == []
-
-
-def test_the_page_lists_every_code_once_in_the_order_of_its_status() -> None:
-    rows = ROW.findall(PAGE.read_text())
-    assert sorted(row[0] for row in rows) == sorted(DOCUMENTED)
-    assert [row[1] for row in rows] == sorted(row[1] for row in rows)
-
-
-@pytest.mark.parametrize("code", DOCUMENTED)
-def test_the_page_says_of_a_code_what_the_class_says(code: str) -> None:
-    status, reply, when, what_to_do = page_rows()[code]
-    kind = by_code()[code]
-    assert status == str(kind.status)
-    # A dash stands where mail over SMTP cannot meet the condition.
-    assert reply == kind.smtp_reply or (reply == "" and code in {"not_found", "conflict"})
-    assert len(when.split()) >= 4
-    assert len(what_to_do.split()) >= 3

@@ -352,23 +352,6 @@ def test_the_example_of_a_refusal_is_a_real_one(dev: Running, page: str) -> None
     assert f"`{shown['error']}`" in README or "to[3]" not in shown["error"]
 
 
-@pytest.mark.parametrize(
-    "method, path",
-    [
-        ("post", "/emails"),
-        ("post", "/emails/batch"),
-        ("get", "/emails/{id}"),
-        ("patch", "/emails/{id}"),
-        ("post", "/emails/{id}/cancel"),
-    ],
-)
-def test_the_page_of_errors_names_every_status_of_sending_and_reading(method: str, path: str) -> None:
-    page = (ROOT / "docs" / "errors.md").read_text()
-    row = table(page, "| Endpoint | Statuses |\n|---|---|")[f"{method.upper()} {path}"]
-    described = openapi.document(listeners.ROUTES, version=postroad.__version__)["paths"][path][method]["responses"]
-    assert re.findall(r"\d{3}", row) == list(described)
-
-
 def test_every_code_that_a_page_names_exists() -> None:
     named = set(re.findall(r"\b[45]\d\d `(\w+)`", API + README))
     assert named <= test_errors.by_code().keys()

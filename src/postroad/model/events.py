@@ -95,7 +95,7 @@ class DeferredData(DataV2, frozen=True, kw_only=True, omit_defaults=True):
     """A recipient that is tried again."""
 
     cause: _Cause
-    next_attempt_at: times.WireTime
+    next_attempt_at: Annotated[times.WireTime, _described("When the next attempt is due.")]
 
 
 class ComplainedData(DataV2, frozen=True, kw_only=True, omit_defaults=True):
@@ -113,17 +113,17 @@ class SuppressedData(DataV2, frozen=True, kw_only=True, omit_defaults=True):
 class DomainData(msgspec.Struct, frozen=True, kw_only=True):
     """A sender domain that was verified."""
 
-    domain_id: str
-    domain: str
+    domain_id: Annotated[str, _described("The domain.")]
+    domain: Annotated[str, _described("Its name.")]
     verified_by: Annotated[str, _described("`dns` or `operator`.")]
 
 
 class FailingDomainData(msgspec.Struct, frozen=True, kw_only=True):
     """A sender domain whose DKIM record is gone from DNS."""
 
-    domain_id: str
-    domain: str
-    failing_since: times.WireTime
+    domain_id: Annotated[str, _described("The domain.")]
+    domain: Annotated[str, _described("Its name.")]
+    failing_since: Annotated[times.WireTime, _described("Since when the record is missing.")]
     verified_until: Annotated[
         times.WireTime, _described("When the verification ends if the record does not come back.")
     ]
@@ -133,9 +133,9 @@ class WarnedAccountData(msgspec.Struct, frozen=True, kw_only=True):
     """The bounce guard's warning, and what it counted in its window."""
 
     cause: Annotated[str, _described("`bounces` or `complaints`.")]
-    recipients: int
-    bounces: int
-    complaints: int
+    recipients: Annotated[int, _described("Recipients in the days that the bounce guard evaluates.")]
+    bounces: Annotated[int, _described("Those of them that do not exist.")]
+    complaints: Annotated[int, _described("Those of them who complained.")]
 
 
 class SuspendedAccountData(msgspec.Struct, frozen=True, kw_only=True):

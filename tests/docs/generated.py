@@ -1,0 +1,222 @@
+"""The parts of the documentation that are made of the code: `make docs-tables` writes them, a test compares them.
+
+A part stands in its page between two comments with its name. Its text lives in the code, once: in the help of commands,
+the comments of defaults.toml, the docstrings of errors, the descriptions of events and endpoints.
+"""
+
+import inspect
+import re
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from pathlib import Path
+from typing import Final
+
+import click
+import msgspec
+
+import postroad
+from postroad import cli, errors
+from postroad.api import openapi
+from postroad.cli import lazy_commands
+from postroad.dashboard import api_keys, webhook
+from postroad.model import caller, events
+from postroad.roles import listeners
+
+ROOT: Final = Path(__file__).parents[2]
+DOCS: Final = ROOT / "docs"
+DEFAULTS: Final = ROOT / "src" / "postroad" / "defaults.toml"
+BEGIN: Final = "<!-- {name}: begin; written by make docs-tables -->\n"
+END: Final = "<!-- {name}: end -->\n"
+# Options that most commands have: the page explains them once.
+COMMON_OPTIONS: Final = frozenset({"--url", "--data", "--config", "--account", "--json", "--help"})
+
+
+def commands() -> str:
+    """Every command with its help, its arguments and its own options."""
+    return "\n".join(_command(path, command) for path, command in _walk(cli.main, "postroad"))
+
+
+def _walk(command: click.Command, path: str) -> Iterator[tuple[str, click.Command]]:
+    if isinstance(command, click.Group):
+        for name, child in command.commands.items():
+            yield from _walk(child, f"{path} {name}")
+    else:
+        yield path, command.load() if isinstance(command, lazy_commands.LazyCommand) else command
+
+
+def _command(path: str, command: click.Command) -> str:
+    context = click.Context(command, info_name=path)
+    parameters = command.get_params(context)
+    arguments = [one.make_metavar(context) for one in parameters if isinstance(one, click.Argument)]
+    options = [one for one in parameters if isinstance(one, click.Option) and not COMMON_OPTIONS & set(one.opts)]
+    lines = [f"### `{path}`", "", *_sentences(inspect.cleandoc(command.help or "")), ""]
+    if arguments:
+        lines += [f"Arguments: {', '.join(f'`{name}`' for name in arguments)}.", ""]
+    if options:
+        lines += [*(_option(option, context) for option in options), ""]
+    return "\n".join(lines)
+
+
+def _option(option: click.Option, context: click.Context) -> str:
+    written = option.get_help_record(context)
+    assert written is not None
+    name, text = written
+    return f"- `{name}`: {text.replace('  [', ' [')}"
+
+
+def reference() -> str:
+    """All settings, section by section, as in defaults.toml."""
+    sections: dict[str, list[str]] = {}
+    for name, default, comment in settings():
+        section, _, key = name.rpartition(".")
+        head = [f"[{section}]"] if section else []
+        sections.setdefault(section, head).extend([f"# {comment}", f"{key} = {default}"])
+    return "\n".join(
+        "\n".join([f"### {_title(section)}", "", "```toml", *lines, "```", ""]) for section, lines in sections.items()
+    )
+
+
+def _title(section: str) -> str:
+    titles = {
+        "": "Upstreams and source addresses",
+        "http": "HTTP",
+        "acme": "ACME",
+        "sso": "Single sign-on",
+        "tls": "TLS",
+        "tls_reports": "TLS reports",
+        "warmup": "Warm-up",
+    }
+    return titles.get(section) or section.replace("_", " ").capitalize()
+
+
+def settings() -> Iterator[tuple[str, str, str]]:
+    """Each setting as `section.key`, with its default as written and the comment above it."""
+    section, comment = "", ""
+    for line in DEFAULTS.read_text().splitlines():
+        if header := re.fullmatch(r"\[(\w+)\]", line):
+            section = header[1]
+        elif line.startswith("# "):
+            comment = f"{comment} {line.removeprefix('# ')}".strip()
+        elif setting := re.fullmatch(r"(\w+) = (.*)", line):
+            yield f"{section}.{setting[1]}".lstrip("."), setting[2], comment
+        if not line.startswith("#"):
+            comment = ""
+
+
+def error_codes() -> str:
+    """Every code, in the order of its status."""
+    kinds = [kind for kind in errors.PostroadError.__subclasses__() if kind.__module__ == errors.__name__]
+    rows = [
+        [f"`{kind.code}`", str(kind.status), f"`{kind.smtp_reply}`", str(kind.__doc__), kind.advice]
+        for kind in sorted(kinds, key=lambda kind: kind.status)
+    ]
+    return _table(["Code", "HTTP", "SMTP", "When", "What to do"], rows)
+
+
+def event_types() -> str:
+    """Every type of event: when it is sent, and the members that only it has."""
+    common = {field.name for field in msgspec.structs.fields(events.DataV2)}
+    parts = []
+    for kind, text in webhook.EVENTS.items():
+        fields = msgspec.structs.fields(events.data_type(kind, events.V2))
+        own = [field for field in fields if not events.is_email(kind) or field.name not in common]
+        parts.append("\n".join([f"### `{kind}`", "", *_sentences(text), "", *_members(own, prefix="data."), ""]))
+    return "\n".join(parts).replace("\n\n\n", "\n\n")
+
+
+def event_members() -> str:
+    """The members of an event about a recipient."""
+    first = {field.name for field in msgspec.structs.fields(events.Data)}
+    rows = [
+        [f"`data.{field.encode_name}`", "1 and 2" if field.name in first else "2", _description(field)]
+        for field in msgspec.structs.fields(events.DataV2)
+    ]
+    return _table(["Member", "Version", "Meaning"], rows)
+
+
+def _members(fields: Iterable[msgspec.structs.FieldInfo], *, prefix: str) -> list[str]:
+    return [f"- `{prefix}{field.encode_name}`: {_description(field)}" for field in fields]
+
+
+def _description(field: msgspec.structs.FieldInfo) -> str:
+    schema = msgspec.json.schema(field.type)
+    return str(schema.get("description", ""))
+
+
+def endpoints() -> str:
+    """Every endpoint below /v1 with its summary."""
+    paths = openapi.document(listeners.ROUTES, version=postroad.__version__)["paths"]
+    rows = [
+        [f"`{method.upper()} {path}`", operation["summary"]]
+        for path, item in paths.items()
+        for method, operation in item.items()
+        if path.startswith("/v1/")
+    ]
+    return _table(["Endpoint", "Purpose"], rows)
+
+
+def permissions() -> str:
+    """What each role permits, and an SMTP credential."""
+    columns = {
+        **{name: caller.ROLE_PERMISSIONS[role] for role, (name, _) in caller.ROLE_TEXTS.items()},
+        "Operator": caller.OPERATOR_PERMISSIONS,
+        "SMTP credential": caller.PASSWORD_PERMISSIONS,
+    }
+    rows = [
+        [text, *("yes" if permission in granted else "no" for granted in columns.values())]
+        for permission, text in caller.PERMISSION_TEXTS.items()
+    ]
+    return _table(["Permission", *columns], rows)
+
+
+def roles() -> str:
+    """The roles and what they are for."""
+    return _table(
+        ["Role", "`role`", "Summary"], [[name, f"`{role}`", text] for role, (name, text) in caller.ROLE_TEXTS.items()]
+    )
+
+
+def scopes() -> str:
+    """The scopes of API keys."""
+    return _table(
+        ["Scope", "An API key with it may"], [[f"`{scope}`", text] for scope, text in api_keys.SCOPES.items()]
+    )
+
+
+def _table(head: list[str], rows: list[list[str]]) -> str:
+    lines = [head, ["---"] * len(head), *rows]
+    return "".join(f"| {' | '.join(cells)} |\n" for cells in lines)
+
+
+def _line(text: str) -> str:
+    return " ".join(text.split())
+
+
+def _sentences(text: str) -> list[str]:
+    """A text as Markdown: a sentence a line, paragraphs apart."""
+    paragraphs = [re.sub(r"(?<=[.:]) (?=[A-Z])", "\n", _line(part)) for part in text.split("\n\n")]
+    return "\n\n".join(paragraphs).splitlines()
+
+
+PARTS: Final[Mapping[str, Mapping[str, Callable[[], str]]]] = {
+    "commands.md": {"commands": commands},
+    "configuration.md": {"settings": reference},
+    "errors.md": {"codes": error_codes},
+    "webhook-events.md": {"members": event_members, "types": event_types},
+    "roles.md": {"permissions": permissions, "roles": roles, "scopes": scopes},
+}
+
+
+def written(name: str) -> str:
+    """A page with its parts as they have to be."""
+    page = (DOCS / name).read_text()
+    for part, make in PARTS[name].items():
+        begin, end = BEGIN.format(name=part), END.format(name=part)
+        before, found, rest = page.partition(begin)
+        assert found, f"docs/{name} has no place for {part!r}"
+        page = f"{before}{begin}\n{make()}\n{end}{rest.partition(end)[2]}"
+    return page
+
+
+if __name__ == "__main__":
+    for name in PARTS:
+        (DOCS / name).write_text(written(name))
