@@ -20,6 +20,7 @@ from postroad.cli import lazy_commands
 from postroad.dashboard import api_keys, webhook
 from postroad.model import caller, events
 from postroad.roles import listeners
+from postroad.telemetry import metrics
 
 ROOT: Final = Path(__file__).parents[2]
 DOCS: Final = ROOT / "docs"
@@ -142,6 +143,21 @@ def _description(field: msgspec.structs.FieldInfo) -> str:
     return str(schema.get("description", ""))
 
 
+def all_metrics() -> str:
+    """Every metric with its type, its labels and its help."""
+    rows = [
+        [
+            f"`{metric.name}`",
+            type(metric).__name__.lower(),
+            ", ".join(f"`{label}`" for label in metric.labels),
+            metric.help,
+        ]
+        for metric in vars(metrics.Metrics()).values()
+        if isinstance(metric, (metrics.Counter, metrics.Gauge, metrics.Histogram))
+    ]
+    return _table(["Metric", "Type", "Labels", "Meaning"], sorted(rows))
+
+
 def endpoints() -> str:
     """Every endpoint below /v1 with its summary."""
     paths = openapi.document(listeners.ROUTES, version=postroad.__version__)["paths"]
@@ -202,6 +218,7 @@ PARTS: Final[Mapping[str, Mapping[str, Callable[[], str]]]] = {
     "configuration.md": {"settings": reference},
     "errors.md": {"codes": error_codes},
     "webhook-events.md": {"members": event_members, "types": event_types},
+    "metrics.md": {"metrics": all_metrics},
     "roles.md": {"permissions": permissions, "roles": roles, "scopes": scopes},
 }
 
