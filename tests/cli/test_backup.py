@@ -7,6 +7,7 @@ from pathlib import Path
 import pytest
 
 from postroad.storage import migrations, open_store
+from tests import next_migration
 from tests.cli.cli_runner import Installation
 from tests.cli.test_queue import send
 from tests.storage import samples
@@ -67,18 +68,16 @@ def test_a_restore_keeps_what_was_there_and_holds_all_mail(local: Installation, 
 def test_a_backup_of_an_older_version_is_migrated(
     local: Installation, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    file, known = tmp_path / "backup", migrations.known
+    file = tmp_path / "backup"
 
     async def make() -> None:
-        before = [one.name for one in known("sqlite")].index("holds")
-        monkeypatch.setattr(migrations, "known", lambda dialect: known(dialect)[:before])
         store = await open_store.open_current(f"sqlite:///{file}", migrate=True)
         async with store.transaction() as tx:
             await samples.add_account(tx, "acc_old")
         await store.close()
-        monkeypatch.setattr(migrations, "known", known)
 
     asyncio.run(make())
+    next_migration.add(monkeypatch, next_migration.NOTHING)
     (tmp_path / "postroad.db").unlink()
     data = local.json("restore", str(file))
     assert data == {"aside": None, "reason": "restored from a backup without messages", "may_be_duplicates": 0}
@@ -86,12 +85,13 @@ def test_a_backup_of_an_older_version_is_migrated(
 
 
 def test_what_does_not_fit_is_refused(local: Installation, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    file = tmp_path / "backup"
-    local.text("backup", str(file))
-    known = migrations.known
+    file, newest = tmp_path / "backup", migrations.known("sqlite")[-1].version
     with monkeypatch.context() as patch:
-        patch.setattr(migrations, "known", lambda dialect: known(dialect)[:3])
-        assert local.refusal("restore", str(file), "--force").endswith("knows only 3: use a newer Postroad")
+        next_migration.add(patch, next_migration.NOTHING)
+        local.text("migrate")
+        local.text("backup", str(file))
+    refusal = local.refusal("restore", str(file), "--force")
+    assert refusal.endswith(f"knows only {newest}: use a newer Postroad")
     (tmp_path / "dump").write_bytes(b"PGDMP")
     expected = f"{tmp_path / 'dump'} is a backup of postgresql, and database.url names another engine"
     assert local.refusal("restore", str(tmp_path / "dump")) == expected

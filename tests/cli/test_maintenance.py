@@ -30,7 +30,7 @@ def test_migrate_brings_a_new_store_up_to_date_and_then_has_nothing_to_do(
     installation = Installation.at(tmp_path, url=new_database_url)
     done = installation.json("migrate")
     newest = migrations.known("sqlite")[-1].version
-    assert done["applied"][0] == {"version": 1, "name": "foundation"}
+    assert done["applied"][0] == {"version": 1, "name": "baseline"}
     assert (done["from"], done["to"], done["seconds"] >= 0) == (0, newest, True)
     assert installation.json("migrate") == {"from": newest, "to": newest, "applied": []}
     assert installation.text("migrate") == "The schema is up to date.\n"
@@ -40,16 +40,16 @@ def test_what_was_applied_is_printed(tmp_path: Path, new_database_url: str) -> N
     migrated, applied = Installation.at(tmp_path, url=new_database_url).text("migrate").splitlines()
     newest = migrations.known("sqlite")[-1].version
     assert re.fullmatch(rf"Migrated the schema from version 0 to {newest} in \d+\.\d s\.", migrated)
-    assert applied.startswith("Applied: 0001 foundation, 0002")
+    assert applied.startswith("Applied: 0001 baseline")
 
 
 def test_a_check_says_what_would_be_applied_and_applies_nothing(tmp_path: Path, new_database_url: str) -> None:
     installation = Installation.at(tmp_path, url=new_database_url)
     result = installation.run("migrate", "--check")
     assert result.exit_code == 1
-    assert result.stdout.startswith("The schema is at version 0. 'postroad migrate' would apply: 0001 foundation, 0002")
+    assert result.stdout.startswith("The schema is at version 0. 'postroad migrate' would apply: 0001 baseline")
     assert not (tmp_path / "postroad.db").exists()
-    assert json.loads(installation.run("migrate", "--check", "--json").stdout)["pending"][0]["name"] == "foundation"
+    assert json.loads(installation.run("migrate", "--check", "--json").stdout)["pending"][0]["name"] == "baseline"
     installation.text("migrate")
     assert installation.text("migrate", "--check") == "The schema is up to date.\n"
 
@@ -57,43 +57,40 @@ def test_a_check_says_what_would_be_applied_and_applies_nothing(tmp_path: Path, 
 @pytest.mark.parametrize(
     "compatible_from, sentence",
     [
-        (11, "Processes that know schema version 12 or newer can keep running."),
-        (13, "Stop the processes of the older version on all hosts first: they do not work with the new schema."),
-        (None, "Stop the processes of the older version on all hosts first: they do not work with the new schema."),
+        (1, "Processes that know schema version 1 or newer can keep running."),
+        (2, "Stop the processes of the older version on all hosts first: they do not work with the new schema."),
     ],
 )
 def test_a_check_says_whether_the_older_version_can_keep_running(
     tmp_path: Path,
     new_database_url: str,
     monkeypatch: pytest.MonkeyPatch,
-    compatible_from: int | None,
+    compatible_from: int,
     sentence: str,
 ) -> None:
     known = migrations.known
     installation = Installation.at(tmp_path, url=new_database_url)
-    monkeypatch.setattr(migrations, "known", lambda dialect: known(dialect)[:12])
     assert "running" not in installation.run("migrate", "--check").stdout
     installation.text("migrate")
     next_steps = [
-        migrations.Migration(13, "next", "SELECT 1;", 12),
-        migrations.Migration(14, "after", "SELECT 1;", compatible_from),
+        migrations.Migration(2, "next", "SELECT 1;", 1),
+        migrations.Migration(3, "after", "SELECT 1;", compatible_from),
     ]
-    monkeypatch.setattr(migrations, "known", lambda dialect: [*known(dialect)[:12], *next_steps])
+    monkeypatch.setattr(migrations, "known", lambda dialect: [*known(dialect)[:1], *next_steps])
     result = installation.run("migrate", "--check")
     assert (result.exit_code, result.stdout.splitlines()[1:]) == (1, [sentence])
     printed = json.loads(installation.run("migrate", "--check", "--json").stdout)
-    assert printed["compatible_from"] == {11: 12, 13: 13, None: 14}[compatible_from]
+    assert printed["compatible_from"] == compatible_from
 
 
 def test_a_check_of_a_schema_from_the_future_ends_with_2_unless_it_is_compatible(empty: Installation) -> None:
     async def leave_a_compatible_schema(ctx: context.Context) -> None:
         async with ctx.store.transaction() as tx:
-            await tx.execute("migrations.record", 9998, "future")
-            await tx.execute("migrations.record_compatibility", 9998, 1)
+            await tx.execute("migrations.record", 9998, "future", 1)
 
     async def leave_a_newer_schema(ctx: context.Context) -> None:
         async with ctx.store.transaction() as tx:
-            await tx.execute("migrations.record", 9999, "future")
+            await tx.execute("migrations.record", 9999, "future", 9999)
 
     empty.ask(leave_a_compatible_schema)
     assert empty.run("migrate", "--check").exit_code == 0
@@ -107,7 +104,7 @@ def test_a_check_of_a_schema_from_the_future_ends_with_2_unless_it_is_compatible
 def test_a_schema_from_the_future_is_refused_by_every_command(empty: Installation) -> None:
     async def leave_a_newer_schema(ctx: context.Context) -> None:
         async with ctx.store.transaction() as tx:
-            await tx.execute("migrations.record", 9999, "future")
+            await tx.execute("migrations.record", 9999, "future", 9999)
 
     empty.ask(leave_a_newer_schema)
     for words in (("migrate",), ("account", "list")):

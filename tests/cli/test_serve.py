@@ -186,7 +186,7 @@ def test_an_address_in_use_is_refused(local: Installation) -> None:
 def test_a_schema_from_the_future_is_refused(local: Installation) -> None:
     async def leave_a_newer_schema(ctx: context.Context) -> None:
         async with ctx.store.transaction() as tx:
-            await tx.execute("migrations.record", 9999, "future")
+            await tx.execute("migrations.record", 9999, "future", 9999)
 
     local.ask(leave_a_newer_schema)
     assert refused(local).endswith("use a newer Postroad\n")

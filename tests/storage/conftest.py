@@ -1,9 +1,9 @@
 """The same tests on both engines: `store` is a migrated store on SQLite and, in a second run, on PostgreSQL.
 
 `database_url` is a database of that engine with the current schema, `new_database_url` one without any; `reopen` opens
-the first once more, as another process would. `empty` is a store on the second, and `upgrade` gives it the schema
-before a migration. `sqlite_store` is for what only a file can do. `ledger` and `gate` are for group commits: what went
-down together, and a store whose transactions wait to be let through.
+the first once more, as another process would. `empty` is a store on the second. `sqlite_store` is for what only a file
+can do. `ledger` and `gate` are for group commits: what went down together, and a store whose transactions wait to be
+let through.
 """
 
 import contextlib
@@ -15,7 +15,7 @@ import pytest
 from postroad.storage import open_store, sqlite
 from postroad.storage.store import Store
 from tests.contexts import database_url
-from tests.storage import group_commits, schema_upgrade
+from tests.storage import group_commits
 
 __all__ = ["database_url"]
 
@@ -53,11 +53,6 @@ async def empty(new_database_url: str) -> AsyncIterator[Store]:
     opened = await open_store.open_store(new_database_url)
     yield opened
     await opened.close()
-
-
-@pytest.fixture
-def upgrade(empty: Store, monkeypatch: pytest.MonkeyPatch) -> schema_upgrade.SchemaUpgrade:
-    return schema_upgrade.SchemaUpgrade(empty, monkeypatch)
 
 
 @pytest.fixture

@@ -41,26 +41,6 @@ def message(message_id: str, account_id: str = "acc_1", **changes: Any) -> messa
     return messages.NewMessage(**(values | changes))
 
 
-def old_message(store: Store, message_id: str) -> str:
-    """The statements that store such a message where messages have no columns of their own for return paths."""
-    octets = {"sqlite": "BLOB", "postgres": "BYTEA"}[store.dialect]
-    return f"""
-        INSERT INTO messages (id, account_id, credential_id, source, sender, sender_key, subject, status,
-            billing_status, recipient_count, credits_reserved, size, request_id, response, created_at)
-        VALUES ('{message_id}', 'acc_1', 'cred_1', 'api', 'Shop <shop@example.com>', 'shop@example.com', 'Hello',
-            'queued', 'reserved', 1, 1, 4, 'req_{message_id}', CAST('x' AS {octets}), {NOW});
-        INSERT INTO bodies (account_id, message_id, mime) VALUES ('acc_1', '{message_id}', CAST('text' AS {octets}));
-    """  # noqa: S608 - of constants
-
-
-# Its recipient in the queue, as versions before messages had times wrote it.
-OLD_QUEUE = """
-    INSERT INTO queue (account_id, message_id, recipient_id, queue_key, email, email_key, size, attempt_count,
-        lost_leases, ready, queued_at, due_at)
-    VALUES ('acc_1', 'em_1', 'rcp_em_1_0', 'example.org acc_1', 'a@example.org', 'a@example.org', 4, 0, 0, 1, 1, 1)
-"""
-
-
 def recipient(message_id: str, number: int = 0, account_id: str = "acc_1", **changes: Any) -> recipients.NewRecipient:
     values: dict[str, Any] = {
         "message_id": message_id,
@@ -115,26 +95,6 @@ async def add_account(tx: Transaction, account_id: str = "acc_1", *, credits: in
     await accounts.insert(tx, account_id, name=f"name of {account_id}", now=NOW)
     if credits:
         await ledger.record(tx, [entry(f"led_first_{account_id}", account_id, available=credits)])
-
-
-async def add_old_account(tx: Transaction, *, credits: int) -> None:
-    """Such an account where names need not be unique yet."""
-    await tx.run_script(f"""
-        INSERT INTO accounts (id, name, status, suspended_reason, available, reserved, created_at)
-        VALUES ('acc_1', 'name of acc_1', 'active', NULL, 0, 0, {NOW})
-    """)  # noqa: S608 - of constants
-    await ledger.record(tx, [entry("led_first_acc_1", "acc_1", available=credits)])
-
-
-async def add_old_user(tx: Transaction, number: int = 1, *, joined_at: int | None = None) -> None:
-    """An owner of `acc_1` as the version before there were logins has created it."""
-    name = "jo" if number == 1 else f"jo{number}"
-    await tx.run_script(f"""
-        INSERT INTO users (id, account_id, email, email_key, password_hash, role, tokens_valid_from, created_at)
-        VALUES ('usr_{number}', 'acc_1', '{name}@example.com', '{name}@example.com', 'hash', 'owner', 1, 1)
-    """)  # noqa: S608 - of constants
-    if joined_at is not None:
-        await tx.run_script(f"UPDATE users SET joined_at = {joined_at} WHERE id = 'usr_{number}'")  # noqa: S608
 
 
 async def count(store: Store, table: str) -> int:

@@ -46,7 +46,6 @@ HOT: Final = {
 }
 # What belongs to accounts and grows with their number: small enough for a copy on every node.
 SETTINGS: Final = {
-    "additional_webhooks",
     "api_keys",
     "approvals",
     "credentials",
@@ -56,7 +55,6 @@ SETTINGS: Final = {
     "holds",
     "notices",
     "password_links",
-    "revoked_tokens",
     "saved_views",
     "sessions",
     "sso_connections",
@@ -65,7 +63,6 @@ SETTINGS: Final = {
     "template_versions",
     "templates",
     "users",
-    "webhook_pings",
     "webhook_secrets",
     "webhooks",
 }

@@ -4,7 +4,6 @@ import dataclasses
 
 from postroad.storage import passkeys
 from postroad.storage.store import Store
-from tests.storage.schema_upgrade import SchemaUpgrade
 
 MINE = passkeys.Passkey(
     id="psk_1",
@@ -68,11 +67,3 @@ async def test_a_challenge_is_used_once_until_it_expires(store: Store) -> None:
         # What has expired is refused elsewhere, and need not be remembered.
         assert await passkeys.use_challenge(tx, b"one", expires_at=200, now=100)
         assert not await passkeys.use_challenge(tx, b"two", expires_at=110, now=100)
-
-
-async def test_a_store_of_the_version_before_gets_the_tables(empty: Store, upgrade: SchemaUpgrade) -> None:
-    await upgrade.begin("passkeys")
-    await upgrade.finish()
-    async with empty.transaction() as tx:
-        assert await passkeys.insert(tx, MINE)
-        assert await passkeys.use_challenge(tx, b"one", expires_at=100, now=10)

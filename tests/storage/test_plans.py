@@ -42,8 +42,7 @@ READING_ON = {
     "messages.test_bytes_by_account",
     "queue.totals_by_account",
     "queue.end_leases",
-    "webhooks.removed_additional",
-    "webhooks.removed_first",
+    "webhooks.removed",
     "webhook_deliveries.sweep_undelivered",
 }
 SCAN = re.compile(r"(?:Bitmap Index Scan on|(?:Index|Index Only) Scan(?: Backward)? using|Seq Scan on) (\w+)")

@@ -1,8 +1,7 @@
 """Processes that report themselves: the last report counts, and those that stop reporting are deleted."""
 
-from postroad.storage import disk_samples, processes
+from postroad.storage import processes
 from postroad.storage.store import Store
-from tests.storage.schema_upgrade import SchemaUpgrade
 
 NOW = 1_800_000_000_000_000
 
@@ -36,12 +35,3 @@ async def test_a_process_that_stops_or_no_longer_reports_is_gone(store: Store) -
         await processes.remove(tx, "mx3:9")
         assert await processes.sweep(tx, before=NOW + 5) == 1
     assert [one.name for one in await seen(store)] == ["mx2:8"]
-
-
-async def test_the_tables_come_with_their_migration(empty: Store, upgrade: SchemaUpgrade) -> None:
-    await upgrade.begin("processes")
-    await upgrade.finish()
-    await put(empty, process())
-    assert await seen(empty) == [process()]
-    async with empty.transaction() as tx:
-        assert await disk_samples.oldest(tx, "mx1", "/var", since=0) is None

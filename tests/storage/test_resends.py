@@ -1,18 +1,14 @@
-"""Which messages were sent again, from the version before on."""
+"""Which messages were sent again, and as which."""
 
 from postroad.storage import messages, resends
 from postroad.storage.store import Store
 from tests.storage import samples
-from tests.storage.schema_upgrade import SchemaUpgrade
 
 
-async def test_messages_from_before_they_could_be_resent_have_no_resends(empty: Store, upgrade: SchemaUpgrade) -> None:
-    await upgrade.begin("resends")
-    async with empty.transaction() as tx:
+async def test_resends_are_listed_newest_first_for_their_account(store: Store) -> None:
+    async with store.transaction() as tx:
         await samples.add_account(tx)
         await messages.insert(tx, [samples.message("em_1")])
-    await upgrade.finish()
-    async with empty.transaction() as tx:
         assert await resends.of_message(tx, "acc_1", "em_1", limit=9) == []
         for again in ("em_2", "em_3"):
             await resends.insert(tx, "acc_1", resend_of="em_1", message_id=again)

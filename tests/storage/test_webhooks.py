@@ -102,7 +102,7 @@ async def test_one_of_several_endpoints_is_changed_and_removed_without_the_other
     async with store.transaction() as tx:
         await webhooks.forget(tx, "whk_2")
         assert await webhooks.of_account(tx, "acc_1") == [webhook()]
-    assert await samples.count(store, "additional_webhooks") == 0
+    assert await samples.count(store, "webhooks") == 1
 
 
 async def test_every_endpoint_has_its_own_pings(store: Store) -> None:
@@ -139,6 +139,7 @@ async def test_a_change_is_of_url_events_and_flag_and_of_one_endpoint(store: Sto
 
 
 async def test_a_ping_is_noted_unless_there_was_one_a_moment_ago(store: Store) -> None:
+    await add(store, webhook(), webhook("whk_2", "acc_2"))
     noted = []
     for seconds in (0, 14, 15, 29, 30):
         now = NOW + seconds * SECOND
@@ -150,7 +151,22 @@ async def test_a_ping_is_noted_unless_there_was_one_a_moment_ago(store: Store) -
         assert await webhooks.pinged_at(tx, webhook("whk_2", "acc_2")) is None
 
 
+async def test_the_wait_for_the_next_ping_outlives_the_first_endpoint_of_an_account_and_no_other(store: Store) -> None:
+    await add(store, webhook(), webhook("whk_2", is_first=0))
+    async with store.transaction() as tx:
+        for pinged in (webhook(), webhook("whk_2", is_first=0)):
+            await webhooks.mark_pinged(tx, pinged, now=NOW, not_since=NOW)
+    await remove(store, "whk_1")
+    await remove(store, "whk_2")
+    await add(store, webhook("whk_3"), webhook("whk_4", is_first=0), webhook("whk_5", "acc_2"))
+    async with store.transaction() as tx:
+        assert await webhooks.pinged_at(tx, webhook("whk_3")) == NOW
+        assert await webhooks.pinged_at(tx, webhook("whk_4", is_first=0)) is None
+        assert await webhooks.pinged_at(tx, webhook("whk_5", "acc_2")) is None
+
+
 async def test_a_ping_from_the_future_holds_up_nobody(store: Store) -> None:
+    await add(store, webhook())
     async with store.transaction() as tx:
         assert await webhooks.mark_pinged(tx, webhook(), now=NOW + 3600 * SECOND, not_since=NOW)
         assert await webhooks.mark_pinged(tx, webhook(), now=NOW, not_since=NOW - 15 * SECOND)

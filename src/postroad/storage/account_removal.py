@@ -22,7 +22,6 @@ TABLES: Final = (
     "notices",
     "credentials",
     "password_links",
-    "revoked_tokens",
     "sessions",
     "totp_secrets",
     "recovery_codes",
@@ -44,7 +43,6 @@ TABLES: Final = (
     "bounce_guard_reports",
     "hourly_counts",
     "failure_counts",
-    "webhook_pings",
     "holds",
     "ledger",
     "audit_log",
@@ -60,7 +58,6 @@ async def mark(tx: store.Transaction, account_id: str, *, now: int) -> None:
     """Mark an account and its endpoints as removed, and free its name."""
     await tx.execute("account_removal.mark", account_id, now)
     await tx.execute("account_removal.mark_webhooks", account_id, now)
-    await tx.execute("account_removal.mark_additional_webhooks", account_id, now)
     await tx.execute("account_removal.webhook_secrets", account_id)
 
 

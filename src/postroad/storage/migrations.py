@@ -1,12 +1,14 @@
 """Numbered migrations, forwards only.
 
-`migration_scripts/<engine>/0001_name.sql` are applied in order, all pending ones in one transaction, under a lock, so
-that hosts that start together migrate once. Checking the version never writes, so a service can run without the right
-to change the schema.
+`migration_scripts/<engine>/0001_baseline.sql` is the schema of the first release. It and those after it are applied in
+order, all pending ones in one transaction, under a lock, so that hosts that start together migrate once. Checking the
+version never writes, so a service can run without the right to change the schema.
 
 Hosts of two versions run side by side during a roll-out. A script begins with `-- compatible from: N`: the oldest
 schema version whose code can still work with the new schema. It is stored with the migration, so that an older host
-that restarts knows whether it may run. A newer schema without it is refused.
+that restarts knows whether it may run.
+
+Builds from before the first release had other migrations. Their databases are refused.
 """
 
 import re
@@ -25,8 +27,8 @@ class Migration(NamedTuple):
     version: int
     name: str
     script: str
-    # The oldest schema version whose code works after this step; None for steps from before this was recorded.
-    compatible_from: int | None = None
+    # The oldest schema version whose code works after this step.
+    compatible_from: int
 
 
 class State(NamedTuple):
@@ -64,13 +66,15 @@ def known(dialect: str) -> list[Migration]:
         number, _, name = file.name.removesuffix(".sql").partition("_")
         script = file.read_text(encoding="utf-8")
         header = _COMPATIBLE_FROM.match(script)
-        found.append(Migration(int(number), name, script, int(header[1]) if header else None))
+        if header is None:
+            raise SchemaError(f"{file.name} does not begin with '-- compatible from: N'")
+        found.append(Migration(int(number), name, script, int(header[1])))
     return sorted(found)
 
 
 def compatible_from(pending: list[Migration]) -> int:
     """The oldest schema version whose code works after all of these steps."""
-    return max(one.version if one.compatible_from is None else one.compatible_from for one in pending)
+    return max(migration.compatible_from for migration in pending)
 
 
 async def apply(database: store.Store) -> Applied:
@@ -97,9 +101,7 @@ async def _apply(tx: store.Transaction, pending: list[Migration]) -> None:
         await tx.execute("migrations.create_table")
     for migration in pending:
         await tx.run_script(migration.script)
-        await tx.execute("migrations.record", migration.version, migration.name)
-        if migration.compatible_from is not None:
-            await tx.execute("migrations.record_compatibility", migration.version, migration.compatible_from)
+        await tx.execute("migrations.record", migration.version, migration.name, migration.compatible_from)
 
 
 async def state_of(database: store.Store) -> State:
@@ -122,16 +124,16 @@ async def _is_recorded(tx: store.Transaction) -> bool:
     return await tx.fetch_one("migrations.is_recorded") is not None
 
 
-async def _version(tx: store.Transaction) -> int:
-    row = await tx.fetch_one("migrations.version")
-    return int(row[0]) if row else 0
-
-
 async def _state(tx: store.Transaction, migrations: list[Migration]) -> State:
-    current = await _version(tx) if await _is_recorded(tx) else 0
+    row = await tx.fetch_one("migrations.version") if await _is_recorded(tx) else None
+    current, first = row or (0, migrations[0].name)
+    if first != migrations[0].name:
+        raise SchemaError(
+            "the database was created by a build from before the first release, and cannot be migrated: "
+            "set database.url to a new database, or keep using the build that created it"
+        )
     newest = migrations[-1].version
     pending = [migration for migration in migrations if migration.version > current]
-    # Only a database that is newer than this version has the column for sure.
     is_too_new = current > newest and await tx.fetch_one("migrations.incompatible", newest) is not None
     return State(current, pending, is_too_new)
 

@@ -12,12 +12,12 @@ from postroad.storage import store
 # The place before the first row of each table, in the types of its key.
 TABLES: Final[Mapping[str, tuple[object, ...]]] = {
     "acme_accounts": ("",),
-    "additional_webhooks": ("",),
     "certificates": ("", ""),
     "dkim_keys": ("", "", ""),
     "sso_connections": ("",),
     "totp_secrets": ("",),
     "webhook_secrets": ("", "", 0),
+    "webhooks": ("",),
 }
 
 

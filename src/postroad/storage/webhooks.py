@@ -1,9 +1,7 @@
 """Webhook endpoints, several for each account, and their signing secrets.
 
-One of them is the first, which is `/v1/webhook` of the contract; it has a table of its own, so that a process of the
-version before, which knows one endpoint for each account, sees that one and no other. Changing an endpoint locks its
-account first (see accounts.py), as does recording results. So an event is written for the endpoint as it is at that
-moment, or not at all.
+One of them is the first, which is `/v1/webhook` of the contract. Changing an endpoint locks its account first (see
+accounts.py), as does recording results. So an event is written for the endpoint as it is at that moment, or not at all.
 """
 
 import collections
@@ -17,17 +15,12 @@ from postroad.storage import store
 
 LIVE: Final = "live"
 TEST: Final = "test"
-FIRST: Final = "first"
-ADDITIONAL: Final = "additional"
-TABLES: Final = (FIRST, ADDITIONAL)
-# The first of an account has always our format.
-_FORMAT_COLUMNS: Final = ("format", "format_events", "request_headers")
 # In place of the URL of an endpoint whose events are fetched, not sent.
 LISTENER_URL: Final = "listen:"
 
 
 class Webhook(msgspec.Struct, frozen=True):
-    """A row of `all_webhooks`. `events` are names separated by spaces; removed endpoints are not returned.
+    """A row of `webhooks`. `events` are names separated by spaces; removed endpoints are not returned.
 
     `tags` and `sender_domains` have a line for each, and no line means all messages. `failing_since` is when the first
     of the attempts failed that have failed without a success since. `disabled_reason` says why the service disabled it.
@@ -82,10 +75,7 @@ class RemovedEndpoint(msgspec.Struct, frozen=True):
 
 async def insert(tx: store.Transaction, webhook: Webhook) -> None:
     """Create an endpoint. An account has one that is the first, at most."""
-    values = msgspec.structs.asdict(webhook)
-    for name in ("is_first", *(_FORMAT_COLUMNS if webhook.is_first else ())):
-        del values[name]
-    await tx.execute(f"webhooks.insert_{_table(webhook)}", *values.values())
+    await tx.execute("webhooks.insert", *msgspec.structs.astuple(webhook))
     await tx.execute("webhooks.note_events", webhook.id)
 
 
@@ -97,8 +87,7 @@ async def first_of(tx: store.Transaction, account_id: str) -> Webhook | None:
 
 async def of_account(tx: store.Transaction, account_id: str) -> list[Webhook]:
     """All endpoints of an account, the first one first, then the oldest."""
-    found = [Webhook(*row) for row in await tx.fetch("webhooks.of_account", account_id)]
-    return sorted(found, key=lambda webhook: (not webhook.is_first, webhook.id))
+    return [Webhook(*row) for row in await tx.fetch("webhooks.of_account", account_id)]
 
 
 async def by_id(tx: store.Transaction, account_id: str, webhook_id: str) -> Webhook | None:
@@ -130,7 +119,7 @@ async def enabled(tx: store.Transaction, ids: Iterable[str]) -> dict[str, Webhoo
 async def update(tx: store.Transaction, webhook: Webhook) -> None:
     """Change the settings; what it is, its secret and its creation stay."""
     await tx.execute(
-        f"webhooks.update_{_table(webhook)}",
+        "webhooks.update",
         webhook.id,
         webhook.url,
         webhook.events,
@@ -144,26 +133,26 @@ async def update(tx: store.Transaction, webhook: Webhook) -> None:
         webhook.description,
         webhook.failing_since,
         webhook.disabled_reason,
-        *(() if webhook.is_first else (webhook.format_events, webhook.request_headers)),
+        webhook.format_events,
+        webhook.request_headers,
     )
     await tx.execute("webhooks.note_events", webhook.id)
 
 
 async def mark_pinged(tx: store.Transaction, webhook: Webhook, *, now: int, not_since: int) -> bool:
     """Record a ping; False when there was one after `not_since`."""
-    return await tx.execute(f"webhooks.mark_pinged_{_table(webhook)}", _ping_key(webhook), now, not_since) == 1
+    return await tx.execute("webhooks.mark_pinged", webhook.id, now, not_since) == 1
 
 
 async def pinged_at(tx: store.Transaction, webhook: Webhook) -> int | None:
     """When an endpoint was last pinged."""
-    row = await tx.fetch_one(f"webhooks.pinged_at_{_table(webhook)}", _ping_key(webhook))
+    row = await tx.fetch_one("webhooks.pinged_at", webhook.id)
     return int(row[0]) if row else None
 
 
 async def remove(tx: store.Transaction, webhook_id: str, *, now: int) -> None:
     """Remove an endpoint and its secrets; its log is no longer visible and left to the sweep."""
-    for table in TABLES:
-        await tx.execute(f"webhooks.remove_{table}", webhook_id, now)
+    await tx.execute("webhooks.remove", webhook_id, now)
     await tx.execute("webhooks.note_events", webhook_id)
     await remove_secrets(tx, webhook_id)
 
@@ -171,8 +160,7 @@ async def remove(tx: store.Transaction, webhook_id: str, *, now: int) -> None:
 async def add_secret(tx: store.Transaction, secret: Secret, *, hint: str) -> None:
     """Store a new secret, which becomes the current one."""
     await tx.execute("webhooks.add_secret", *msgspec.structs.astuple(secret))
-    for table in TABLES:
-        await tx.execute(f"webhooks.set_hint_{table}", secret.webhook_id, hint, secret.created_at)
+    await tx.execute("webhooks.set_hint", secret.webhook_id, hint, secret.created_at)
 
 
 async def secrets(tx: store.Transaction, webhook_ids: Sequence[str], *, now: int) -> list[Secret]:
@@ -197,22 +185,10 @@ async def sweep_secrets(tx: store.Transaction, *, now: int) -> int:
 
 
 async def removed(tx: store.Transaction, *, limit: int) -> list[RemovedEndpoint]:
-    """Removed endpoints whose log may still exist, the first removed one of each table first."""
-    found = [row for table in TABLES for row in await tx.fetch(f"webhooks.removed_{table}", limit)]
-    return [RemovedEndpoint(*row) for row in found[:limit]]
+    """Removed endpoints whose log may still exist, the first removed one first."""
+    return [RemovedEndpoint(*row) for row in await tx.fetch("webhooks.removed", limit)]
 
 
 async def forget(tx: store.Transaction, webhook_id: str) -> None:
     """Delete the row of a removed endpoint, if its log is empty."""
-    for table in TABLES:
-        await tx.execute(f"webhooks.forget_{table}", webhook_id)
-
-
-def _table(webhook: Webhook) -> str:
-    """The part of query names that says which table has an endpoint."""
-    return FIRST if webhook.is_first else ADDITIONAL
-
-
-def _ping_key(webhook: Webhook) -> str:
-    """Removing and creating the first endpoint does not end the wait for the next ping."""
-    return webhook.account_id if webhook.is_first else webhook.id
+    await tx.execute("webhooks.forget", webhook_id)

@@ -4,8 +4,8 @@ import asyncio
 import contextlib
 import itertools
 import shutil
-from collections.abc import Awaitable
-from typing import Any
+from collections.abc import Awaitable, Callable
+from unittest import mock
 
 import msgspec
 import pytest
@@ -19,11 +19,12 @@ from postroad.services.acceptance import queue_limit, submit_batch
 from postroad.services.accounts import registry
 from postroad.services.queue import cancellation
 from postroad.storage import accounts, queue
+from postroad.storage.sqlite import SqliteTransaction
 from tests import accepted_mail
 from tests.api import app_server
 from tests.contexts import Clock
 from tests.services import claimed_mail
-from tests.storage import samples, statement_recorder
+from tests.storage import samples
 
 
 async def looked(mark: queue_limit.QueueLimit) -> None:
@@ -306,10 +307,21 @@ SUM = "hourly_counts.bytes_by_account"
 
 async def queries(work: Awaitable[object]) -> list[str]:
     """The names of the statements that it runs."""
-    calls: list[dict[str, Any]] = []
-    with statement_recorder.recorded(calls, {}):
+    names: list[str] = []
+
+    def noting(method: Callable[..., Awaitable[object]]) -> Callable[..., Awaitable[object]]:
+        async def call(self: SqliteTransaction, query: str, *arguments: object) -> object:
+            names.append(query)
+            return await method(self, query, *arguments)
+
+        return call
+
+    with contextlib.ExitStack() as stack:
+        for name in ("fetch", "fetch_one", "fetch_many", "execute", "execute_many", "execute_later"):
+            noted = noting(getattr(SqliteTransaction, name))
+            stack.enter_context(mock.patch.object(SqliteTransaction, name, noted))
         await work
-    return [call["query"] for call in calls]
+    return names
 
 
 # The disk of a PostgreSQL server is not visible.

@@ -32,20 +32,20 @@ INSERT INTO warmups (account_id, domain, day, step, used) SELECT id, 'example.co
 INSERT INTO bounce_guard_reports (account_id, report_key, day) SELECT id, 'a@example.net', 1 FROM accounts;
 INSERT INTO domain_checks (account_id, domain_id, purpose, state, detail, found, checked_at)
 SELECT account_id, id, 'spf', 'ok', '', '', 1 FROM domains;
-INSERT INTO revoked_tokens (id, account_id, expires_at) SELECT 'tok_' || id, id, 9 FROM accounts;
 INSERT INTO holds (account_id, domain, reason, held_at) SELECT id, 'example.net', 'a test', 1 FROM accounts;
 INSERT INTO api_key_usage (key_id, account_id, day, recipients, credits) SELECT id, account_id, 1, 1, 1 FROM api_keys;
 INSERT INTO saved_views SELECT id, 'view_1', 'Bounced', 'status:bounced', 1 FROM accounts;
 INSERT INTO approvals (id, account_id, key_id, identity, idempotency_key, body_hash, is_batch, is_test, body,
     recipients, request_id, state, created_at)
 SELECT 'apr_' || id, account_id, id, credential_id, id, SECRET, 0, 0, SECRET, 1, 'req_1', 'pending', 1 FROM api_keys;
-INSERT INTO webhook_pings (account_id, pinged_at) SELECT id, 1 FROM accounts;
 INSERT INTO failure_counts (account_id, hour, provider, reason, bounced, failed)
 SELECT id, 1, 'google', 'mailbox_full', 1, 0 FROM accounts;
-INSERT INTO additional_webhooks (id, account_id, url, events, enabled, secret_hint, created_at, updated_at)
-SELECT 'whk_2_' || id, id, 'https://hooks.example.com/2', 'email.failed', 1, '', 1, 1 FROM accounts;
+INSERT INTO webhooks (id, account_id, url, events, enabled, secret_hint, created_at, updated_at, is_first, version,
+    tags, sender_domains, mode, standard_signature, description, disabled_reason, format, format_events)
+SELECT 'whk_2_' || id, id, 'https://hooks.example.com/2', 'email.failed', 1, '', 1, 1, 0, 1, '', '', 'live', 0, '', '',
+    'postroad', '' FROM accounts;
 INSERT INTO webhook_secrets (account_id, webhook_id, version, secret, created_at)
-SELECT account_id, id, 1, SECRET, 1 FROM additional_webhooks;
+SELECT account_id, id, 1, SECRET, 1 FROM webhooks WHERE is_first = 0;
 INSERT INTO known_networks (user_id, network, last_login_at) SELECT id, '192.0.2.0/24', 1 FROM users
     UNION ALL SELECT id, '192.0.2.0/24', 1 FROM logins UNION ALL SELECT id, '192.0.2.0/24', 1 FROM credentials;
 INSERT INTO sessions (id, login_id, user_id, account_id, kind, name, device, network, methods, created_at, last_used_at,

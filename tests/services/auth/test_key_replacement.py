@@ -188,13 +188,13 @@ def test_every_table_with_ciphertexts_is_covered() -> None:
     }
     sealed = {
         "acme_accounts.private_key",
-        "additional_webhooks.request_headers",
         "certificates.private_key",
         "dkim_keys.private_key",
         "previous_keys.installation_key",
         "sso_connections.client_secret",
         "totp_secrets.secret",
         "webhook_secrets.secret",
+        "webhooks.request_headers",
     }
     assert columns == plain | sealed
     assert stored_values.TABLES.keys() == sealed_values.OWNERS.keys()

@@ -10,7 +10,7 @@ from postroad.network import hostname
 from postroad.services import context
 from postroad.services.checks import subject
 from postroad.storage import migrations, open_store, processes
-from tests import contexts
+from tests import contexts, next_migration
 from tests.services.checks import setups
 
 
@@ -53,15 +53,13 @@ async def test_a_server_that_does_not_answer_is_an_error_without_its_password() 
 
 
 async def test_an_older_schema_is_not_migrated(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    url, known = f"sqlite:///{tmp_path / 'postroad.db'}", migrations.known
-    monkeypatch.setattr(migrations, "known", lambda dialect: known(dialect)[:3])
+    url, newest = f"sqlite:///{tmp_path / 'postroad.db'}", migrations.known("sqlite")[-1].version
     await (await open_store.open_current(url, migrate=True)).close()
-    monkeypatch.setattr(migrations, "known", known)
-    newest = known("sqlite")[-1].version
+    next_migration.add(monkeypatch, next_migration.NOTHING)
     for _ in range(2):
         assert await told(url) == (
             "error",
-            f"the database schema is at version 3, but this version needs {newest}: run 'postroad migrate'",
+            f"the database schema is at version {newest}, but this version needs {newest + 1}: run 'postroad migrate'",
         )
 
 

@@ -45,10 +45,10 @@ def webhook_headers_owner(webhook_id: str) -> str:
 # From a row of `storage/sealed_values.py` to its owner.
 OWNERS: Final[Mapping[str, Callable[[Sequence[Any]], str]]] = {
     "acme_accounts": lambda row: acme_account_owner(row[0]),
-    "additional_webhooks": lambda row: webhook_headers_owner(row[0]),
     "certificates": lambda row: certificate_owner(row[0], row[1]),
     "dkim_keys": lambda row: dkim_owner(row[0], row[1]),
     "sso_connections": lambda row: sso_owner(row[0]),
     "totp_secrets": lambda row: totp_owner(row[0]),
     "webhook_secrets": lambda row: webhook_owner(row[1]),
+    "webhooks": lambda row: webhook_headers_owner(row[0]),
 }

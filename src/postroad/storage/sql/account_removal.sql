@@ -10,10 +10,6 @@ UPDATE accounts SET removed_at = $2, name_key = NULL WHERE id = $1;
 -- Mark its endpoints as removed.
 UPDATE webhooks SET removed_at = $2 WHERE account_id = $1 AND removed_at IS NULL;
 
--- name: mark_additional_webhooks
--- Mark its other endpoints as removed.
-UPDATE additional_webhooks SET removed_at = $2 WHERE account_id = $1 AND removed_at IS NULL;
-
 -- name: webhook_secrets
 -- Delete their secrets.
 DELETE FROM webhook_secrets WHERE account_id = $1;
@@ -24,7 +20,7 @@ SELECT id FROM accounts WHERE removed_at IS NOT NULL ORDER BY removed_at LIMIT $
 
 -- name: webhooks
 -- The endpoints of an account.
-SELECT id FROM all_webhooks WHERE account_id = $1 AND removed_at IS NOT NULL;
+SELECT id FROM webhooks WHERE account_id = $1 AND removed_at IS NOT NULL;
 
 -- name: account
 -- Delete the row of an account that is marked.
@@ -85,10 +81,6 @@ DELETE FROM rates WHERE credential_id IN (SELECT credential_id FROM rates WHERE 
 -- name: credentials
 -- Delete rows of credentials.
 DELETE FROM credentials WHERE id IN (SELECT id FROM credentials WHERE account_id = $1 LIMIT $2);
-
--- name: revoked_tokens
--- Delete rows of revoked_tokens.
-DELETE FROM revoked_tokens WHERE id IN (SELECT id FROM revoked_tokens WHERE account_id = $1 LIMIT $2);
 
 -- name: sessions
 -- Delete rows of sessions.
@@ -190,10 +182,6 @@ DELETE FROM hourly_counts WHERE (account_id, hour, provider) IN (SELECT account_
 -- name: failure_counts
 -- Delete rows of failure_counts.
 DELETE FROM failure_counts WHERE (account_id, hour, provider, reason) IN (SELECT account_id, hour, provider, reason FROM failure_counts WHERE account_id = $1 LIMIT $2);
-
--- name: webhook_pings
--- Delete rows of webhook_pings.
-DELETE FROM webhook_pings WHERE account_id IN (SELECT account_id FROM webhook_pings WHERE account_id = $1 LIMIT $2);
 
 -- name: holds
 -- Delete rows of holds.

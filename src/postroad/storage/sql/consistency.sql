@@ -160,18 +160,18 @@ SELECT kind, id FROM (
     SELECT 'template', templates.id FROM templates
         LEFT JOIN accounts ON accounts.id = templates.account_id WHERE accounts.id IS NULL
     UNION ALL
-    SELECT 'webhook', all_webhooks.id FROM all_webhooks
-        LEFT JOIN accounts ON accounts.id = all_webhooks.account_id WHERE accounts.id IS NULL
+    SELECT 'webhook', webhooks.id FROM webhooks
+        LEFT JOIN accounts ON accounts.id = webhooks.account_id WHERE accounts.id IS NULL
     UNION ALL
     SELECT 'webhook secret', webhook_secrets.webhook_id FROM webhook_secrets
-        LEFT JOIN all_webhooks ON all_webhooks.id = webhook_secrets.webhook_id
-            AND all_webhooks.account_id = webhook_secrets.account_id AND all_webhooks.removed_at IS NULL
-        WHERE all_webhooks.id IS NULL
+        LEFT JOIN webhooks ON webhooks.id = webhook_secrets.webhook_id
+            AND webhooks.account_id = webhook_secrets.account_id AND webhooks.removed_at IS NULL
+        WHERE webhooks.id IS NULL
     UNION ALL
     SELECT 'webhook delivery', webhook_deliveries.id FROM webhook_deliveries
-        LEFT JOIN all_webhooks ON all_webhooks.id = webhook_deliveries.webhook_id
-            AND all_webhooks.account_id = webhook_deliveries.account_id
-        WHERE all_webhooks.id IS NULL
+        LEFT JOIN webhooks ON webhooks.id = webhook_deliveries.webhook_id
+            AND webhooks.account_id = webhook_deliveries.account_id
+        WHERE webhooks.id IS NULL
     UNION ALL
     SELECT 'webhook attempt', webhook_attempts.delivery_id FROM webhook_attempts
         LEFT JOIN webhook_deliveries ON webhook_deliveries.account_id = webhook_attempts.account_id
@@ -243,11 +243,11 @@ SELECT COUNT(*) FROM access_version HAVING COUNT(*) <> 1 LIMIT $1;
 
 -- name: webhook_secrets
 -- Endpoints without exactly one secret that does not expire: they could not sign, or not with the secret that was shown.
-SELECT all_webhooks.id, COUNT(webhook_secrets.version)
-FROM all_webhooks LEFT JOIN webhook_secrets ON webhook_secrets.account_id = all_webhooks.account_id
-    AND webhook_secrets.webhook_id = all_webhooks.id AND expires_at IS NULL
-WHERE removed_at IS NULL GROUP BY all_webhooks.id HAVING COUNT(webhook_secrets.version) <> 1
-ORDER BY all_webhooks.id LIMIT $1;
+SELECT webhooks.id, COUNT(webhook_secrets.version)
+FROM webhooks LEFT JOIN webhook_secrets ON webhook_secrets.account_id = webhooks.account_id
+    AND webhook_secrets.webhook_id = webhooks.id AND expires_at IS NULL
+WHERE removed_at IS NULL GROUP BY webhooks.id HAVING COUNT(webhook_secrets.version) <> 1
+ORDER BY webhooks.id LIMIT $1;
 
 -- name: webhook_overtried
 -- Deliveries with more attempts than the schedule has, whatever the settings say.

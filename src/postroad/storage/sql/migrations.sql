@@ -6,7 +6,8 @@ SELECT 1 FROM sqlite_schema WHERE type = 'table' AND name = 'schema_migrations';
 -- The table of applied migrations.
 CREATE TABLE schema_migrations (
     version INTEGER NOT NULL PRIMARY KEY,
-    name TEXT NOT NULL
+    name TEXT NOT NULL,
+    compatible_from INTEGER NOT NULL
 );
 
 -- name: lock
@@ -14,18 +15,14 @@ CREATE TABLE schema_migrations (
 SELECT 1;
 
 -- name: version
--- The newest migration that was applied; 0 for a new database.
-SELECT COALESCE(MAX(version), 0) FROM schema_migrations;
+-- The newest migration that was applied, and the name of the first one; none in a new database.
+SELECT version, (SELECT name FROM schema_migrations WHERE version = 1)
+FROM schema_migrations ORDER BY version DESC LIMIT 1;
 
 -- name: record
--- An applied migration.
-INSERT INTO schema_migrations (version, name) VALUES ($1, $2);
-
--- name: record_compatibility
--- The oldest schema version whose code works after a migration.
-UPDATE schema_migrations SET compatible_from = $2 WHERE version = $1;
+-- An applied migration, and the oldest schema version whose code works after it.
+INSERT INTO schema_migrations (version, name, compatible_from) VALUES ($1, $2, $3);
 
 -- name: incompatible
--- A newer migration after which code of this schema version does not work, or of which nothing is known.
-SELECT version FROM schema_migrations
-WHERE version > $1 AND (compatible_from IS NULL OR compatible_from > $1) ORDER BY version LIMIT 1;
+-- A newer migration after which code of this schema version does not work.
+SELECT version FROM schema_migrations WHERE version > $1 AND compatible_from > $1 LIMIT 1;

@@ -23,10 +23,10 @@ FROM unnest($1::text[], $2::text[], $3::bigint[], $4::bytea[]) AS other (account
 WHERE webhook_secrets.account_id = other.account_id AND webhook_secrets.webhook_id = other.webhook_id
     AND webhook_secrets.version = other.version;
 
--- name: replace_additional_webhooks
+-- name: replace_webhooks
 -- Header fields with another ciphertext.
-UPDATE additional_webhooks SET request_headers = other.request_headers
-FROM unnest($1::text[], $2::bytea[]) AS other (id, request_headers) WHERE additional_webhooks.id = other.id;
+UPDATE webhooks SET request_headers = other.request_headers
+FROM unnest($1::text[], $2::bytea[]) AS other (id, request_headers) WHERE webhooks.id = other.id;
 
 -- name: replace_totp_secrets
 -- Secrets of authenticator apps with another ciphertext.

@@ -34,13 +34,13 @@ WHERE (account_id, webhook_id, version) > ($1, $2, $3) ORDER BY account_id, webh
 -- Webhook secrets with another ciphertext.
 UPDATE webhook_secrets SET secret = $4 WHERE account_id = $1 AND webhook_id = $2 AND version = $3;
 
--- name: additional_webhooks
+-- name: webhooks
 -- Encrypted header fields of webhook requests after a place: what names them, and the ciphertext.
-SELECT id, request_headers FROM additional_webhooks WHERE id > $1 AND request_headers IS NOT NULL ORDER BY id LIMIT $2;
+SELECT id, request_headers FROM webhooks WHERE id > $1 AND request_headers IS NOT NULL ORDER BY id LIMIT $2;
 
--- name: replace_additional_webhooks
+-- name: replace_webhooks
 -- Header fields with another ciphertext.
-UPDATE additional_webhooks SET request_headers = $2 WHERE id = $1;
+UPDATE webhooks SET request_headers = $2 WHERE id = $1;
 
 -- name: totp_secrets
 -- Encrypted secrets of authenticator apps after a place: what names them, and the ciphertext.

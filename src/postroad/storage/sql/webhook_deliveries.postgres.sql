@@ -28,15 +28,15 @@ SELECT webhook_id FROM found LIMIT $2;
 
 -- name: claim
 -- Lease the oldest ready rows of an enabled endpoint and count the attempt. Rows that another host is leasing are
--- skipped. COALESCE as in `webhooks.enabled`.
+-- skipped.
 UPDATE webhook_deliveries SET state = 'waiting', due_at = chosen.lease_until, worker = chosen.worker,
     attempt_count = webhook_deliveries.attempt_count + 1
 FROM unnest($1::text[], $2::bigint[], $3::bigint[], $4::text[]) AS wanted (webhook_id, most, lease_until, worker)
 CROSS JOIN LATERAL (
     SELECT one.account_id, one.webhook_id, one.id, wanted.lease_until, wanted.worker FROM webhook_deliveries AS one
     WHERE one.state = 'ready' AND one.webhook_id = wanted.webhook_id
-        AND EXISTS (SELECT 1 FROM all_webhooks
-            WHERE all_webhooks.id = wanted.webhook_id AND enabled = 1 AND COALESCE(removed_at, 0) = 0)
+        AND EXISTS (SELECT 1 FROM webhooks
+            WHERE webhooks.id = wanted.webhook_id AND enabled = 1 AND removed_at IS NULL)
     ORDER BY one.id LIMIT wanted.most
     FOR UPDATE OF one SKIP LOCKED) AS chosen
 WHERE webhook_deliveries.account_id = chosen.account_id AND webhook_deliveries.webhook_id = chosen.webhook_id
@@ -95,10 +95,10 @@ RETURNING account_id, webhook_id, id;
 -- name: sweep_undelivered
 -- Delete deliveries from before a cursor that have not ended, up to a limit.
 DELETE FROM webhook_deliveries WHERE (account_id, webhook_id, id) IN (
-    SELECT one.account_id, one.webhook_id, one.id FROM all_webhooks CROSS JOIN LATERAL (
+    SELECT one.account_id, one.webhook_id, one.id FROM webhooks CROSS JOIN LATERAL (
         SELECT account_id, webhook_id, id FROM webhook_deliveries
-        WHERE webhook_deliveries.account_id = all_webhooks.account_id
-            AND webhook_deliveries.webhook_id = all_webhooks.id AND webhook_deliveries.id < $1 AND ended_at IS NULL LIMIT $2
+        WHERE webhook_deliveries.account_id = webhooks.account_id
+            AND webhook_deliveries.webhook_id = webhooks.id AND webhook_deliveries.id < $1 AND ended_at IS NULL LIMIT $2
         FOR UPDATE SKIP LOCKED) AS one
     WHERE removed_at IS NULL LIMIT $2)
 RETURNING account_id, webhook_id, id;

@@ -34,7 +34,7 @@ UPDATE webhook_deliveries SET state = 'waiting', due_at = $3, worker = $4, attem
 WHERE (account_id, webhook_id, id) IN (
     SELECT account_id, webhook_id, id FROM webhook_deliveries
     WHERE state = 'ready' AND webhook_id = $1
-        AND EXISTS (SELECT 1 FROM all_webhooks WHERE all_webhooks.id = $1 AND enabled = 1 AND removed_at IS NULL)
+        AND EXISTS (SELECT 1 FROM webhooks WHERE webhooks.id = $1 AND enabled = 1 AND removed_at IS NULL)
     ORDER BY id LIMIT $2)
 RETURNING account_id, webhook_id, id, event_id, event_type, message_id, body, attempt_count;
 
@@ -154,7 +154,7 @@ RETURNING account_id, webhook_id, id;
 -- name: sweep_undelivered
 -- Delete deliveries from before a cursor that have not ended, up to a limit.
 DELETE FROM webhook_deliveries WHERE (account_id, webhook_id, id) IN (
-    SELECT one.account_id, one.webhook_id, one.id FROM all_webhooks CROSS JOIN webhook_deliveries AS one
-    WHERE removed_at IS NULL AND one.account_id = all_webhooks.account_id AND one.webhook_id = all_webhooks.id
+    SELECT one.account_id, one.webhook_id, one.id FROM webhooks CROSS JOIN webhook_deliveries AS one
+    WHERE removed_at IS NULL AND one.account_id = webhooks.account_id AND one.webhook_id = webhooks.id
         AND one.id < $1 AND ended_at IS NULL LIMIT $2)
 RETURNING account_id, webhook_id, id;

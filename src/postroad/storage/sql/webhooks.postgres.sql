@@ -5,31 +5,29 @@ SELECT found.* FROM unnest($1::text[]) AS wanted (account_id) CROSS JOIN LATERAL
     SELECT id, account_id, url, events, enabled, secret_hint, created_at, updated_at, is_first, version, tags,
         sender_domains, mode, standard_signature, description, failing_since, disabled_reason, format, format_events,
         request_headers
-    FROM all_webhooks
-    WHERE all_webhooks.account_id = wanted.account_id AND removed_at IS NULL AND enabled = 1 OFFSET 0) AS found;
+    FROM webhooks
+    WHERE webhooks.account_id = wanted.account_id AND removed_at IS NULL AND enabled = 1 OFFSET 0) AS found;
 
 -- name: enabled
--- Enabled endpoints; looked up one after the other, as above. COALESCE keeps PostgreSQL from the index of accounts,
--- which has all that are not removed.
+-- Enabled endpoints; looked up one after the other, as above.
 SELECT found.* FROM unnest($1::text[]) AS wanted (id) CROSS JOIN LATERAL (
     SELECT id, account_id, url, events, enabled, secret_hint, created_at, updated_at, is_first, version, tags,
         sender_domains, mode, standard_signature, description, failing_since, disabled_reason, format, format_events,
         request_headers
-    FROM all_webhooks
-    WHERE all_webhooks.id = wanted.id AND COALESCE(removed_at, 0) = 0 AND enabled = 1 LIMIT 1) AS found;
+    FROM webhooks
+    WHERE webhooks.id = wanted.id AND removed_at IS NULL AND enabled = 1 LIMIT 1) AS found;
 
 -- name: secrets
 -- The secrets of an endpoint that have not expired.
 SELECT webhook_secrets.account_id, webhook_id, webhook_secrets.version, secret, webhook_secrets.created_at, expires_at
 FROM unnest($1::text[], $2::bigint[]) AS wanted (id, now)
-JOIN all_webhooks ON all_webhooks.id = wanted.id
-JOIN webhook_secrets ON webhook_secrets.account_id = all_webhooks.account_id
-    AND webhook_secrets.webhook_id = all_webhooks.id
+JOIN webhooks ON webhooks.id = wanted.id
+JOIN webhook_secrets ON webhook_secrets.account_id = webhooks.account_id
+    AND webhook_secrets.webhook_id = webhooks.id
 WHERE expires_at IS NULL OR expires_at > wanted.now;
 
 -- name: note_events
 -- Note with the account which event types its endpoints name, after one of them has changed.
-UPDATE accounts SET named_events = TRIM(
-    COALESCE((SELECT events FROM webhooks WHERE account_id = accounts.id AND removed_at IS NULL), '') || ' ' || COALESCE((
-        SELECT STRING_AGG(events, ' ') FROM additional_webhooks WHERE account_id = accounts.id AND removed_at IS NULL), ''))
-WHERE id = (SELECT account_id FROM all_webhooks WHERE all_webhooks.id = $1);
+UPDATE accounts SET named_events = COALESCE(
+    (SELECT STRING_AGG(events, ' ') FROM webhooks WHERE account_id = accounts.id AND removed_at IS NULL), '')
+WHERE id = (SELECT account_id FROM webhooks WHERE webhooks.id = $1);

@@ -1,1 +1,0 @@
--- Nothing: the rules that SQLite is slow to judge, PostgreSQL judges quickly as they stand.

@@ -1,5 +1,0 @@
--- compatible from: 12
--- The subdomain for return paths whose MX record the last DNS check found; empty: envelope senders are at the domain.
-ALTER TABLE domains ADD COLUMN return_path_domain TEXT COLLATE "C" NOT NULL DEFAULT '';
--- The domain of a message's envelope senders, chosen when it is accepted; empty: that of its sender.
-ALTER TABLE messages ADD COLUMN return_path_domain TEXT COLLATE "C" NOT NULL DEFAULT '';

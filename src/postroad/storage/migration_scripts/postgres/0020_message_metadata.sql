@@ -1,9 +1,0 @@
--- compatible from: 12
--- Messages by their metadata: an entry is a key and its value, `order:1042`. A key contains no colon.
-CREATE TABLE message_metadata (
-    account_id TEXT COLLATE "C" NOT NULL,
-    entry TEXT COLLATE "C" NOT NULL,
-    message_id TEXT COLLATE "C" NOT NULL,
-    PRIMARY KEY (account_id, entry, message_id)
-);
-CREATE INDEX message_metadata_of_message ON message_metadata (account_id, message_id);

@@ -1,1 +1,0 @@
--- Nothing: SQLite takes the index that fits most of what is looked for, however many rows there are.

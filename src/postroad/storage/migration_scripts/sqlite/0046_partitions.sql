@@ -1,2 +1,0 @@
--- compatible from: 12
--- PostgreSQL partitions mail by time with this version. SQLite has no partitions, and its tables stay as they are.
