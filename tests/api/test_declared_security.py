@@ -115,7 +115,7 @@ async def test_a_route_takes_what_it_declares_and_nothing_else(
 
 
 def test_the_endpoints_of_the_interface_declare_what_it_says() -> None:
-    """docs/interface.md, "Authentication"; an API key may also read when it has that scope."""
+    """tests/conformance/interface.md, "Authentication"; an API key may also read when it has that scope."""
     paths = openapi.document(listeners.ROUTES, version="0")["paths"]
     assert paths["/emails"]["post"]["security"] == [{"basic": []}, {"api_key": ["send"]}, {"token": []}]
     assert paths["/emails/{id}"]["get"]["security"] == [{"basic": []}, {"api_key": ["read"]}, {"token": []}]

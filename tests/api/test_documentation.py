@@ -33,7 +33,7 @@ async def test_the_document_describes_the_routes() -> None:
         assert response.headers["content-type"] == "application/json"
         assert re.match(app_server.REQUEST_ID, response.headers["x-request-id"])
         assert list(response.json()["paths"]) == ["/ping"]
-        # The version of docs/interface.md, and beside it that of the product.
+        # The version of tests/conformance/interface.md, and beside it that of the product.
         assert response.json()["info"]["version"] == "1.0.0"
         assert response.json()["info"]["x-postroad-version"] == "1.2.3"
 

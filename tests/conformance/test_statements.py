@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import Any, Final
 
 ROOT: Final = Path(__file__).parent.parent.parent
-PAGE: Final = (ROOT / "docs" / "interface.md").read_text().splitlines()
+PAGE: Final = Path(__file__).with_name("interface.md").read_text().splitlines()
 LINES: Final[list[dict[str, Any]]] = tomllib.loads(Path(__file__).with_name("statements.toml").read_text())["line"]
 
 

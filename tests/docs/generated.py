@@ -214,6 +214,7 @@ def _sentences(text: str) -> list[str]:
 
 
 PARTS: Final[Mapping[str, Mapping[str, Callable[[], str]]]] = {
+    "api.md": {"endpoints": endpoints},
     "commands.md": {"commands": commands},
     "configuration.md": {"settings": reference},
     "errors.md": {"codes": error_codes},

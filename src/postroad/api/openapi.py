@@ -19,7 +19,7 @@ from postroad.web import responses, routing
 
 Schema = dict[str, Any]
 
-# The version of docs/interface.md, which changes only with that page.
+# The version of interface.md of tests/conformance, which changes only with that page.
 INTERFACE_VERSION: Final = "1.0.0"
 REQUEST_ID: Final = {"type": "string", "pattern": identifiers.pattern(identifiers.REQUEST)}
 SECURITY_SCHEMES: Final = {

@@ -1,4 +1,4 @@
-"""One job, host after host, until one of them decides (docs/interface.md, "Recipient results"; RFC 5321 section 5.1).
+"""One job, host after host, until one of them decides (interface.md, "Recipient results"; RFC 5321 section 5.1).
 
 An open connection to a host of the route is used first. If the server closed it while it was idle, that says nothing
 about the message: a new one is opened. When a host refuses before RCPT, the next host is tried; the refusal is final

@@ -1,4 +1,4 @@
-"""Status and billing of recipients and messages: the tables of docs/interface.md, "States and transitions"."""
+"""Status and billing of recipients and messages: the tables of interface.md, "States and transitions"."""
 
 from typing import Final
 
